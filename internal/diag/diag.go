@@ -1,0 +1,63 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Position is a place in a file that a person wrote. Line and Column count
+// from 1; zero means unknown. A column counts bytes, as yaml.v3 reports it.
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// String renders the position as FILE:LINE:COLUMN, leaving out what is
+// unknown.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Problem is one fault in a file, at its place.
+type Problem struct {
+	Position
+	Message string
+	Remedy  string // one imperative line; empty when none is known
+}
+
+// Problems is every fault of one run over a file, in the order of the file.
+type Problems []Problem
+
+// Error lists the problems, one a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String() + ": " + p.Message
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Error says what was being done, why it stopped, and what to do next.
+type Error struct {
+	Op     string // what was being done: "connect to /nix/var/nix/daemon-socket/socket"
+	Err    error  // the cause, kept for errors.Is and errors.As
+	Remedy string // one imperative line; empty when none is known
+}
+
+// Error renders operation and cause; the remedy is the printer's.
+func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf is an [Error] whose cause is made from a format.
+func Errorf(op, remedy, format string, args ...any) *Error {
+	return &Error{Op: op, Err: fmt.Errorf(format, args...), Remedy: remedy}
+}

@@ -1,0 +1,160 @@
+package plan
+
+// Version is the version of the plan file that this build writes.
+const Version = 1
+
+// Plan is a pinned and portable launch: store paths, mounts and environment
+// by rule, with nothing in it that depends on host, folder or moment but the
+// late values below. Same inputs, same bytes.
+//
+// Late values, bound by package launch: ${home} ${project} ${state}
+// ${runtime} ${uid} ${user}, and what the host decides: ${agent} ${certs}
+// ${resolv} ${hosts} ${zone} ${gitconfig}.
+type Plan struct {
+	Version int      `json:"version"`
+	Digest  string   `json:"digest"` // sha256 in hex over the canonical bytes without it
+	Profile string   `json:"profile"`
+	Sources []Source `json:"sources"` // the profile files it was made of
+	System  string   `json:"system"`
+	Pins    Pins     `json:"pins"`
+	Path    []string `json:"path"` // PATH inside: store folders in order
+	Env     []Env    `json:"env"`  // sorted by name
+	Mounts  []Mount  `json:"mounts"`
+	Network Network  `json:"network"`
+	State   string   `json:"state"`
+	Cache   string   `json:"cache"`
+	Project string   `json:"project"` // cwd or git-root
+	Nix     Nix      `json:"nix"`
+	Git     Git      `json:"git"`
+	Hide    []string `json:"hide,omitempty"`
+	Show    []string `json:"show,omitempty"`
+	Protect Protect  `json:"protect"`
+	Agent   Agent    `json:"agent"`
+	Compat  string   `json:"compat"`
+	Confirm string   `json:"confirm"`
+}
+
+// Source is one profile file, by name and content.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Pins is everything fixed by store path.
+type Pins struct {
+	Nixpkgs  Nixpkgs   `json:"nixpkgs"`
+	Packages []Package `json:"packages"` // in PATH order
+	Tools    []Tool    `json:"tools"`    // sorted by name
+}
+
+// Nixpkgs is the pinned package set.
+type Nixpkgs struct {
+	Rev     string `json:"rev,omitempty"`
+	NarHash string `json:"narHash,omitempty"`
+	Path    string `json:"path,omitempty"`
+}
+
+// Package is one pinned package.
+type Package struct {
+	Attr    string   `json:"attr"`
+	Version string   `json:"version,omitempty"`
+	Outputs []Output `json:"outputs"`
+	Why     string   `json:"why"` // "base" or "profile work:12"
+}
+
+// Output is one output of a package.
+type Output struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// Tool is one file that claudebox itself uses.
+type Tool struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// EnvFrom says where a variable's value comes from.
+type EnvFrom string
+
+const (
+	FromConst EnvFrom = "const" // the profile
+	FromHost  EnvFrom = "host"  // the caller's environment; never copied into a plan
+	FromMade  EnvFrom = "made"  // claudebox
+)
+
+// Env is one variable inside. Value is empty when From is FromHost.
+type Env struct {
+	Name   string  `json:"name"`
+	From   EnvFrom `json:"from"`
+	Value  string  `json:"value,omitempty"`
+	Secret bool    `json:"secret,omitempty"`
+	Why    string  `json:"why"`
+}
+
+// MountKind is what a mount does; the words are bwrap's, without the dashes.
+type MountKind string
+
+const (
+	ROBind  MountKind = "ro-bind"
+	Bind    MountKind = "bind"
+	Tmpfs   MountKind = "tmpfs"
+	Proc    MountKind = "proc"
+	Dev     MountKind = "dev"
+	Dir     MountKind = "dir"
+	Symlink MountKind = "symlink" // Source is the link's text
+	File    MountKind = "file"    // Source names a made file: "passwd", "SANDBOX.md"
+)
+
+// Mount is one mount inside; a Tmpfs has no Source.
+type Mount struct {
+	Kind        MountKind `json:"kind"`
+	Source      string    `json:"source,omitempty"`
+	Destination string    `json:"destination"`
+	Optional    bool      `json:"optional,omitempty"`
+	Secret      bool      `json:"secret,omitempty"`
+	Why         string    `json:"why"` // "base", "profile work:12", "--mount-ro"
+}
+
+// Network is the tier and what it lets through.
+type Network struct {
+	Tier  string   `json:"tier"`
+	Allow []string `json:"allow,omitempty"`
+	In    []int    `json:"in,omitempty"`
+	Out   []int    `json:"out,omitempty"`
+}
+
+// Nix is how much of Nix the sandbox may use.
+type Nix struct {
+	Daemon string `json:"daemon"`
+	Store  string `json:"store"`
+	Builds string `json:"builds"`
+	Fetch  string `json:"fetch"`
+}
+
+// Git is what git may do inside.
+type Git struct {
+	Hosts      []GitHost `json:"hosts,omitempty"`
+	SSHToHTTPS bool      `json:"sshToHttps"`
+	Config     string    `json:"config"`
+}
+
+// GitHost is a host that git may log in to with the token in a variable.
+type GitHost struct {
+	Host     string `json:"host"`
+	Variable string `json:"variable"`
+}
+
+// Protect is what the agent may not change.
+type Protect struct {
+	Mode  string   `json:"mode"`
+	Globs []string `json:"globs,omitempty"`
+}
+
+// Agent is the program that runs inside. An empty Command means that the
+// agent Name is looked up at launch, as ${agent}.
+type Agent struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"` // always passed, before the caller's words
+}

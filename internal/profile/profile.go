@@ -1,0 +1,183 @@
+package profile
+
+// Profile says what the agent may have. A value made by [Load] is valid:
+// nobody downstream checks it again.
+type Profile struct {
+	Name        string
+	Description string
+	Agent       Agent
+	Packages    []Package // in the order of PATH
+	Nixpkgs     string    // "pinned", or a locked reference or store path
+	Network     Network
+	Env         []Constant // sorted by name
+	PassThrough []HostEnv  // sorted by name
+	Mounts      []Mount    // sorted by destination
+	State       State      // where the agent's home is kept
+	Nix         Nix
+	Git         Git
+	Hide        []Pattern // added to the built-in list
+	Show        []Pattern // taken away from it
+	Protect     []Pattern // added to the built-in list
+	ProtectMode ProtectMode
+	Cache       Cache
+	Ports       Ports
+	MCP         MCP
+	Compat      Compat
+	Project     ProjectRoot
+	Worktrees   []Pattern
+	Confirm     Confirm
+	Sources     []Source // the files it was made of, in order of application
+}
+
+// Origin is where a setting was said, as "NAME:LINE" ("work:12").
+type Origin string
+
+// Source is one file a profile was made of.
+type Source struct {
+	Name   string // the profile's name
+	File   string // as shown to a person; "(built in)" for the embedded one
+	SHA256 string // of the bytes read, in hex
+}
+
+// Agent is the program that runs inside.
+type Agent struct {
+	Name    string            // "claude", or the first word of Command
+	Command []string          // empty: the agent Name is looked up
+	Home    map[string]string // folders of its home: path below home → "persist" or "ephemeral"
+	Env     []HostEnv         // host variables it may have
+}
+
+// Package is one attribute path in nixpkgs, with the outputs asked for.
+type Package struct {
+	Attr    string   // "python3Packages.requests"
+	Outputs []string // from "pkg^dev,out"; empty: what meta.outputsToInstall says
+	Origin  Origin
+}
+
+// Constant is a variable with a fixed value.
+type Constant struct {
+	Name, Value string
+	Origin      Origin
+}
+
+// HostEnv is a variable that may pass from the caller's environment.
+type HostEnv struct {
+	Name   string
+	Origin Origin
+}
+
+// Pattern is a glob relative to the project root.
+type Pattern struct {
+	Glob   string
+	Origin Origin
+}
+
+// Mount is a path of the host that the sandbox may see. Host and Sandbox are
+// absolute, or begin with "~/" or "./" (relative to the project).
+type Mount struct {
+	Host     string
+	Sandbox  string
+	Writable bool
+	Optional bool
+	Secret   bool
+	Origin   Origin
+}
+
+// Network is the tier, and what it is narrowed or widened by.
+type Network struct {
+	Tier  Tier
+	Allow []string // host patterns, for tier allow only
+}
+
+// Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only.
+type Ports struct {
+	In  []int // host 127.0.0.1:N → inside
+	Out []int // inside → host 127.0.0.1:N
+}
+
+// Nix is how much of Nix the sandbox may use.
+type Nix struct {
+	Daemon Daemon
+	Store  Store
+	Builds Builds
+	Fetch  Fetch
+}
+
+// Git is what git may do inside.
+type Git struct {
+	Hosts      []GitHost // sorted by host
+	SSHToHTTPS bool
+	Config     GitConfig
+}
+
+// GitHost is a host that git may log in to with the token in a variable.
+type GitHost struct {
+	Host     string
+	Variable string
+	Origin   Origin
+}
+
+// MCP names the user-scope MCP servers of the host that come in.
+type MCP struct{ Import []string }
+
+// The closed sets of words a profile may use. The first of each is the
+// default.
+type (
+	Tier        string
+	State       string
+	Daemon      string
+	Store       string
+	Builds      string
+	Fetch       string
+	GitConfig   string
+	ProtectMode string
+	Cache       string
+	Compat      string
+	ProjectRoot string
+	Confirm     string
+)
+
+const (
+	TierFull  Tier = "full"
+	TierInet  Tier = "inet"
+	TierAllow Tier = "allow"
+	TierNone  Tier = "none"
+
+	StateProject   State = "project"
+	StateShared    State = "shared"
+	StateEphemeral State = "ephemeral"
+	StateHost      State = "host"
+
+	DaemonGate Daemon = "gate"
+	DaemonRaw  Daemon = "raw"
+	DaemonOff  Daemon = "off"
+
+	StoreFull    Store = "full"
+	StoreClosure Store = "closure"
+
+	BuildsSandboxed   Builds = "sandboxed"
+	BuildsUnsandboxed Builds = "unsandboxed"
+	BuildsOff         Builds = "off"
+
+	FetchTier Fetch = "tier"
+	FetchAny  Fetch = "any"
+
+	GitConfigReadonly GitConfig = "readonly"
+	GitConfigWritable GitConfig = "writable"
+
+	ProtectDefault ProtectMode = "default"
+	ProtectStrict  ProtectMode = "strict"
+
+	CacheProject   Cache = "project"
+	CacheEphemeral Cache = "ephemeral"
+
+	CompatNixLd Compat = "nix-ld"
+	CompatOff   Compat = "off"
+
+	ProjectCwd     ProjectRoot = "cwd"
+	ProjectGitRoot ProjectRoot = "git-root"
+
+	ConfirmAlways  Confirm = "always"
+	ConfirmChanged Confirm = "changed"
+	ConfirmNever   Confirm = "never"
+)

@@ -8,8 +8,8 @@ const Version = 1
 // late values below. Same inputs, same bytes.
 //
 // Late values, bound by package launch: ${home} ${project} ${state}
-// ${runtime} ${uid} ${user}, and what the host decides: ${agent} ${certs}
-// ${resolv} ${hosts} ${zone} ${gitconfig}.
+// ${runtime}, and what the host decides: ${certs} ${zone} ${zone-name}. The
+// agent is looked up on the host when Agent.Command is empty.
 type Plan struct {
 	Version int      `json:"version"`
 	Digest  string   `json:"digest"` // sha256 in hex over the canonical bytes without it
@@ -103,7 +103,8 @@ const (
 	Dev     MountKind = "dev"
 	Dir     MountKind = "dir"
 	Symlink MountKind = "symlink" // Source is the link's text
-	File    MountKind = "file"    // Source names a made file: "passwd", "SANDBOX.md"
+	File    MountKind = "file"    // Source is a [MadeFile], copied into place
+	ROData  MountKind = "ro-data" // the same as a mount of its own: it stays where the folder around it is writable
 )
 
 // Mount is one mount inside; a Tmpfs has no Source.
@@ -111,10 +112,28 @@ type Mount struct {
 	Kind        MountKind `json:"kind"`
 	Source      string    `json:"source,omitempty"`
 	Destination string    `json:"destination"`
+	Mode        string    `json:"mode,omitempty"` // octal, of a tmpfs, dir or file
+	Size        int64     `json:"size,omitempty"` // bytes, of a tmpfs
 	Optional    bool      `json:"optional,omitempty"`
 	Secret      bool      `json:"secret,omitempty"`
 	Why         string    `json:"why"` // "base", "profile work:12", "--mount-ro"
 }
+
+// MadeFile names a file whose content claudebox makes at launch.
+type MadeFile string
+
+const (
+	MadePasswd    MadeFile = "passwd"
+	MadeGroup     MadeFile = "group"
+	MadeNsswitch  MadeFile = "nsswitch.conf"
+	MadeHosts     MadeFile = "hosts"
+	MadeResolv    MadeFile = "resolv.conf"
+	MadeZone      MadeFile = "zone"
+	MadeNixConf   MadeFile = "nix.conf"
+	MadeRegistry  MadeFile = "registry.json"
+	MadeSandboxMD MadeFile = "SANDBOX.md"
+	MadeGitconfig MadeFile = "gitconfig"
+)
 
 // Network is the tier and what it lets through.
 type Network struct {

@@ -7,6 +7,7 @@ type Resolution struct {
 	Nixpkgs  Nixpkgs
 	Packages []Package       // the profile's in its order, then the base ones
 	Tools    map[string]Tool // by name, see [Manifest]
+	Closure  []string        // every store path a session needs, sorted; only when asked for
 }
 
 // Nixpkgs is the pin that attribute paths are looked up in.

@@ -1,0 +1,147 @@
+package host
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Etc is what the host's system configuration gives a sandbox: paths to
+// mount and contents to copy.
+type Etc struct {
+	Certificates string   // certificate bundle, links resolved; empty: the host has none
+	Resolv       []byte   // resolv.conf, whatever links lead to it
+	Hosts        []byte   // hosts
+	ZoneName     string   // "Europe/Berlin"; empty: UTC
+	Zone         []byte   // its file
+	NixConf      []byte   // nix.conf lines that are public: caches and their keys
+	Managed      []string // policy files of Claude Code, to be mounted as they are
+	ManagedText  []byte   // the host's managed CLAUDE.md
+}
+
+// bundles are the places where distributions keep the certificate bundle;
+// the first two are variables.
+var bundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/ssl/certs/ca-bundle.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+}
+
+// ReadEtc reads the host's /etc. What is missing or unreadable stays empty:
+// each user of a field decides whether it can do without.
+func ReadEtc(env Environment) Etc {
+	e := Etc{
+		Certificates: certificates(env),
+		Resolv:       readSmall("/etc/resolv.conf"),
+		Hosts:        readSmall("/etc/hosts"),
+		NixConf:      PublicNixConf(readSmall("/etc/nix/nix.conf")),
+		ManagedText:  readSmall("/etc/claude-code/CLAUDE.md"),
+	}
+	e.ZoneName, e.Zone = zone(env)
+	for _, name := range []string{"managed-settings.json", "managed-settings.d"} {
+		if path, err := filepath.EvalSymlinks("/etc/claude-code/" + name); err == nil {
+			e.Managed = append(e.Managed, path)
+		}
+	}
+	return e
+}
+
+func certificates(env Environment) string {
+	candidates := append([]string{env.Value("NIX_SSL_CERT_FILE", ""), env.Value("SSL_CERT_FILE", "")}, bundles...)
+	for _, candidate := range candidates {
+		if file := regularFile(candidate); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// regularFile resolves every link of path; empty when no regular file is
+// at the end.
+func regularFile(path string) string {
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return real
+}
+
+const zoneinfo = "zoneinfo/"
+
+// zone finds the name and file of the time zone: TZ when it names one, else
+// where /etc/localtime leads. NixOS and Debian both keep the name behind
+// "zoneinfo/" in the link's text.
+func zone(env Environment) (name string, content []byte) {
+	if tz := strings.TrimPrefix(env.Value("TZ", ""), ":"); tz != "" && isZoneName(tz) {
+		for _, root := range []string{"/etc/zoneinfo/", "/usr/share/zoneinfo/"} {
+			if content := readSmall(root + tz); content != nil {
+				return tz, content
+			}
+		}
+	}
+	link, err := os.Readlink("/etc/localtime")
+	if err != nil {
+		return "", nil
+	}
+	_, name, ok := strings.Cut(link, zoneinfo)
+	if !ok || !isZoneName(name) {
+		return "", nil
+	}
+	return name, readSmall("/etc/localtime")
+}
+
+// isZoneName admits names of the tz database and nothing that climbs.
+func isZoneName(s string) bool {
+	return filepath.IsLocal(s) && filepath.Clean(s) == s && strings.IndexFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~'
+	}) < 0
+}
+
+// readSmall reads a configuration file, links followed, up to 1 MiB.
+func readSmall(path string) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// publicNixSettings are the settings of nix.conf(5) that a sandbox may know.
+// Everything else stays outside: access-tokens and netrc-file are secrets.
+var publicNixSettings = []string{
+	"substituters", "extra-substituters", "trusted-substituters", "extra-trusted-substituters",
+	"trusted-public-keys", "extra-trusted-public-keys",
+}
+
+// PublicNixConf keeps the public settings of a nix.conf. A cache whose
+// address carries a login is dropped with its whole line.
+func PublicNixConf(conf []byte) []byte {
+	var kept bytes.Buffer
+	for line := range bytes.Lines(conf) {
+		name, value, ok := strings.Cut(string(line), "=")
+		if ok && isPublicNixSetting(strings.TrimSpace(name)) && !strings.Contains(value, "@") {
+			kept.WriteString(strings.TrimSpace(name) + " = " + strings.TrimSpace(value) + "\n")
+		}
+	}
+	return kept.Bytes()
+}
+
+func isPublicNixSetting(name string) bool {
+	for _, public := range publicNixSettings {
+		if name == public {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// Facts is who runs claudebox, where, and with which environment.
+type Facts struct {
+	Home  string // absolute and clean, as $HOME says
+	Cwd   string // absolute; links not resolved
+	UID   int
+	GID   int
+	User  string // login name, as /etc/passwd has it, else $USER
+	Group string // name of GID
+	Env   Environment
+}
+
+// Environment is a process environment, "NAME=value" each, as execve(2)
+// takes it.
+type Environment []string
+
+// Get returns the value of a variable and whether it is set. The first of
+// two equal names counts, as in getenv(3).
+func (e Environment) Get(name string) (string, bool) {
+	for _, entry := range e {
+		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Value returns the value of a variable, or fallback when it is unset or
+// empty.
+func (e Environment) Value(name, fallback string) string {
+	if value, _ := e.Get(name); value != "" {
+		return value
+	}
+	return fallback
+}
+
+// Detect reads the facts of this process. It fails when HOME is not an
+// absolute path or the current folder is gone.
+func Detect() (Facts, error) {
+	env := Environment(os.Environ())
+	home := env.Value("HOME", "")
+	if !filepath.IsAbs(home) {
+		return Facts{}, diag.Errorf("read HOME", "set HOME to your home folder",
+			"%q is not an absolute path", home)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return Facts{}, &diag.Error{Op: "find the current folder", Err: err, Remedy: "change to a folder that exists"}
+	}
+	f := Facts{Home: filepath.Clean(home), Cwd: cwd, UID: os.Getuid(), GID: os.Getgid(), Env: env}
+	f.User = accountName("/etc/passwd", f.UID, env.Value("USER", "user"))
+	f.Group = accountName("/etc/group", f.GID, f.User)
+	return f, nil
+}
+
+// accountName looks an id up in a file of passwd(5) or group(5) form. A name
+// from elsewhere (LDAP) is not asked for: the environment's word will do, if
+// it is one.
+func accountName(file string, id int, fallback string) string {
+	content, err := os.ReadFile(file)
+	if err == nil {
+		if name := nameOfID(content, strconv.Itoa(id)); name != "" {
+			return name
+		}
+	}
+	if !isAccountName(fallback) {
+		return "user"
+	}
+	return fallback
+}
+
+func nameOfID(content []byte, id string) string {
+	for line := range bytes.Lines(content) {
+		fields := strings.SplitN(string(line), ":", 4)
+		if len(fields) == 4 && strings.TrimSpace(fields[2]) == id && isAccountName(fields[0]) {
+			return fields[0]
+		}
+	}
+	return ""
+}
+
+// isAccountName keeps separators and control characters out of the passwd
+// file that is made for the sandbox.
+func isAccountName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r <= ' ' || r == ':' || r == '/' || r == 0x7f
+	}) < 0
+}

@@ -1,0 +1,173 @@
+package launch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/plan"
+)
+
+// madeFiles are the contents of the files that claudebox makes at launch.
+func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
+	return map[plan.MadeFile][]byte{
+		plan.MadePasswd:    passwd(p, h),
+		plan.MadeGroup:     group(h),
+		plan.MadeNsswitch:  []byte(nsswitch),
+		plan.MadeHosts:     hosts(p, h),
+		plan.MadeResolv:    h.Etc.Resolv,
+		plan.MadeZone:      h.Etc.Zone,
+		plan.MadeNixConf:   nixConf(h),
+		plan.MadeRegistry:  registry(p),
+		plan.MadeSandboxMD: sandboxMD(p, h),
+		plan.MadeGitconfig: h.Gitconfig,
+	}
+}
+
+// nobody is the id that files of other users show inside a user namespace.
+const nobody = 65534
+
+// passwd names root, the user and nobody, and nobody else (SAND-17).
+func passwd(p plan.Plan, h Host) []byte {
+	var b bytes.Buffer
+	shell := plan.ToolPath(p, "bash")
+	fmt.Fprintln(&b, "root:x:0:0:root:/root:"+shell)
+	if h.Facts.UID != 0 && h.Facts.UID != nobody {
+		fmt.Fprintf(&b, "%s:x:%d:%d::%s:%s\n", h.Facts.User, h.Facts.UID, h.Facts.GID, h.Facts.Home, shell)
+	}
+	fmt.Fprintf(&b, "nobody:x:%d:%d:nobody:/:%s\n", nobody, nobody, "/bin/false")
+	return b.Bytes()
+}
+
+func group(h Host) []byte {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "root:x:0:")
+	if h.Facts.GID != 0 && h.Facts.GID != nobody {
+		fmt.Fprintf(&b, "%s:x:%d:\n", h.Facts.Group, h.Facts.GID)
+	}
+	fmt.Fprintf(&b, "nogroup:x:%d:\n", nobody)
+	return b.Bytes()
+}
+
+// nsswitch keeps libc from asking name service daemons: their sockets are
+// not inside, and would answer names in tier none if they were.
+const nsswitch = `passwd: files
+group: files
+shadow: files
+hosts: files dns
+networks: files
+services: files
+protocols: files
+`
+
+// hosts gives the sandbox's own name an address; the host's file is copied
+// where the host's network is.
+func hosts(p plan.Plan, h Host) []byte {
+	own := fmt.Appendf(nil, "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 %s\n", Hostname)
+	if p.Network.Tier != "full" {
+		return own
+	}
+	return append(own, h.Etc.Hosts...)
+}
+
+// nixConf is nix.conf(5) inside (TOOL-02): the experimental features that
+// everybody uses are on, whatever the host says, and the registry is the
+// pinned one, so that no evaluation needs the network.
+func nixConf(h Host) []byte {
+	const own = "experimental-features = nix-command flakes\n" +
+		"flake-registry = /etc/nix/registry.json\n" +
+		"warn-dirty = false\n"
+	return append([]byte(own), h.Etc.NixConf...)
+}
+
+// registry pins the flake `nixpkgs` to the plan's source path.
+func registry(p plan.Plan) []byte {
+	type ref struct {
+		Type string `json:"type"`
+		ID   string `json:"id,omitempty"`
+		Path string `json:"path,omitempty"`
+	}
+	type entry struct {
+		From ref `json:"from"`
+		To   ref `json:"to"`
+	}
+	var flakes []entry
+	if path := p.Pins.Nixpkgs.Path; path != "" {
+		flakes = append(flakes, entry{From: ref{Type: "indirect", ID: "nixpkgs"}, To: ref{Type: "path", Path: path}})
+	}
+	text, err := json.Marshal(map[string]any{"version": 2, "flakes": flakes})
+	if err != nil {
+		panic("bug: the registry holds only strings: " + err.Error())
+	}
+	return append(text, '\n')
+}
+
+// networkWords says in words for the agent what each tier means.
+var networkWords = map[string]string{
+	"full":  "the host's own network, its local services and LAN included",
+	"inet":  "the internet, but no local network and no service of the host",
+	"allow": "only the hosts that the profile lists",
+	"none":  "none; only the loopback interface inside",
+}
+
+// sandboxMD tells the agent where it is (AWARE-02). The host's managed
+// CLAUDE.md, if any, goes first.
+func sandboxMD(p plan.Plan, h Host) []byte {
+	var b bytes.Buffer
+	if len(h.Etc.ManagedText) > 0 {
+		b.Write(bytes.TrimRight(h.Etc.ManagedText, "\n"))
+		b.WriteString("\n\n")
+	}
+	text := strings.NewReplacer(
+		"{profile}", p.Profile,
+		"{project}", h.Project,
+		"{home}", h.Facts.Home,
+		"{tier}", p.Network.Tier,
+		"{network}", networkWords[p.Network.Tier],
+		"{nix}", nixWords(h.Daemon),
+		"{uid}", strconv.Itoa(h.Facts.UID),
+		"{readonly}", readOnlyWords(h),
+	).Replace(sandboxText)
+	b.WriteString(text)
+	return b.Bytes()
+}
+
+func nixWords(daemon bool) string {
+	if !daemon {
+		return "The Nix daemon is not reachable here: only the programs on PATH are there. Ask the user to add a package to the profile."
+	}
+	return "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c PROGRAM ARGS`.\n" +
+		"`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
+}
+
+func readOnlyWords(h Host) string {
+	var paths []string
+	for _, m := range h.Mounts {
+		if m.Kind == plan.ROBind && strings.HasPrefix(m.Destination, h.Project+"/") {
+			paths = append(paths, "`"+strings.TrimPrefix(m.Destination, h.Project+"/")+"`")
+		}
+	}
+	if len(paths) == 0 {
+		return "No file of the project is read-only."
+	}
+	return "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "."
+}
+
+const sandboxText = `# You are in a sandbox (claudebox)
+
+This session runs inside a bubblewrap sandbox with profile "{profile}". You have full permissions inside;
+nothing outside is reachable. Do not try to leave it or to find credentials: there are none.
+
+- Project: {project}, read-write. Everything else is read-only, temporary, or absent.
+- {home} and /tmp are temporary and gone when the session ends, except ~/.claude and package caches.
+- Network: {tier}: {network}.
+- {nix}
+- {readonly}
+  ` + "`git config`, `git remote add` and `git push -u` cannot write there: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." + `
+- There is no sudo, docker, man, ssh key, GPG key or git credential. Commits are not signed.
+- A path that the user names but that is not here was not mounted: ask for
+  ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
+- Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.
+`

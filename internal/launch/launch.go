@@ -1,0 +1,67 @@
+package launch
+
+import "claudebox/internal/plan"
+
+// Launch is a plan bound to this host, folder and moment.
+type Launch struct {
+	Plan     plan.Plan
+	Bwrap    string     // the program
+	Tier     string     // network tier in force
+	Hostname string     // inside
+	Mounts   []Mount    // in the order in which they are made
+	ReadOnly []string   // remounted read-only when all mounts are made
+	Env      []Variable // sorted by name
+	Dir      string     // current folder inside
+	Command  []string   // the shim, the agent, its words
+	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
+	Notes    []string   // what a person should know before it starts
+	Warnings []string   // the same, in red
+}
+
+// Mount is one mount of a launch. Every path is absolute and final.
+type Mount struct {
+	Kind        plan.MountKind
+	Source      string // path on the host, link text, or name of the made file
+	Destination string
+	Mode        string // octal; empty: bwrap's default
+	Size        int64  // bytes
+	Data        []byte // of a made file
+	Open        bool   // the source is opened by claudebox and handed over as a descriptor
+	Root        string // the source is opened beneath this folder, no link followed on the way
+	Above       Place  // what Destination is on the host, when it lies in a writable bind
+	Secret      bool
+	Optional    bool
+	Why         string
+}
+
+// Place is a path below a folder that an agent can write: Root is trusted,
+// no component of Path is.
+type Place struct {
+	Root string
+	Path string // relative to Root
+}
+
+// Variable is one variable of the sandbox's environment.
+type Variable struct {
+	plan.Env
+	Value string // what the agent sees
+}
+
+// Masked is how a person may see the value: secrets shortened, the rest as
+// it is.
+func (v Variable) Masked() string {
+	if !v.Secret {
+		return v.Value
+	}
+	return mask(v.Value)
+}
+
+// mask shows so much of a secret that its owner knows which one it is. A
+// short one shows nothing.
+func mask(secret string) string {
+	const shown, least = 4, 16
+	if len(secret) < least {
+		return "••••"
+	}
+	return secret[:shown] + "••••" + secret[len(secret)-2:]
+}

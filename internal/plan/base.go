@@ -1,0 +1,118 @@
+package plan
+
+import "claudebox/internal/resolve"
+
+// Sizes of the sandbox's tmpfs mounts in bytes. They are limits, not
+// reservations; a build that outgrows /tmp should fail rather than take the
+// host's memory down.
+const (
+	rootSize    = 32 << 20
+	tmpSize     = 8 << 30
+	homeSize    = 4 << 30
+	runtimeSize = 64 << 20
+)
+
+const base = "base"
+
+// CertificateBundle is where the sandbox finds certificate authorities.
+const CertificateBundle = "/etc/ssl/certs/ca-certificates.crt"
+
+// DaemonSocketDir holds the Nix daemon's socket, inside and outside. The
+// folder is mounted rather than the socket, so that a daemon that restarts
+// stays reachable.
+const DaemonSocketDir = "/nix/var/nix/daemon-socket"
+
+// baseMounts are the mounts of every sandbox, whatever the profile says.
+var baseMounts = []Mount{
+	{Kind: Tmpfs, Destination: "/", Mode: "0755", Size: rootSize},
+	{Kind: Proc, Destination: "/proc"},
+	{Kind: Dev, Destination: "/dev"},
+	{Kind: Tmpfs, Destination: "/tmp", Mode: "1777", Size: tmpSize},
+	{Kind: Tmpfs, Destination: "${runtime}", Mode: "0700", Size: runtimeSize},
+	{Kind: File, Source: string(MadePasswd), Destination: "/etc/passwd", Mode: "0444"},
+	{Kind: File, Source: string(MadeGroup), Destination: "/etc/group", Mode: "0444"},
+	{Kind: File, Source: string(MadeNsswitch), Destination: "/etc/nsswitch.conf", Mode: "0444"},
+	{Kind: File, Source: string(MadeHosts), Destination: "/etc/hosts", Mode: "0444"},
+	{Kind: File, Source: string(MadeNixConf), Destination: "/etc/nix/nix.conf", Mode: "0444"},
+	{Kind: File, Source: string(MadeRegistry), Destination: "/etc/nix/registry.json", Mode: "0444"},
+	{Kind: File, Source: string(MadeSandboxMD), Destination: "/etc/claude-code/CLAUDE.md", Mode: "0444"},
+	{Kind: File, Source: string(MadeZone), Destination: "/usr/share/zoneinfo/${zone-name}", Mode: "0444", Optional: true},
+	{Kind: Symlink, Source: "/usr/share/zoneinfo/${zone-name}", Destination: "/etc/localtime", Optional: true},
+	{Kind: ROBind, Source: "${certs}", Destination: CertificateBundle, Optional: true},
+	{Kind: Symlink, Source: "ca-certificates.crt", Destination: "/etc/ssl/certs/ca-bundle.crt"},
+	{Kind: Tmpfs, Destination: "${home}", Mode: "0755", Size: homeSize},
+	{Kind: ROData, Source: string(MadeGitconfig), Destination: "${home}/.gitconfig"},
+	{Kind: Bind, Source: "${state}/.claude", Destination: "${home}/.claude"},
+	{Kind: Bind, Source: "${project}", Destination: "${project}"},
+}
+
+// networkMounts are added where the tier has a network.
+var networkMounts = []Mount{
+	{Kind: File, Source: string(MadeResolv), Destination: "/etc/resolv.conf", Mode: "0444"},
+}
+
+// toolLinks are the few fixed paths that scripts rely on, by the tool they
+// lead to.
+var toolLinks = []struct{ tool, destination string }{
+	{resolve.ToolEnv, "/usr/bin/env"},
+	{resolve.ToolBash, "/bin/sh"},
+}
+
+// compatLinks serve programs that were built for other distributions.
+var compatLinks = []struct{ tool, destination string }{
+	{resolve.ToolBash, "/bin/bash"},
+}
+
+// caches are folders below home where package managers keep what they
+// fetched. They lie in the instance, never shared between projects. Only
+// the first is a mount; the others are links into it, as a mount costs
+// more than ten links.
+var caches = []string{
+	".cache",
+	".npm", ".cargo", ".gradle", ".m2", ".bun", "go",
+	".local/share/uv", ".local/share/pnpm",
+}
+
+// hostVariables are the variables that pass from the caller when they are
+// set (SAND-03). Each is a habit of terminals, locales or people; only the
+// key is secret.
+var hostVariables = []Env{
+	{Name: "ANTHROPIC_API_KEY", Secret: true},
+	{Name: "COLORTERM"},
+	{Name: "EDITOR"},
+	{Name: "FORCE_COLOR"},
+	{Name: "LANG"},
+	{Name: "LC_ALL"},
+	{Name: "LC_CTYPE"},
+	{Name: "NO_COLOR"},
+	{Name: "TERM"},
+	{Name: "TZ"},
+	{Name: "USER"},
+	{Name: "VISUAL"},
+}
+
+// madeVariables have a value that claudebox makes (SAND-03). PWD stands
+// here because bwrap sets it with --chdir.
+var madeVariables = []Env{
+	{Name: "CLAUDEBOX", Value: "1"},
+	{Name: "CLAUDE_CONFIG_DIR", Value: "${home}/.claude"},
+	{Name: "DISABLE_AUTOUPDATER", Value: "1"},
+	{Name: "HOME", Value: "${home}"},
+	{Name: "NIX_SSL_CERT_FILE", Value: CertificateBundle},
+	{Name: "PWD", Value: "${cwd}"},
+	{Name: "SSL_CERT_FILE", Value: CertificateBundle},
+	{Name: "TMPDIR", Value: "/tmp"},
+	{Name: "XDG_RUNTIME_DIR", Value: "${runtime}"},
+}
+
+// toolVariables point at tools, when the resolution has them.
+var toolVariables = []struct{ name, tool string }{
+	{"SHELL", resolve.ToolBash},
+	{"LOCALE_ARCHIVE", resolve.ToolLocale},
+	{"TERMINFO_DIRS", resolve.ToolTerminfo},
+}
+
+// agentArgs are always passed to an agent, before the caller's words.
+var agentArgs = map[string][]string{
+	"claude": {"--dangerously-skip-permissions"},
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"claudebox/internal/profile"
+	"claudebox/internal/resolve"
+)
+
+// Build makes the plan of a valid profile whose packages are resolved. It is
+// a pure function: equal arguments give equal bytes.
+func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
+	p := Plan{
+		Version: Version,
+		Profile: prof.Name,
+		Sources: sources(prof.Sources),
+		System:  res.System,
+		Pins:    pins(res),
+		Path:    searchPath(res.Packages),
+		Network: network(prof),
+		State:   string(prof.State),
+		Cache:   string(prof.Cache),
+		Project: string(prof.Project),
+		Nix: Nix{
+			Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store),
+			Builds: string(prof.Nix.Builds), Fetch: string(prof.Nix.Fetch),
+		},
+		Git:     git(prof.Git),
+		Hide:    globs(prof.Hide),
+		Show:    globs(prof.Show),
+		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
+		Agent:   agent(prof.Agent),
+		Compat:  string(prof.Compat),
+		Confirm: string(prof.Confirm),
+	}
+	p.Env = environment(prof, res)
+	p.Mounts = mounts(prof, res)
+	if err := checkMounts(p.Mounts); err != nil {
+		return Plan{}, err
+	}
+	p.Digest = digest(p)
+	return p, nil
+}
+
+func sources(list []profile.Source) []Source {
+	return mapped(list, func(s profile.Source) Source { return Source{Name: s.Name, SHA256: s.SHA256} })
+}
+
+func pins(res resolve.Resolution) Pins {
+	p := Pins{
+		Nixpkgs:  Nixpkgs(res.Nixpkgs),
+		Packages: mapped(res.Packages, pinned),
+	}
+	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
+		p.Tools = append(p.Tools, Tool{Name: name, Path: res.Tools[name].Path})
+	}
+	return p
+}
+
+func pinned(pkg resolve.Package) Package {
+	outputs := mapped(pkg.Outputs, func(o resolve.Output) Output { return Output(o) })
+	return Package{Attr: pkg.Attr, Version: pkg.Version, Outputs: outputs, Why: pkg.Origin}
+}
+
+// searchPath is PATH inside: the bin folder of each output that can hold
+// programs, once each, in the packages' order.
+func searchPath(packages []resolve.Package) []string {
+	var path []string
+	for _, pkg := range packages {
+		for _, output := range pkg.Outputs {
+			dir := output.Path + "/bin"
+			if !noPrograms[output.Name] && !slices.Contains(path, dir) {
+				path = append(path, dir)
+			}
+		}
+	}
+	return path
+}
+
+// noPrograms are outputs that hold documentation or headers by nixpkgs'
+// convention (multiple-outputs.sh).
+var noPrograms = map[string]bool{
+	"dev": true, "lib": true, "doc": true, "man": true, "info": true, "devdoc": true, "debug": true, "static": true,
+}
+
+func network(prof profile.Profile) Network {
+	n := Network{Tier: string(prof.Network.Tier), Allow: slices.Clone(prof.Network.Allow)}
+	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
+	slices.Sort(n.Allow)
+	slices.Sort(n.In)
+	slices.Sort(n.Out)
+	return n
+}
+
+func git(g profile.Git) Git {
+	hosts := mapped(g.Hosts, func(h profile.GitHost) GitHost { return GitHost{Host: h.Host, Variable: h.Variable} })
+	return Git{Hosts: hosts, SSHToHTTPS: g.SSHToHTTPS, Config: string(g.Config)}
+}
+
+func globs(patterns []profile.Pattern) []string {
+	list := mapped(patterns, func(p profile.Pattern) string { return p.Glob })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func agent(a profile.Agent) Agent {
+	return Agent{Name: a.Name, Command: a.Command, Args: agentArgs[a.Name]}
+}
+
+func environment(prof profile.Profile, res resolve.Resolution) []Env {
+	vars := map[string]Env{}
+	add := func(e Env, from EnvFrom, why string) {
+		e.From, e.Why = from, cmp.Or(e.Why, why)
+		vars[e.Name] = e
+	}
+	for _, e := range hostVariables {
+		add(e, FromHost, base)
+	}
+	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
+		if _, known := vars[h.Name]; !known {
+			add(Env{Name: h.Name, Secret: true}, FromHost, string(h.Origin))
+		}
+	}
+	for _, c := range prof.Env {
+		add(Env{Name: c.Name, Value: c.Value}, FromConst, string(c.Origin))
+	}
+	for _, e := range made(prof, res) {
+		add(e, FromMade, base)
+	}
+	return slices.SortedFunc(maps.Values(vars), func(a, b Env) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func made(prof profile.Profile, res resolve.Resolution) []Env {
+	list := slices.Clone(madeVariables)
+	list = append(list, Env{Name: "PATH", Value: strings.Join(searchPath(res.Packages), ":")})
+	for _, v := range toolVariables {
+		if tool, ok := res.Tools[v.tool]; ok {
+			list = append(list, Env{Name: v.name, Value: tool.Path})
+		}
+	}
+	if res.Nixpkgs.Path != "" {
+		list = append(list, Env{Name: "NIX_PATH", Value: "nixpkgs=" + res.Nixpkgs.Path})
+	}
+	if prof.Nix.Daemon != profile.DaemonOff {
+		list = append(list, Env{Name: "NIX_REMOTE", Value: "daemon"})
+	}
+	return append(list, loaderVariables(prof, res)...)
+}
+
+// loaderVariables tell nix-ld where the real loader and the libraries are.
+func loaderVariables(prof profile.Profile, res resolve.Resolution) []Env {
+	loader, libs := res.Tools[resolve.ToolLoader], res.Tools[resolve.ToolLibs]
+	if prof.Compat != profile.CompatNixLd || loader.Path == "" || libs.Path == "" {
+		return nil
+	}
+	return []Env{{Name: "NIX_LD_LIBRARY_PATH", Value: libs.Path}}
+}
+
+func mapped[A, B any](list []A, f func(A) B) []B {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = f(v)
+	}
+	return out
+}

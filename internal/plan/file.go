@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"claudebox/internal/diag"
+)
+
+// Encode renders the plan's file form: JSON, indented, a newline at the end.
+// Equal plans give equal bytes.
+func (p Plan) Encode() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(p); err != nil {
+		panic("bug: a plan holds only plain values: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// Decode reads a plan's file form back strictly: an unknown key, a version
+// of another build, a digest that does not fit are refused. file is named in
+// errors.
+func Decode(file string, src []byte) (Plan, error) {
+	op := "read plan " + file
+	var p Plan
+	dec := json.NewDecoder(bytes.NewReader(src))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		return Plan{}, notAPlan(op, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Plan{}, notAPlan(op, errors.New("more follows after the plan"))
+	}
+	if p.Version != Version {
+		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`",
+			"version %d; this claudebox reads version %d", p.Version, Version)
+	}
+	if want := digest(p); p.Digest != want {
+		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`; a plan is not edited by hand",
+			"its content does not fit its digest")
+	}
+	return p, nil
+}
+
+func notAPlan(op string, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		err = errors.New(kind.Field + " is a " + kind.Value + ", which it cannot be")
+	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		err = errors.New("not JSON, or cut short")
+	}
+	return &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
+}
+
+// digest is the sha256 of the plan's bytes with an empty digest.
+func digest(p Plan) string {
+	p.Digest = ""
+	sum := sha256.Sum256(p.Encode())
+	return hex.EncodeToString(sum[:])
+}
+
+// ToolPath gives the path of a pinned tool; empty when the plan has none.
+func ToolPath(p Plan, name string) string {
+	for _, t := range p.Pins.Tools {
+		if t.Name == name {
+			return t.Path
+		}
+	}
+	return ""
+}

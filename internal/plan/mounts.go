@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"cmp"
+	"path"
+	"slices"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile"
+	"claudebox/internal/resolve"
+)
+
+// mounts lists every mount of the plan, sorted by destination: a folder comes
+// before what lies in it, as bwrap has to make it first.
+func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
+	list := slices.Clone(baseMounts)
+	if prof.Network.Tier != profile.TierNone {
+		list = append(list, networkMounts...)
+	}
+	list = append(list, storeMounts(prof, res)...)
+	list = append(list, links(prof, res)...)
+	list = append(list, cacheMounts(prof.Cache)...)
+	for i := range list {
+		list[i].Why = base
+	}
+	for _, m := range prof.Mounts {
+		list = append(list, profileMount(m))
+	}
+	SortMounts(list)
+	return list
+}
+
+// SortMounts orders mounts by destination, parents first.
+func SortMounts(list []Mount) {
+	slices.SortStableFunc(list, func(a, b Mount) int { return cmp.Compare(a.Destination, b.Destination) })
+}
+
+func storeMounts(prof profile.Profile, res resolve.Resolution) []Mount {
+	if prof.Nix.Store == profile.StoreFull {
+		return []Mount{{Kind: ROBind, Source: "/nix/store", Destination: "/nix/store"}}
+	}
+	return mapped(res.Closure, func(path string) Mount {
+		return Mount{Kind: ROBind, Source: path, Destination: path}
+	})
+}
+
+func links(prof profile.Profile, res resolve.Resolution) []Mount {
+	var list []Mount
+	add := func(tool, destination string) {
+		if t, ok := res.Tools[tool]; ok {
+			list = append(list, Mount{Kind: Symlink, Source: t.Path, Destination: destination})
+		}
+	}
+	for _, l := range toolLinks {
+		add(l.tool, l.destination)
+	}
+	if prof.Compat != profile.CompatNixLd {
+		return list
+	}
+	for _, l := range compatLinks {
+		add(l.tool, l.destination)
+	}
+	add(resolve.ToolLoader, loaderPath(res.System))
+	return list
+}
+
+// loaderPath is where programs of other distributions look for their loader
+// (the psABI of each architecture).
+func loaderPath(system string) string {
+	if system == "aarch64-linux" {
+		return "/lib/ld-linux-aarch64.so.1"
+	}
+	return "/lib64/ld-linux-x86-64.so.2"
+}
+
+func cacheMounts(cache profile.Cache) []Mount {
+	if cache != profile.CacheProject {
+		return nil
+	}
+	list := []Mount{{Kind: Bind, Source: "${state}/cache", Destination: "${home}/" + caches[0]}}
+	for _, name := range caches[1:] {
+		list = append(list, Mount{
+			Kind: Symlink, Source: "${home}/" + caches[0] + "/" + CacheFolder(name), Destination: "${home}/" + name,
+		})
+	}
+	return list
+}
+
+// CacheFolders are the folders that the instance's cache must hold, so that
+// the links into it lead somewhere.
+func CacheFolders() []string { return mapped(caches[1:], CacheFolder) }
+
+// CacheFolder is the name, in the instance's cache, of a folder below home.
+func CacheFolder(name string) string { return "home-" + path.Base(name) }
+
+func profileMount(m profile.Mount) Mount {
+	kind := ROBind
+	if m.Writable {
+		kind = Bind
+	}
+	return Mount{
+		Kind: kind, Source: late(m.Host), Destination: late(m.Sandbox),
+		Optional: m.Optional, Secret: m.Secret, Why: string(m.Origin),
+	}
+}
+
+// late turns the profile's "~" and "." into late values.
+func late(p string) string {
+	switch {
+	case p == "~":
+		return "${home}"
+	case p == ".":
+		return "${project}"
+	case len(p) > 1 && p[:2] == "~/":
+		return "${home}" + p[1:]
+	case len(p) > 1 && p[:2] == "./":
+		return "${project}" + p[1:]
+	}
+	return p
+}
+
+// checkMounts refuses two mounts at one destination.
+func checkMounts(list []Mount) error {
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1], list[i]
+		if a.Destination == b.Destination {
+			return diag.Errorf("plan the mounts", "give one of the two another `sandbox` path",
+				"%s and %s both mount at %s", a.Why, b.Why, a.Destination)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package gitconfig
+
+// Identity is what the user's own configuration says about who commits here.
+// Values are empty when nothing says so.
+type Identity struct {
+	Name, Email                   string // user.name, user.email
+	AuthorName, AuthorEmail       string // author.*: outrank user.* for the author
+	CommitterName, CommitterEmail string
+	DefaultBranch                 string // init.defaultBranch
+}
+
+// Pick reads the identity from the user's own files, conditional includes
+// honoured, then from the variables that outrank them (GIT_AUTHOR_NAME and
+// its like, as direnv sets them) or stand in for them (EMAIL). It fails where
+// git would, see [Read].
+func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
+	entries, err := Read(src)
+	if err != nil {
+		return Identity{}, err
+	}
+	var id Identity
+	places := id.places()
+	for _, e := range entries {
+		if place := places[e.Key()]; place != nil && !e.Bare {
+			*place = e.Value
+		}
+	}
+	for _, v := range identityVariables {
+		if value, _ := env(v.name); value != "" && !(v.fallback && *places[v.key] != "") {
+			*places[v.key] = value
+		}
+	}
+	return id, nil
+}
+
+func (id *Identity) places() map[string]*string {
+	return map[string]*string{
+		"user.name":          &id.Name,
+		"user.email":         &id.Email,
+		"author.name":        &id.AuthorName,
+		"author.email":       &id.AuthorEmail,
+		"committer.name":     &id.CommitterName,
+		"committer.email":    &id.CommitterEmail,
+		"init.defaultbranch": &id.DefaultBranch,
+	}
+}
+
+// identityVariables are the host's variables that git would obey; none of
+// them enters the sandbox, their meaning does.
+var identityVariables = []struct {
+	name, key string
+	fallback  bool // only when the files say nothing
+}{
+	{"GIT_AUTHOR_NAME", "author.name", false},
+	{"GIT_AUTHOR_EMAIL", "author.email", false},
+	{"GIT_COMMITTER_NAME", "committer.name", false},
+	{"GIT_COMMITTER_EMAIL", "committer.email", false},
+	{"EMAIL", "user.email", true},
+}
+
+// Make writes the sandbox's ~/.gitconfig: the identity, the folders that git
+// may trust, and what lets switch and push run while the project's own
+// configuration is read-only. Where no identity is known git is told not to
+// invent one.
+func Make(id Identity, safe []string) []byte {
+	entries := []Entry{}
+	set := func(section, name, value string) {
+		if value != "" {
+			entries = append(entries, Entry{Section: section, Name: name, Value: value})
+		}
+	}
+	set("user", "name", id.Name)
+	set("user", "email", id.Email)
+	set("user", "useConfigOnly", "true")
+	set("author", "name", id.AuthorName)
+	set("author", "email", id.AuthorEmail)
+	set("committer", "name", id.CommitterName)
+	set("committer", "email", id.CommitterEmail)
+	set("init", "defaultBranch", id.DefaultBranch)
+	set("branch", "autoSetupMerge", "false")
+	set("push", "default", "current")
+	for _, dir := range safe {
+		set("safe", "directory", dir)
+	}
+	return Render(entries)
+}

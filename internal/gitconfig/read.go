@@ -1,0 +1,177 @@
+package gitconfig
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// Sources says where git looks for the user's own configuration, and what the
+// folder is that conditional includes are judged by. The project's own
+// configuration is no source: inside, git reads that itself.
+type Sources struct {
+	Files []string // in git's order: system, XDG, ~/.gitconfig; see [Files]
+	Home  string   // what "~/" in an include stands for
+	Repo  Repo
+
+	// ReadFile gives a file's bytes; an error that is [fs.ErrNotExist] stands
+	// for a file that git would pass over.
+	ReadFile func(name string) ([]byte, error)
+	// Canonical resolves links in a path, as realpath does. It is asked only
+	// for conditions on the git folder.
+	Canonical func(name string) (string, error)
+}
+
+// Repo is what conditional includes may ask about the project, as data: it
+// was read from files of the attacker.
+type Repo struct {
+	Dirs    []string // the git folder: canonical, then as the caller came to it; empty: no repository
+	Branch  string   // the short name that HEAD points at; empty: detached
+	Remotes []string // URLs of the project's remotes
+}
+
+// Files lists git's configuration files for a user, by the variables git
+// obeys: GIT_CONFIG_NOSYSTEM, GIT_CONFIG_SYSTEM, GIT_CONFIG_GLOBAL,
+// XDG_CONFIG_HOME. Later files win.
+func Files(home string, env func(string) (string, bool)) []string {
+	var files []string
+	if off, _ := env("GIT_CONFIG_NOSYSTEM"); !isTrue(off) {
+		system, set := env("GIT_CONFIG_SYSTEM")
+		if !set {
+			system = "/etc/gitconfig"
+		}
+		files = append(files, system)
+	}
+	if global, set := env("GIT_CONFIG_GLOBAL"); set {
+		return append(files, global)
+	}
+	xdg, _ := env("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = path.Join(home, ".config")
+	}
+	return append(files, path.Join(xdg, "git/config"), path.Join(home, ".gitconfig"))
+}
+
+func isTrue(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "0", "no", "off", "false":
+		return false
+	}
+	return true
+}
+
+// maxDepth is how deep git follows includes before it gives up.
+const maxDepth = 10
+
+// Read gives the entries of all sources in git's order, includes in their
+// place. It fails where git would: a bad line, an unreadable file, a circle
+// of includes.
+func Read(src Sources) ([]Entry, error) {
+	r := reader{Sources: src}
+	if err := r.all(); err != nil {
+		return nil, err
+	}
+	if !r.asksRemotes {
+		return r.entries, nil
+	}
+	// A condition on remotes may be met by a remote that the user's own
+	// files define further down, so git reads everything twice.
+	remotes := append([]string(nil), src.Repo.Remotes...)
+	for _, e := range r.entries {
+		if isRemoteURL(e) {
+			remotes = append(remotes, e.Value)
+		}
+	}
+	src.Repo.Remotes = remotes
+	r = reader{Sources: src, remotesKnown: true}
+	err := r.all()
+	return r.entries, err
+}
+
+func isRemoteURL(e Entry) bool { return e.Section == "remote" && e.Sub && e.Name == "url" }
+
+type reader struct {
+	Sources
+	entries      []Entry
+	asksRemotes  bool // a hasconfig condition was met with before remotes were known
+	remotesKnown bool
+}
+
+func (r *reader) all() error {
+	for _, file := range r.Files {
+		if err := r.file(file, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads one file and, in place, what it includes.
+func (r *reader) file(name string, depth int) error {
+	src, err := r.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &diag.Error{Op: "read git's configuration " + name, Err: err, Remedy: "make it readable, or remove it"}
+	}
+	entries, err := Parse(src)
+	if err != nil {
+		return &diag.Error{Op: "read git's configuration " + name, Err: err, Remedy: "correct the line; git refuses it too"}
+	}
+	for _, e := range entries {
+		r.entries = append(r.entries, e)
+		if !r.includes(e, name) {
+			continue
+		}
+		if depth == maxDepth {
+			return diag.Errorf("read git's configuration "+name, "remove the circle of includes", "more than %d includes deep", maxDepth)
+		}
+		if err := r.include(e, name, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) include(e Entry, from string, depth int) error {
+	target, ok := expand(e.Value, r.Home)
+	if !ok {
+		return diag.Errorf(fmt.Sprintf("read git's configuration %s:%d", from, e.Line),
+			"write the path out in full", "include of %q: only ~/ is understood", e.Value)
+	}
+	if !path.IsAbs(target) {
+		target = path.Dir(from) + "/" + target // not cleaned: ".." goes through links
+	}
+	return r.file(target, depth+1)
+}
+
+// includes reports whether e pulls in another file here and now.
+func (r *reader) includes(e Entry, file string) bool {
+	if e.Name != "path" || e.Bare {
+		return false
+	}
+	switch e.Section {
+	case "include":
+		return !e.Sub
+	case "includeif":
+		return e.Sub && r.holds(e.Subsection, file)
+	}
+	return false
+}
+
+// expand resolves a leading "~/". Other users' homes and git's own prefix are
+// not known here.
+func expand(name, home string) (string, bool) {
+	if rest, found := strings.CutPrefix(name, "~/"); found {
+		return home + "/" + rest, true
+	}
+	if name == "~" {
+		return home, true
+	}
+	return name, !strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "%(prefix)/")
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+)
+
+// judge reads the table in the plainest way, as the reference for the
+// assembled program.
+func judge(table []rule, goarch, name string, args [6]uint64) seccomp.Action {
+	for _, r := range table {
+		if slices.Contains(r.calls, name) && (r.only == "" || r.only == goarch) && holds(r.when, args) {
+			return fails(r.errno)
+		}
+	}
+	return seccomp.ActionAllow
+}
+
+func holds(when []match, args [6]uint64) bool {
+	for _, m := range when {
+		arg := uint32(args[m.arg])
+		equal := slices.Contains(m.values, arg)
+		common := slices.ContainsFunc(m.values, func(v uint32) bool { return arg&v != 0 })
+		if !map[test]bool{oneOf: equal, noneOf: !equal, anyBit: common}[m.test] {
+			return false
+		}
+	}
+	return true
+}
+
+// samples are arguments near everything the table compares with: the value
+// itself, its neighbours, and each with the high half set.
+func samples() []uint64 {
+	const high = 0xffffffff << 32
+	var all []uint64
+	for _, r := range rules {
+		for _, m := range r.when {
+			for _, v := range m.values {
+				all = append(all, uint64(v), uint64(v+1), uint64(v-1), uint64(v)|1<<32, uint64(v)|high)
+			}
+		}
+	}
+	all = append(all, 0, 1, 3, 10, 17, 38, 40, 1<<31, 1<<32, 1<<63)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestTheProgramDecidesAsTheTableSays(t *testing.T) {
+	values := samples()
+	for _, goarch := range architectures {
+		m := newMachine(t, goarch)
+		for n, name := range native[goarch].SyscallNumbers {
+			for i, first := range values {
+				for j, second := range values {
+					third := values[(i+j)%len(values)]
+					c := call{number: uint32(n), arch: native[goarch].ID, args: [6]uint64{first, second, third}}
+					got, want := m.decide(t, c), judge(rules, goarch, name, c.args)
+					if got != want {
+						t.Fatalf("%s: %s(%#x, %#x, %#x): verdict %#x, want %#x", goarch, name, first, second, third, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNumbersOutsideTheTableAreAllowedUnlessTheyAreX32(t *testing.T) {
+	for _, goarch := range architectures {
+		m := newMachine(t, goarch)
+		for n := uint32(0); n < 2048; n++ {
+			if _, known := native[goarch].SyscallNumbers[int(n)]; known {
+				continue
+			}
+			want := seccomp.ActionAllow
+			if n >= x32First && n <= x32Last {
+				want = fails(38)
+			}
+			if got := m.decide(t, call{number: n, arch: native[goarch].ID}); got != want {
+				t.Errorf("%s: number %d: verdict %#x, want %#x", goarch, n, got, want)
+			}
+		}
+	}
+}

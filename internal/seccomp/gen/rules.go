@@ -1,0 +1,167 @@
+package main
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// rule refuses system calls. Of several rules for one call the first that
+// matches decides; a call that none matches is allowed.
+type rule struct {
+	calls []string
+	only  string // GOARCH, for calls that the other architecture never had
+	errno syscall.Errno
+	when  []match // all must hold; none: always
+	why   string
+}
+
+// match looks at the low 32 bits of one argument, since that is what the
+// kernel looks at: it takes the argument as an int, or refuses high bits by
+// itself. Comparing all 64 is CVE-2019-10063.
+type match struct {
+	arg    uint32 // 0 to 5
+	test   test
+	values []uint32
+}
+
+// test is what a match asks of the argument.
+type test int
+
+const (
+	oneOf  test = iota // equals one of the values
+	noneOf             // equals none of them
+	anyBit             // has a bit in common with one of them
+)
+
+// newNamespace is every flag of clone(2) that makes a namespace. CLONE_NEWTIME
+// lies where clone keeps the exit signal, so only unshare knows it.
+const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// Values of personality(2) that programs use every day: plain Linux, what
+// linux32 and --uname-2.6 set, and the question which one is set. The list is
+// that of Docker's default profile.
+const (
+	perLinux32 = 0x0008
+	uname26    = 0x20000
+	perQuery   = 0xffffffff
+)
+
+// sockPacket is the bit that tells SOCK_PACKET (10) from the socket types a
+// program may ask for, all of them below 8. SOCK_NONBLOCK and SOCK_CLOEXEC
+// lie above.
+const sockPacket = 0x8
+
+// rules is what the sandbox refuses, after common/flatpak-run.c of flatpak
+// (setup_seccomp, August 2026), whose errors it keeps: ENOSYS where callers
+// know how to fall back to an older call, EPERM elsewhere. ptrace stays
+// allowed, unlike there, because debuggers are used inside. Constants of
+// package unix used here are the same on amd64 and arm64.
+var rules = []rule{
+	{
+		calls: []string{"ioctl"}, errno: unix.EPERM,
+		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX}}},
+		why:  "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
+	},
+
+	{
+		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
+		when: []match{{arg: 0, test: noneOf, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}},
+		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
+	},
+	{
+		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
+		when: []match{
+			{arg: 0, test: oneOf, values: []uint32{unix.AF_INET}},
+			{arg: 1, test: anyBit, values: []uint32{sockPacket}},
+		},
+		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET",
+	},
+	{
+		calls: []string{"socket", "socketpair"}, errno: unix.EPROTONOSUPPORT,
+		when: []match{
+			{arg: 0, test: oneOf, values: []uint32{unix.AF_NETLINK}},
+			{arg: 2, test: noneOf, values: []uint32{unix.NETLINK_ROUTE}},
+		},
+		why: "interfaces and routes are all that resolvers and runtimes ask netlink for; the rest is attack surface",
+	},
+	{
+		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
+		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker refuses it with the same error",
+	},
+
+	{
+		calls: []string{"setns", "mount", "umount2", "pivot_root", "chroot"}, errno: unix.EPERM,
+		why: "changes what the sandbox sees",
+	},
+	{
+		calls: []string{"unshare"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: anyBit, values: []uint32{newNamespace | unix.CLONE_NEWTIME}}},
+		why:  "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's downloads use them",
+	},
+	{
+		calls: []string{"clone"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: anyBit, values: []uint32{newNamespace}}},
+		why:  "as unshare",
+	},
+	{
+		calls: []string{"clone3"}, errno: unix.ENOSYS,
+		why: "its flags lie in memory, where no filter can look (CVE-2021-41133); every libc falls back to clone",
+	},
+	{
+		calls: []string{
+			"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
+			"mount_setattr",
+		},
+		errno: unix.ENOSYS,
+		why:   "the newer way to mount (CVE-2021-41133); callers fall back to mount, which says EPERM",
+	},
+	{
+		calls: []string{"open_by_handle_at"}, errno: unix.EPERM,
+		why: "opens files by number, wherever they are mounted",
+	},
+
+	{
+		calls: []string{"add_key", "keyctl", "request_key"}, errno: unix.EPERM,
+		why: "the kernel's keyring belongs to the user, not to a namespace: it may hold secrets of the host",
+	},
+	{
+		calls: []string{"syslog"}, errno: unix.EPERM,
+		why: "reads the host's kernel log",
+	},
+	{
+		calls: []string{"quotactl", "quotactl_fd"}, errno: unix.EPERM,
+		why: "reads how much the host's users store",
+	},
+	{
+		calls: []string{"acct"}, errno: unix.EPERM,
+		why: "turns the host's process accounting off",
+	},
+
+	{
+		calls: []string{"perf_event_open", "bpf", "userfaultfd"}, errno: unix.EPERM,
+		why: "source of many kernel exploits, and of none of the agent's work",
+	},
+	{
+		calls: []string{
+			"mbind", "move_pages", "migrate_pages", "get_mempolicy", "set_mempolicy",
+			"set_mempolicy_home_node",
+		},
+		errno: unix.EPERM,
+		why:   "seldom used and hard to get right in the kernel; libnuma takes EPERM for a machine without NUMA",
+	},
+	{
+		calls: []string{"personality"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: noneOf, values: []uint32{0, perLinux32, uname26, perLinux32 | uname26, perQuery}}},
+		why:  "turns off address randomisation and other protections of what is run next",
+	},
+	{
+		calls: []string{"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"}, errno: unix.EPERM,
+		why: "replaces or extends the host's kernel",
+	},
+	{
+		calls: []string{"uselib", "modify_ldt"}, only: "amd64", errno: unix.EPERM,
+		why: "old, unused, and a source of information leaks",
+	},
+}

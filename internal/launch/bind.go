@@ -42,6 +42,7 @@ type Host struct {
 type Override struct {
 	Value string
 	Drop  bool
+	Why   string
 }
 
 // Bind makes the launch of a plan on a host. It is a pure function. It fails
@@ -50,7 +51,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
-		Env: variables(p, h, late), Dir: h.Dir, Seccomp: h.Seccomp,
+		Env: variables(p, h, late), Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Command: command(p, h), Notes: h.Notes, Warnings: h.Warnings,
 	}
 	l.Mounts = bindMounts(p, h, late)
@@ -209,9 +210,8 @@ func command(p plan.Plan, h Host) []string {
 func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 	var list []Variable
 	for _, e := range p.Env {
-		value, ok := variable(e, h, late)
-		if ok {
-			list = append(list, Variable{Env: e, Value: value})
+		if v, ok := variable(e, h, late); ok {
+			list = append(list, v)
 		}
 	}
 	for _, e := range hostMade(p, h) {
@@ -223,17 +223,19 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 	return list
 }
 
-func variable(e plan.Env, h Host, late *strings.Replacer) (string, bool) {
+func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	switch e.From {
 	case plan.FromConst:
-		return e.Value, true
+		return Variable{Env: e, Value: e.Value}, true
 	case plan.FromMade:
-		return late.Replace(e.Value), e.Name != "NIX_REMOTE" || h.Daemon
+		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
 	}
 	if o, ok := h.Overrides[e.Name]; ok {
-		return o.Value, !o.Drop
+		e.From, e.Why = plan.FromMade, o.Why
+		return Variable{Env: e, Value: o.Value}, !o.Drop
 	}
-	return h.Facts.Env.Get(e.Name)
+	value, ok := h.Facts.Env.Get(e.Name)
+	return Variable{Env: e, Value: value}, ok
 }
 
 // hostMade are variables that are made only where the host has not said

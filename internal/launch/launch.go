@@ -11,8 +11,11 @@ type Launch struct {
 	Mounts   []Mount    // in the order in which they are made
 	ReadOnly []string   // remounted read-only when all mounts are made
 	Env      []Variable // sorted by name
+	Project  string     // canonical folder, mounted at its own path
 	Dir      string     // current folder inside
-	Command  []string   // the shim, the agent, its words
+	Agent    []string   // the program and what it is always called with
+	Request  []string   // the caller's words for the agent
+	Command  []string   // the shim, the agent, the caller's words
 	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
 	Notes    []string   // what a person should know before it starts
 	Warnings []string   // the same, in red
@@ -27,7 +30,6 @@ type Mount struct {
 	Size        int64  // bytes
 	Data        []byte // of a made file
 	Open        bool   // the source is opened by claudebox and handed over as a descriptor
-	Root        string // the source is opened beneath this folder, no link followed on the way
 	Above       Place  // what Destination is on the host, when it lies in a writable bind
 	Secret      bool
 	Optional    bool

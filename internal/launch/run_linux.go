@@ -29,7 +29,7 @@ func (e *ExitError) Error() string { return "agent exited with status " + strcon
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
 	runtime.LockOSThread()
-	list, descriptors, err := l.Words()
+	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	terminal := saveTerminal()
-	child, err := start(l.Bwrap, arguments(list), fds)
+	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,13 @@ func (l Launch) Run() error {
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
-func arguments(list []Word) []byte {
+func arguments(lines []Line) []byte {
 	var b bytes.Buffer
-	for _, w := range list {
-		b.WriteString(w.Text)
-		b.WriteByte(0)
+	for _, line := range lines {
+		for _, w := range line {
+			b.WriteString(w.Text)
+			b.WriteByte(0)
+		}
 	}
 	return b.Bytes()
 }
@@ -74,7 +76,7 @@ type sandbox struct {
 
 // start forks bwrap with an empty environment: its own would be readable
 // inside at /proc/1/environ, whatever --clearenv says. fds are closed.
-func start(bwrap string, args []byte, fds opened) (*sandbox, error) {
+func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 	defer fds.close()
 	words, err := memfd("arguments", args)
 	if err != nil {
@@ -94,12 +96,12 @@ func start(bwrap string, args []byte, fds opened) (*sandbox, error) {
 	// agent with it. Ignored signals stay ignored across execve(2); the shim
 	// inside sets them back.
 	forward := takeSignals()
-	pid, err := syscall.ForkExec(bwrap, []string{"bwrap", "--args", strconv.Itoa(ArgsDescriptor)}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
 		Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		unix.Close(pipe[0])
-		return nil, &diag.Error{Op: "start " + bwrap, Err: err, Remedy: "run `claudebox check`"}
+		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	return &sandbox{pid: pid, status: pipe[0], stop: forward(pid)}, nil
 }

@@ -13,8 +13,8 @@ const maxWords = 9000
 
 // Word is one word of bwrap's command line.
 type Word struct {
-	Text   string
-	Secret string // name of the host variable whose value Text is; empty: may be shown
+	Text     string
+	Variable string // the host variable whose value Text is, never to be shown; empty: may be shown
 }
 
 // Descriptor is a file that bwrap is started with. Its number is its place in
@@ -22,7 +22,6 @@ type Word struct {
 type Descriptor struct {
 	Name  string // for people: "passwd", "/home/u/project"
 	Path  string // opened; empty: Data is handed over
-	Root  string // Path is opened beneath this folder, no link followed
 	Above Place  // must exist as the same kind of file before anything is mounted on it
 	Data  []byte
 }
@@ -36,15 +35,27 @@ const (
 	FirstDescriptor  = 5
 )
 
+// Line is the words of bwrap's command line that belong together: an option
+// with its arguments, the modifiers before it included.
+type Line []Word
+
 // words collects bwrap's words and the descriptors they name.
 type words struct {
-	list        []Word
+	lines       []Line
 	descriptors []Descriptor
 }
 
+// add begins a line.
 func (w *words) add(text ...string) {
+	w.lines = append(w.lines, nil)
+	w.more(text...)
+}
+
+// more goes on with the line.
+func (w *words) more(text ...string) {
+	last := &w.lines[len(w.lines)-1]
 	for _, t := range text {
-		w.list = append(w.list, Word{Text: t})
+		*last = append(*last, Word{Text: t})
 	}
 }
 
@@ -54,21 +65,22 @@ func (w *words) descriptor(d Descriptor) string {
 	return strconv.Itoa(FirstDescriptor + len(w.descriptors) - 1)
 }
 
-// Words renders the launch as bwrap's words and descriptors. It is a pure
-// function: what it returns is what runs and what is shown. It fails when
-// bwrap would not take so many words.
-func (l Launch) Words() ([]Word, []Descriptor, error) {
+// Words renders the launch as bwrap's options and descriptors. It is a pure
+// function: what it returns is what runs and what is shown. The command is
+// not among them: bwrap takes it from its command line only, see
+// [Launch.commandLine]. It fails when bwrap would not take so many words.
+func (l Launch) Words() ([]Line, []Descriptor, error) {
 	w := &words{}
 	w.add(namespaces...)
 	if l.Tier == "none" {
 		w.add("--unshare-net")
 	}
-	w.add("--hostname", l.Hostname, "--json-status-fd", strconv.Itoa(StatusDescriptor), "--clearenv")
+	w.add("--hostname", l.Hostname)
+	w.add("--json-status-fd", strconv.Itoa(StatusDescriptor))
+	w.add("--seccomp", w.descriptor(Descriptor{Name: "seccomp filter", Data: l.Seccomp}))
+	w.add("--clearenv")
 	for _, v := range l.Env {
 		w.setenv(v)
-	}
-	if len(l.Seccomp) > 0 {
-		w.add("--seccomp", w.descriptor(Descriptor{Name: "seccomp filter", Data: l.Seccomp}))
 	}
 	for _, m := range l.Mounts {
 		w.mount(m)
@@ -76,13 +88,26 @@ func (l Launch) Words() ([]Word, []Descriptor, error) {
 	for _, path := range l.ReadOnly {
 		w.add("--remount-ro", path)
 	}
-	w.add("--chdir", l.Dir, "--")
-	w.add(l.Command...)
-	if len(w.list) > maxWords {
+	w.add("--chdir", l.Dir)
+	if n := count(w.lines); n > maxWords {
 		return nil, nil, diag.Errorf("start bwrap", "mount whole folders instead of single files",
-			"%d words are needed for %d mounts; bwrap takes %d", len(w.list), len(l.Mounts), maxWords)
+			"%d words are needed for %d mounts; bwrap takes %d", n, len(l.Mounts), maxWords)
 	}
-	return w.list, w.descriptors, nil
+	return w.lines, w.descriptors, nil
+}
+
+// commandLine is what bwrap is executed with. Of the launch it shows the
+// agent and its words, which /proc/PID/cmdline of the agent shows anyway.
+func (l Launch) commandLine() []string {
+	return append([]string{"bwrap", "--args", strconv.Itoa(ArgsDescriptor), "--"}, l.Command...)
+}
+
+func count(lines []Line) int {
+	n := 0
+	for _, line := range lines {
+		n += len(line)
+	}
+	return n
 }
 
 // namespaces are the words of every launch (SAND-16). A new session would
@@ -97,32 +122,32 @@ func (w *words) setenv(v Variable) {
 	if v.Name == "PWD" {
 		return // bwrap sets it with --chdir
 	}
-	w.add("--setenv", v.Name)
 	value := Word{Text: v.Value}
 	if v.From == plan.FromHost {
-		value.Secret = v.Name
+		value.Variable = v.Name
 	}
-	w.list = append(w.list, value)
+	w.lines = append(w.lines, Line{{Text: "--setenv"}, {Text: v.Name}, value})
 }
 
 func (w *words) mount(m Mount) {
+	w.add()
 	if m.Mode != "" {
-		w.add("--perms", m.Mode)
+		w.more("--perms", m.Mode)
 	}
 	if m.Size > 0 {
-		w.add("--size", strconv.FormatInt(m.Size, 10))
+		w.more("--size", strconv.FormatInt(m.Size, 10))
 	}
 	switch m.Kind {
 	case plan.Tmpfs, plan.Proc, plan.Dev, plan.Dir:
-		w.add("--"+string(m.Kind), m.Destination)
+		w.more("--"+string(m.Kind), m.Destination)
 	case plan.File:
-		w.add("--file", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
+		w.more("--file", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
 	case plan.ROData:
-		w.add("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
+		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
 	case plan.Bind, plan.ROBind:
 		w.bind(m)
 	case plan.Symlink:
-		w.add("--symlink", m.Source, m.Destination)
+		w.more("--symlink", m.Source, m.Destination)
 	}
 }
 
@@ -130,9 +155,9 @@ func (w *words) mount(m Mount) {
 // have changed it since it was checked: what was checked is what is mounted.
 func (w *words) bind(m Mount) {
 	if !m.Open {
-		w.add("--"+string(m.Kind), m.Source, m.Destination)
+		w.more("--"+string(m.Kind), m.Source, m.Destination)
 		return
 	}
-	d := Descriptor{Name: m.Source, Path: m.Source, Root: m.Root, Above: m.Above}
-	w.add("--"+string(m.Kind)+"-fd", w.descriptor(d), m.Destination)
+	d := Descriptor{Name: m.Source, Path: m.Source, Above: m.Above}
+	w.more("--"+string(m.Kind)+"-fd", w.descriptor(d), m.Destination)
 }

@@ -1,0 +1,208 @@
+package audit
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+)
+
+// View is how an audit is shown.
+type View struct {
+	Home   string // shown as "~"
+	Width  int    // columns; lines are kept within
+	Colour bool
+}
+
+// Text renders what will enter: who runs where, variables, mounts beyond the
+// base, network, remarks. Secret values are masked.
+func (v View) Text(l launch.Launch) string {
+	p := page{view: v}
+	p.head(l)
+	p.variables(l.Env)
+	p.mounts(l)
+	p.remarks(l)
+	return p.b.String()
+}
+
+// page collects the lines of an audit.
+type page struct {
+	view View
+	b    strings.Builder
+}
+
+const (
+	bold = "\x1b[1m"
+	dim  = "\x1b[2m"
+	red  = "\x1b[31m"
+	none = "\x1b[0m"
+)
+
+func (p *page) paint(code, text string) string {
+	if !p.view.Colour || text == "" {
+		return text
+	}
+	return code + text + none
+}
+
+// short makes a path readable: home as "~", control characters visible.
+func (p *page) short(path string) string {
+	if rest, ok := strings.CutPrefix(path, p.view.Home); ok && (rest == "" || rest[0] == '/') {
+		path = "~" + rest
+	}
+	return diag.Visible(path)
+}
+
+// labelWidth is the width of the first column of the head, in columns.
+const labelWidth = 10
+
+// field writes "  label     text", wrapping text at blanks below itself.
+func (p *page) field(label, text string) {
+	for i, line := range wrap(text, p.view.Width-labelWidth-2) {
+		if i > 0 {
+			label = ""
+		}
+		fmt.Fprintf(&p.b, "  %s%s\n", p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)), line)
+	}
+}
+
+func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.paint(bold, text)) }
+
+func (p *page) head(l launch.Launch) {
+	fmt.Fprintf(&p.b, "%s\n", p.paint(bold, "claudebox: this will enter the sandbox"))
+	p.field("profile", l.Plan.Profile)
+	p.field("project", p.short(l.Project)+", read-write")
+	p.field("agent", p.short(shorten(strings.Join(slices.Concat(l.Agent, l.Request), " "), 2*p.view.Width)))
+	p.field("home", home(p, l))
+	p.field("packages", packages(l.Plan))
+	p.network(l)
+	p.field("nix", nix(l))
+}
+
+func home(p *page, l launch.Launch) string {
+	for _, m := range l.Mounts {
+		if m.Kind == plan.Bind && strings.HasSuffix(m.Destination, "/.claude") {
+			return p.short(filepath.Dir(m.Source)) + ", state " + l.Plan.State
+		}
+	}
+	return "temporary"
+}
+
+func packages(p plan.Plan) string {
+	var own []string
+	for _, pkg := range p.Pins.Packages {
+		if pkg.Why != "base" {
+			own = append(own, strings.TrimSpace(pkg.Attr+" "+pkg.Version))
+		}
+	}
+	base := fmt.Sprintf("%d of the base", len(p.Pins.Packages)-len(own))
+	return strings.Join(append(own, base), ", ")
+}
+
+// networks says what each tier leaves open. Full is shown in red: it is the
+// default, and the least.
+var networks = map[string]string{
+	"full":  "the host's, with its LAN and the services on this machine",
+	"inet":  "the internet; no LAN, no service of this machine",
+	"allow": "listed hosts only",
+	"none":  "loopback inside only",
+}
+
+func (p *page) network(l launch.Launch) {
+	text := l.Tier + ": " + networks[l.Tier]
+	if len(l.Plan.Network.Allow) > 0 {
+		text += ": " + strings.Join(l.Plan.Network.Allow, ", ")
+	}
+	if l.Tier == "full" {
+		text = p.paint(red, text)
+	}
+	p.field("network", text)
+}
+
+func nix(l launch.Launch) string {
+	store := "the whole store, read-only (readable by all by Nix's contract)"
+	if l.Plan.Nix.Store == "closure" {
+		store = "the plan's closure, read-only"
+	}
+	if slices.ContainsFunc(l.Mounts, func(m launch.Mount) bool { return m.Destination == plan.DaemonSocketDir }) {
+		return store + "; daemon"
+	}
+	return store + "; no daemon"
+}
+
+func (p *page) variables(env []launch.Variable) {
+	var made []string
+	var rows [][]string
+	for _, v := range env {
+		if v.From == plan.FromMade {
+			made = append(made, v.Name)
+			continue
+		}
+		rows = append(rows, []string{v.Name, string(v.From), diag.Visible(v.Masked()), secrecy(v.Secret), v.Why})
+	}
+	if len(rows) > 0 {
+		p.title("variables")
+		p.table(rows, 2, 3)
+	}
+	p.title("variables made by claudebox")
+	for _, line := range wrap(strings.Join(made, " "), p.view.Width-4) {
+		fmt.Fprintf(&p.b, "    %s\n", line)
+	}
+}
+
+func secrecy(secret bool) string {
+	if secret {
+		return "secret"
+	}
+	return ""
+}
+
+var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro"}
+
+// mounts lists what comes from the host beyond every sandbox's base.
+func (p *page) mounts(l launch.Launch) {
+	var rows [][]string
+	for _, m := range l.Mounts {
+		access, shown := accesses[m.Kind]
+		if !shown || m.Why == "base" {
+			continue
+		}
+		place := p.short(m.Destination)
+		if m.Source != m.Destination && m.Kind != plan.ROData {
+			place = p.short(m.Source) + " → " + place
+		}
+		rows = append(rows, []string{access, place, secrecy(m.Secret), m.Why})
+	}
+	if len(rows) > 0 {
+		p.title("mounts beyond the base")
+		p.table(rows, 1, 2)
+	}
+}
+
+func (p *page) remarks(l launch.Launch) {
+	if len(l.Warnings)+len(l.Notes) == 0 {
+		return
+	}
+	p.title("remarks")
+	for _, w := range l.Warnings {
+		p.bullet(red, w)
+	}
+	for _, n := range l.Notes {
+		p.bullet("", n)
+	}
+}
+
+func (p *page) bullet(code, text string) {
+	mark := "- "
+	for _, line := range wrap(diag.Visible(text), p.view.Width-6) {
+		if code != "" {
+			line = p.paint(code, line)
+		}
+		fmt.Fprintf(&p.b, "    %s%s\n", mark, line)
+		mark = "  "
+	}
+}

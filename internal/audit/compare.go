@@ -1,0 +1,53 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+)
+
+// Lines are the facts of a launch that a user approves, one a line, sorted.
+// Two launches that agree in them let the same things in. Values are not
+// among them: a new token is not a wider sandbox.
+func Lines(l launch.Launch) []string {
+	lines := []string{
+		"agent " + strings.Join(l.Agent, " "),
+		"daemon " + nix(l),
+		"network " + strings.Join(append([]string{l.Tier}, l.Plan.Network.Allow...), " "),
+		"profile " + l.Plan.Profile,
+	}
+	for _, v := range l.Env {
+		if v.From != plan.FromMade {
+			lines = append(lines, "variable "+v.Name+" from "+string(v.From))
+		}
+	}
+	for _, m := range l.Mounts {
+		if access, ok := accesses[m.Kind]; ok && m.Why != "base" {
+			lines = append(lines, "mount "+access+" "+m.Source+" at "+m.Destination)
+		}
+	}
+	for _, pkg := range l.Plan.Pins.Packages {
+		lines = append(lines, strings.TrimSpace("package "+pkg.Attr+" "+pkg.Version))
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// Difference is what changed between two sorted lists of lines: each new one
+// behind "+ ", each gone one behind "- ".
+func Difference(before, after []string) []string {
+	var diff []string
+	for _, line := range before {
+		if _, kept := slices.BinarySearch(after, line); !kept {
+			diff = append(diff, "- "+line)
+		}
+	}
+	for _, line := range after {
+		if _, known := slices.BinarySearch(before, line); !known {
+			diff = append(diff, "+ "+line)
+		}
+	}
+	return diff
+}

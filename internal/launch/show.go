@@ -1,0 +1,116 @@
+package launch
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// Argv renders the launch for reading: bwrap and its words, an option a line,
+// then what each descriptor holds. Values of host variables are named, not
+// shown.
+func (l Launch) Argv() (string, error) {
+	lines, descriptors, err := l.Words()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(quote(l.Bwrap) + "\n")
+	for _, line := range lines {
+		b.WriteString(shown(line) + "\n")
+	}
+	b.WriteString("-- " + quoteAll(l.Command) + "\n")
+	fmt.Fprintf(&b, "# %d: bwrap's report\n", StatusDescriptor)
+	for i, d := range descriptors {
+		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
+	}
+	return b.String(), nil
+}
+
+// String says what a descriptor is, not what is in it.
+func (d Descriptor) String() string {
+	if d.Path != "" {
+		return d.Path
+	}
+	return fmt.Sprintf("%s, made, %d bytes", d.Name, len(d.Data))
+}
+
+func shown(line Line) string {
+	list := make([]string, len(line))
+	for i, w := range line {
+		list[i] = quote(w.Text)
+		if w.Variable != "" {
+			list[i] = `"${` + w.Variable + `-}"`
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func quoteAll(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = quote(s)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// quote makes s one word of a POSIX shell.
+func quote(s string) string {
+	if s != "" && strings.IndexFunc(s, isShellSpecial) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func isShellSpecial(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,+@%", r))
+}
+
+const (
+	scriptEnd = "CLAUDEBOX_SCRIPT"
+	fileEnd   = "CLAUDEBOX_FILE"
+)
+
+// Script renders the launch as a shell script that does by hand what a launch
+// does: the same words, the same descriptors. It is for the tiers full and
+// none, which need nothing but bwrap. bash does the work, as dash knows no
+// descriptor above 9. What cannot be written down in it: the Landlock domain
+// that closes abstract sockets in tier full.
+func (l Launch) Script(bash string) (string, error) {
+	lines, descriptors, err := l.Words()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile), quote(l.Project))
+	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\nexec 9<&-\n", quote(bash), scriptEnd)
+	for i, d := range descriptors {
+		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(path.Dir(l.Command[0]), "base64")))
+	}
+	fmt.Fprintf(&b, "exec %d>/dev/null\nexec %d< <(printf '%%s\\0'", StatusDescriptor, ArgsDescriptor)
+	for _, line := range lines {
+		b.WriteString(" \\\n  " + shown(line))
+	}
+	fmt.Fprintf(&b, ")\nexec %s -i %s %s\n%s\n", quote(l.Command[0]), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
+	return b.String(), nil
+}
+
+// redirect opens one descriptor in bash: a path as it is, text as a
+// here-document, anything else in base64, for decoder to read.
+func redirect(number int, d Descriptor, decoder string) string {
+	text := string(d.Data)
+	switch {
+	case d.Path != "":
+		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Path))
+	case isPlainText(text):
+		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, d.Name, text, fileEnd)
+	}
+	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder), quote(base64.StdEncoding.EncodeToString(d.Data)), d.Name)
+}
+
+func isPlainText(s string) bool {
+	return strings.HasSuffix(s, "\n") && utf8.ValidString(s) && !strings.Contains(s, "\x00") &&
+		!strings.Contains(s, fileEnd) && !strings.Contains(s, scriptEnd)
+}

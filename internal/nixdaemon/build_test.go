@@ -1,0 +1,123 @@
+package nixdaemon_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/nixdaemon"
+)
+
+const realisation = `{"id":"sha256:00!out","outPath":"00bgd045z0d4icpbc2yyz4gx48ak44la-a","signatures":[]}`
+
+func TestBuildResults(t *testing.T) {
+	built := nixdaemon.BuildResult{
+		Target: drvA + "!out", Status: nixdaemon.Built, TimesBuilt: 1,
+		Start: time.Unix(10, 0).UTC(), Stop: time.Unix(20, 0).UTC(), Outputs: map[string]string{"out": pathA},
+	}
+	timed := built
+	timed.CPUUser, timed.CPUSystem = 3*time.Microsecond, 0
+	for name, tc := range map[string]struct {
+		minor int
+		times []any
+		want  nixdaemon.BuildResult
+	}{
+		"have no CPU times before 1.37":         {35, nil, built},
+		"have optional CPU times from there on": {37, []any{1, 3, 0}, timed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, tc.minor, nixdaemon.Options{}, func(p peer) {
+				p.expect(46, 1, drvA+"!out", 0)
+				p.send(msgLast, 1, drvA+"!out", 0, "", 1, 0, 10, 20)
+				p.send(tc.times...)
+				p.send(1, "sha256:00!out", realisation)
+				p.untilGone()
+			})
+			got, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{drvA, []string{"out"}}})
+			if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], tc.want) {
+				t.Errorf("BuildPaths = %+v, %v; want %+v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// result is a [nixdaemon.BuildResult] on the wire, before 1.37.
+func result(target string, status int, message string) []byte {
+	return words(target, status, message, 0, 0, 0, 0, 0)
+}
+
+// open gives a Store whose daemon does as serve says after the handshake.
+func open(t *testing.T, serve func(peer)) *nixdaemon.Store {
+	s := &nixdaemon.Store{Socket: listen(t, 35, func(p peer) { p.greet(); serve(p); p.untilGone() })}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestRealiseSaysWhyForEach(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.expect(46, 2, pathA, pathB, 0)
+		p.send(msgNext, "warning: no valid signature for path '"+pathB+"'", msgNext, "something else")
+		p.send(msgLast, 2, result(pathB, 14, "cannot be had"), result(pathA, 1, "")) // in another order
+	})
+	failed, err := s.Realise(t.Context(), []string{pathA, pathB})
+	if err != nil || len(failed) != 1 {
+		t.Fatalf("Realise = %v, %v; want one failure", failed, err)
+	}
+	want := "cannot be had\nwarning: no valid signature for path '" + pathB + "'"
+	if got := failed[pathB].Error(); got != want {
+		t.Errorf("the failure says %q; want %q", got, want)
+	}
+}
+
+// Up to 2.26 a derivation for another system fails the whole call.
+func TestRealiseAsksOneByOneWhenTheCallFails(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.expect(46, 2, drvA+"!out", pathB, 0)
+		p.send(failure("a 'riscv' is required"))
+		p.expect(nothingAsked...)
+		p.send(nothingAnswered...)
+		p.expect(46, 1, drvA+"!out", 0)
+		p.send(failure("a 'riscv' is required"))
+		p.expect(nothingAsked...)
+		p.send(nothingAnswered...)
+		p.expect(46, 1, pathB, 0)
+		p.send(msgLast, 1, result(pathB, 2, ""))
+	})
+	failed, err := s.Realise(t.Context(), []string{drvA + "!out", pathB})
+	if err != nil || len(failed) != 1 || !strings.Contains(failed[drvA+"!out"].Error(), "riscv") {
+		t.Errorf("Realise = %v, %v; want the reason for the one at fault", failed, err)
+	}
+}
+
+func TestRealiseFailsAsAWholeWithoutADaemon(t *testing.T) {
+	s := &nixdaemon.Store{Socket: t.TempDir() + "/none"}
+	if failed, err := s.Realise(t.Context(), []string{pathA}); err == nil {
+		t.Errorf("Realise = %v, nil; want an error", failed)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close without a connection = %v; want nil", err)
+	}
+}
+
+func TestPinComesBeforeTheQuestion(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.expect(11, pathA, 11, pathB)
+		p.send(msgLast, 1, msgLast, 1)
+		p.expect(31, 2, pathA, pathB, 0)
+		p.send(msgLast, 1, pathB)
+	})
+	valid, err := s.Pin(t.Context(), []string{pathA, pathB})
+	if err != nil || !reflect.DeepEqual(valid, []string{pathB}) {
+		t.Errorf("Pin = %q, %v; want b", valid, err)
+	}
+}
+
+func TestABuildResultForNobodyIsABreach(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.expect(46, 1, pathA, 0)
+		p.send(msgLast, 1, result(pathB, 0, ""))
+	})
+	_, err := s.Realise(t.Context(), []string{pathA})
+	checkCause(t, err, nixdaemon.ErrProtocol, pathA)
+}

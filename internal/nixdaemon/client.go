@@ -1,0 +1,134 @@
+package nixdaemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Client is one connection to a Nix daemon. Its methods may be called from
+// several goroutines; operations run one after the other.
+//
+// The daemon keeps what the connection pinned (temporary roots, results of
+// builds) from the garbage collector until the connection ends. So a Client
+// is never mended: after a cancelled context, a fault of the stream or a
+// breach of the protocol it is closed, and every later call says so.
+type Client struct {
+	mu   sync.Mutex // held for one operation
+	conn *net.UnixConn
+	enc  encoder
+	dec  *decoder
+	info Info
+	opts Options
+	// notes are the last messages of the operation that runs.
+	notes []string
+	// broken is why the connection is of no use any more; nil while it is.
+	broken error
+}
+
+func newClient(conn *net.UnixConn, opts Options) *Client {
+	opts.AnswerTimeout = cmp.Or(opts.AnswerTimeout, time.Minute)
+	return &Client{conn: conn, dec: newDecoder(conn), opts: opts}
+}
+
+// Info is what the handshake told.
+func (c *Client) Info() Info { return c.info }
+
+// Close ends the connection. The daemon then forgets what it pinned, and
+// stops a build that runs for it.
+func (c *Client) Close() error {
+	err := c.conn.Close() // before the lock: it ends an operation that waits
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return nil
+	}
+	c.broken = net.ErrClosed
+	return err
+}
+
+// Alive says whether the connection still holds its pins: nil, or why not.
+// It sends nothing.
+func (c *Client) Alive() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return explain("keep the connection to the Nix daemon", c.ready())
+}
+
+// ready looks for an end or for words out of turn before a request is sent.
+// Without it a daemon that died a minute ago would be noticed only by the
+// request that needed it.
+func (c *Client) ready() error {
+	if c.broken != nil {
+		return c.broken
+	}
+	n, err := c.peek()
+	switch {
+	case err != nil:
+		return c.breakWith(caused{ErrBroken, bare(err)})
+	case n > 0 || c.dec.r.Buffered() > 0:
+		return c.breakWith(errOutOfTurn)
+	}
+	return nil
+}
+
+var errOutOfTurn = caused{ErrProtocol, errors.New("the daemon spoke out of turn")}
+
+// peek gives the number of bytes that wait, at most one.
+func (c *Client) peek() (n int, err error) {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	rerr := raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return true
+	})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case errors.Is(err, syscall.EAGAIN):
+		return 0, nil
+	case err == nil && n == 0:
+		return 0, syscall.ECONNRESET
+	}
+	return n, err
+}
+
+// breakWith closes the connection for good.
+func (c *Client) breakWith(cause error) error {
+	if c.broken == nil {
+		c.broken = cause
+		if !errors.Is(cause, ErrBroken) {
+			c.broken = caused{ErrBroken, cause}
+		}
+	}
+	c.conn.Close()
+	return cause
+}
+
+// guard runs talk, which speaks on the connection, until ctx ends. A stream
+// left in the middle is out of step, so whatever stops talk half way (also a
+// cancel that comes too late to matter) ends the connection.
+func (c *Client) guard(ctx context.Context, talk func() error) error {
+	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
+	err := talk()
+	switch {
+	case !stop():
+		return c.breakWith(context.Cause(ctx))
+	case err != nil:
+		return c.breakWith(streamCause(err))
+	}
+	return nil
+}
+
+func (c *Client) flush() error {
+	defer c.enc.buf.Reset()
+	_, err := c.conn.Write(c.enc.buf.Bytes())
+	return err
+}

@@ -1,0 +1,162 @@
+package nixdaemon
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/nix-community/go-nix/pkg/wire"
+)
+
+const (
+	// maxText bounds one string. Nix itself sets no bound; the longest seen
+	// is a build's log line.
+	maxText = 64 << 20
+	// maxCount bounds a list: a store of sixteen million paths is beyond
+	// what a daemon can list in memory.
+	maxCount = 1 << 24
+	// chunk is how far a buffer grows ahead of the bytes that came in.
+	chunk = 64 << 10
+)
+
+// encoder collects one request, so that it leaves in one write.
+type encoder struct{ buf bytes.Buffer }
+
+// A bytes.Buffer takes every write, so wire's errors cannot happen.
+func (e *encoder) uint(n uint64) { _ = wire.WriteUint64(&e.buf, n) }
+func (e *encoder) bool(v bool)   { _ = wire.WriteBool(&e.buf, v) }
+func (e *encoder) text(s string) { _ = wire.WriteString(&e.buf, s) }
+
+func (e *encoder) texts(list []string) {
+	e.uint(uint64(len(list)))
+	for _, s := range list {
+		e.text(s)
+	}
+}
+
+// decoder reads the protocol's primitives. The first fault sticks and later
+// reads give zero values, so a message is decoded straight through and
+// judged once.
+//
+// Lengths and counts are claims of the other side: memory grows with the
+// bytes that arrive, never with a claim. This is why wire.ReadString, which
+// trusts the length and drops the padding's fault, is not used.
+type decoder struct {
+	r   *bufio.Reader
+	err error
+}
+
+func newDecoder(r io.Reader) *decoder {
+	return &decoder{r: bufio.NewReaderSize(r, 32<<10)}
+}
+
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// protocolf notes a breach of the protocol.
+func (d *decoder) protocolf(format string, args ...any) {
+	d.fail(fmt.Errorf("%w: %s", ErrProtocol, fmt.Sprintf(format, args...)))
+}
+
+func (d *decoder) uint() uint64 {
+	if d.err != nil {
+		return 0
+	}
+	n, err := wire.ReadUint64(d.r)
+	if err != nil {
+		d.fail(err)
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) bool() bool {
+	n := d.uint()
+	if n > 1 {
+		d.protocolf("%d is not a truth value", n)
+	}
+	return n == 1
+}
+
+// text reads a string of up to [maxText] bytes.
+func (d *decoder) text() string {
+	n := d.uint()
+	if n > maxText {
+		d.protocolf("a string of %d bytes is over the limit of %d", n, maxText)
+	}
+	if d.err != nil || n == 0 {
+		return ""
+	}
+	padded := int(n+7) &^ 7
+	body := d.body(padded)
+	if d.err != nil {
+		return ""
+	}
+	if slices.ContainsFunc(body[n:], func(b byte) bool { return b != 0 }) {
+		d.protocolf("padding is not zero")
+		return ""
+	}
+	s := string(body[:n])
+	if padded <= d.r.Size() {
+		_, d.err = d.r.Discard(padded)
+	}
+	return s
+}
+
+// body gives the next n bytes. What fits the reader's buffer is only looked
+// at there: the caller discards it once it has its copy.
+func (d *decoder) body(n int) []byte {
+	if n <= d.r.Size() {
+		b, err := d.r.Peek(n)
+		if err != nil {
+			d.fail(eof(err))
+		}
+		return b
+	}
+	var buf []byte
+	for len(buf) < n && d.err == nil {
+		have := len(buf)
+		buf = slices.Grow(buf, min(n-have, chunk))[:min(n, have+chunk)]
+		if _, err := io.ReadFull(d.r, buf[have:]); err != nil {
+			d.fail(eof(err))
+		}
+	}
+	return buf
+}
+
+// eof names an end of the stream in the middle of a value.
+func eof(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// count reads how many elements follow.
+func (d *decoder) count() uint64 {
+	n := d.uint()
+	if n > maxCount {
+		d.protocolf("a list of %d elements is over the limit of %d", n, maxCount)
+		return 0
+	}
+	return n
+}
+
+// list reads a counted list, element by element.
+func list[T any](d *decoder, element func(*decoder) T) []T {
+	var all []T
+	for n := d.count(); n > 0 && d.err == nil; n-- {
+		all = append(all, element(d))
+	}
+	if d.err != nil {
+		return nil
+	}
+	return all
+}
+
+func (d *decoder) texts() []string { return list(d, (*decoder).text) }

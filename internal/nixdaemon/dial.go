@@ -1,0 +1,87 @@
+package nixdaemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// DefaultSocket is where a multi-user installation listens.
+const DefaultSocket = "/nix/var/nix/daemon-socket/socket"
+
+// SocketPath is the socket that Nix's own programs would use, from the
+// values of NIX_DAEMON_SOCKET_PATH and NIX_STATE_DIR.
+func SocketPath(socket, stateDir string) string {
+	if socket == "" && stateDir != "" {
+		socket = stateDir + "/daemon-socket/socket"
+	}
+	return cmp.Or(socket, DefaultSocket)
+}
+
+// Options tune a connection; the zero value is the usual one.
+type Options struct {
+	// Log gets what the daemon says while an operation runs, on the
+	// goroutine that runs the operation. Nil drops it.
+	Log func(Event)
+	// DialTimeout bounds connect and handshake together; 0 means 10 s. The
+	// usual 2 ms grow when hundreds of clients come at once.
+	DialTimeout time.Duration
+	// AnswerTimeout bounds every operation that neither builds nor fetches;
+	// 0 means one minute, since a garbage collection may hold one up.
+	AnswerTimeout time.Duration
+}
+
+// Dial connects to the daemon at a Unix socket and shakes hands. The daemon
+// forks for each connection (1.5 to 2.6 ms), so make one and keep it.
+//
+// ctx bounds Dial only. Causes: [ErrAbsent], [ErrDenied], [ErrRefused],
+// [ErrTooOld], [ErrProtocol], [ErrStalled], or ctx's own.
+func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
+	op := "connect to the Nix daemon at " + socket
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
+	defer cancel()
+	conn, err := connect(limited, socket)
+	if err != nil {
+		return nil, explain(op, dialFailure(ctx, err))
+	}
+	c := newClient(conn, opts)
+	if err := c.guard(limited, c.handshake); err != nil {
+		return nil, explain(op, dialFailure(ctx, err))
+	}
+	return c, nil
+}
+
+// dialFailure tells the caller's own cancellation from our time limit.
+func dialFailure(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return ErrStalled
+	}
+	return dialCause(err)
+}
+
+// connect dials until the daemon's backlog has room. A non-blocking connect
+// to a full Unix backlog gives EAGAIN at once where a blocking one would
+// wait, and the backlog is 5 up to Nix 2.8.
+func connect(ctx context.Context, socket string) (*net.UnixConn, error) {
+	var dialer net.Dialer
+	for wait := time.Millisecond; ; wait = min(2*wait, 32*time.Millisecond) {
+		conn, err := dialer.DialContext(ctx, "unix", socket)
+		if err == nil {
+			return conn.(*net.UnixConn), nil
+		}
+		if !errors.Is(err, syscall.EAGAIN) {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package nixdaemon
+
+import "fmt"
+
+// An Event is something the daemon says while it works: a [Message], a
+// [Start], a [Stop] or a [Result]. They come whatever the verbosity is set
+// to; the receiver filters.
+type Event interface{ event() }
+
+// Message is one log message, perhaps of several lines, coloured as the
+// daemon pleased (see [Plain]).
+type Message struct{ Text string }
+
+// Start begins an activity. Ids are unique on one connection only.
+type Start struct {
+	ID     uint64
+	Level  uint64 // 0 error … 7 vomit
+	Type   Activity
+	Text   string
+	Fields []Field
+	Parent uint64 // 0: none
+}
+
+// Stop ends an activity.
+type Stop struct{ ID uint64 }
+
+// Result is news of an activity.
+type Result struct {
+	ID     uint64
+	Type   ResultType
+	Fields []Field
+}
+
+func (Message) event() {}
+func (Start) event()   {}
+func (Stop) event()    {}
+func (Result) event()  {}
+
+// Field is a number or a text of an activity.
+type Field struct {
+	Number uint64
+	Text   string
+	IsText bool
+}
+
+// Activity is what the daemon is at (libutil/logging.hh).
+type Activity uint64
+
+// The activities of Nix 2.8 to 2.34.
+const (
+	Unknown       Activity = 0
+	CopyPath      Activity = 100 // fields: path, from, to
+	FileTransfer  Activity = 101 // fields: URL
+	Realise       Activity = 102
+	CopyPaths     Activity = 103
+	Builds        Activity = 104
+	Build         Activity = 105 // fields: derivation, machine, round, rounds
+	OptimiseStore Activity = 106
+	VerifyPaths   Activity = 107
+	Substitute    Activity = 108 // fields: path, from
+	PathInfoQuery Activity = 109
+	PostBuildHook Activity = 110
+	BuildWaiting  Activity = 111
+	FetchTree     Activity = 112
+)
+
+// ResultType is what a [Result] tells.
+type ResultType uint64
+
+// The results of Nix 2.8 to 2.34.
+const (
+	FileLinked       ResultType = 100
+	BuildLogLine     ResultType = 101 // fields: the line
+	UntrustedPath    ResultType = 102
+	CorruptedPath    ResultType = 103
+	SetPhase         ResultType = 104 // fields: the phase
+	Progress         ResultType = 105 // fields: done, expected, running, failed
+	SetExpected      ResultType = 106 // fields: activity type, number
+	PostBuildLogLine ResultType = 107
+	FetchStatus      ResultType = 108
+)
+
+// Tags of the messages between a request and its reply.
+const (
+	tagNext  = 0x6f6c6d67
+	tagLast  = 0x616c7473
+	tagError = 0x63787470
+	tagStart = 0x53545254
+	tagStop  = 0x53544f50
+	tagNews  = 0x52534c54
+)
+
+// decodeEvent reads what stands between a request and its reply. It knows
+// neither tagLast nor tagError, which end that and are the caller's.
+func decodeEvent(d *decoder, tag uint64) Event {
+	switch tag {
+	case tagNext:
+		return Message{d.text()}
+	case tagStart:
+		return decodeStart(d)
+	case tagStop:
+		return Stop{d.uint()}
+	case tagNews:
+		return Result{ID: d.uint(), Type: ResultType(d.uint()), Fields: list(d, decodeField)}
+	}
+	// tagRead and tagWrite belong to operations that are not spoken here.
+	d.protocolf("message of kind %#x", tag)
+	return nil
+}
+
+func decodeStart(d *decoder) Start {
+	return Start{
+		ID: d.uint(), Level: d.uint(), Type: Activity(d.uint()), Text: d.text(),
+		Fields: list(d, decodeField), Parent: d.uint(),
+	}
+}
+
+func decodeField(d *decoder) Field {
+	switch kind := d.uint(); kind {
+	case 0:
+		return Field{Number: d.uint()}
+	case 1:
+		return Field{Text: d.text(), IsText: true}
+	default:
+		d.protocolf("field of kind %d", kind)
+		return Field{}
+	}
+}
+
+// decodeError reads the body of an error, in the form that 1.26 brought.
+// Positions are always absent; the type is always "Error".
+func decodeError(d *decoder) string {
+	d.text()
+	d.uint() // level
+	d.text() // name, obsolete
+	message := Plain(d.text())
+	noPosition(d)
+	list(d, func(d *decoder) string { noPosition(d); return d.text() })
+	return message
+}
+
+func noPosition(d *decoder) {
+	if n := d.uint(); n != 0 {
+		d.protocolf("an error with a position of kind %d", n)
+	}
+}
+
+// String names the activity's number, for logs of unknown ones.
+func (a Activity) String() string { return fmt.Sprintf("activity %d", uint64(a)) }

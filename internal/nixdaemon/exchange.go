@@ -1,0 +1,178 @@
+package nixdaemon
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// pipeline is how many requests go out before the first answer is read:
+	// few enough that neither side ever blocks on a full socket.
+	pipeline = 64
+	// maxNotes and maxNote bound what is kept of the log of one operation.
+	maxNotes = 16
+	maxNote  = 2 << 10
+)
+
+// request is one operation with its arguments.
+type request struct {
+	op     operation
+	slow   bool // builds or fetches: no time limit but the caller's
+	encode func(*encoder)
+	decode func(*decoder)
+}
+
+// do runs requests of one kind and gives the first error. The daemon works
+// in order and goes on after an error, so every answer is read.
+func (c *Client) do(ctx context.Context, requests ...request) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	op := requests[0].op.String()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ready(); err != nil {
+		return explain(op, err)
+	}
+	var refused *DaemonError
+	err := c.guard(ctx, func() (err error) {
+		refused, err = c.exchangeAll(requests)
+		return err
+	})
+	if refused != nil && ctx.Err() == nil {
+		return explain(op, refused) // it says more than how the connection ended after it
+	}
+	return explain(op, err)
+}
+
+// exchangeAll gives the daemon's first error, and what broke the stream.
+func (c *Client) exchangeAll(requests []request) (first *DaemonError, err error) {
+	for batch := range slices.Chunk(requests, pipeline) {
+		refused, err := c.exchange(batch)
+		if first == nil {
+			first = refused
+		}
+		if err != nil {
+			return first, err
+		}
+	}
+	return first, nil
+}
+
+// exchange writes a batch and reads its answers.
+func (c *Client) exchange(batch []request) (first *DaemonError, err error) {
+	if !batch[0].slow {
+		_ = c.conn.SetDeadline(time.Now().Add(c.opts.AnswerTimeout))
+		defer func() { _ = c.conn.SetDeadline(time.Time{}) }()
+	}
+	for _, r := range batch {
+		c.enc.uint(uint64(r.op))
+		r.encode(&c.enc)
+	}
+	if err := c.flush(); err != nil {
+		return nil, err
+	}
+	for _, r := range batch {
+		refused, err := c.answer(r)
+		if first == nil {
+			first = refused
+		}
+		if err != nil {
+			return first, err
+		}
+	}
+	return first, c.settle(first)
+}
+
+// answer reads the answer to one request.
+func (c *Client) answer(r request) (*DaemonError, error) {
+	refused, err := c.drain()
+	if err != nil || refused != nil {
+		return refused, err
+	}
+	r.decode(c.dec)
+	return nil, c.dec.err
+}
+
+// settle makes sure after an error that the stream is in step. An error that
+// the daemon met while it was still reading the request is sent twice before
+// it hangs up, and looks like any other: so ask for nothing, which only an
+// intact connection answers with nothing.
+func (c *Client) settle(refused *DaemonError) error {
+	if refused == nil {
+		return nil
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(c.opts.AnswerTimeout))
+	defer func() { _ = c.conn.SetDeadline(time.Time{}) }()
+	nothing := queryValid(nil, false, new([]string))
+	c.enc.uint(uint64(nothing.op))
+	nothing.encode(&c.enc)
+	if err := c.flush(); err != nil {
+		return err
+	}
+	again, err := c.answer(nothing)
+	if again != nil {
+		return errOutOfTurn
+	}
+	return err
+}
+
+// drain reads messages up to the end of an operation: nil when its reply
+// follows, or the daemon's error.
+func (c *Client) drain() (*DaemonError, error) {
+	c.notes = nil
+	for c.dec.err == nil {
+		switch tag := c.dec.uint(); {
+		case c.dec.err != nil:
+		case tag == tagLast:
+			return nil, nil
+		case tag == tagError:
+			return c.refusedWith(decodeError(c.dec))
+		default:
+			c.hear(decodeEvent(c.dec, tag))
+		}
+	}
+	return nil, c.dec.err
+}
+
+func (c *Client) refusedWith(message string) (*DaemonError, error) {
+	if c.dec.err != nil {
+		return nil, c.dec.err
+	}
+	return &DaemonError{message, notesFor(message, "", c.notes)}, nil
+}
+
+// hear passes an event on, and keeps messages for an error to come.
+func (c *Client) hear(e Event) {
+	if c.dec.err != nil {
+		return
+	}
+	if c.opts.Log != nil {
+		c.opts.Log(e)
+	}
+	message, ok := e.(Message)
+	if !ok {
+		return
+	}
+	if len(c.notes) == maxNotes {
+		c.notes = slices.Delete(c.notes, 0, 1)
+	}
+	text := message.Text
+	c.notes = append(c.notes, Plain(strings.TrimSpace(text[:min(len(text), maxNote)])))
+}
+
+// notesFor picks what helps to understand message: the notes that name path
+// when there are such, without those that only repeat the message.
+func notesFor(message, path string, notes []string) []string {
+	names := func(n string) bool { return strings.Contains(n, path) }
+	anyway := !slices.ContainsFunc(notes, names)
+	var useful []string
+	for _, n := range notes {
+		if (anyway || names(n)) && !strings.Contains(message, n) {
+			useful = append(useful, n)
+		}
+	}
+	return useful
+}

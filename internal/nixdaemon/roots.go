@@ -1,0 +1,44 @@
+package nixdaemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// AddTempRoots keeps paths, valid or not yet, and what they refer to from
+// the garbage collector until the connection ends. Any user may. Do it
+// before asking whether they are valid: the other order leaves a gap.
+func (c *Client) AddTempRoots(ctx context.Context, paths []string) error {
+	requests := make([]request, len(paths))
+	for i, path := range paths {
+		requests[i] = request{op: opAddTempRoot, encode: oneText(path), decode: done}
+	}
+	return c.doPaths(ctx, paths, requests...)
+}
+
+// AddIndirectRoot makes what the symlink points at a root, for as long as the
+// symlink is there; no connection is needed for that. Any user may. The link
+// may be made later, and nobody checks it.
+func (c *Client) AddIndirectRoot(ctx context.Context, link string) error {
+	if !filepath.IsAbs(link) {
+		return explain(opAddIndirectRoot.String(), fmt.Errorf("%q is not an absolute path", link))
+	}
+	return c.do(ctx, request{op: opAddIndirectRoot, encode: oneText(link), decode: done})
+}
+
+// Root is one reason why the garbage collector keeps a path. To an untrusted
+// user Link is "{censored}" for what other processes hold, so links repeat.
+type Root struct{ Link, Path string }
+
+// FindRoots lists the roots. The daemon walks /proc for it: 20 ms and more.
+func (c *Client) FindRoots(ctx context.Context) ([]Root, error) {
+	var roots []Root
+	r := request{op: opFindRoots, encode: nothing, decode: func(d *decoder) {
+		roots = list(d, func(d *decoder) Root { return Root{Link: d.text(), Path: d.text()} })
+	}}
+	return roots, c.do(ctx, r)
+}
+
+// done reads the 1 that stands for "it is done".
+func done(d *decoder) { d.uint() }

@@ -52,13 +52,16 @@ func TestTheProgramDecidesAsTheTableSays(t *testing.T) {
 	for _, goarch := range architectures {
 		m := newMachine(t, goarch)
 		for n, name := range native[goarch].SyscallNumbers {
-			for i, first := range values {
+			firsts := values
+			if !slices.ContainsFunc(rules, func(r rule) bool { return slices.Contains(r.calls, name) }) {
+				firsts = values[:1] // arguments do not matter: a few must do
+			}
+			for i, first := range firsts {
 				for j, second := range values {
-					third := values[(i+j)%len(values)]
-					c := call{number: uint32(n), arch: native[goarch].ID, args: [6]uint64{first, second, third}}
-					got, want := m.decide(t, c), judge(rules, goarch, name, c.args)
-					if got != want {
-						t.Fatalf("%s: %s(%#x, %#x, %#x): verdict %#x, want %#x", goarch, name, first, second, third, got, want)
+					args := [6]uint64{first, second, values[(i+j)%len(values)]}
+					c := call{number: uint32(n), arch: native[goarch].ID, args: args}
+					if got, want := m.decide(t, c), judge(rules, goarch, name, args); got != want {
+						t.Fatalf("%s: %s(%#x): verdict %#x, want %#x", goarch, name, args, got, want)
 					}
 				}
 			}

@@ -1,0 +1,77 @@
+# Debian's programs for the lab, by an apt of its own that knows nothing of the
+# packages installed here. Sourced by checks/setup.
+# shellcheck shell=bash
+
+archive_release=trixie
+
+# mirror RELEASE prints the URI that this machine gets RELEASE from.
+mirror() {
+  apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+    awk -v release="$1" '$1 == release { print $2; exit }'
+}
+
+# write_apt_configuration DIR: own lists and cache, this machine's mirror, proxy
+# and keys.
+write_apt_configuration() {
+  local dir=$1 codename main security keys=/usr/share/keyrings/debian-archive-keyring
+  codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+  main=$(mirror "$codename")
+  security=$(mirror "$codename-security")
+  [[ -n $main ]] || die "apt has no source for $codename" "add Debian's archive to apt's sources"
+  [[ -e $keys.pgp ]] && keys+=.pgp || keys+=.gpg
+
+  mkdir -p "$dir"/{lists/partial,cache/archives/partial,none}
+  : >"$dir/status"
+  {
+    echo "deb [signed-by=$keys] $main $archive_release main"
+    echo "deb [signed-by=$keys] $main $archive_release-backports main"
+    [[ -z $security ]] || echo "deb [signed-by=$keys] $security $archive_release-security main"
+  } >"$dir/sources.list"
+  {
+    apt-config dump | grep -E '^Acquire::https?::' || true
+    cat <<END
+Dir::Etc::sourcelist "$dir/sources.list";
+Dir::Etc::sourceparts "$dir/none";
+Dir::Etc::parts "$dir/none";
+Dir::Etc::preferencesparts "$dir/none";
+Dir::State::lists "$dir/lists";
+Dir::State::status "$dir/status";
+Dir::Cache "$dir/cache";
+Acquire::Languages "none";
+Acquire::Check-Valid-Until "false";
+APT::Install-Recommends "false";
+APT::Install-Suggests "false";
+APT::Architecture "amd64";
+END
+  } >"$dir/apt.conf"
+}
+
+# fetch_archive DIR NAME...: the packages and all they depend on, signatures
+# checked by apt. The archive moves, so nothing is pinned by hash here.
+fetch_archive() {
+  local dir=$1
+  shift
+  write_apt_configuration "$dir"
+  export APT_CONFIG=$dir/apt.conf
+  apt-get -qq update >&2 ||
+    die "read Debian $archive_release" "update this machine's keys: apt-get install debian-archive-keyring"
+  apt-get -qq --yes --download-only install "$@" >&2 ||
+    die "get Debian's packages of $archive_release" "if a package has gone from the archive, name its successor in checks/lab/debian.nix"
+  unset APT_CONFIG
+}
+
+# name_debs FROM TO: a link TO/NAME.deb for each file, and TO/debs.json for Nix.
+name_debs() {
+  local from=$1 to=$2 file name version comma=
+  mkdir -p "$to"
+  {
+    echo '{'
+    for file in "$from"/*.deb; do
+      read -r name version < <(dpkg-deb --show --showformat '${Package} ${Version}\n' "$file")
+      ln -f "$file" "$to/$name.deb"
+      printf '%s  "%s": {"version": "%s", "sha256": "%s"}' "$comma" "$name" "$version" "$(sha256sum <"$file" | cut -d' ' -f1)"
+      comma=$',\n'
+    done
+    printf '\n}\n'
+  } | replace "$to/debs.json"
+}

@@ -1,0 +1,153 @@
+# The builders that our own Nix files call, in the form nixpkgs has them.
+{
+  system,
+  programs, # what is on PATH while something is built
+  bash,
+  go,
+}:
+let
+  path = builtins.concatStringsSep ":" (map (program: "${program}/bin") programs);
+
+  # What stdenv.mkDerivation gives and we rely on: meta, passthru, pname.
+  finish =
+    drv: arguments:
+    {
+      outputs = [ "out" ];
+    }
+    // drv
+    // {
+      meta = {
+        outputsToInstall = [ "out" ];
+      }
+      // arguments.meta or { };
+      passthru = arguments.passthru or { };
+    }
+    // arguments.passthru or { }
+    // builtins.intersectAttrs {
+      pname = null;
+      version = null;
+    } arguments;
+
+  run =
+    name: arguments: script:
+    finish (derivation (
+      removeAttrs arguments [
+        "meta"
+        "passthru"
+        "nativeBuildInputs"
+      ]
+      // {
+        inherit name system;
+        builder = "${bash}/bin/bash";
+        args = [
+          "-euo"
+          "pipefail"
+          "-c"
+          script
+        ];
+        PATH = builtins.concatStringsSep ":" (
+          map (input: "${input}/bin") (arguments.nativeBuildInputs or [ ]) ++ [ path ]
+        );
+      }
+    )) arguments;
+in
+rec {
+  runCommand = run;
+
+  writeText =
+    name: text:
+    run name {
+      inherit text;
+      passAsFile = [ "text" ];
+    } ''cp "$textPath" "$out"'';
+
+  # Links every file of each path into one tree.
+  symlinkJoin =
+    {
+      name,
+      paths,
+      postBuild ? "",
+      pathsToLink ? [ "/" ],
+    }:
+    run name { inherit paths pathsToLink; } ''
+      mkdir -p $out
+      for path in $paths; do
+        for part in $pathsToLink; do
+          [[ -d $path$part ]] || continue
+          mkdir -p $out$part
+          cp -rsf --no-preserve=mode $path$part/. $out$part/
+        done
+      done
+      ${postBuild}
+    '';
+  buildEnv = symlinkJoin;
+
+  fetchurl = { url, ... }: throw "the lab fetches nothing: ${url}";
+
+  # The forms that modules write their settings in.
+  formats.json = _: {
+    generate = name: value: writeText name (builtins.toJSON value);
+  };
+
+  # The modules of go.mod as `go mod vendor` writes them. checks/setup makes the
+  # folder and puts it into the store, where it has the path that its hash says:
+  # a stale vendorHash ends here.
+  goModules =
+    hash:
+    derivation {
+      name = "go-modules";
+      inherit system;
+      builder = "/bin/sh";
+      args = [
+        "-c"
+        "echo >&2 'no Go modules with hash ${hash} in the store: go.mod or an import has changed; run checks/vendor-hash'; exit 1"
+      ];
+      outputHashMode = "recursive";
+      outputHashAlgo = "sha256";
+      outputHash = hash;
+    };
+
+  buildGoModule =
+    {
+      pname,
+      version,
+      src,
+      vendorHash,
+      subPackages,
+      ldflags,
+      env ? { },
+      nativeBuildInputs ? [ ],
+      postInstall ? "",
+      meta ? { },
+      doCheck ? true,
+    }:
+    assert !doCheck;
+    run "${pname}-${version}"
+      (
+        env
+        // {
+          inherit
+            pname
+            version
+            src
+            meta
+            ;
+          vendor = goModules vendorHash;
+          nativeBuildInputs = nativeBuildInputs ++ [ go ];
+          GOFLAGS = "-mod=vendor -trimpath -buildvcs=false";
+          GOPROXY = "off";
+          GOTOOLCHAIN = "local";
+        }
+      )
+      ''
+        export HOME=$PWD GOCACHE=$PWD/cache
+        cp -r $src source
+        chmod u+w source
+        cp -r $vendor source/vendor
+        cd source
+        for package in ${toString subPackages}; do
+          go build -ldflags '${toString ldflags}' -o $out/bin/ ./$package
+        done
+        ${postInstall}
+      '';
+}

@@ -1,0 +1,45 @@
+# Which Debian packages each package of the lab is made of. Everything else
+# that apt pulls in for these becomes the one set of shared libraries.
+{
+  bash = [ "bash" ];
+  bubblewrap = [ "bubblewrap" ];
+  cacert = [ "ca-certificates" ];
+  coreutils = [ "coreutils" ];
+  curl = [ "curl" ];
+  diffutils = [ "diffutils" ];
+  fd = [ "fd-find" ];
+  findutils = [ "findutils" ];
+  gawk = [ "gawk" ];
+  git = [ "git" ];
+  glibcLocalesUtf8 = [
+    "libc-bin"
+    "locales"
+  ];
+  gnugrep = [ "grep" ];
+  gnused = [ "sed" ];
+  gnutar = [ "tar" ];
+  go = [
+    "golang-1.27-go"
+    "golang-1.27-src"
+  ];
+  gzip = [ "gzip" ];
+  hello = [ "hello" ];
+  jq = [ "jq" ];
+  less = [ "less" ];
+  ncurses = [
+    "ncurses-base"
+    "foot-terminfo"
+    "kitty-terminfo"
+    "ncurses-bin"
+    "ncurses-term"
+  ];
+  nix = [ "nix-bin" ];
+  passt = [ "passt" ];
+  python3 = [
+    "libpython3.13-minimal"
+    "libpython3.13-stdlib"
+    "python3.13-minimal"
+  ];
+  ripgrep = [ "ripgrep" ];
+  which = [ "gnu-which" ];
+}

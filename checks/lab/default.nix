@@ -1,0 +1,139 @@
+# The stand-in nixpkgs: the attributes that claudebox's flake and tests name.
+{
+  system ? builtins.currentSystem,
+  config ? { },
+  overlays ? [ ],
+}:
+let
+  store = import ./store.nix {
+    inherit system;
+    debs = builtins.fromJSON (builtins.readFile ./debs.json);
+  };
+
+  # An entry of debian.nix as a package.
+  debian =
+    attr: mainProgram: fixup:
+    store.relocate attr fixup
+    // {
+      pname = attr;
+      version = store.version attr;
+      outputs = [ "out" ];
+      meta = {
+        inherit mainProgram;
+        outputsToInstall = [ "out" ];
+      };
+    };
+  plain = attr: debian attr attr "";
+
+  build = import ./build.nix {
+    inherit system;
+    inherit (packages) bash go;
+    programs = with packages; [
+      bash
+      coreutils
+      diffutils
+      findutils
+      gawk
+      gnugrep
+      gnused
+      gnutar
+      gzip
+    ];
+  };
+
+  packages =
+    build
+    // import ./samples.nix {
+      inherit config;
+      inherit (packages) lib hello runCommand;
+    }
+    // {
+      lib = import ./lib.nix;
+      path = ./.;
+      callPackage =
+        file: arguments:
+        let
+          function = import file;
+        in
+        function (builtins.intersectAttrs (builtins.functionArgs function) packages // arguments);
+      stdenv = {
+        hostPlatform = { inherit system; };
+        cc.cc.lib = store.libraries;
+        cc.bintools.dynamicLinker = "${store.libraries}/lib/ld-linux-x86-64.so.2";
+      };
+
+      bash = plain "bash";
+      bashInteractive = packages.bash;
+      bubblewrap = debian "bubblewrap" "bwrap" "";
+      coreutils = plain "coreutils";
+      curl = plain "curl";
+      diffutils = debian "diffutils" "diff" "";
+      fd = debian "fd" "fd" "mv $out/bin/fdfind $out/bin/fd";
+      findutils = debian "findutils" "find" "";
+      gawk = debian "gawk" "gawk" "ln -s gawk $out/bin/awk";
+      git =
+        debian "git" "git"
+          "wrap ${packages.bash}/bin/bash git GIT_EXEC_PATH=$out/lib/git-core GIT_TEMPLATE_DIR=$out/share/git-core/templates";
+      gnugrep = debian "gnugrep" "grep" "";
+      gnused = debian "gnused" "sed" "";
+      gnutar = debian "gnutar" "tar" "";
+      go = debian "go" "go" "mkdir -p $out/bin; ln -s ../lib/go-1.27/bin/go ../lib/go-1.27/bin/gofmt $out/bin/";
+      gzip = plain "gzip";
+      hello = plain "hello";
+      jq = plain "jq";
+      less = plain "less";
+      nix = plain "nix";
+      passt = plain "passt";
+      python3 = debian "python3" "python3" "ln -s python3.13 $out/bin/python3";
+      ripgrep = debian "ripgrep" "rg" "";
+      which = debian "which" "which" "ln -s which.gnu $out/bin/which";
+
+      cacert = debian "cacert" "" ''
+        mkdir -p $out/etc/ssl/certs
+        find $out/share/ca-certificates -name '*.crt' -print0 | sort -z | xargs -0 cat > $out/etc/ssl/certs/ca-bundle.crt
+      '';
+      glibcLocalesUtf8 = debian "glibcLocalesUtf8" "" ''
+        export I18NPATH=$out/share/i18n
+        mkdir -p $out/usr/lib/locale
+        for locale in C en_US; do
+          $out/bin/localedef --prefix=$out -i $locale -f UTF-8 $locale.UTF-8
+        done
+        mv $out/usr/lib/locale/locale-archive $out/lib/locale/
+        rm -rf $out/usr $out/share
+      '';
+      ncurses = debian "ncurses" "tic" "";
+      # Their descriptions are among those that Debian packs for ncurses.
+      foot = packages.ncurses;
+      ghostty = packages.ncurses;
+      kitty = packages.ncurses;
+
+      # Every library is in the one set.
+      acl = store.libraries;
+      attr = store.libraries;
+      bzip2 = store.libraries;
+      libsodium = store.libraries;
+      libssh = store.libraries;
+      libxml2 = store.libraries;
+      openssl = store.libraries;
+      util-linux = store.libraries;
+      xz = store.libraries;
+      zlib = store.libraries;
+      zstd = store.libraries;
+      nix-ld = build.runCommand "nix-ld" { nativeBuildInputs = [ packages.go ]; } ''
+        export HOME=$PWD CGO_ENABLED=0 GOTOOLCHAIN=local
+        go build -trimpath -o $out/libexec/nix-ld ${./nix-ld/main.go}
+      '';
+
+      comma = build.runCommand "comma" { meta.mainProgram = "comma"; } ''
+        mkdir -p $out/bin
+        printf '%s\n' hello\ hello python3\ python3 > $out/database
+        {
+          printf '%s\n' '#!${packages.bash}/bin/bash' "database=$out/database"
+          cat ${./comma.sh}
+        } > $out/bin/comma
+        chmod 755 $out/bin/comma
+        ln -s comma $out/bin/,
+      '';
+    };
+in
+builtins.foldl' (set: overlay: set // overlay packages set) packages overlays

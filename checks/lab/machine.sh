@@ -1,0 +1,92 @@
+# What the lab needs of the machine: programs, users, a store, a daemon.
+# Sourced by checks/setup; everything here is root's.
+# shellcheck shell=bash
+
+# install_programs gets from Debian what is missing, and nothing otherwise.
+install_programs() {
+  local missing=() program package
+  while read -r program package; do
+    command -v "$program" >/dev/null || missing+=("$package")
+  done <<'END'
+curl curl
+gcc gcc
+git git
+nix-store nix-bin
+npm npm
+patchelf patchelf
+shellcheck shellcheck
+setpriv util-linux
+xz xz-utils
+END
+  [[ -e /usr/include/stdlib.h ]] || missing+=(libc6-dev)
+  [[ -e /etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  say "installing from Debian: ${missing[*]}"
+  apt-get -qq update >&2
+  DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install "${missing[@]}" >/dev/null
+}
+
+# make_users: builders for the daemon, and somebody whom it does not trust.
+make_users() {
+  local i
+  getent group nixbld >/dev/null || groupadd --system nixbld
+  getent group nix-users >/dev/null || groupadd --system nix-users
+  for i in 1 2 3 4; do
+    id "nixbld$i" >/dev/null 2>&1 ||
+      useradd --system --gid nixbld --groups nixbld --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "nixbld$i"
+  done
+  if ! id "$lab_user" >/dev/null 2>&1; then
+    say "making user $lab_user"
+    useradd --create-home --shell /bin/bash --groups nix-users "$lab_user"
+  fi
+}
+
+write_nix_conf() {
+  mkdir -p "$cache/etc"
+  replace "$cache/etc/nix.conf" <<'END'
+# The lab's daemon. No substituter: each unreachable one costs a client seconds.
+# No build sandbox: the first programs are made with this machine's own.
+build-users-group = nixbld
+builders =
+sandbox = false
+substituters =
+trusted-users = root
+max-jobs = auto
+END
+}
+
+# daemon_answers: there is a daemon, whoever's, and this user may talk to it.
+daemon_answers() {
+  [[ -S $nix_socket ]] &&
+    timeout 10 nix --extra-experimental-features nix-command --store daemon store ping >/dev/null 2>&1
+}
+
+# our_daemon: the daemon that runs is the one that start_daemon started last.
+our_daemon() {
+  local pid
+  pid=$(cat "$cache/daemon.pid" 2>/dev/null) && [[ $(readlink "/proc/$pid/exe") == "$(readlink -f "$cache/nix")"/* ]]
+}
+
+# start_daemon runs the lab's own Nix, which is newer than the one Debian 12
+# has. Members of nix-users may reach it, as Debian has it.
+start_daemon() {
+  our_daemon && daemon_answers && return
+  say "starting the Nix daemon: $(readlink -f "$cache/nix")"
+  [[ ! -e $cache/daemon.pid ]] || ! our_daemon || kill "$(cat "$cache/daemon.pid")"
+  rm -f "$nix_socket"
+  install -d -m 750 -g nix-users "$(dirname "$nix_socket")"
+  # shellcheck disable=SC2016 # the inner shell's own pid
+  NIX_CONF_DIR=$cache/etc setsid --fork sh -c 'echo $$ >"$1"; exec "$2" --daemon' \
+    sh "$cache/daemon.pid" "$cache/nix/bin/nix-daemon" </dev/null >"$cache/daemon.log" 2>&1 9>&-
+  wait_for daemon_answers || die "the Nix daemon does not answer: $(tail -n1 "$cache/daemon.log")"
+}
+
+# wait_for WORDS...: until they succeed, ten seconds at most.
+wait_for() {
+  local i
+  for ((i = 0; i < 100; i++)); do
+    "$@" && return
+    sleep 0.1
+  done
+  return 1
+}

@@ -1,0 +1,54 @@
+# Where the lab keeps its things, and the few words every script of checks/
+# needs. Sourced, never run.
+# shellcheck shell=bash disable=SC2034
+set -euo pipefail
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+lab_user=claudebox-lab
+nix_socket=/nix/var/nix/daemon-socket/socket
+
+# Root's cache outlives the user's: it holds what the daemon was started from.
+if [[ $(id -u) == 0 ]]; then
+  cache=/var/cache/claudebox-lab
+else
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudebox-lab
+fi
+
+say() { printf 'checks: %s\n' "$*" >&2; }
+die() {
+  printf 'checks: %s\n' "$1" >&2
+  [[ $# -lt 2 ]] || printf 'checks: remedy: %s\n' "$2" >&2
+  exit 1
+}
+
+# replace FILE: FILE becomes what stdin holds, whole or not at all.
+replace() {
+  cat >"$1.new.$$"
+  mv "$1.new.$$" "$1"
+}
+
+# go_folder prints where a Go is that can build this: this machine's own when it
+# is new enough, else the lab's.
+go_folder() {
+  local go minor
+  go=$(command -v go || true)
+  minor=$([[ -z $go ]] || GOTOOLCHAIN=local "$go" env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+  if [[ ${minor:-0} -ge 25 ]]; then
+    dirname "$(readlink -f "$go")"
+  else
+    echo "$cache/go/bin"
+  fi
+}
+
+# copy_tree TO: the repository's files, tracked or new, for a user who may not be
+# able to read this checkout (and git refuses to look into other people's).
+copy_tree() {
+  rm -rf "$1.new"
+  mkdir -p "$1.new"
+  git -c safe.directory="$repo" -C "$repo" ls-files -z --cached --others --exclude-standard |
+    tar -C "$repo" --create --null --files-from - --ignore-failed-read --warning=no-failed-read |
+    tar -C "$1.new" --extract
+  rm -rf "$1"
+  mv "$1.new" "$1"
+  [[ $(id -u) != 0 ]] || chown -R "$lab_user:" "$1"
+}

@@ -1,0 +1,66 @@
+{
+  description = "Claude Code at full permissions in a bubblewrap sandbox, packages pinned by Nix";
+
+  inputs = {
+    nixpkgs.url = "github:NixOS/nixpkgs/nixpkgs-unstable";
+    nix-index-database = {
+      url = "github:nix-community/nix-index-database";
+      inputs.nixpkgs.follows = "nixpkgs";
+    };
+    home-manager = {
+      # Only the checks evaluate it.
+      url = "github:nix-community/home-manager";
+      inputs.nixpkgs.follows = "nixpkgs";
+    };
+  };
+
+  outputs =
+    inputs@{ self, nixpkgs, ... }:
+    let
+      eachSystem =
+        f:
+        nixpkgs.lib.genAttrs [ "x86_64-linux" "aarch64-linux" ] (
+          system: f nixpkgs.legacyPackages.${system}
+        );
+    in
+    {
+      lib.mkClaudebox = import ./nix inputs;
+
+      packages = eachSystem (pkgs: rec {
+        claudebox = self.lib.mkClaudebox { inherit pkgs; };
+        default = claudebox;
+      });
+
+      apps = eachSystem (
+        pkgs:
+        let
+          claudebox = {
+            type = "app";
+            program = pkgs.lib.getExe self.packages.${pkgs.stdenv.hostPlatform.system}.claudebox;
+            meta.description = "Claude Code in a sandbox";
+          };
+        in
+        {
+          inherit claudebox;
+          default = claudebox;
+        }
+      );
+
+      overlays.default = final: _: { claudebox = self.lib.mkClaudebox { pkgs = final; }; };
+
+      checks = eachSystem (pkgs: import ./nix/checks.nix { inherit self pkgs; });
+      devShells = eachSystem (pkgs: {
+        default = pkgs.callPackage ./nix/shell.nix { };
+      });
+      formatter = eachSystem (pkgs: pkgs.callPackage ./nix/formatter.nix { });
+
+      homeModules = rec {
+        claudebox = import ./modules/home-manager.nix self;
+        default = claudebox;
+      };
+      nixosModules = rec {
+        claudebox = import ./modules/nixos.nix self;
+        default = claudebox;
+      };
+    };
+}

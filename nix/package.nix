@@ -1,0 +1,46 @@
+# The Go program alone. It knows no store path: what it needs stands in the
+# manifest beside it (see claudebox.nix), so that packages may change without
+# Go being built again.
+{
+  lib,
+  buildGoModule,
+}:
+let
+  inherit (lib) fileset;
+  version = "0.1.0";
+in
+buildGoModule {
+  pname = "claudebox-unwrapped";
+  inherit version;
+
+  src = fileset.toSource {
+    root = ../.;
+    fileset = fileset.difference (fileset.unions [
+      ../cmd
+      ../internal
+      ../go.mod
+      ../go.sum
+    ]) (fileset.fileFilter (file: lib.hasSuffix "_test.go" file.name) ../internal);
+  };
+
+  vendorHash = import ./vendor-hash.nix;
+  subPackages = [ "cmd/claudebox" ];
+  env.CGO_ENABLED = 0;
+  ldflags = [
+    "-s"
+    "-X claudebox/internal/cli.version=${version}"
+  ];
+
+  # The tests are a check of their own: they need files that stand outside src.
+  doCheck = false;
+
+  meta = {
+    description = "Claude Code at full permissions in a bubblewrap sandbox, packages pinned by Nix";
+    license = lib.licenses.mit;
+    platforms = [
+      "x86_64-linux"
+      "aarch64-linux"
+    ];
+    mainProgram = "claudebox";
+  };
+}

@@ -1,0 +1,1 @@
+"sha256-yINwUhOGP0AGw5HqYxROs7AwEe/xScBTUrtLPW3c3U8="

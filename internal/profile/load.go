@@ -1,0 +1,276 @@
+package profile
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile/shape"
+)
+
+// Opener looks profiles up. The package itself opens nothing.
+type Opener interface {
+	// Open finds the profile that ref names: a name ("work"), or a file when
+	// ref holds a slash or ends in .yaml, .yml or .json. From is where a
+	// profile extends ref, and says what a relative file is relative to; the
+	// zero Position stands for the command line.
+	//
+	// It returns the profile's name for messages, its file as a person would
+	// write it, and its bytes, at most [MaxSize] and one more. The file must
+	// be the same text for the same file, so that a cycle is seen. A ref that
+	// does not exist is a [NotFoundError]; for the ref "default" the built-in
+	// profile then takes its place.
+	Open(ref string, from diag.Position) (name, file string, src []byte, err error)
+}
+
+// NotFoundError says that there is no profile of that name or file.
+type NotFoundError struct {
+	Ref    string
+	Looked []string // the folders that were looked in; empty for a file
+	Known  []string // the names there are, for "did you mean"
+}
+
+// Error says what is missing, and what may have been meant.
+func (e *NotFoundError) Error() string {
+	if near := shape.Nearest(e.Ref, e.Known); near != "" {
+		return fmt.Sprintf("no profile %s; did you mean %q?", show(e.Ref), near)
+	}
+	return "no profile " + show(e.Ref)
+}
+
+// Remedy says where a profile could be put.
+func (e *NotFoundError) Remedy() string {
+	if len(e.Looked) == 0 {
+		return ""
+	}
+	return "see `claudebox profile list`, or write " + path.Join(e.Looked[0], e.Ref+".yaml")
+}
+
+const (
+	// Default is the name of the profile that is built in.
+	Default = "default"
+	// BuiltIn is the file that messages show for it.
+	BuiltIn = "(built in)"
+	// MaxSize is the largest profile that is read, in bytes.
+	MaxSize = shape.MaxSize
+)
+
+//go:embed default.yaml
+var defaultYAML []byte
+
+const (
+	maxDepth   = 16  // profiles that extend one another in a row
+	maxSources = 128 // files that one profile is made of
+)
+
+// Load reads the profile that ref names and all it extends. It returns the
+// profile and warnings, or an error: [diag.Problems] for what is wrong in the
+// files, all of it in one run; a *[diag.Error] when ref itself cannot be read.
+func Load(ref string, open Opener) (Profile, diag.Problems, error) {
+	merged, sources, warnings, err := load(ref, open)
+	if err != nil {
+		return Profile{}, warnings, err
+	}
+	p := build(merged)
+	p.Sources = sources
+	return p, warnings, nil
+}
+
+// Parse reads a single document, which may extend the built-in profile only.
+// Its problems are those of [Load]. Unless it says one, its name is the file's.
+func Parse(file string, src []byte) (Profile, diag.Problems, error) {
+	return Load(file, single{file, src})
+}
+
+// Show is the profile that ref names with all it extends, as one commented
+// YAML document: each value with its origin, and the defaults. Reading it
+// gives the same profile. With mask, constants that look secret by their name
+// are not shown.
+func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
+	merged, _, warnings, err := load(ref, open)
+	if err != nil {
+		return nil, warnings, err
+	}
+	style := shape.Style{Origin: func(at shape.Place) string { return string(origin(at)) }}
+	if mask {
+		style.Hide = SecretName
+	}
+	text, err := style.Format(&schema, merged)
+	return text, warnings, err
+}
+
+// load merges what ref names and judges it.
+func load(ref string, open Opener) (shape.Value, []Source, diag.Problems, error) {
+	l := loader{open: open}
+	if err := l.root(ref); err != nil {
+		return shape.Value{}, nil, nil, err
+	}
+	var merged shape.Value
+	for _, layer := range l.layers {
+		merged = shape.Merge(merged, layer)
+	}
+	problems, warnings := validate(merged)
+	l.problems = append(l.problems, problems...)
+	l.inOrder(l.problems)
+	l.inOrder(warnings)
+	if len(l.problems) > 0 {
+		return shape.Value{}, nil, warnings, l.problems
+	}
+	return merged, l.sources, warnings, nil
+}
+
+// single is an Opener for one document.
+type single struct {
+	file string
+	src  []byte
+}
+
+func (s single) Open(ref string, _ diag.Position) (string, string, []byte, error) {
+	if ref != s.file {
+		return "", "", nil, &NotFoundError{Ref: ref, Known: []string{Default}}
+	}
+	return NameOf(s.file), s.file, s.src, nil
+}
+
+// NameOf is the name of a profile that says none: its file's, without folder
+// and extension.
+func NameOf(file string) string {
+	name := path.Base(file)
+	for _, extension := range Extensions {
+		name = strings.TrimSuffix(name, extension)
+	}
+	if checkProfileName(name) != nil {
+		return "profile"
+	}
+	return name
+}
+
+// Extensions are the endings of a profile's file, in the order of lookup.
+var Extensions = []string{".yaml", ".yml", ".json"}
+
+// loader follows extends. Documents are kept in the order of application:
+// what is extended stands before what extends it, each once.
+type loader struct {
+	open     Opener
+	stack    []string // files that are being read, outermost first
+	read     []string // files in the order they were met
+	layers   []shape.Value
+	sources  []Source
+	problems diag.Problems
+}
+
+func (l *loader) root(ref string) error {
+	name, file, src, err := l.find(ref, diag.Position{})
+	if err != nil {
+		return &diag.Error{Op: "open profile", Err: err, Remedy: remedyOf(err)}
+	}
+	l.document(name, file, src)
+	return nil
+}
+
+// find opens a profile. The built-in default stands in for a missing one, and
+// for one that would extend itself.
+func (l *loader) find(ref string, from diag.Position) (name, file string, src []byte, err error) {
+	name, file, src, err = l.open.Open(ref, from)
+	var missing *NotFoundError
+	if ref == Default && (errors.As(err, &missing) || err == nil && slices.Contains(l.stack, file)) {
+		return Default, BuiltIn, defaultYAML, nil
+	}
+	return name, file, src, err
+}
+
+func remedyOf(err error) string {
+	var missing *NotFoundError
+	if errors.As(err, &missing) {
+		return missing.Remedy()
+	}
+	var known *diag.Error
+	if errors.As(err, &known) {
+		return known.Remedy
+	}
+	return ""
+}
+
+// document reads one file, then what it extends, and adds it as a layer.
+func (l *loader) document(name, file string, src []byte) {
+	l.read = append(l.read, file)
+	doc := &shape.Document{Name: name, File: file}
+	value, problems := shape.Decode(doc, src, &schema, "profile")
+	l.problems = append(l.problems, problems...)
+	if !value.Said() {
+		return
+	}
+	if said := value.Get("name"); said.Said() {
+		doc.Name = said.Text
+	}
+	l.stack = append(l.stack, file)
+	for _, ref := range value.Get("extends").Items {
+		l.extend(ref)
+	}
+	l.stack = l.stack[:len(l.stack)-1]
+	sum := sha256.Sum256(src)
+	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: hex.EncodeToString(sum[:])})
+	l.layers = append(l.layers, layer(value, len(l.stack) == 0))
+}
+
+// extend reads the profile that an entry of extends names.
+func (l *loader) extend(ref shape.Value) {
+	at := ref.Position()
+	name, file, src, err := l.find(ref.Text, at)
+	switch {
+	case err != nil:
+		l.refuse(at, remedyOf(err), "extends: %s", err)
+	case slices.Contains(l.stack, file):
+		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s",
+			file, strings.Join(append(l.stack[slices.Index(l.stack, file):], file), " → "))
+	case slices.Contains(l.read, file):
+		return // applied already, where it was met first
+	case len(l.stack) >= maxDepth:
+		l.refuse(at, "", "extends: more than %d profiles deep", maxDepth)
+	case len(l.read) >= maxSources:
+		l.refuse(at, "", "extends: more than %d profiles", maxSources)
+	default:
+		l.document(name, file, src)
+	}
+}
+
+func (l *loader) refuse(at diag.Position, remedy, format string, args ...any) {
+	l.problems = append(l.problems, diag.Problem{Position: at, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// ownKeys say something of one document only and are not inherited.
+var ownKeys = []string{"name", "description", "extends"}
+
+// layer is what a document adds to the merged profile. The outermost one
+// always has a name.
+func layer(value shape.Value, outermost bool) shape.Value {
+	own := value.Members
+	value.Members = slices.DeleteFunc(slices.Clone(own), func(m shape.Member) bool {
+		return slices.Contains(ownKeys, m.Key) && (!outermost || m.Key == "extends")
+	})
+	if outermost && !value.Get("name").Said() {
+		at := shape.Place{Doc: value.Doc, Line: 1, Column: 1}
+		name := shape.Value{Place: at, Shape: schema.Key("name"), Text: value.Doc.Name}
+		value.Members = append(value.Members, shape.Member{Place: at, Key: "name", Value: name})
+	}
+	return value
+}
+
+// inOrder sorts problems by file as they were met, and by place.
+func (l *loader) inOrder(problems diag.Problems) {
+	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
+		if files := slices.Index(l.read, a.File) - slices.Index(l.read, b.File); files != 0 {
+			return files
+		}
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+}

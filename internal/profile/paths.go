@@ -1,0 +1,122 @@
+package profile
+
+import (
+	"path"
+	"strings"
+
+	"claudebox/internal/profile/shape"
+)
+
+var (
+	hostPath = shape.Rule{
+		Name:     "a path",
+		Pattern:  `^(/|~$|~/|\./)`,
+		Examples: []string{"~/datasets", "/srv/models", "./fixtures"},
+		Check:    checkPath,
+	}
+	homeFolder = shape.Rule{
+		Name:     "a folder below home",
+		Pattern:  `^[^/~]`,
+		Examples: []string{".codex"},
+		Check:    checkHomeFolder,
+	}
+	projectGlob = shape.Rule{
+		Name:     "a pattern relative to the project",
+		Pattern:  `^[^/]`,
+		Examples: []string{".env", "secrets/**"},
+		Check:    checkGlob,
+	}
+	siblingGlob = shape.Rule{
+		Name:     "a pattern beside the project",
+		Pattern:  `^\.\./.`,
+		Examples: []string{"../wt-*"},
+		Check:    checkSibling,
+	}
+)
+
+// checkPath judges how a mount's path is written: nothing that depends on the
+// folder claudebox is called in, nothing that climbs.
+func checkPath(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
+	switch {
+	case climbs(text):
+		return fault("write the path out", "%s holds a .. segment", show(text))
+	case strings.ContainsAny(text, "*?"):
+		return fault("name each path", "%s is a pattern; mounts take none", show(text))
+	case path.Clean(text) == ".":
+		return fault("remove the mount", "%s is the project, which is mounted anyway", show(text))
+	case text == "~", strings.HasPrefix(text, "/"), strings.HasPrefix(text, "~/"), strings.HasPrefix(text, "./"):
+		return nil
+	}
+	return relativePath(text)
+}
+
+// relativePath explains how to write a path that is not absolute.
+func relativePath(text string) *shape.Fault {
+	for _, home := range []string{"$HOME", "${HOME}"} {
+		if rest, found := strings.CutPrefix(text, home); found {
+			return fault("write ~"+rest, "%s: variables are not expanded in paths", show(text))
+		}
+	}
+	switch text[0] {
+	case '~':
+		return fault("write the path out, or ~/ for your own home", "%s: only your own home can be written with ~", show(text))
+	case '$':
+		return fault("write the path out", "%s: variables are not expanded in paths", show(text))
+	}
+	return fault("write ~/"+text+" or ./"+text, "%s is relative; expected a path that begins with /, ~/ or ./ (the project)", show(text))
+}
+
+// cleanPath brings a path that checkPath took into its one form.
+func cleanPath(text string) string {
+	if strings.HasPrefix(text, "./") {
+		return "./" + path.Clean(text)
+	}
+	return path.Clean(text)
+}
+
+// checkGlob judges a pattern for paths below the project. Each segment is one
+// for path.Match; the segment ** stands for any number of them.
+func checkGlob(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
+	switch {
+	case strings.HasPrefix(text, "/"):
+		return fault("", "%s is absolute; expected a pattern relative to the project", show(text))
+	case strings.HasPrefix(text, "!"):
+		return fault("use show: to take a pattern away", "%s: patterns are not negated by !", show(text))
+	case climbs(text):
+		return fault("", "%s leaves the project", show(text))
+	}
+	return checkSegments(text)
+}
+
+func checkSegments(text string) *shape.Fault {
+	for segment := range strings.SplitSeq(text, "/") {
+		if _, err := path.Match(segment, ""); err != nil {
+			return fault(`write \[ for the bracket itself`, "%s: the bracket is not closed", show(text))
+		}
+	}
+	return nil
+}
+
+// checkSibling judges a pattern for folders beside the project. It must name
+// at least one letter of them: a bare * would mount every project there is.
+func checkSibling(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
+	rest, beside := strings.CutPrefix(text, "../")
+	first, _, _ := strings.Cut(rest, "/")
+	first, _, _ = strings.Cut(first, "[")
+	switch {
+	case !beside || climbs(rest):
+		return fault("", "%s is not beside the project; expected ../NAME", show(text))
+	case strings.Trim(first, "*?.") == "":
+		return fault("begin the pattern with a name: ../wt-*", "%s names every folder beside the project", show(text))
+	}
+	return checkSegments(rest)
+}

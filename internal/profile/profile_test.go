@@ -1,0 +1,221 @@
+package profile_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile"
+)
+
+// files is an Opener over a map from file to text; a name N is the file
+// N.yaml.
+type files map[string]string
+
+func (f files) Open(ref string, _ diag.Position) (string, string, []byte, error) {
+	for _, file := range []string{ref, ref + ".yaml"} {
+		if src, found := f[file]; found {
+			return profile.NameOf(file), file, []byte(src), nil
+		}
+	}
+	var known []string
+	for file := range f {
+		known = append(known, profile.NameOf(file))
+	}
+	return "", "", nil, &profile.NotFoundError{Ref: ref, Known: known}
+}
+
+// report renders problems as a person sees them, one a line, remedies after
+// an arrow.
+func report(problems diag.Problems) string {
+	var b strings.Builder
+	for _, p := range problems {
+		b.WriteString(p.String() + ": " + p.Message)
+		if p.Remedy != "" {
+			b.WriteString(" -> " + p.Remedy)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// problemsOf is the report of an error that must be a list of problems.
+func problemsOf(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return ""
+	}
+	var problems diag.Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("got %T (%v), want diag.Problems", err, err)
+	}
+	return report(problems)
+}
+
+// parse reads a document that must be right.
+func parse(t *testing.T, src string) (profile.Profile, diag.Problems) {
+	t.Helper()
+	p, warnings, err := profile.Parse("work.yaml", []byte(src))
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return p, warnings
+}
+
+// defaults is what an empty document gives.
+func defaults(t *testing.T) profile.Profile {
+	p, _ := parse(t, "")
+	p.Sources = nil
+	return p
+}
+
+func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
+	want := profile.Profile{
+		Name:        "work",
+		Agent:       profile.Agent{Name: "claude"},
+		Nixpkgs:     "pinned",
+		Network:     profile.Network{Tier: profile.TierFull},
+		State:       profile.StateProject,
+		Nix:         profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull, Builds: profile.BuildsSandboxed, Fetch: profile.FetchTier},
+		Git:         profile.Git{SSHToHTTPS: true, Config: profile.GitConfigReadonly},
+		ProtectMode: profile.ProtectDefault,
+		Cache:       profile.CacheProject,
+		Compat:      profile.CompatNixLd,
+		Project:     profile.ProjectCwd,
+		Confirm:     profile.ConfirmAlways,
+	}
+	for name, src := range map[string]string{
+		"no bytes":         "",
+		"a comment":        "# nothing\n",
+		"an empty mapping": "{}",
+		"keys without values, as when all entries are commented out": "packages:\nenv:\nmounts:\nhide:\n  # - .env\nnix:\nports:\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, warnings := parse(t, src)
+			got.Sources = nil
+			if diff := cmp.Diff(want, got); diff != "" || len(warnings) > 0 {
+				t.Errorf("warnings %v, difference:\n%s", warnings, diff)
+			}
+		})
+	}
+}
+
+func TestTheFirstDesignsJSONExampleLoadsUnchanged(t *testing.T) {
+	const src = `{"name": "work", "network": "inet", "env": {"AWS_PROFILE": "work"}, ` +
+		`"extra_env_passthrough": ["MY_ORG_TOKEN", "VAULT_TOKEN"], ` +
+		`"mounts": [{"host": "~/.aws/credentials", "sandbox": "~/.aws/credentials", "mode": "ro"}], "packages": ["awscli2", "kubectl"]}`
+	got, warnings, err := profile.Parse("work.json", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaults(t)
+	want.Network.Tier = profile.TierInet
+	want.Env = []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "work:1"}}
+	want.PassThrough = []profile.HostEnv{{Name: "MY_ORG_TOKEN", Origin: "work:1"}, {Name: "VAULT_TOKEN", Origin: "work:1"}}
+	want.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: "work:1"}}
+	want.Packages = []profile.Package{{Attr: "awscli2", Origin: "work:1"}, {Attr: "kubectl", Origin: "work:1"}}
+	got.Sources = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	const secret = "work.json:1:147: host: ~/.aws/credentials is a secret path (AWS credentials)" +
+		" -> add secret: true to the mount if the agent shall read it\n"
+	if got := report(warnings); got != secret {
+		t.Errorf("warnings:\n%swant:\n%s", got, secret)
+	}
+}
+
+// everything says every key of the schema.
+const everything = `name: work
+description: cloud work, no LAN
+extends: default
+agent: {command: [codex, --yolo], home: {.codex: persist}, env: [OPENAI_BASE]}
+packages: [awscli2, openssl^dev, python3Packages.requests]
+nixpkgs: github:NixOS/nixpkgs/391b592eb44808b3bd0cb80bb71b63a5a118b8bb
+network: {tier: allow, allow: [anthropic, "*.GitHub.com:443"]}
+env:
+  AWS_PROFILE: work
+  PORT: 3000
+  VERSION: 1.10
+  ANSWER: no
+  MODE: 0755
+extra_env_passthrough: [MY_ORG, VAULT_ADDR]
+mounts:
+  - {host: ~/.aws/credentials, sandbox: ~/.aws/credentials, mode: ro, secret: true}
+  - {host: ~/datasets/, mode: rw, optional: true}
+  - {host: ./fixtures, sandbox: /srv//fixtures}
+state: shared
+nix: {daemon: "off", store: closure, builds: off, fetch: any}
+git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: false, config: writable}
+hide: [".env", "secrets/**"]
+show: [".env.test"]
+protect: [".envrc"]
+protect_mode: strict
+cache: ephemeral
+ports: {in: [3000, 80, 3000], out: [8931]}
+mcp: {import: [github]}
+compat: off
+project: git-root
+worktrees: ["../wt-*"]
+confirm: changed
+`
+
+func TestEveryKeyReachesTheProfile(t *testing.T) {
+	got, warnings := parse(t, everything)
+	want := profile.Profile{
+		Name:        "work",
+		Description: "cloud work, no LAN",
+		Agent: profile.Agent{
+			Name: "codex", Command: []string{"codex", "--yolo"},
+			Home: map[string]string{".codex": "persist"},
+			Env:  []profile.HostEnv{{Name: "OPENAI_BASE", Origin: "work:4"}},
+		},
+		Packages: []profile.Package{
+			{Attr: "awscli2", Origin: "work:5"},
+			{Attr: "openssl", Outputs: []string{"dev"}, Origin: "work:5"},
+			{Attr: "python3Packages.requests", Origin: "work:5"},
+		},
+		Nixpkgs: "github:NixOS/nixpkgs/391b592eb44808b3bd0cb80bb71b63a5a118b8bb",
+		Network: profile.Network{Tier: profile.TierAllow, Allow: []string{"anthropic", "*.github.com:443"}},
+		Env: []profile.Constant{
+			{Name: "ANSWER", Value: "no", Origin: "work:12"},
+			{Name: "AWS_PROFILE", Value: "work", Origin: "work:9"},
+			{Name: "MODE", Value: "0755", Origin: "work:13"},
+			{Name: "PORT", Value: "3000", Origin: "work:10"},
+			{Name: "VERSION", Value: "1.10", Origin: "work:11"},
+		},
+		PassThrough: []profile.HostEnv{{Name: "MY_ORG", Origin: "work:14"}, {Name: "VAULT_ADDR", Origin: "work:14"}},
+		Mounts: []profile.Mount{
+			{Host: "./fixtures", Sandbox: "/srv/fixtures", Origin: "work:18"},
+			{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Secret: true, Origin: "work:16"},
+			{Host: "~/datasets", Sandbox: "~/datasets", Writable: true, Optional: true, Origin: "work:17"},
+		},
+		State: profile.StateShared,
+		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure, Builds: profile.BuildsOff, Fetch: profile.FetchAny},
+		Git: profile.Git{
+			Hosts:  []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
+			Config: profile.GitConfigWritable,
+		},
+		Hide:        []profile.Pattern{{Glob: ".env", Origin: "work:22"}, {Glob: "secrets/**", Origin: "work:22"}},
+		Show:        []profile.Pattern{{Glob: ".env.test", Origin: "work:23"}},
+		Protect:     []profile.Pattern{{Glob: ".envrc", Origin: "work:24"}},
+		ProtectMode: profile.ProtectStrict,
+		Cache:       profile.CacheEphemeral,
+		Ports:       profile.Ports{In: []int{80, 3000}, Out: []int{8931}},
+		MCP:         profile.MCP{Import: []string{"github"}},
+		Compat:      profile.CompatOff,
+		Project:     profile.ProjectGitRoot,
+		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:31"}},
+		Confirm:     profile.ConfirmChanged,
+		Sources: []profile.Source{
+			{Name: "default", File: "(built in)", SHA256: got.Sources[0].SHA256},
+			{Name: "work", File: "work.yaml", SHA256: got.Sources[1].SHA256},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(warnings) > 0 {
+		t.Errorf("warnings %v, difference:\n%s", warnings, diff)
+	}
+}

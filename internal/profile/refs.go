@@ -1,0 +1,228 @@
+package profile
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/profile/shape"
+)
+
+var (
+	packageRef = shape.Rule{
+		Name:     "a package",
+		Pattern:  `^[A-Za-z0-9_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*(\^(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*))?$`,
+		Examples: []string{"ripgrep", "python3Packages.requests", "openssl^dev,out"},
+		Check:    checkPackage,
+	}
+	nixpkgsRef = shape.Rule{
+		Name:     `"pinned", a store path, or a locked flake reference`,
+		Pattern:  `^(pinned$|/nix/store/|path:/nix/store/|[a-z][a-z0-9+]*:)`,
+		Examples: []string{"pinned"},
+		Check:    checkNixpkgs,
+	}
+	allowedHost = shape.Rule{
+		Name:     "a host",
+		Pattern:  `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
+		Examples: []string{"api.anthropic.com", "*.github.com:443", "anthropic"},
+		Check:    checkAllowed,
+	}
+	gitHost = shape.Rule{
+		Name:     "a host",
+		Pattern:  `^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
+		Examples: []string{"github.com"},
+		Check:    checkGitHost,
+	}
+)
+
+func isAttrByte(c byte) bool   { return isAlnumLow(c) || c == '-' || c == '\'' }
+func isOutputByte(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_' || c == '-' }
+
+// checkPackage judges an attribute path with its outputs, as Nix itself
+// writes them: "attr.path^out,dev" or "attr^*".
+func checkPackage(text string) *shape.Fault {
+	attr, outputs, asked := strings.Cut(text, "^")
+	for segment := range strings.SplitSeq(attr, ".") {
+		if !made(segment, isAlnumLow, isAttrByte) {
+			return notPackage(text)
+		}
+	}
+	if !asked || outputs == "*" {
+		return nil
+	}
+	for output := range strings.SplitSeq(outputs, ",") {
+		if !made(output, isOutputByte, isOutputByte) {
+			return fault("", "%s: %s is not the name of an output", show(text), show(output))
+		}
+	}
+	return nil
+}
+
+// packageForms are other ways of naming a package, and how it is named here.
+var packageForms = []struct{ prefix, remedy string }{
+	{"nixpkgs#", "write it without nixpkgs#"},
+	{"/nix/store/", "name the attribute of nixpkgs"},
+	{"github:", "name an attribute of nixpkgs; another nixpkgs goes under nixpkgs:"},
+}
+
+func notPackage(text string) *shape.Fault {
+	for _, form := range packageForms {
+		if strings.HasPrefix(text, form.prefix) {
+			return fault(form.remedy, "%s is not an attribute of nixpkgs", show(text))
+		}
+	}
+	remedy := ""
+	if name, version, found := strings.Cut(text, "@"); found && name != "" {
+		remedy = "find the attribute of that version: nodejs_20, python312"
+		if version == "latest" {
+			remedy = "write " + name
+		}
+	}
+	return fault(remedy, "%s is not an attribute of nixpkgs", show(text))
+}
+
+// splitPackage takes a package apart that checkPackage took.
+func splitPackage(text string) (attr string, outputs []string) {
+	attr, list, asked := strings.Cut(text, "^")
+	if asked {
+		outputs = strings.Split(list, ",")
+	}
+	return attr, outputs
+}
+
+// checkNixpkgs takes only what names one content for ever, as a plan must be
+// the same tomorrow.
+func checkNixpkgs(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
+	store := strings.TrimPrefix(text, "path:")
+	switch {
+	case text == "pinned" || isStorePath(store):
+		return nil
+	case strings.HasPrefix(store, "/"):
+		return fault("copy it to the store first: nix store add-path", "%s is not in the store", show(text))
+	case !strings.Contains(text, ":"):
+		return fault("write pinned, or a reference with a revision", "%s is not a flake reference", show(text))
+	case isLocked(text):
+		return nil
+	}
+	return fault("add the revision: github:NixOS/nixpkgs/REV, of 40 hexadecimal digits",
+		"%s is not locked; expected a reference with a revision or narHash", show(text))
+}
+
+// storeHash is the length of the hash in a store path, in Nix's base 32.
+const storeHash = 32
+
+func isStorePath(text string) bool {
+	name, found := strings.CutPrefix(text, "/nix/store/")
+	isHash := func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' }
+	return found && len(name) > storeHash+1 && name[storeHash] == '-' &&
+		made(name[:storeHash], isHash, isHash) &&
+		made(name[storeHash+1:], isNameByte, func(c byte) bool { return isNameByte(c) || c == '?' || c == '=' })
+}
+
+// isLocked tells whether a flake reference names one content: by a revision
+// in its path or query, or by the hash of what it unpacks to.
+func isLocked(text string) bool {
+	place, query, _ := strings.Cut(text, "?")
+	if slices.ContainsFunc(strings.Split(place, "/"), isRevision) {
+		return true
+	}
+	for parameter := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(parameter, "=")
+		if key == "rev" && isRevision(value) || key == "narHash" && strings.HasPrefix(value, "sha256-") {
+			return true
+		}
+	}
+	return false
+}
+
+// isRevision tells whether text is a full SHA-1 of git.
+func isRevision(text string) bool {
+	isHex := func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' }
+	return len(text) == 40 && made(text, isHex, isHex)
+}
+
+// Presets are names that stand for a list of hosts in tier allow.
+var Presets = []string{"anthropic", "github", "go", "nixpkgs", "npm", "pypi"}
+
+// checkAllowed judges an entry of an allow list: a preset, or a host with an
+// optional port, where a leading "*." stands for one label or more.
+func checkAllowed(text string) *shape.Fault {
+	if slices.Contains(Presets, text) {
+		return nil
+	}
+	name, wild := strings.CutPrefix(text, "*.")
+	if fault := checkHost(text, name); fault != nil {
+		return fault
+	}
+	name, _, _ = strings.Cut(name, ":")
+	switch dotted := strings.Contains(name, "."); {
+	case !dotted && wild:
+		return fault("name the domain: *.example.com", "%s covers a whole top-level domain", show(text))
+	case !dotted:
+		return notPreset(text)
+	}
+	return nil
+}
+
+func notPreset(text string) *shape.Fault {
+	remedy := ""
+	if near := shape.Nearest(text, Presets); near != "" {
+		remedy = "write " + near
+	}
+	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text), strings.Join(Presets, ", "))
+}
+
+func checkGitHost(text string) *shape.Fault { return checkHost(text, text) }
+
+// checkHost judges name, a host with an optional port, which is the part of
+// text without its wildcard.
+func checkHost(text, name string) *shape.Fault {
+	if fault := notHost(text); fault != nil {
+		return fault
+	}
+	name, port, ported := strings.Cut(name, ":")
+	if number, err := strconv.Atoi(port); ported && (err != nil || strconv.Itoa(number) != port || number < 1 || number > maxPort) {
+		return fault("", "%s: %s is not a port; expected 1 to %d", show(text), show(port), maxPort)
+	}
+	if strings.Trim(name, "0123456789.") == "" {
+		return fault("name the host", "%s is an address; expected a host name", show(text))
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if !isLabel(label) {
+			return fault("", "%s is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be", show(text))
+		}
+	}
+	return nil
+}
+
+// notHost explains what people write in the place of a host.
+func notHost(text string) *shape.Fault {
+	if _, rest, found := strings.Cut(text, "://"); found {
+		host, _, _ := strings.Cut(rest, "/")
+		return fault("write "+host, "%s is a URL; expected a host", show(text))
+	}
+	host, _, path := strings.Cut(text, "/")
+	switch {
+	case path:
+		return fault("write "+host, "%s has a path; only whole hosts can be allowed", show(text))
+	case strings.HasSuffix(text, "."):
+		return fault("remove the dot at the end", "%s is not a host", show(text))
+	case strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 }):
+		return fault("write the name in its ASCII form (xn--…)", "%s is not a host", show(text))
+	case strings.Count(text, ":") > 1:
+		return fault("name the host", "%s is an address; expected a host name", show(text))
+	}
+	return nil
+}
+
+// isLabel follows RFC 1123, section 2.1.
+func isLabel(label string) bool {
+	isLabelByte := func(c byte) bool { return isAlnum(c) || c == '-' }
+	return len(label) <= 63 && made(label, isAlnum, isLabelByte) && !strings.HasSuffix(label, "-")
+}
+
+// maxPort is the largest TCP port.
+const maxPort = 65535

@@ -1,0 +1,193 @@
+package profile
+
+import (
+	"path"
+	"strings"
+)
+
+// SecretPath is a path of the host that never enters a sandbox unless a
+// profile names it exactly and says `secret: true` (SAND-09).
+type SecretPath struct {
+	Path string // absolute or "~/…"; a * stands for any part of one segment
+	What string // what is there
+}
+
+// SecretPaths is the list of SAND-09, grown by what the same programs keep
+// elsewhere.
+var SecretPaths = []SecretPath{
+	{"~/.ssh", "SSH keys"},
+	{"~/.gnupg", "GPG keys"},
+	{"~/.age*", "age keys"},
+	{"~/.config/age", "age keys"},
+	{"~/.config/sops", "age keys"},
+	{"~/.aws", "AWS credentials"},
+	{"~/.azure", "Azure credentials"},
+	{"~/.oci", "Oracle Cloud credentials"},
+	{"~/.config/gcloud", "Google Cloud credentials"},
+	{"~/.config/doctl", "DigitalOcean credentials"},
+	{"~/.config/hcloud", "Hetzner credentials"},
+	{"~/.config/rclone", "cloud storage credentials"},
+	{"~/.terraform.d", "Terraform credentials"},
+	{"~/.vault-token", "a Vault token"},
+	{"~/.kube", "Kubernetes credentials"},
+	{"~/.docker", "registry credentials"},
+	{"~/.config/containers/auth.json", "registry credentials"},
+	{"~/.netrc", "passwords of hosts"},
+	{"~/.git-credentials", "git passwords"},
+	{"~/.config/git/credentials", "git passwords"},
+	{"~/.config/gh", "a GitHub token"},
+	{"~/.config/hub", "a GitHub token"},
+	{"~/.config/glab-cli", "a GitLab token"},
+	{"~/.config/tea", "a Gitea token"},
+	{"~/.npmrc", "an npm token"},
+	{"~/.pypirc", "a PyPI token"},
+	{"~/.cargo/credentials*", "a crates.io token"},
+	{"~/.gem/credentials", "a RubyGems token"},
+	{"~/.config/nix/nix.conf", "access tokens of Nix"},
+	{"~/.config/op", "1Password"},
+	{"~/.config/1Password", "1Password"},
+	{"~/.config/Bitwarden*", "Bitwarden"},
+	{"~/.password-store", "passwords"},
+	{"~/.local/share/keyrings", "the desktop's passwords"},
+	{"~/.local/share/kwalletd", "the desktop's passwords"},
+	{"~/.claude", "the host's Claude Code: login, history, settings"},
+	{"~/.claude.json", "the host's Claude Code: login and servers"},
+	{"~/.claudebox", "the sandboxes of other projects"},
+	{"~/.mozilla", "browser profiles"},
+	{"~/.config/mozilla", "browser profiles"},
+	{"~/.librewolf", "browser profiles"},
+	{"~/.zen", "browser profiles"},
+	{"~/.thunderbird", "mail"},
+	{"~/.config/google-chrome*", "browser profiles"},
+	{"~/.config/chromium", "browser profiles"},
+	{"~/.config/BraveSoftware", "browser profiles"},
+	{"~/.config/microsoft-edge*", "browser profiles"},
+	{"~/.config/vivaldi*", "browser profiles"},
+	{"~/.config/opera*", "browser profiles"},
+	{"~/.var/app", "data of Flatpak programs"},
+	{"~/snap", "data of snaps"},
+	{"~/.bash_history", "shell history"},
+	{"~/.zsh_history", "shell history"},
+	{"~/.zhistory", "shell history"},
+	{"~/.histfile", "shell history"},
+	{"~/.history", "shell history"},
+	{"~/.local/share/fish/fish_history", "shell history"},
+	{"~/.local/share/atuin", "shell history"},
+	{"~/.local/state/bash", "shell history"},
+	{"~/.python_history", "command history"},
+	{"~/.node_repl_history", "command history"},
+	{"~/.psql_history", "command history"},
+	{"~/.pgpass", "database passwords"},
+	{"~/.my.cnf", "database passwords"},
+	{"~/.mysql_history", "command history"},
+	{"/var/lib/tailscale", "Tailscale keys"},
+	{"/run/user/*", "sockets of your session"},
+	{"/run/secrets*", "secrets of the system"},
+	{"/run/agenix*", "secrets of the system"},
+	{"/run/docker.sock", "Docker's socket: root on the host"},
+	{"/run/podman", "Podman's socket"},
+	{"/run/dbus", "the system bus"},
+	{"/var/run", "sockets of the system"},
+	{"/etc/ssh", "host keys"},
+	{"/etc/shadow*", "password hashes"},
+	{"/etc/gshadow*", "password hashes"},
+	{"/etc/sudoers*", "sudo rules"},
+	{"/etc/nix/*.key", "signing keys"},
+	{"/etc/nix/nix.conf", "access tokens of Nix"},
+	{"/etc/wireguard", "VPN keys"},
+	{"/etc/NetworkManager/system-connections", "network passwords"},
+	{"/tmp", "temporary files of every program"},
+	{"/var/tmp", "temporary files of every program"},
+	{"/var/log", "logs of the system"},
+}
+
+// Relation is how a host path lies to a [SecretPath].
+type Relation int
+
+const (
+	Apart  Relation = iota // nothing secret is known there
+	Within                 // it is the secret path, or lies below it
+	Around                 // it is a folder that holds the secret path
+)
+
+// Exposes tells what secret path mounting a host path would show; Within wins
+// over Around. The path is clean, and absolute or "~/…"; an absolute home is
+// recognised below /home and at /root only, so a caller that knows the home
+// passes [Tilde] of it, with links resolved.
+func Exposes(host string) (SecretPath, Relation) {
+	host = guessTilde(host)
+	var around *SecretPath
+	for i := range SecretPaths {
+		switch relation(host, SecretPaths[i].Path) {
+		case Within:
+			return SecretPaths[i], Within
+		case Around:
+			if around == nil {
+				around = &SecretPaths[i]
+			}
+		}
+	}
+	if around != nil {
+		return *around, Around
+	}
+	return SecretPath{}, Apart
+}
+
+// Tilde writes a path below home as "~/…", and leaves all others.
+func Tilde(home, host string) string {
+	if rest, below := strings.CutPrefix(host, home); below && (rest == "" || rest[0] == '/') {
+		return "~" + rest
+	}
+	return host
+}
+
+// guessTilde takes the usual places of homes for "~": a profile's text is
+// judged before the home is known, and another user's keys are no better.
+func guessTilde(host string) string {
+	for _, homes := range []string{"/home/", "/var/home/"} {
+		if rest, below := strings.CutPrefix(host, homes); below {
+			if _, rest, deeper := strings.Cut(rest, "/"); deeper {
+				return "~/" + rest
+			}
+			return "~"
+		}
+	}
+	return Tilde("/root", host)
+}
+
+// relation compares a path with a pattern, segment by segment.
+func relation(host, pattern string) Relation {
+	switch host {
+	case "/", "/home", "/var/home":
+		return Around // of somebody's home, or of all
+	}
+	for host != "" && pattern != "" {
+		var h, p string
+		h, host = firstSegment(host)
+		p, pattern = firstSegment(pattern)
+		if h != p && !segmentMatches(p, h) {
+			return Apart
+		}
+	}
+	if pattern == "" {
+		return Within
+	}
+	return Around
+}
+
+// firstSegment cuts a path before its second slash: "/etc/ssh" is "/etc" and
+// "/ssh".
+func firstSegment(text string) (first, rest string) {
+	if at := strings.IndexByte(text[1:], '/'); at >= 0 {
+		return text[:at+1], text[at+1:]
+	}
+	return text, ""
+}
+
+func segmentMatches(pattern, segment string) bool {
+	if strings.IndexByte(pattern, '*') < 0 {
+		return false
+	}
+	matched, err := path.Match(pattern, segment)
+	return err == nil && matched
+}

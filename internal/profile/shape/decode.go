@@ -1,0 +1,264 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"claudebox/internal/diag"
+)
+
+// maxAliased bounds the values that aliases may add to a document, so that a
+// small file cannot stand for a large one. A usual file has none.
+const maxAliased = 10_000
+
+// Decode reads one document by its shape; what names it in messages ("profile").
+// It returns what fits, and every problem in the order of the file; with no
+// problems the value is whole.
+func Decode(doc *Document, src []byte, root *Shape, what string) (Value, diag.Problems) {
+	node, fault := parse(doc, src)
+	if fault != nil {
+		return Value{}, diag.Problems{*fault}
+	}
+	d := decoder{doc: doc}
+	v, _ := d.value(root, node, what)
+	return v, inFileOrder(d.problems)
+}
+
+// inFileOrder sorts problems by place and drops repeats, which an alias makes
+// when its anchor is wrong.
+func inFileOrder(problems diag.Problems) diag.Problems {
+	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return slices.Compact(problems)
+}
+
+// decoder walks a document and notes what is wrong with it.
+type decoder struct {
+	doc      *Document
+	problems diag.Problems
+	inAlias  int // aliases that we are inside of
+	aliased  int // values seen inside aliases
+}
+
+// addf notes a problem at n and goes on, so that one run reports them all.
+func (d *decoder) addf(n *yaml.Node, remedy, format string, args ...any) {
+	d.problems = append(d.problems, diag.Problem{
+		Position: d.place(n).Position(),
+		Message:  fmt.Sprintf(format, args...),
+		Remedy:   remedy,
+	})
+}
+
+func (d *decoder) place(n *yaml.Node) Place {
+	return Place{Doc: d.doc, Line: n.Line, Column: n.Column}
+}
+
+// value reads n as s says; what names it in messages. It is false when
+// nothing of n can be used.
+func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if n.Kind == yaml.AliasNode {
+		return d.alias(s, n, what)
+	}
+	if d.inAlias > 0 {
+		d.aliased++
+	}
+	if !d.rightTag(s, n, what) {
+		return Value{}, false
+	}
+	switch s.Kind {
+	case List:
+		return d.list(s, n, what)
+	case Record:
+		return d.record(s, n, what)
+	case Table:
+		return d.table(s, n, what)
+	}
+	return d.scalar(s, n, what)
+}
+
+// alias reads what an alias stands for. Shapes have a fixed depth, so an
+// anchor that contains itself ends by itself.
+func (d *decoder) alias(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if d.aliased > maxAliased {
+		return Value{}, false // reported when the bound was met
+	}
+	d.inAlias++
+	v, ok := d.value(s, n.Alias, what)
+	d.inAlias--
+	if d.inAlias == 0 && d.aliased > maxAliased {
+		d.addf(n, "write the values out, or use extends", "aliases stand for more than %d values", maxAliased)
+	}
+	return v, ok
+}
+
+// replaceTag makes a list or mapping drop what earlier documents said.
+const replaceTag = "!replace"
+
+// rightTag refuses tags that we give no meaning to. Those of YAML's own
+// schema are judged with the scalar.
+func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
+	switch {
+	case n.Tag == "" || strings.HasPrefix(n.Tag, "!!"):
+		return true
+	case n.Tag != replaceTag:
+		d.addf(n, "remove the tag", "%s: unknown tag %s", what, clip(n.Tag))
+		return false
+	case n.Kind == yaml.ScalarNode || s.Kind.isScalar() || s.Whole:
+		d.addf(n, "remove the tag; a later value replaces an earlier one anyway",
+			"%s: !replace is for lists and mappings that would be joined", what)
+		return false
+	}
+	return true
+}
+
+func (d *decoder) list(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		v.Items = make([]Value, 0, len(n.Content))
+		for _, child := range n.Content {
+			v.add(d.value(s.Elem, child, what))
+		}
+	case s.Single && n.Kind == yaml.ScalarNode && !isNull(n):
+		v.add(d.value(s.Elem, n, what))
+	case !isNull(n):
+		return d.mismatch(s, n, what)
+	}
+	if s.Filled && len(v.Items) == 0 && !v.Broken {
+		d.addf(n, "", "%s: the list is empty; expected at least one entry", what)
+		return v, false
+	}
+	return v, true
+}
+
+// add takes an item over, or marks the list when there is none to take.
+func (v *Value) add(item Value, ok bool) {
+	v.Broken = v.Broken || !ok || item.Broken
+	if ok {
+		v.Items = append(v.Items, item)
+	}
+}
+
+func (d *decoder) table(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if n.Kind != yaml.MappingNode && !isNull(n) {
+		return d.mismatch(s, n, what)
+	}
+	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
+	seen := make(map[string]*yaml.Node, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, ok := d.key(n.Content[i], what)
+		switch {
+		case !ok:
+			v.Broken = true
+		case seen[key.Value] != nil:
+			d.duplicate(key, seen[key.Value], what)
+		default:
+			seen[key.Value] = key
+			fits := d.obeys(s.Rule, key, what)
+			value, ok := d.value(s.Elem, n.Content[i+1], key.Value)
+			v.put(Member{d.place(key), key.Value, value}, fits && ok)
+		}
+	}
+	return v, true
+}
+
+// put takes a member over, or marks the mapping when there is none to take.
+func (v *Value) put(m Member, ok bool) {
+	v.Broken = v.Broken || !ok || m.Value.Broken
+	if ok {
+		v.Members = append(v.Members, m)
+	}
+}
+
+func (d *decoder) record(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
+	switch {
+	case s.Short != "" && n.Kind == yaml.ScalarNode && !isNull(n):
+		value, ok := d.value(s.Key(s.Short), n, what)
+		v.put(Member{v.Place, s.Short, value}, ok)
+		return v, ok
+	case isNull(n) && s.Short == "" && len(s.required()) == 0:
+		return v, true
+	case n.Kind != yaml.MappingNode:
+		return d.mismatch(s, n, what)
+	}
+	seen := make([]*yaml.Node, len(s.Keys))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		d.member(&v, seen, n.Content[i], n.Content[i+1], what)
+	}
+	for i, key := range s.Keys {
+		if key.Required && seen[i] == nil {
+			d.addf(n, "", "%s: key %q is missing", what, key.Name)
+			v.Broken = true
+		}
+	}
+	return v, true
+}
+
+// member reads one key of a record into v; seen holds the keys met so far, by
+// their index in the shape.
+func (d *decoder) member(v *Value, seen []*yaml.Node, keyNode, valueNode *yaml.Node, what string) {
+	key, ok := d.key(keyNode, what)
+	if !ok {
+		v.Broken = true
+		return
+	}
+	i := v.Shape.index(key.Value)
+	switch {
+	case i < 0:
+		d.unknownKey(v.Shape, key, what)
+		v.Broken = true
+	case seen[i] != nil:
+		d.duplicate(key, seen[i], what)
+	default:
+		seen[i] = key
+		value, ok := d.value(v.Shape.Keys[i].Shape, valueNode, key.Value)
+		v.put(Member{d.place(key), key.Value, value}, ok)
+	}
+}
+
+// required are the names of the keys that a record cannot do without.
+func (s *Shape) required() []string {
+	var names []string
+	for _, key := range s.Keys {
+		if key.Required {
+			names = append(names, key.Name)
+		}
+	}
+	return names
+}
+
+// key judges a mapping's key, following an alias.
+func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
+	if n.Kind == yaml.AliasNode && n.Alias.Kind == yaml.ScalarNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.addf(n, "", "%s: a key must be text, found %s", what, found(n))
+		return nil, false
+	case n.Tag == "!!merge":
+		d.addf(n, "write the keys out, or use extends", "%s: merge keys (<<) are not supported", what)
+		return nil, false
+	}
+	return n, true
+}
+
+func (d *decoder) duplicate(key, first *yaml.Node, what string) {
+	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", quote(key.Value), what, first.Line)
+}
+
+func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
+	if near := Nearest(key.Value, s.names()); near != "" {
+		d.addf(key, "", "unknown key %s in %s; did you mean %q?", quote(key.Value), what, near)
+		return
+	}
+	d.addf(key, "", "unknown key %s in %s; expected %s", quote(key.Value), what, strings.Join(s.names(), ", "))
+}

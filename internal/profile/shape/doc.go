@@ -1,0 +1,10 @@
+// Package shape describes a YAML document by a table and reads documents by
+// it: one table serves the decoder, the merge of several documents, the
+// listing with origins, and the JSON Schema that editors use, so the four
+// cannot drift apart.
+//
+// It knows nothing of profiles. It is a set of functions of values: it
+// imports diag and yaml.v3 and touches nothing. What it reads is not trusted:
+// size, depth and aliases are bounded, and every fault is reported with its
+// place, all of them in one run.
+package shape

@@ -1,0 +1,135 @@
+package shape
+
+import (
+	"bytes"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Style is how [Style.Format] writes a value.
+type Style struct {
+	Origin func(Place) string    // where a value was said, as its comment
+	Hide   func(key string) bool // keys of tables whose values are not shown; nil hides none
+}
+
+// unsaid is the comment of a value that no document said.
+const unsaid = "by default"
+
+// Hidden is what stands in the place of a value that is not shown.
+const Hidden = "(not shown)"
+
+// Format writes v, a value of root, as a YAML document in the order of the
+// shape: what was said with its origin, and the defaults of what was not.
+// With nothing hidden the document says the same as v.
+func (style Style) Format(root *Shape, v Value) ([]byte, error) {
+	node := style.node(root, v)
+	if node == nil {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	writer := yaml.NewEncoder(&out)
+	writer.SetIndent(2)
+	if err := writer.Encode(node); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), writer.Close()
+}
+
+// node is nil when there is nothing to say.
+func (style Style) node(s *Shape, v Value) *yaml.Node {
+	switch s.Kind {
+	case List:
+		return style.list(s, v)
+	case Record:
+		return style.record(s, v)
+	case Table:
+		return style.table(v)
+	}
+	return style.scalar(s, v)
+}
+
+func (style Style) scalar(s *Shape, v Value) *yaml.Node {
+	if v.Said() {
+		return scalarNode(s, v.Text, style.Origin(v.Place))
+	}
+	if text := s.Unsaid(); text != "" {
+		return scalarNode(s, text, unsaid)
+	}
+	return nil
+}
+
+// Unsaid is what stands when a scalar is not said; "" when nothing does.
+func (s *Shape) Unsaid() string {
+	if s.Kind == Word {
+		return s.Words[0]
+	}
+	return s.Default
+}
+
+func scalarNode(s *Shape, text, comment string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, LineComment: comment}
+	switch {
+	case s.Kind == Flag:
+		node.Tag = "!!bool"
+	case s.Kind == Number:
+		node.Tag = "!!int"
+	case strings.ContainsFunc(text, notInline):
+		node.Style = yaml.DoubleQuotedStyle // a block scalar cannot carry the comment
+	}
+	return node
+}
+
+func notInline(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa1 || r == 0x2028 || r == 0x2029 }
+
+func (style Style) list(s *Shape, v Value) *yaml.Node {
+	if len(v.Items) == 0 {
+		return nil
+	}
+	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, item := range v.Items {
+		if child := style.node(s.Elem, item); child != nil {
+			node.Content = append(node.Content, child)
+		}
+	}
+	return node
+}
+
+// record writes the keys that were said, and the defaults of the others. A
+// record that is replaced as a whole has no defaults of its own once a part
+// of it was said.
+func (style Style) record(s *Shape, v Value) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, key := range s.Keys {
+		value := v.Get(key.Name)
+		if s.Whole && v.Said() && !value.Said() {
+			continue
+		}
+		if child := style.node(key.Shape, value); child != nil {
+			node.Content = append(node.Content, keyNode(key.Name), child)
+		}
+	}
+	if len(node.Content) == 0 {
+		return nil
+	}
+	return node
+}
+
+func (style Style) table(v Value) *yaml.Node {
+	if len(v.Members) == 0 {
+		return nil
+	}
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, m := range v.Members {
+		value := m.Value
+		if style.Hide != nil && style.Hide(m.Key) {
+			value.Text = Hidden
+		}
+		node.Content = append(node.Content, keyNode(m.Key), style.node(value.Shape, value))
+	}
+	return node
+}
+
+func keyNode(name string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
+}

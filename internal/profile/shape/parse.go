@@ -1,0 +1,152 @@
+package shape
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"claudebox/internal/diag"
+)
+
+// MaxSize is the largest document that is read, in bytes. A profile with ten
+// thousand packages has a quarter of it.
+const MaxSize = 1 << 20
+
+// parse turns a file into the node of its one document.
+func parse(doc *Document, src []byte) (*yaml.Node, *diag.Problem) {
+	if fault := checkBytes(doc, src); fault != nil {
+		return nil, fault
+	}
+	reader := yaml.NewDecoder(bytes.NewReader(src))
+	var node, second yaml.Node
+	switch err := reader.Decode(&node); {
+	case errors.Is(err, io.EOF):
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
+	case err != nil:
+		return nil, syntaxProblem(doc, src, err)
+	}
+	switch err := reader.Decode(&second); {
+	case errors.Is(err, io.EOF):
+		return node.Content[0], nil
+	case err != nil:
+		return nil, syntaxProblem(doc, src, err)
+	}
+	return nil, &diag.Problem{
+		Position: Place{doc, second.Line, second.Column}.Position(),
+		Message:  "a second document begins here; expected one",
+		Remedy:   "remove what follows, or put it into a file of its own",
+	}
+}
+
+// checkBytes refuses what no reader of text should be given.
+func checkBytes(doc *Document, src []byte) *diag.Problem {
+	if len(src) > MaxSize {
+		return &diag.Problem{
+			Position: Place{doc, 1, 1}.Position(),
+			Message:  fmt.Sprintf("the file is larger than %d bytes", MaxSize),
+		}
+	}
+	at := badByte(src)
+	if at < 0 {
+		return nil
+	}
+	return &diag.Problem{
+		Position: placeOf(doc, src, at).Position(),
+		Message:  fmt.Sprintf("byte 0x%02x is not text; expected UTF-8 without control characters", src[at]),
+		Remedy:   "save the file as UTF-8",
+	}
+}
+
+// badByte is the offset of the first byte that is not UTF-8 or that YAML does
+// not allow in a file, else -1.
+func badByte(src []byte) int {
+	for at := 0; at < len(src); {
+		r, size := utf8.DecodeRune(src[at:])
+		if r == utf8.RuneError && size == 1 || !allowed(r) {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// allowed follows YAML 1.2, production [1] c-printable.
+func allowed(r rune) bool {
+	switch {
+	case r == '\t', r == '\n', r == '\r', r == 0x85:
+		return true
+	case r < 0x20, r >= 0x7f && r < 0xa0, r == 0xfffe, r == 0xffff:
+		return false
+	}
+	return true
+}
+
+// placeOf is the place of a byte.
+func placeOf(doc *Document, src []byte, at int) Place {
+	line := bytes.Count(src[:at], []byte("\n")) + 1
+	start := bytes.LastIndexByte(src[:at], '\n') + 1
+	return Place{doc, line, utf8.RuneCount(src[start:at]) + 1}
+}
+
+// syntaxHints are remedies by what yaml.v3 says, first match first.
+var syntaxHints = []struct{ said, remedy string }{
+	{"cannot start any token", "indent with spaces, and quote text that begins with @, ` or %"},
+	{"unknown anchor", `quote text that begins with *: "*.pem"`},
+	{"did not find expected alphabetic", `quote text that begins with * or &: "*.pem"`},
+	{"mapping values are not allowed", "quote text that holds a colon and a blank, and check the indentation"},
+	{"did not find expected key", "indent the keys of one mapping alike"},
+	{"did not find expected '-'", "indent the entries of one list alike"},
+	{"did not find expected ','", "close the bracket, or separate the entries by commas"},
+	{"unexpected end of stream", "close the quote"},
+	{"could not find expected ':'", "write a colon and a blank after the key"},
+}
+
+// syntaxProblem gives an error of yaml.v3 its place. The library names the
+// start of the enclosing block or no line at all, so the line is found as the
+// first one with which the file goes wrong in this way.
+func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
+	said := reason(err)
+	lines := bytes.SplitAfter(src, []byte("\n"))
+	ends := make([]int, len(lines))
+	for i, end := 0, 0; i < len(lines); i++ {
+		end += len(lines[i])
+		ends[i] = end
+	}
+	bad := sort.Search(len(lines)-1, func(i int) bool { return reason(firstError(src[:ends[i]])) == said })
+	line := string(lines[bad])
+	column := utf8.RuneCountInString(line) - utf8.RuneCountInString(strings.TrimLeft(line, " ")) + 1
+	problem := &diag.Problem{Position: Place{doc, bad + 1, column}.Position(), Message: said}
+	for _, hint := range syntaxHints {
+		if strings.Contains(said, hint.said) {
+			problem.Remedy = hint.remedy
+			break
+		}
+	}
+	return problem
+}
+
+// firstError is the first error that yaml.v3 finds in src.
+func firstError(src []byte) error {
+	reader := yaml.NewDecoder(bytes.NewReader(src))
+	for {
+		var node yaml.Node
+		if err := reader.Decode(&node); err != nil {
+			return err
+		}
+	}
+}
+
+// reason is what yaml.v3 says, without its own name and line.
+func reason(err error) string {
+	said := strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, found := strings.CutPrefix(said, "line "); found {
+		_, said, _ = strings.Cut(rest, ": ")
+	}
+	return said
+}

@@ -1,0 +1,197 @@
+package shape
+
+import (
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// Kind is what sort of value a [Shape] takes.
+type Kind int
+
+const (
+	Text   Kind = iota // a string; a number or a date must be quoted
+	Scalar             // any scalar, taken as the text it is written as
+	Flag               // true or false
+	Number             // a whole number in decimal, between Min and Max
+	Word               // one of Words, the first being the default
+	List               // a sequence of Elem
+	Record             // a mapping with the keys of Keys
+	Table              // a mapping whose keys obey Rule, and whose values are Elem
+)
+
+// Shape is what a value in a document may be. Shapes form a tree that never
+// changes; its depth bounds the depth of every document.
+type Shape struct {
+	Kind    Kind
+	Doc     string   // what it means, in sentences: editors and the manual show it
+	Rule    Rule     // Text and Scalar: which text is right; Table: which keys
+	Words   []string // Word: the closed set
+	Min     int      // Number: smallest
+	Max     int      // Number: largest
+	Default string   // Flag: "true" or "false"; Text: what stands when unsaid
+	Elem    *Shape   // List, Table: each element
+	Keys    []Key    // Record: the known keys, in the order that people write them
+	Short   string   // Record: the key that a bare scalar stands for
+	Single  bool     // List: a bare scalar stands for a list of one
+	Filled  bool     // List: an empty list is a mistake
+	Whole   bool     // a later document replaces it, where it else would be joined
+}
+
+// Key is one known key of a [Record].
+type Key struct {
+	Name     string
+	Required bool
+	Shape    *Shape
+}
+
+// Rule says which text is right. The zero Rule takes every text.
+type Rule struct {
+	Name     string                   // what the text is, with its article: "a host name"
+	Pattern  string                   // for editors: matches at least what Check takes (RE2 and ECMA 262)
+	Examples []string                 // right ones, for editors and the manual
+	Check    func(text string) *Fault // nil when the text is right
+}
+
+// Fault says what is wrong with a text, and what to write instead.
+type Fault struct {
+	Message string // continues "KEY: "
+	Remedy  string // one imperative line; empty when none is known
+}
+
+// Document is where values were said. Name is what origins show ("work"), and
+// may be set after decoding, as the document itself may say it.
+type Document struct {
+	Name string
+	File string
+}
+
+// Place is one place in a document. Line and Column count from 1; a column
+// counts characters.
+type Place struct {
+	Doc    *Document
+	Line   int
+	Column int
+}
+
+// Position is the place as errors show it.
+func (p Place) Position() diag.Position {
+	return diag.Position{File: p.Doc.File, Line: p.Line, Column: p.Column}
+}
+
+// Value is a value that fits its shape, with the place where it was said. The
+// zero Value stands for what was not said.
+type Value struct {
+	Place
+	Shape   *Shape
+	Text    string   // Text, Scalar, Flag, Number, Word
+	Items   []Value  // List
+	Members []Member // Record and Table, in the order of the document
+	Replace bool     // tagged !replace: drops what earlier documents said
+	Broken  bool     // a part of it was reported and left out
+}
+
+// Member is one key of a mapping with its value; Place is the key's.
+type Member struct {
+	Place
+	Key   string
+	Value Value
+}
+
+// Said tells whether a document said the value at all.
+func (v Value) Said() bool { return v.Shape != nil }
+
+// Get returns the value of a key, or the zero Value.
+func (v Value) Get(key string) Value {
+	for _, m := range v.Members {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return Value{}
+}
+
+// Texts are the texts of a list's items.
+func (v Value) Texts() []string {
+	if len(v.Items) == 0 {
+		return nil
+	}
+	texts := make([]string, len(v.Items))
+	for i, item := range v.Items {
+		texts[i] = item.Text
+	}
+	return texts
+}
+
+// names are the names of a record's keys.
+func (s *Shape) names() []string {
+	names := make([]string, len(s.Keys))
+	for i, key := range s.Keys {
+		names[i] = key.Name
+	}
+	return names
+}
+
+// index is the place of a key in Keys, or -1.
+func (s *Shape) index(name string) int {
+	for i := range s.Keys {
+		if s.Keys[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Key returns the shape of a record's key; asking for an unknown one is a
+// fault of the program.
+func (s *Shape) Key(name string) *Shape {
+	i := s.index(name)
+	if i < 0 {
+		panic("bug: no key " + name)
+	}
+	return s.Keys[i].Shape
+}
+
+// isScalar tells whether the kind is written as a YAML scalar.
+func (k Kind) isScalar() bool { return k <= Word }
+
+// expected says what a shape takes, as errors show it.
+func (s *Shape) expected() string {
+	switch s.Kind {
+	case Word:
+		return either(s.Words)
+	case Text, Scalar:
+		if s.Rule.Name != "" {
+			return s.Rule.Name
+		}
+	case Record:
+		if s.Short != "" {
+			return s.Key(s.Short).expected() + ", or a mapping"
+		}
+	case List:
+		if s.Single {
+			return s.Elem.expected() + ", or a list"
+		}
+	}
+	return kindNames[s.Kind]
+}
+
+var kindNames = [...]string{
+	Text:   "text",
+	Scalar: "text",
+	Flag:   "true or false",
+	Number: "a whole number",
+	Word:   "a word",
+	List:   "a list",
+	Record: "a mapping",
+	Table:  "a mapping",
+}
+
+// either joins words as a person would: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

@@ -1,0 +1,187 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile/shape"
+)
+
+// judge collects what is wrong between several values of a merged profile.
+// Values that were reported already are not in it.
+type judge struct {
+	problems, warnings diag.Problems
+}
+
+// validate judges what no single value shows. Warnings do not stop a launch.
+func validate(v shape.Value) (problems, warnings diag.Problems) {
+	var j judge
+	j.network(v.Get("network"), v.Get("ports"))
+	j.variables(v)
+	j.mounts(v.Get("mounts").Items)
+	j.gitHosts(v.Get("git").Get("hosts"))
+	return j.problems, j.warnings
+}
+
+func (j *judge) refuse(at shape.Place, remedy, format string, args ...any) {
+	j.problems = append(j.problems, diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
+	j.warnings = append(j.warnings, diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+func (j *judge) network(v, ports shape.Value) {
+	tier, allow, out := v.Get("tier"), v.Get("allow"), ports.Get("out")
+	switch {
+	case v.Broken:
+	case tier.Text == string(TierAllow) && !allow.Said():
+		j.refuse(tier.Place, "write network: {tier: allow, allow: [api.anthropic.com]}",
+			"network: tier allow needs a list of hosts under allow")
+	case allow.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc == allow.Doc):
+		j.refuse(allow.Place, "write tier: allow, or remove the list",
+			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
+	}
+	if tier.Text == string(TierNone) && len(out.Items) > 0 {
+		j.refuse(out.Place, `write network: inet, or remove ports.out`,
+			"out: ports of the host need a network, and the tier is none")
+	}
+}
+
+// variables judges constants and host variables against each other and by
+// their names. Values are never shown.
+func (j *judge) variables(v shape.Value) {
+	constants := make(map[string]shape.Place)
+	for _, m := range v.Get("env").Members {
+		constants[m.Key] = m.Place
+		j.constant(m)
+	}
+	passing := v.Get("extra_env_passthrough").Items
+	passing = append(passing[:len(passing):len(passing)], v.Get("agent").Get("env").Items...)
+	for _, item := range passing {
+		if at, both := constants[item.Text]; both {
+			j.refuse(item.Place, "keep one of them", "%s passes from the host, and is a constant in %s", item.Text, origin(at))
+		}
+		if what := Effect(item.Text); what != "" {
+			j.warn(item.Place, "", "%s %s", item.Text, what)
+		}
+	}
+}
+
+func (j *judge) constant(m shape.Member) {
+	if what := Effect(m.Key); what != "" {
+		j.warn(m.Place, "", "%s %s", m.Key, what)
+	}
+	if SecretName(m.Key) && m.Value.Text != "" {
+		j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
+			"%s looks like a secret, and its value stands in the profile", m.Key)
+	}
+}
+
+// gitHosts are the same in any case of letters.
+func (j *judge) gitHosts(v shape.Value) {
+	first := make(map[string]shape.Place)
+	for _, m := range v.Members {
+		host := strings.ToLower(m.Key)
+		if at, again := first[host]; again {
+			j.refuse(m.Place, "keep one of them", "hosts: %s is named in %s too", host, origin(at))
+			continue
+		}
+		first[host] = m.Place
+	}
+}
+
+// placed is a mount with the place where it was said.
+type placed struct {
+	Mount
+	at shape.Place
+}
+
+func (j *judge) mounts(items []shape.Value) {
+	var mounts []placed
+	for _, item := range items {
+		if item.Broken {
+			continue
+		}
+		m := placed{buildMount(item), item.Place}
+		if j.source(m, item.Get("host").Place) {
+			j.destination(m, destinationPlace(item))
+		}
+		mounts = append(mounts, m)
+	}
+	j.conflicts(mounts)
+}
+
+// destinationPlace is where the path inside was said.
+func destinationPlace(mount shape.Value) shape.Place {
+	if sandbox := mount.Get("sandbox"); sandbox.Said() {
+		return sandbox.Place
+	}
+	return mount.Get("host").Place
+}
+
+// source judges what a mount shows of the host; false when that is refused.
+func (j *judge) source(m placed, at shape.Place) bool {
+	if _, forbidden := find(kernelPaths, m.Host); forbidden {
+		j.refuse(at, "remove the mount; the sandbox has one of its own",
+			"host: %s shows the processes and devices of the host", m.Host)
+		return false
+	}
+	switch secret, relation := Exposes(m.Host); {
+	case relation == Around:
+		j.refuse(at, "mount the files and folders in it that are needed",
+			"host: %s holds %s (%s)", m.Host, secret.Path, secret.What)
+		return false
+	case relation == Within && !m.Secret:
+		j.warn(at, "add secret: true to the mount if the agent shall read it",
+			"host: %s is a secret path (%s)", m.Host, secret.What)
+	}
+	return true
+}
+
+// kernelPaths are made anew for each sandbox; the host's would show its
+// processes, their environments, and its devices.
+var kernelPaths = []string{"/proc", "/sys", "/dev"}
+
+// takenPaths belong to claudebox inside, with all that is below.
+var takenPaths = []string{"/proc", "/sys", "/dev", "/nix", "/run/claudebox", "~/.claude", "~/.claudebox"}
+
+// wholePaths cannot be covered as a whole, as what the sandbox needs lies in
+// them; paths below may be mounted.
+var wholePaths = []string{"/", "~", "/etc", "/home", "/run", "/usr", "/var"}
+
+// find returns the folder of a list that a path is, or lies in.
+func find(folders []string, name string) (string, bool) {
+	for _, folder := range folders {
+		if rest, below := strings.CutPrefix(name, folder); below && (rest == "" || rest[0] == '/') {
+			return folder, true
+		}
+	}
+	return "", false
+}
+
+// destination judges where a mount appears inside.
+func (j *judge) destination(m placed, at shape.Place) {
+	taken, found := find(takenPaths, guessTilde(m.Sandbox))
+	switch {
+	case found:
+		j.refuse(at, "choose another path for sandbox:", "sandbox: %s is in %s, which claudebox makes inside", m.Sandbox, taken)
+	case slices.Contains(wholePaths, guessTilde(m.Sandbox)):
+		j.refuse(at, "mount single files or folders", "sandbox: %s holds what the sandbox needs", m.Sandbox)
+	}
+}
+
+// conflicts finds different mounts at one destination, whoever said them.
+func (j *judge) conflicts(mounts []placed) {
+	slices.SortStableFunc(mounts, func(a, b placed) int { return cmp.Compare(a.Sandbox, b.Sandbox) })
+	for i := 1; i < len(mounts); i++ {
+		first, second := mounts[i-1], mounts[i]
+		if first.Sandbox == second.Sandbox && !sameMount(first.Mount, second.Mount) {
+			j.refuse(second.at, "keep one of them, or tag the list with !replace",
+				"mounts: %s is mounted differently in %s", second.Sandbox, first.Origin)
+		}
+	}
+}

@@ -144,10 +144,7 @@ func (p *page) variables(env []launch.Variable) {
 		}
 		rows = append(rows, []string{v.Name, string(v.From), diag.Visible(v.Masked()), secrecy(v.Secret), v.Why})
 	}
-	if len(rows) > 0 {
-		p.title("variables")
-		p.table(rows, 2, 3)
-	}
+	p.section("variables", rows, 2, 3)
 	p.title("variables made by claudebox")
 	for _, line := range wrap(strings.Join(made, " "), p.view.Width-4) {
 		fmt.Fprintf(&p.b, "    %s\n", line)
@@ -177,10 +174,7 @@ func (p *page) mounts(l launch.Launch) {
 		}
 		rows = append(rows, []string{access, place, secrecy(m.Secret), m.Why})
 	}
-	if len(rows) > 0 {
-		p.title("mounts beyond the base")
-		p.table(rows, 1, 2)
-	}
+	p.section("mounts beyond the base", rows, 1, 2)
 }
 
 func (p *page) remarks(l launch.Launch) {

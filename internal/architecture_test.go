@@ -1,0 +1,100 @@
+package internal
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport says, for each package, which others and which modules it may
+// import beside the standard library.
+var mayImport = map[string][]string{
+	"diag":          {},
+	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
+	"host":          {"diag"},
+	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
+	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
+	"nixdaemon":     {"diag", "storepath", nix + "wire", nix + "derivation", sys},
+	"nixeval":       {"diag", "storepath"},
+	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
+	"plan":          {"diag", "profile", "resolve"},
+	"gitconfig":     {"diag"},
+	"project":       {"diag", "profile", "gitconfig", sys},
+	"state":         {"diag", sys},
+	"agent":         {"diag", sys},
+	"seccomp":       {},
+	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
+	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
+	"audit":         {"diag", "plan", "launch"},
+	"doctor":        {"diag", "host", "launch", "nixdaemon", "plan", sys},
+	"cli": {
+		"diag", "host", "profile", "nixdaemon", "nixeval", "resolve", "plan", "gitconfig", "project", "state",
+		"agent", "seccomp", "launch", "audit", "doctor", "storepath",
+		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
+	},
+}
+
+const (
+	nix = "github.com/nix-community/go-nix/pkg/"
+	sys = "golang.org/x/sys/unix"
+)
+
+// pure packages are functions of values: they may not even ask the standard
+// library for effects.
+var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath"}
+
+var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	for pkg, imports := range packageImports(t) {
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("package internal/%s is not in the table", pkg)
+			continue
+		}
+		for _, name := range imports {
+			if !isStandard(name) && !slices.Contains(allowed, strings.TrimPrefix(name, "claudebox/internal/")) {
+				t.Errorf("internal/%s imports %s", pkg, name)
+			}
+			if slices.Contains(pure, pkg) && slices.Contains(effects, name) {
+				t.Errorf("internal/%s is pure and imports %s", pkg, name)
+			}
+		}
+	}
+}
+
+func isStandard(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return !strings.Contains(first, ".") && first != "claudebox"
+}
+
+// packageImports reads the imports of every file that is no test.
+func packageImports(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Dir(name) == "." ||
+			!strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.FromSlash(name), nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			dir := path.Dir(name)
+			found[dir] = append(found[dir], strings.Trim(spec.Path.Value, `"`))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

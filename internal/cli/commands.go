@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+)
+
+// commands are claudebox's commands by name. A first word that is exactly one
+// of them is claudebox's; anything else is the agent's.
+var commands = map[string]func(System) *cobra.Command{
+	"plan":    newPlanCommand,
+	"check":   newCheckCommand,
+	"shell":   newShellCommand,
+	"profile": newProfileCommand,
+	"version": newVersionCommand,
+}
+
+// treeCommands are made by cobra and need the whole tree.
+var treeCommands = []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+
+func isCommand(word string) bool {
+	_, own := commands[word]
+	return own || slices.Contains(treeCommands, word)
+}
+
+// runCommand runs one command. Only that one is built, as building all costs
+// a tenth of a millisecond.
+func runCommand(args []string, sys System) error {
+	root := newRoot(sys)
+	if make, ok := commands[args[0]]; ok {
+		root.AddCommand(make(sys))
+	} else {
+		addAll(root, sys)
+	}
+	root.SetArgs(args)
+	return root.Execute()
+}
+
+func addAll(root *cobra.Command, sys System) {
+	for _, make := range commands {
+		root.AddCommand(make(sys))
+	}
+}
+
+const rootLong = `Claudebox runs Claude Code, or another coding agent, with full permissions
+inside a bubblewrap sandbox. A profile says what the agent may have; its
+packages are pinned store paths; what you are shown is what runs.
+
+Words that are not claudebox's own go to the agent, in order. Behind -- all
+words are the agent's.`
+
+const rootExample = `  claudebox                          start the agent in this folder
+  claudebox -P work --continue       profile work; --continue is the agent's
+  claudebox -y -p "fix the tests"    without asking; -p is the agent's
+  claudebox plan                     what would run, and why
+  claudebox shell -- make test       the same sandbox, another program`
+
+// newRoot is the command `claudebox` itself. It documents the flags of a
+// launch; split reads them, as cobra has no way to leave unknown ones alone.
+func newRoot(sys System) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "claudebox [flags] [agent words…]",
+		Short:         "Run a coding agent in a pinned sandbox",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          func(_ *cobra.Command, args []string) error { return run(args, sys) },
+	}
+	root.SetIn(sys.Stdin)
+	root.SetOut(sys.Stdout)
+	root.SetErr(sys.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &diag.Error{Op: "read the command line", Err: err, Remedy: "see `" + c.CommandPath() + " --help`"}
+	})
+	flags := root.Flags()
+	for _, f := range ownFlags {
+		addFlag(flags, f)
+	}
+	return root
+}
+
+func newVersionCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print claudebox's version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(sys.Stdout, "claudebox", version)
+			return err
+		},
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+)
+
+// unbuilt lists what a plan may ask for and this version cannot do. A launch
+// that asks for it is refused: to leave a protection out in silence is worse
+// than not to start.
+var unbuilt = []struct {
+	asked  func(plan.Plan) bool
+	what   string
+	remedy string
+}{
+	{
+		func(p plan.Plan) bool { return p.Network.Tier == "inet" || p.Network.Tier == "allow" },
+		"network tiers inet and allow", "use `--network none`, or `--network full`",
+	},
+	{
+		func(p plan.Plan) bool { return len(p.Network.In)+len(p.Network.Out) > 0 },
+		"ports", "leave `ports` out; in tier full every port is shared",
+	},
+	{
+		func(p plan.Plan) bool { return p.Nix.Store == "closure" && !hasClosure(p) },
+		"nix.store: closure for packages that are not in the manifest", "set `nix: {store: full}`",
+	},
+	{
+		func(p plan.Plan) bool { return len(p.Hide) > 0 },
+		"hide", "leave `hide` out, and move the files out of the project",
+	},
+	{
+		func(p plan.Plan) bool { return len(p.Git.Hosts) > 0 || p.Git.SSHToHTTPS },
+		"git.hosts and git.ssh_to_https", "leave them out; push from outside",
+	},
+	{
+		func(p plan.Plan) bool { return p.State == "host" },
+		"state: host", "use `state: project` or `state: shared`",
+	},
+}
+
+func hasClosure(p plan.Plan) bool {
+	for _, m := range p.Mounts {
+		if m.Kind == plan.ROBind && len(m.Source) > len("/nix/store/") && m.Source == m.Destination {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseUnbuilt refuses a plan that asks for what is not there yet.
+func refuseUnbuilt(p plan.Plan) error {
+	for _, u := range unbuilt {
+		if u.asked(p) {
+			return diag.Errorf("launch profile "+p.Profile, u.remedy, "this version of claudebox has no %s yet", u.what)
+		}
+	}
+	return nil
+}

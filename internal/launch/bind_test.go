@@ -1,0 +1,203 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/host"
+	"claudebox/internal/plan"
+)
+
+// aPlan is as small as a plan can be that shows the rules of binding.
+func aPlan(mounts ...plan.Mount) plan.Plan {
+	return plan.Plan{
+		Profile: "default",
+		Network: plan.Network{Tier: "full"},
+		Env: []plan.Env{
+			{Name: "API_KEY", From: plan.FromHost, Secret: true, Why: "base"},
+			{Name: "EDITOR", From: plan.FromHost, Why: "base"},
+			{Name: "HOME", From: plan.FromMade, Value: "${home}", Why: "base"},
+			{Name: "LITERAL", From: plan.FromConst, Value: "${home}", Why: "profile p:1"},
+			{Name: "NIX_REMOTE", From: plan.FromMade, Value: "daemon", Why: "base"},
+			{Name: "PWD", From: plan.FromMade, Value: "${cwd}", Why: "base"},
+		},
+		Mounts: mounts,
+	}
+}
+
+func aHost() Host {
+	return Host{
+		Facts: host.Facts{
+			Home: "/home/u", UID: 1000, GID: 100, User: "u", Group: "users",
+			Env: host.Environment{"API_KEY=sk-secret-value-of-the-user", "EDITOR=vim", "OTHER=canary"},
+		},
+		Bwrap: "/store/bwrap", Env: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
+		State: "/home/u/.claudebox/instances/1", Agent: []string{"/store/agent", "--fixed"}, Words: []string{"-p", "hi"},
+		Seccomp: []byte{1},
+	}
+}
+
+var usual = []plan.Mount{
+	{Kind: plan.Tmpfs, Destination: "/", Why: "base"},
+	{Kind: plan.Tmpfs, Destination: "${home}", Why: "base"},
+	{Kind: plan.Bind, Source: "${project}", Destination: "${project}", Why: "base"},
+}
+
+func bind(t *testing.T, p plan.Plan, h Host) Launch {
+	t.Helper()
+	l, err := Bind(p, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func env(l Launch) map[string]string {
+	vars := map[string]string{}
+	for _, v := range l.Env {
+		vars[v.Name] = v.Value
+	}
+	return vars
+}
+
+func TestOnlyPlannedVariablesEnter(t *testing.T) {
+	got := env(bind(t, aPlan(usual...), aHost()))
+	want := map[string]string{
+		"API_KEY": "sk-secret-value-of-the-user", "EDITOR": "vim", "HOME": "/home/u", "LITERAL": "${home}",
+		"PWD": "/home/u/src/p/sub", "LANG": "C.UTF-8", "USER": "u",
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s = %q, want %q", name, got[name], value)
+		}
+		delete(got, name)
+	}
+	if len(got) > 0 {
+		t.Errorf("these entered too: %v", got)
+	}
+}
+
+func TestAnEditorThatIsNotInsideIsDroppedAndGitDoesNotWaitForIt(t *testing.T) {
+	h := aHost()
+	h.Overrides = map[string]Override{"EDITOR": {Drop: true}}
+	got := env(bind(t, aPlan(usual...), h))
+	if value, entered := got["EDITOR"]; entered || got["GIT_EDITOR"] != "true" {
+		t.Errorf("EDITOR=%q (entered %v), GIT_EDITOR=%q", value, entered, got["GIT_EDITOR"])
+	}
+}
+
+func TestSecretsAreShownMaskedAndAsNames(t *testing.T) {
+	l := bind(t, aPlan(usual...), aHost())
+	argv, err := l.Argv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := l.Script("/store/bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range l.Env {
+		argv += v.Masked()
+	}
+	if strings.Contains(argv+script, "secret-value") {
+		t.Errorf("the key is shown in\n%s\n%s", argv, script)
+	}
+	if !strings.Contains(script, `--setenv API_KEY "${API_KEY-}"`) {
+		t.Errorf("the script does not name the variable:\n%s", script)
+	}
+}
+
+func TestParentsOfTheProjectBelowHomeAreReadOnly(t *testing.T) {
+	l := bind(t, aPlan(usual...), aHost())
+	if want := []string{"/home/u/src", "/"}; !slices.Equal(l.ReadOnly, want) {
+		t.Errorf("read-only are %q, want %q", l.ReadOnly, want)
+	}
+	h := aHost()
+	h.Project = "/home/u/p"
+	if got := bind(t, aPlan(usual...), h).ReadOnly; !slices.Equal(got, []string{"/"}) {
+		t.Errorf("home itself must stay writable, read-only are %q", got)
+	}
+}
+
+func TestTwoMountsAtOnePlaceAreRefused(t *testing.T) {
+	h := aHost()
+	h.Mounts = []Mount{{Kind: plan.ROBind, Source: "/x", Destination: "/home/u/src/p", Why: "--mount-ro"}}
+	_, err := Bind(aPlan(usual...), h)
+	if err == nil || !strings.Contains(err.Error(), "--mount-ro") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMountPointInAWritableFolderMustBeThereAlready(t *testing.T) {
+	h := aHost()
+	h.Mounts = []Mount{
+		{Kind: plan.ROBind, Source: "/x", Destination: "/home/u/src/p/a/b", Open: true, Why: "--mount-ro"},
+		{Kind: plan.ROBind, Source: "/y", Destination: "/home/u/other", Open: true, Why: "--mount-ro"},
+	}
+	for _, m := range bind(t, aPlan(usual...), h).Mounts {
+		switch m.Destination {
+		case "/home/u/src/p/a/b":
+			if (m.Above != Place{Root: "/home/u/src/p", Path: "a/b"}) {
+				t.Errorf("above %s is %+v", m.Destination, m.Above)
+			}
+		default:
+			if m.Above != (Place{}) {
+				t.Errorf("above %s is %+v, want none", m.Destination, m.Above)
+			}
+		}
+	}
+}
+
+func TestASignalThatTheCallerIgnoresStaysIgnored(t *testing.T) {
+	h := aHost()
+	h.Ignored = []string{"HUP"}
+	want := []string{"/store/env", "--default-signal=INT,QUIT,TERM", "--", "/store/agent", "--fixed", "-p", "hi"}
+	if got := bind(t, aPlan(usual...), h).Command; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestUserSourcesAreHandedOverAsDescriptors(t *testing.T) {
+	l := bind(t, aPlan(append(usual, plan.Mount{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"})...), aHost())
+	argv, err := l.Argv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--bind-fd 6 /home/u/src/p\n", "# 6: /home/u/src/p\n", "--ro-bind /nix/store /nix/store\n"} {
+		if !strings.Contains(argv, want) {
+			t.Errorf("%q is not in\n%s", want, argv)
+		}
+	}
+}
+
+func TestMoreWordsThanBwrapTakesAreRefused(t *testing.T) {
+	h := aHost()
+	for i := range 3000 {
+		h.Mounts = append(h.Mounts, Mount{Kind: plan.ROBind, Source: "/x", Destination: "/m/" + strings.Repeat("x", i+1)})
+	}
+	_, _, err := bind(t, aPlan(usual...), h).Words()
+	if err == nil || !strings.Contains(err.Error(), "bwrap takes 9000") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMaskShowsNoneOfAShortSecret(t *testing.T) {
+	for secret, want := range map[string]string{
+		"": "••••", "hunter2": "••••", "sk-ant-0123456789abcdef": "sk-a••••ef",
+	} {
+		if got := mask(secret); got != want {
+			t.Errorf("mask(%q) = %q, want %q", secret, got, want)
+		}
+	}
+}
+
+func TestQuoteMakesOneWord(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "''", "a b": "'a b'", "it's": `'it'\''s'`, "/nix/store/x-1.0": "/nix/store/x-1.0", "$(id)": "'$(id)'", "~": "'~'",
+	} {
+		if got := quote(in); got != want {
+			t.Errorf("quote(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/profile"
+	"claudebox/internal/resolve"
+)
+
+// example is a profile with something of everything that a plan carries.
+func example() profile.Profile {
+	return profile.Profile{
+		Name:    "work",
+		Agent:   profile.Agent{Name: "claude"},
+		Network: profile.Network{Tier: profile.TierFull},
+		Env:     []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "profile work:3"}},
+		PassThrough: []profile.HostEnv{
+			{Name: "VAULT_TOKEN", Origin: "profile work:4"}, {Name: "TERM", Origin: "profile work:5"},
+		},
+		Mounts: []profile.Mount{
+			{Host: "~/data", Sandbox: "~/data", Origin: "profile work:7"},
+			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "profile work:6"},
+		},
+		State: profile.StateProject, Cache: profile.CacheProject, Compat: profile.CompatNixLd,
+		Nix:     profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull},
+		Sources: []profile.Source{{Name: "work", File: "work.yaml", SHA256: "00"}},
+	}
+}
+
+const store = "/nix/store/00000000000000000000000000000000-"
+
+func resolution() resolve.Resolution {
+	return resolve.Resolution{
+		System: "x86_64-linux",
+		Packages: []resolve.Package{
+			{Attr: "jq", Version: "1.7", Origin: "profile work:2", Outputs: []resolve.Output{{Name: "bin", Path: store + "jq-bin"}, {Name: "man", Path: store + "jq-man"}}},
+			{Attr: "git", Origin: "base", Outputs: []resolve.Output{{Name: "out", Path: store + "git"}}},
+		},
+		Tools: map[string]resolve.Tool{
+			resolve.ToolBash: {Path: store + "bash/bin/bash"}, resolve.ToolEnv: {Path: store + "coreutils/bin/env"},
+		},
+	}
+}
+
+func build(t *testing.T, prof profile.Profile) Plan {
+	t.Helper()
+	p, err := Build(prof, resolution())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestEqualInputsGiveEqualBytes(t *testing.T) {
+	prof := example()
+	want := build(t, prof).Encode()
+	for range 20 {
+		if got := build(t, prof).Encode(); !bytes.Equal(got, want) {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestPathHoldsTheProfilesPackagesFirstAndNoDocumentation(t *testing.T) {
+	want := []string{store + "jq-bin/bin", store + "git/bin"}
+	if got := build(t, example()).Path; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHostVariablesAreNamedAndNeverCopied(t *testing.T) {
+	for _, e := range build(t, example()).Env {
+		if e.From == FromHost && e.Value != "" {
+			t.Errorf("%s has a value in the plan: %q", e.Name, e.Value)
+		}
+		if e.Name == "VAULT_TOKEN" && (!e.Secret || e.Why != "profile work:4") {
+			t.Errorf("a variable that a profile passes is a secret with its rule, got %+v", e)
+		}
+		if e.Name == "TERM" && e.Secret {
+			t.Error("a base variable becomes no secret because a profile names it too")
+		}
+	}
+}
+
+func TestMountsComeParentsFirst(t *testing.T) {
+	mounts := build(t, example()).Mounts
+	for i, m := range mounts {
+		for _, later := range mounts[i+1:] {
+			if strings.HasPrefix(m.Destination, later.Destination+"/") {
+				t.Errorf("%s is mounted before %s, which would cover it", m.Destination, later.Destination)
+			}
+		}
+	}
+}
+
+func TestTierNoneHasNoResolver(t *testing.T) {
+	prof := example()
+	prof.Network.Tier = profile.TierNone
+	for _, m := range build(t, prof).Mounts {
+		if m.Destination == "/etc/resolv.conf" {
+			t.Error("tier none has a resolv.conf")
+		}
+	}
+}
+
+func TestTwoMountsAtOneDestinationAreRefusedWithBothRules(t *testing.T) {
+	prof := example()
+	prof.Mounts = append(prof.Mounts, profile.Mount{Host: "/x", Sandbox: "/tmp", Origin: "profile work:9"})
+	_, err := Build(prof, resolution())
+	if err == nil || !strings.Contains(err.Error(), "base and profile work:9 both mount at /tmp") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDecodeReadsBackWhatEncodeWrote(t *testing.T) {
+	want := build(t, example())
+	got, err := Decode("plan.json", want.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Encode(), want.Encode()) {
+		t.Errorf("got %s, want %s", got.Encode(), want.Encode())
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	good := string(build(t, example()).Encode())
+	for name, tc := range map[string]struct{ src, want string }{
+		"a changed package":       {strings.Replace(good, "jq-bin", "jq-bad", 1), "does not fit its digest"},
+		"a mount more":            {strings.Replace(good, `"mounts": [`, `"mounts": [{"kind":"bind","source":"/","destination":"/host","why":"base"},`, 1), "does not fit its digest"},
+		"an unknown key":          {strings.Replace(good, `"system"`, `"sytem"`, 1), "unknown field"},
+		"another version":         {strings.Replace(good, `"version": 1,`, `"version": 7,`, 1), "version 7; this claudebox reads version 1"},
+		"a value of another kind": {strings.Replace(good, `"state": "project"`, `"state": 3`, 1), "state is a number"},
+		"a file cut short":        {good[:len(good)/2], "not JSON, or cut short"},
+		"an empty file":           {"", "not JSON, or cut short"},
+		"a second document":       {good + "{}", "more follows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode("plan.json", []byte(tc.src))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "Go ") {
+				t.Errorf("got %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzDecodeThenEncodeGivesTheSameBytes(f *testing.F) {
+	p, err := Build(example(), resolution())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(p.Encode())
+	f.Fuzz(func(t *testing.T, src []byte) {
+		first, err := Decode("fuzz", src)
+		if err != nil {
+			return
+		}
+		second, err := Decode("fuzz", first.Encode())
+		if err != nil || !bytes.Equal(first.Encode(), second.Encode()) {
+			t.Errorf("decode∘encode changed the plan: %v", err)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package nixeval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	maxAnswer = 256 << 20 // bytes of JSON; 10,000 packages take 5 MB
+	maxStderr = 256 << 10
+)
+
+// evalError is Nix's own word that an expression has no value.
+type evalError struct{ stderr string }
+
+func (e evalError) Error() string { return reason(e.stderr) }
+
+func isEvalError(err error) bool { return errors.As(err, new(evalError)) }
+
+// eval runs one nix-instantiate on expr and decodes its JSON. Nix 2.8 prints
+// half an answer before it fails, so the exit status is looked at first.
+func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer any) error {
+	cmd := exec.CommandContext(ctx, e.Program, append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
+	cmd.Env = append(environment(), e.Env...)
+	cmd.Dir = "/" // not the project
+	cmd.WaitDelay = time.Second
+	stdout, stderr := &limited{max: maxAnswer}, &limited{max: maxStderr}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit) && exit.Exited():
+		return evalError{stderr.String()}
+	case err != nil:
+		return fmt.Errorf("run %s: %w", e.Program, err)
+	case stdout.over:
+		return fmt.Errorf("the answer is over %d bytes", maxAnswer)
+	}
+	if err := json.Unmarshal(stdout.Bytes(), answer); err != nil {
+		return fmt.Errorf("%s gives an answer that is not understood: %w", e.Program, err)
+	}
+	return nil
+}
+
+// environment is what every process gets. A home that does not exist keeps
+// Nix from reading one; the last three keep it from a user's configuration,
+// search path and colours.
+func environment() []string {
+	return []string{"HOME=/homeless-shelter", "NIX_USER_CONF_FILES=/dev/null", "NIX_PATH=", "NO_COLOR=1"}
+}
+
+// limited keeps the first max bytes and takes the rest without a word, so
+// that the process is not held up.
+type limited struct {
+	bytes.Buffer
+	max  int
+	over bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	room := min(len(p), l.max-l.Len())
+	l.over = l.over || room < len(p)
+	l.Buffer.Write(p[:room])
+	return len(p), nil
+}
+
+// reason finds the cause in what Nix printed: the paragraph of the last
+// "error:", up to the place in the source that some versions add.
+func reason(stderr string) string {
+	_, last, found := cutLast(stderr, "error:")
+	if !found {
+		return strings.TrimSpace(stderr)
+	}
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(last), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "at /") || strings.HasPrefix(line, "at «") || strings.HasPrefix(line, "(use '--show-trace'") {
+			break
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

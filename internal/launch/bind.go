@@ -2,12 +2,10 @@ package launch
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
-	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 )
@@ -30,11 +28,17 @@ type Host struct {
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
 	Mounts    []Mount  // of the project's git, the agent's program, the imports
+	ExtraEnv  []string // host variables added for this launch
 	Overrides map[string]Override
-	Ignored   []string // signals that the caller had ignored: "INT", "HUP"
-	Seccomp   []byte
-	Notes     []string
-	Warnings  []string
+	Libraries bool // Mounts hold the host's library folders: no other loader fits beside them
+
+	// Real resolves every link of a source that a user named. Its error says
+	// that the source is missing. Nil: paths are taken as they are.
+	Real     func(path string) (string, error)
+	Ignored  []string // signals that the caller had ignored: "INT", "HUP"
+	Seccomp  []byte
+	Notes    []string
+	Warnings []string
 }
 
 // Override says that a host variable enters with another value, or not at
@@ -54,7 +58,10 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 		Env: variables(p, h, late), Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Command: command(p, h), Notes: h.Notes, Warnings: h.Warnings,
 	}
-	l.Mounts = bindMounts(p, h, late)
+	var err error
+	if l.Mounts, err = bindMounts(p, h, late); err != nil {
+		return Launch{}, err
+	}
 	parents := projectParents(h, l.Mounts)
 	for _, dir := range parents {
 		l.Mounts = append(l.Mounts, Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
@@ -88,108 +95,6 @@ func lateValues(h Host) *strings.Replacer {
 	)
 }
 
-// bindMounts makes the plan's mounts final and adds the host's own.
-func bindMounts(p plan.Plan, h Host, late *strings.Replacer) []Mount {
-	files := madeFiles(p, h)
-	var list []Mount
-	for _, m := range p.Mounts {
-		if unbound(m, h) {
-			continue
-		}
-		list = append(list, bindMount(m, late, files))
-	}
-	if h.Daemon {
-		list = append(list, Mount{
-			Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir, Why: "nix daemon",
-		})
-	}
-	return append(list, slices.DeleteFunc(slices.Clone(h.Mounts), func(m Mount) bool {
-		return slices.ContainsFunc(list, func(have Mount) bool {
-			return have.Destination == m.Destination && m.Optional
-		})
-	})...)
-}
-
-// unbound tells whether the host has nothing for an optional mount.
-func unbound(m plan.Mount, h Host) bool {
-	return m.Optional && (m.Source == "${certs}" && h.Etc.Certificates == "" ||
-		strings.Contains(m.Destination+m.Source, "${zone-name}") && h.Etc.Zone == nil)
-}
-
-func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte) Mount {
-	b := Mount{
-		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
-		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
-	}
-	switch m.Kind {
-	case plan.File, plan.ROData:
-		b.Data = files[plan.MadeFile(m.Source)]
-		return b
-	case plan.Bind, plan.ROBind:
-		b.Open = isBeneathUser(m)
-	}
-	b.Source = late.Replace(m.Source)
-	return b
-}
-
-// isBeneathUser tells sources that a user or an agent can write from those
-// that only root and Nix can: the former are opened and checked before they
-// are mounted.
-func isBeneathUser(m plan.Mount) bool {
-	return m.Why != "base" || strings.HasPrefix(m.Source, "${") && m.Source != "${certs}"
-}
-
-// projectParents are the folders between home and the project. Inside they
-// are empty and read-only, so that `git worktree add ../x` fails there
-// instead of vanishing with the session. Only the topmost must be a mount:
-// the others lie in it.
-func projectParents(h Host, mounts []Mount) []string {
-	rest, ok := strings.CutPrefix(h.Project, h.Facts.Home+"/")
-	first, _, deeper := strings.Cut(rest, "/")
-	if !ok || !deeper {
-		return nil
-	}
-	top := path.Join(h.Facts.Home, first)
-	if slices.ContainsFunc(mounts, func(m Mount) bool { return m.Destination == top }) {
-		return nil
-	}
-	return []string{top}
-}
-
-// noConflicts refuses two mounts at one destination.
-func noConflicts(list []Mount) error {
-	for i := 1; i < len(list); i++ {
-		a, b := list[i-1], list[i]
-		if a.Destination == b.Destination {
-			return diag.Errorf("bind the mounts", "leave one of the two out",
-				"%s (%s) and %s (%s) would both lie at %s", a.Source, a.Why, b.Source, b.Why, a.Destination)
-		}
-	}
-	return nil
-}
-
-// markAbove notes for each mount the writable bind that its destination lies
-// in. bwrap must not create anything there: an agent may have planted a link
-// (CVE-2026-87766).
-func markAbove(list []Mount) {
-	for i := range list {
-		if up := nearest(list[:i], list[i].Destination); up != nil && up.Kind == plan.Bind {
-			list[i].Above = Place{Root: up.Source, Path: strings.TrimPrefix(list[i].Destination, up.Destination+"/")}
-		}
-	}
-}
-
-// nearest is the last mount that destination lies strictly below.
-func nearest(list []Mount, destination string) *Mount {
-	for i := len(list) - 1; i >= 0; i-- {
-		at := strings.TrimSuffix(list[i].Destination, "/")
-		if list[i].Kind != plan.Symlink && strings.HasPrefix(destination, at+"/") && destination != at {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
 // command is what bwrap runs: the shim that sets back the signals which bwrap
 // had to ignore, then the agent and its words. A signal that the caller
 // ignores (nohup, a background job of a script) stays ignored.
@@ -205,48 +110,4 @@ func command(p plan.Plan, h Host) []string {
 		shim = append(shim, "--default-signal="+strings.Join(restore, ","))
 	}
 	return slices.Concat(shim, []string{"--"}, h.Agent, h.Words)
-}
-
-func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
-	var list []Variable
-	for _, e := range p.Env {
-		if v, ok := variable(e, h, late); ok {
-			list = append(list, v)
-		}
-	}
-	for _, e := range hostMade(p, h) {
-		if !slices.ContainsFunc(list, func(v Variable) bool { return v.Name == e.Name }) {
-			list = append(list, e)
-		}
-	}
-	slices.SortFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return list
-}
-
-func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
-	switch e.From {
-	case plan.FromConst:
-		return Variable{Env: e, Value: e.Value}, true
-	case plan.FromMade:
-		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
-	}
-	if o, ok := h.Overrides[e.Name]; ok {
-		e.From, e.Why = plan.FromMade, o.Why
-		return Variable{Env: e, Value: o.Value}, !o.Drop
-	}
-	value, ok := h.Facts.Env.Get(e.Name)
-	return Variable{Env: e, Value: value}, ok
-}
-
-// hostMade are variables that are made only where the host has not said
-// something better.
-func hostMade(p plan.Plan, h Host) []Variable {
-	made := func(name, value, why string) Variable {
-		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
-	}
-	list := []Variable{made("LANG", "C.UTF-8", "base"), made("USER", h.Facts.User, "base")}
-	if h.Overrides["EDITOR"].Drop {
-		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
-	}
-	return list
 }

@@ -169,3 +169,17 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 	}
 	return out
 }
+
+// WithTier is the plan with another network tier: what `--network` asks for.
+func (p Plan) WithTier(tier string) Plan {
+	p.Network.Tier = tier
+	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
+		return m.Kind == File && m.Source == string(MadeResolv)
+	})
+	if tier != string(profile.TierNone) {
+		p.Mounts = append(p.Mounts, based(networkMounts)...)
+		SortMounts(p.Mounts)
+	}
+	p.Digest = digest(p)
+	return p
+}

@@ -20,14 +20,20 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	list = append(list, storeMounts(prof, res)...)
 	list = append(list, links(prof, res)...)
 	list = append(list, cacheMounts(prof.Cache)...)
-	for i := range list {
-		list[i].Why = base
-	}
+	list = based(list)
 	for _, m := range prof.Mounts {
 		list = append(list, profileMount(m))
 	}
 	SortMounts(list)
 	return list
+}
+
+// based marks mounts as those of every sandbox.
+func based(list []Mount) []Mount {
+	return mapped(list, func(m Mount) Mount {
+		m.Why = base
+		return m
+	})
 }
 
 // SortMounts orders mounts by destination, parents first.

@@ -1,0 +1,144 @@
+package launch
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+)
+
+// bindMounts makes the plan's mounts final and adds the host's own.
+func bindMounts(p plan.Plan, h Host, late *strings.Replacer) ([]Mount, error) {
+	files := madeFiles(p, h)
+	var list []Mount
+	for _, m := range p.Mounts {
+		if unbound(m, h) {
+			continue
+		}
+		b := bindMount(m, late, files)
+		kept, err := resolved(&b, h.Real)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			list = append(list, b)
+		}
+	}
+	if h.Daemon {
+		list = append(list, Mount{
+			Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir, Why: "nix daemon",
+		})
+	}
+	return append(list, h.Mounts...), nil
+}
+
+// resolved follows the links of a source that a user named, and tells whether
+// the mount is kept: an optional one whose source is missing is not.
+func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
+	if !m.Open || m.Why == base || real == nil {
+		return true, nil
+	}
+	source, err := real(m.Source)
+	switch {
+	case err == nil:
+		m.Source = source
+		return true, nil
+	case m.Optional:
+		return false, nil
+	}
+	return false, &diag.Error{
+		Op: "mount " + m.Source + " (" + m.Why + ")", Err: err,
+		Remedy: "make it, or say `optional: true` for this mount",
+	}
+}
+
+// base is the rule of mounts and variables that every sandbox has.
+const base = "base"
+
+// unbound tells whether the host has nothing for a mount, or something that
+// does not fit beside it.
+func unbound(m plan.Mount, h Host) bool {
+	switch {
+	case m.Source == "${certs}":
+		return h.Etc.Certificates == ""
+	case strings.Contains(m.Destination+m.Source, "${zone-name}"):
+		return h.Etc.Zone == nil
+	}
+	return h.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
+}
+
+func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte) Mount {
+	b := Mount{
+		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
+		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
+	}
+	switch m.Kind {
+	case plan.File, plan.ROData:
+		b.Data = files[plan.MadeFile(m.Source)]
+		return b
+	case plan.Bind, plan.ROBind:
+		b.Open = isBeneathUser(m)
+	}
+	b.Source = late.Replace(m.Source)
+	return b
+}
+
+// isBeneathUser tells sources that a user or an agent can write from those
+// that only root and Nix can: the former are opened and checked before they
+// are mounted.
+func isBeneathUser(m plan.Mount) bool {
+	return m.Why != "base" || strings.HasPrefix(m.Source, "${") && m.Source != "${certs}"
+}
+
+// projectParents are the folders between home and the project. Inside they
+// are empty and read-only, so that `git worktree add ../x` fails there
+// instead of vanishing with the session. Only the topmost must be a mount:
+// the others lie in it.
+func projectParents(h Host, mounts []Mount) []string {
+	rest, ok := strings.CutPrefix(h.Project, h.Facts.Home+"/")
+	first, _, deeper := strings.Cut(rest, "/")
+	if !ok || !deeper {
+		return nil
+	}
+	top := path.Join(h.Facts.Home, first)
+	if slices.ContainsFunc(mounts, func(m Mount) bool { return m.Destination == top }) {
+		return nil
+	}
+	return []string{top}
+}
+
+// noConflicts refuses two mounts at one destination.
+func noConflicts(list []Mount) error {
+	for i := 1; i < len(list); i++ {
+		a, b := list[i-1], list[i]
+		if a.Destination == b.Destination {
+			return diag.Errorf("bind the mounts", "leave one of the two out",
+				"%s (%s) and %s (%s) would both lie at %s", a.Source, a.Why, b.Source, b.Why, a.Destination)
+		}
+	}
+	return nil
+}
+
+// markAbove notes for each mount the writable bind that its destination lies
+// in. bwrap must not create anything there: an agent may have planted a link
+// (CVE-2026-87766).
+func markAbove(list []Mount) {
+	for i := range list {
+		if up := nearest(list[:i], list[i].Destination); up != nil && up.Kind == plan.Bind {
+			list[i].Above = Place{Root: up.Source, Path: strings.TrimPrefix(list[i].Destination, up.Destination+"/")}
+		}
+	}
+}
+
+// nearest is the last mount that destination lies strictly below.
+func nearest(list []Mount, destination string) *Mount {
+	for i := len(list) - 1; i >= 0; i-- {
+		at := strings.TrimSuffix(list[i].Destination, "/")
+		if list[i].Kind != plan.Symlink && strings.HasPrefix(destination, at+"/") && destination != at {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package launch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"claudebox/internal/plan"
+)
+
+// variables are the whole environment inside, sorted by name.
+func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
+	var list []Variable
+	for _, e := range p.Env {
+		if v, ok := variable(e, h, late); ok {
+			list = append(list, v)
+		}
+	}
+	for _, e := range slices.Concat(hostMade(h), extra(h)) {
+		if !slices.ContainsFunc(list, func(v Variable) bool { return v.Name == e.Name }) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
+	switch e.From {
+	case plan.FromConst:
+		return Variable{Env: e, Value: e.Value}, true
+	case plan.FromMade:
+		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
+	}
+	if o, ok := h.Overrides[e.Name]; ok {
+		e.From, e.Why = plan.FromMade, o.Why
+		return Variable{Env: e, Value: o.Value}, !o.Drop
+	}
+	value, ok := h.Facts.Env.Get(e.Name)
+	return Variable{Env: e, Value: value}, ok
+}
+
+// hostMade are variables that are made only where the host has not said
+// something better.
+func hostMade(h Host) []Variable {
+	made := func(name, value, why string) Variable {
+		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
+	}
+	list := []Variable{made("LANG", "C.UTF-8", base), made("USER", h.Facts.User, base)}
+	if h.Overrides["EDITOR"].Drop {
+		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
+	}
+	return list
+}
+
+// extra are the variables that the caller added for this launch.
+func extra(h Host) []Variable {
+	var list []Variable
+	for _, name := range h.ExtraEnv {
+		if value, ok := h.Facts.Env.Get(name); ok {
+			entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
+			list = append(list, Variable{Env: entry, Value: value})
+		}
+	}
+	return list
+}

@@ -1,0 +1,110 @@
+package project
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// guard collects the mounts that keep named places below one folder from
+// being changed.
+type guard struct {
+	o  *opener
+	at *folder
+}
+
+// add puts down one mount. The first one at a path stays.
+func (g guard) add(m Mount, rel string) {
+	m.Path, m.Root = g.at.join(rel), g.at.path
+	have := func(other Mount) bool { return other.Path == m.Path && other.Mode != Pin }
+	if slices.ContainsFunc(g.o.Mounts, have) {
+		return
+	}
+	g.o.Mounts = slices.DeleteFunc(g.o.Mounts, func(other Mount) bool { return other.Path == m.Path })
+	g.o.Mounts = append(g.o.Mounts, m)
+}
+
+// pin keeps a folder and all above it from being renamed away with what is
+// mounted in them: a mount pins only itself, not its parents.
+func (g guard) pin(rel, why string) {
+	for ; rel != "." && rel != ""; rel = path.Dir(rel) {
+		here := g.at.join(rel)
+		if !slices.ContainsFunc(g.o.Mounts, func(m Mount) bool { return m.Path == here }) {
+			g.o.Mounts = append(g.o.Mounts, Mount{Path: here, Root: g.at.path, Mode: Pin, Dir: true, Why: why})
+		}
+	}
+}
+
+// readOnly protects what lies at rel, which is no link.
+func (g guard) readOnly(rel string, what place, why string) {
+	g.pin(path.Dir(rel), why)
+	g.add(Mount{Mode: ReadOnly, Dir: what.kind == dir, Why: why}, rel)
+	g.noteNames(rel, what)
+}
+
+// made covers a file with content.
+func (g guard) made(rel string, what place, content []byte, why string) {
+	g.pin(path.Dir(rel), why)
+	g.add(Mount{Mode: Made, Content: content, Why: why}, rel)
+	g.noteNames(rel, what)
+}
+
+// noteNames tells of hard links: by another name the file can be written.
+func (g guard) noteNames(rel string, what place) {
+	if what.kind == regular && what.names > 1 {
+		g.o.note(true, g.at.join(rel)+" is protected by this name only: the file has others (hard links)")
+	}
+}
+
+// placeholder protects a place where nothing is: it will be made by
+// [Project.Hold] and taken away again.
+func (g guard) placeholder(p placeholder, why string) {
+	p.root = g.at.path
+	g.o.placeholders = append(g.o.placeholders, p)
+	g.pin(path.Dir(p.rel), why)
+	g.add(Mount{Mode: ReadOnly, Dir: p.dir, Why: why}, p.rel)
+}
+
+// existing protects a place if something is there.
+func (g guard) existing(rel, why string) error {
+	what, err := g.at.look(rel)
+	if err != nil {
+		return g.failed(rel, err)
+	}
+	switch what.kind {
+	case absent:
+	case link:
+		return g.link(rel, why)
+	default:
+		g.readOnly(rel, what, why)
+	}
+	return nil
+}
+
+// link deals with a protected place that is a symbolic link, or lies behind
+// one. A link cannot be mounted over; what it points at can, when that lies
+// in the same folder, but the agent can put another link in its place.
+func (g guard) link(rel, why string) error {
+	g.o.note(true, g.at.join(rel)+" is a link: the agent can replace it, so look at it before the host uses it")
+	text, err := g.at.target(rel)
+	if err != nil || path.IsAbs(text) {
+		return nil //nolint:nilerr // behind another link, or outside: the note has said it
+	}
+	target := path.Join(path.Dir(rel), text)
+	what, err := g.at.look(target)
+	if err == nil && (what.kind == regular || what.kind == dir) && target != "." && !strings.HasPrefix(target, "..") {
+		g.readOnly(target, what, why)
+	}
+	return nil
+}
+
+func (g guard) failed(rel string, err error) error {
+	return &diag.Error{Op: "protect " + g.at.join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
+}
+
+// finish orders the mounts, a shorter path before a longer one.
+func (o *opener) finish() {
+	slices.SortFunc(o.Mounts, func(a, b Mount) int { return strings.Compare(a.Path, b.Path) })
+}

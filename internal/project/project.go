@@ -1,0 +1,160 @@
+package project
+
+import (
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/gitconfig"
+)
+
+// Request is what [Open] is asked for. All paths are absolute.
+type Request struct {
+	Dir   string   // where the caller stands; links are resolved by Open
+	Home  string   // the user's home
+	UID   int      // of the user
+	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
+	Never []string // paths that no sandbox may see (SAND-09)
+
+	GitRoot        bool     // take the root of the repository for the project
+	WritableConfig bool     // git: {config: writable}
+	Strict         bool     // protect_mode: strict: tracked files are read-only too
+	Protect        []string // globs of the profile, relative to the project
+}
+
+// Project is a folder that may be given to a sandbox, and what goes with it.
+type Project struct {
+	Path   string  // canonical; mounted read-write at its own path
+	Dir    string  // canonical folder where the agent starts, at or below Path
+	Root   string  // canonical root that the state folder is named after (STATE-01)
+	Repo   Repo    // zero when the project is in no repository
+	Mounts []Mount // beyond the project itself, a shorter path before a longer one
+	Notes  []Note
+
+	// Reported are tracked places that the host executes: they stay writable,
+	// and a change in them must be told. Relative to Path.
+	Reported []string
+
+	placeholders []placeholder
+}
+
+// Mode is how a path is mounted over itself.
+type Mode string
+
+const (
+	// Shared is a folder outside the project that git needs, read-write.
+	Shared Mode = "shared"
+	// Pin is a folder bound read-write over itself, so that it cannot be
+	// renamed away with the read-only mounts that lie in it.
+	Pin Mode = "pin"
+	// ReadOnly is a file or folder bound read-only over itself.
+	ReadOnly Mode = "ro"
+	// Made is a file covered by made content, read-only.
+	Made Mode = "made"
+)
+
+// Mount is one path, mounted over itself. Root is a canonical folder that
+// Path is at or below; below it no link may be followed on the way.
+type Mount struct {
+	Path    string
+	Mode    Mode
+	Root    string
+	Dir     bool   // a folder, not a file
+	Content []byte // of a Made mount
+	Why     string
+}
+
+// Note is something a person should know before the launch.
+type Note struct {
+	Text string
+	Red  bool // a protection that does not hold, or a host that will execute what is written
+}
+
+// Open finds the project of the folder the caller stands in. It refuses
+// folders that must not be given away (SAND-05), and a repository whose
+// protection cannot be set up; each refusal is a [*diag.Error] with a remedy.
+func Open(req Request) (Project, error) {
+	cwd, err := filepath.EvalSymlinks(req.Dir)
+	if err != nil {
+		return Project{}, &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+	}
+	req.Home = canonicalOr(req.Home)
+	o := opener{Request: req, Project: Project{Path: cwd, Dir: cwd, Root: cwd}}
+	if err := o.open(); err != nil {
+		return Project{}, err
+	}
+	return o.Project, nil
+}
+
+// canonicalOr resolves links in a path as far as it exists.
+func canonicalOr(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// opener collects a Project step by step.
+type opener struct {
+	Request
+	Project
+	tree         *folder  // the project
+	alsoExecuted []string // what git's configuration names, relative to Path
+}
+
+func (o *opener) open() error {
+	git, err := discover(o.Path, o.Home)
+	if err != nil {
+		return err
+	}
+	if git.worktree != "" && o.GitRoot {
+		o.Path, o.Root = git.worktree, git.worktree
+	}
+	if err := o.judge(); err != nil {
+		return err
+	}
+	if o.tree, err = openFolder(o.Path); err != nil {
+		return &diag.Error{Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter"}
+	}
+	defer o.tree.close()
+	if err := o.repository(git); err != nil {
+		return err
+	}
+	if err := o.executed(); err != nil {
+		return err
+	}
+	o.finish()
+	return nil
+}
+
+// Identity is what conditional includes of the user's git configuration may
+// ask about the project. shown is the folder as the caller came to it, with
+// links not resolved.
+func (p Project) Identity(shown string) gitconfig.Repo {
+	r := gitconfig.Repo{Branch: p.Repo.Branch, Remotes: p.Repo.Remotes}
+	if p.Repo.Dir == "" {
+		return r
+	}
+	r.Dirs = []string{p.Repo.Dir}
+	below := strings.TrimPrefix(p.Dir, p.Repo.Worktree)
+	if came, ok := strings.CutSuffix(shown, below); ok && p.Repo.Dir == p.Repo.Worktree+"/.git" {
+		r.Dirs = append(r.Dirs, came+"/.git")
+	}
+	return r
+}
+
+// SafeDirectories are the folders that git inside may trust (GIT-02): the
+// project, the worktree it lies in, and the repository's common folder.
+func (p Project) SafeDirectories() []string {
+	dirs := []string{p.Path}
+	for _, dir := range []string{p.Repo.Worktree, p.Repo.Common} {
+		if dir != "" && dir != p.Path {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+func (o *opener) note(red bool, text string) {
+	o.Notes = append(o.Notes, Note{Text: text, Red: red})
+}

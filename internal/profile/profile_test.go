@@ -80,7 +80,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		Network:     profile.Network{Tier: profile.TierFull},
 		State:       profile.StateProject,
 		Nix:         profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull, Builds: profile.BuildsSandboxed, Fetch: profile.FetchTier},
-		Git:         profile.Git{SSHToHTTPS: true, Config: profile.GitConfigReadonly},
+		Git:         profile.Git{Config: profile.GitConfigReadonly},
 		ProtectMode: profile.ProtectDefault,
 		Cache:       profile.CacheProject,
 		Compat:      profile.CompatNixLd,
@@ -149,7 +149,7 @@ mounts:
   - {host: ./fixtures, sandbox: /srv//fixtures}
 state: shared
 nix: {daemon: "off", store: closure, builds: off, fetch: any}
-git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: false, config: writable}
+git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: true, config: writable}
 hide: [".env", "secrets/**"]
 show: [".env.test"]
 protect: [".envrc"]
@@ -196,8 +196,8 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		State: profile.StateShared,
 		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure, Builds: profile.BuildsOff, Fetch: profile.FetchAny},
 		Git: profile.Git{
-			Hosts:  []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
-			Config: profile.GitConfigWritable,
+			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
+			SSHToHTTPS: true, Config: profile.GitConfigWritable,
 		},
 		Hide:        []profile.Pattern{{Glob: ".env", Origin: "work:22"}, {Glob: "secrets/**", Origin: "work:22"}},
 		Show:        []profile.Pattern{{Glob: ".env.test", Origin: "work:23"}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/storepath"
 )
 
 var (
@@ -98,7 +99,7 @@ func checkNixpkgs(text string) *shape.Fault {
 	}
 	store := strings.TrimPrefix(text, "path:")
 	switch {
-	case text == "pinned" || isStorePath(store):
+	case text == "pinned" || storepath.Check(store) == nil:
 		return nil
 	case strings.HasPrefix(store, "/"):
 		return fault("copy it to the store first: nix store add-path", "%s is not in the store", show(text))
@@ -109,17 +110,6 @@ func checkNixpkgs(text string) *shape.Fault {
 	}
 	return fault("add the revision: github:NixOS/nixpkgs/REV, of 40 hexadecimal digits",
 		"%s is not locked; expected a reference with a revision or narHash", show(text))
-}
-
-// storeHash is the length of the hash in a store path, in Nix's base 32.
-const storeHash = 32
-
-func isStorePath(text string) bool {
-	name, found := strings.CutPrefix(text, "/nix/store/")
-	isHash := func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' }
-	return found && len(name) > storeHash+1 && name[storeHash] == '-' &&
-		made(name[:storeHash], isHash, isHash) &&
-		made(name[storeHash+1:], isNameByte, func(c byte) bool { return isNameByte(c) || c == '?' || c == '=' })
 }
 
 // isLocked tells whether a flake reference names one content: by a revision

@@ -194,8 +194,8 @@ var gitShape = shape.Shape{
 			Doc: "Hosts that git may log in to over HTTPS, each with the variable that holds the token.",
 		}},
 		{Name: "ssh_to_https", Shape: &shape.Shape{
-			Kind: shape.Flag, Default: "true",
-			Doc: "Use HTTPS for remotes that are written for SSH; there are no SSH keys inside.",
+			Kind: shape.Flag,
+			Doc:  "Use HTTPS for remotes that are written for SSH; there are no SSH keys inside.",
 		}},
 		{Name: "config", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"readonly", "writable"},

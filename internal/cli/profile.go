@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/profile"
+	"claudebox/internal/profile/shape"
+)
+
+const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.
+
+Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
+(~/.claudebox/profiles), $XDG_CONFIG_HOME/claudebox/profiles and
+/etc/claudebox/profiles; what holds a slash or ends in .yaml, .yml or .json is
+a file.`
+
+func newProfileCommand(sys System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "List, show, write and check profiles",
+		Long:  profileLong,
+		Args:  cobra.ArbitraryArgs,
+	}
+	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
+	c.AddCommand(
+		newProfileListCommand(sys),
+		newProfileShowCommand(sys),
+		newProfileInitCommand(sys),
+		newProfileValidateCommand(sys),
+		newProfileSchemaCommand(sys),
+	)
+	return c
+}
+
+// unknownSubcommand shows the help of a command that only groups others, and
+// refuses a word that is none of them.
+func unknownSubcommand(c *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return c.Help()
+	}
+	var known []string
+	for _, sub := range c.Commands() {
+		known = append(known, sub.Name())
+	}
+	remedy := "use one of " + strings.Join(known, ", ")
+	if near := shape.Nearest(words[0], known); near != "" {
+		remedy = "use " + c.CommandPath() + " " + near
+	}
+	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
+}
+
+func newProfileListCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the profiles that can be named",
+		Args:  cobra.NoArgs,
+		RunE: withProfiles(func(files profileFiles, _ []string) error {
+			return listProfiles(sys.Stdout, files)
+		}),
+	}
+}
+
+func newProfileShowCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [NAME|FILE]",
+		Short: "Print a profile with all it extends, and where each value was said",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, refs []string) error {
+			facts, err := host.Detect()
+			if err != nil {
+				return err
+			}
+			ref := facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default)
+			if len(refs) == 1 {
+				ref = refs[0]
+			}
+			return showProfile(sys, newProfileFiles(facts), ref)
+		},
+		ValidArgsFunction: completeProfiles,
+	}
+}
+
+func newProfileInitCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [NAME|FILE]",
+		Short: "Write a commented profile to start from",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: withProfiles(func(files profileFiles, refs []string) error {
+			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
+		}),
+	}
+}
+
+func newProfileValidateCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [NAME|FILE…]",
+		Short: "Report every problem of profiles, of all there are by default",
+		RunE: withProfiles(func(files profileFiles, refs []string) error {
+			if len(refs) == 0 {
+				refs = files.names()
+			}
+			return validateProfiles(sys, files, refs)
+		}),
+		ValidArgsFunction: completeProfiles,
+	}
+}
+
+func newProfileSchemaCommand(sys System) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of profiles, for editors",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
+			if err != nil {
+				return fmt.Errorf("bug: encode the schema: %w", err)
+			}
+			_, err = sys.Stdout.Write(text)
+			return err
+		},
+	}
+}
+
+// withProfiles hands a command the places where profiles lie.
+func withProfiles(do func(profileFiles, []string) error) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, words []string) error {
+		facts, err := host.Detect()
+		if err != nil {
+			return err
+		}
+		return do(newProfileFiles(facts), words)
+	}
+}
+
+func completeProfiles(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	facts, err := host.Detect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return newProfileFiles(facts).names(), cobra.ShellCompDirectiveDefault
+}
+
+func listProfiles(w io.Writer, files profileFiles) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tFILE\tDESCRIPTION")
+	for _, entry := range files.list() {
+		file := profile.Tilde(files.home, entry.file)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", diag.Visible(entry.name), diag.Visible(file), describe(files, entry))
+	}
+	return table.Flush()
+}
+
+// describe is what the list says of a profile: its own words, or why it does
+// not count.
+func describe(files profileFiles, entry profileEntry) string {
+	if entry.shadowed {
+		return "(shadowed by the one above)"
+	}
+	ref := entry.file
+	if ref == profile.BuiltIn {
+		ref = profile.Default
+	}
+	p, _, err := profile.Load(ref, files)
+	if err != nil {
+		return "(has problems: claudebox profile validate " + entry.name + ")"
+	}
+	return diag.Visible(p.Description)
+}
+
+func showProfile(sys System, files profileFiles, ref string) error {
+	text, warnings, err := profile.Show(ref, files, true)
+	for _, warning := range warnings {
+		diag.Warn(sys.Stderr, warning)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = sys.Stdout.Write(text)
+	return err
+}
+
+// validateProfiles reports the problems of all profiles in one run.
+func validateProfiles(sys System, files profileFiles, refs []string) error {
+	var all diag.Problems
+	for _, ref := range refs {
+		_, warnings, err := profile.Load(ref, files)
+		for _, warning := range warnings {
+			diag.Warn(sys.Stderr, warning)
+		}
+		var problems diag.Problems
+		switch {
+		case err == nil:
+			fmt.Fprintln(sys.Stdout, diag.Visible(ref)+": valid")
+		case errors.As(err, &problems):
+			all = append(all, problems...)
+		default:
+			all = append(all, asProblem(ref, err))
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
+}
+
+// asProblem makes a file that cannot be read one problem among others.
+func asProblem(ref string, err error) diag.Problem {
+	problem := diag.Problem{Position: diag.Position{File: ref}, Message: err.Error()}
+	var known *diag.Error
+	if errors.As(err, &known) {
+		problem.Remedy = known.Remedy
+	}
+	return problem
+}
+
+// initProfile writes a new profile and prints its file.
+func initProfile(w io.Writer, files profileFiles, ref string) error {
+	name, file := ref, filepath.Join(files.folders[0], ref+profile.Extensions[0])
+	if isProfileFile(ref) {
+		file = files.absolute(ref, diag.Position{})
+		name = profile.NameOf(file)
+	}
+	text, err := profile.Starter(name)
+	if err != nil {
+		return err
+	}
+	if !isProfileFile(ref) {
+		if err := os.MkdirAll(files.folders[0], 0o700); err != nil {
+			return &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: "name a file: claudebox profile init ./" + name + ".yaml"}
+		}
+	}
+	if err := writeNew(file, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, file)
+	return err
+}
+
+// writeNew makes a file with its whole content, or none. It never replaces
+// one: link(2) fails where rename(2) would overwrite.
+func writeNew(file string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(file), ".claudebox-*")
+	if err != nil {
+		return &diag.Error{Op: "write " + file, Err: err}
+	}
+	defer os.Remove(temporary.Name())
+	_, err = io.Copy(temporary, bytes.NewReader(content))
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return &diag.Error{Op: "write " + file, Err: err}
+	}
+	err = os.Link(temporary.Name(), file)
+	if errors.Is(err, os.ErrExist) {
+		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")
+	}
+	if err != nil {
+		return &diag.Error{Op: "write " + file, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/profile"
+	"claudebox/internal/storepath"
+)
+
+// profileFiles looks profiles up on disk; it is a [profile.Opener].
+type profileFiles struct {
+	cwd, home string
+	uid       int
+	folders   []string // where names are looked up, first match first
+}
+
+// newProfileFiles takes the folders from the environment: claudebox's own,
+// the user's configuration, the system's.
+func newProfileFiles(f host.Facts) profileFiles {
+	config := f.Env.Value("XDG_CONFIG_HOME", "")
+	if !filepath.IsAbs(config) { // the XDG specification: relative ones are to be ignored
+		config = filepath.Join(f.Home, ".config")
+	}
+	own := f.Env.Value("CLAUDEBOX_HOME", filepath.Join(f.Home, ".claudebox"))
+	return profileFiles{cwd: f.Cwd, home: f.Home, uid: f.UID, folders: []string{
+		filepath.Join(own, "profiles"),
+		filepath.Join(config, "claudebox/profiles"),
+		"/etc/claudebox/profiles",
+	}}
+}
+
+// isProfileFile tells whether a reference names a file, and not a profile.
+func isProfileFile(ref string) bool {
+	return strings.Contains(ref, "/") || slices.Contains(profile.Extensions, filepath.Ext(ref))
+}
+
+// Open finds and reads a profile as [profile.Opener] asks. A file that a
+// profile extends is relative to that profile, one of the command line to
+// the current folder.
+func (f profileFiles) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
+	if !isProfileFile(ref) {
+		return f.openName(ref)
+	}
+	file = f.absolute(ref, from)
+	src, err = readProfileFile(file, f.uid)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &profile.NotFoundError{Ref: ref}
+	}
+	return profile.NameOf(file), f.shown(file), src, err
+}
+
+func (f profileFiles) openName(name string) (_, file string, src []byte, err error) {
+	for _, folder := range f.folders {
+		for _, extension := range profile.Extensions {
+			file := filepath.Join(folder, name+extension)
+			src, err := readProfileFile(file, f.uid)
+			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+				return name, f.shown(file), src, err
+			}
+		}
+	}
+	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.names()}
+}
+
+// absolute is the file that a reference names.
+func (f profileFiles) absolute(ref string, from diag.Position) string {
+	if rest, found := strings.CutPrefix(ref, "~/"); found {
+		return filepath.Join(f.home, rest)
+	}
+	if filepath.IsAbs(ref) {
+		return filepath.Clean(ref)
+	}
+	folder := f.cwd
+	if from.File != "" {
+		folder = filepath.Dir(filepath.Join(f.cwd, from.File))
+		if filepath.IsAbs(from.File) {
+			folder = filepath.Dir(from.File)
+		}
+	}
+	return filepath.Join(folder, ref)
+}
+
+// shown is how messages show a file: short below the current folder. One file
+// has one such text, and the text names the file.
+func (f profileFiles) shown(file string) string {
+	if rest, below := strings.CutPrefix(file, f.cwd+"/"); below {
+		return rest
+	}
+	return file
+}
+
+// profileEntry is a profile that was found by its name.
+type profileEntry struct {
+	name, file string
+	shadowed   bool // one of the same name comes first
+}
+
+// list is every profile that can be named, in the order of lookup, and the
+// built-in one last. A folder that cannot be read is left out.
+func (f profileFiles) list() []profileEntry {
+	var entries []profileEntry
+	seen := map[string]bool{}
+	add := func(name, file string) {
+		entries = append(entries, profileEntry{name: name, file: file, shadowed: seen[name]})
+		seen[name] = true
+	}
+	for _, folder := range f.folders {
+		for _, file := range profilesIn(folder) {
+			add(strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(folder, file))
+		}
+	}
+	add(profile.Default, profile.BuiltIn)
+	return entries
+}
+
+// profilesIn are the profile files of a folder: by name, and then in the
+// order in which extensions are tried.
+func profilesIn(folder string) []string {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for _, extension := range profile.Extensions {
+		for _, entry := range entries {
+			if filepath.Ext(entry.Name()) == extension && entry.Name() != extension {
+				files = append(files, entry.Name())
+			}
+		}
+	}
+	slices.SortStableFunc(files, func(a, b string) int {
+		return strings.Compare(strings.TrimSuffix(a, filepath.Ext(a)), strings.TrimSuffix(b, filepath.Ext(b)))
+	})
+	return files
+}
+
+// names are the names of all profiles, each once.
+func (f profileFiles) names() []string {
+	var names []string
+	for _, entry := range f.list() {
+		if !entry.shadowed {
+			names = append(names, entry.name)
+		}
+	}
+	return names
+}
+
+// readProfileFile reads a file that may decide what the agent sees: a regular
+// file that nobody but the user and root can write. Links are followed, as
+// home-manager makes them, and what they lead to is judged.
+func readProfileFile(file string, uid int) ([]byte, error) {
+	// O_NONBLOCK: to open a FIFO would wait for a writer.
+	fd, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer fd.Close()
+	if err := judgeProfileFile(fd, uid); err != nil {
+		return nil, err
+	}
+	// One byte more than is taken lets the decoder say that it is too much.
+	src, err := io.ReadAll(io.LimitReader(fd, profile.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return src, nil
+}
+
+func judgeProfileFile(fd *os.File, uid int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(fd.Fd()), &st); err != nil {
+		return fmt.Errorf("stat %s: %w", fd.Name(), err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return diag.Errorf("read "+fd.Name(), "name a file", "it is not a regular file")
+	case writableByOthers(st):
+		return diag.Errorf("read "+fd.Name(), "chmod go-w "+fd.Name(), "others may write it")
+	case int(st.Uid) != uid && st.Uid != 0 && !inStore(fd):
+		return diag.Errorf("read "+fd.Name(), "copy it to a file of your own", "it belongs to another user (uid %d)", st.Uid)
+	}
+	return nil
+}
+
+// writableByOthers allows a group that is the user's alone, which many
+// distributions give each user together with a umask of 002: it has the
+// user's own number.
+func writableByOthers(st unix.Stat_t) bool {
+	group := st.Mode&unix.S_IWGRP != 0 && st.Gid != st.Uid
+	return group || st.Mode&unix.S_IWOTH != 0
+}
+
+// inStore tells whether an open file lies in the Nix store, which nobody
+// writes. In a Nix build its owner is a user without a name.
+func inStore(fd *os.File) bool {
+	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd.Fd()))
+	return err == nil && strings.HasPrefix(target, storepath.Dir+"/")
+}

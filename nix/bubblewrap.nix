@@ -14,7 +14,7 @@ else
       version = "0.12.0";
       src = fetchurl {
         url = "https://github.com/containers/bubblewrap/releases/download/v${final.version}/bubblewrap-${final.version}.tar.xz";
-        hash = lib.fakeHash;
+        hash = "sha256-l2DQBzY+Orunx0dImRD5+C2fylO6O9MoLjlvo8l6MxQ=";
       };
     }
   )

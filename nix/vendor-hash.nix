@@ -1,1 +1,1 @@
-"sha256-yINwUhOGP0AGw5HqYxROs7AwEe/xScBTUrtLPW3c3U8="
+"sha256-Fs3+3eVrp1kSXWuxfwda4qlJ41vmyIPBaIu6ADmP4Hs="

@@ -6,6 +6,7 @@ archive_release=trixie
 
 # mirror RELEASE prints the URI that this machine gets RELEASE from.
 mirror() {
+  # shellcheck disable=SC2016 # apt's own variables
   apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
     awk -v release="$1" '$1 == release { print $2; exit }'
 }
@@ -67,6 +68,7 @@ name_debs() {
   {
     echo '{'
     for file in "$from"/*.deb; do
+      # shellcheck disable=SC2016 # dpkg's own variables
       read -r name version < <(dpkg-deb --show --showformat '${Package} ${Version}\n' "$file")
       ln -f "$file" "$to/$name.deb"
       printf '%s  "%s": {"version": "%s", "sha256": "%s"}' "$comma" "$name" "$version" "$(sha256sum <"$file" | cut -d' ' -f1)"

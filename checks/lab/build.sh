@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# usage: build.sh CACHE ATTRIBUTE
+# usage: build.sh LAB ATTRIBUTE
 # The unprivileged part of checks/build: runs in a copy of the repository.
 set -euo pipefail
 
-cache=$1 attribute=$2
+lab=$1 attribute=$2
 cd "$(dirname "$0")/../.."
 
 nix() { command nix --extra-experimental-features 'nix-command flakes' "$@"; }
@@ -18,7 +18,7 @@ nix-store --add-fixed --recursive sha256 "$modules/go-modules" >/dev/null
 # Nix tells at length which inputs are replaced: shown only when it fails.
 log=$modules/log
 nix build --no-write-lock-file --no-warn-dirty --print-out-paths --out-link "$HOME/result-$attribute" \
-  --override-input nixpkgs "path:$cache/nixpkgs" \
-  --override-input nix-index-database "path:$cache/nixpkgs/nix-index-database" \
-  --override-input home-manager "path:$cache/nixpkgs/home-manager" \
+  --override-input nixpkgs "path:$lab/nixpkgs" \
+  --override-input nix-index-database "path:$lab/nixpkgs/nix-index-database" \
+  --override-input home-manager "path:$lab/nixpkgs/home-manager" \
   "path:$PWD#$attribute" 2>"$log" || { cat "$log" >&2; exit 1; }

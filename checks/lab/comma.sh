@@ -1,7 +1,8 @@
+#!/bin/bash
 # A stand-in for comma: finds the attribute that has a program in a small
-# database (lines "program attribute"), then runs it through nix, as comma does.
-# shellcheck shell=bash
+# $database (lines "program attribute"), then runs it through nix, as comma does.
 set -euo pipefail
+: "${database:?}"
 
 if [[ $# -eq 0 ]]; then
   echo "usage: , PROGRAM [ARGUMENT...]" >&2

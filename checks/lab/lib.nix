@@ -35,12 +35,15 @@ rec {
     length >= 0 && substring length (-1) text == suffix;
   versionAtLeast = a: b: builtins.compareVersions a b >= 0;
 
+  makeOverridable =
+    f: arguments:
+    f arguments // { override = other: makeOverridable f (arguments // other); };
+
   getOutput = output: package: package.${output} or package;
   getLib = package: package.lib or package;
   getExe' = package: program: "${package.bin or package}/bin/${program}";
   getExe = package: getExe' package package.meta.mainProgram;
 
-  fakeHash = "sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
   licenses.mit = {
     spdxId = "MIT";
     free = true;

@@ -1,7 +1,8 @@
+#!/bin/bash
 # The builder of the lab's shared libraries: all of them in one folder, with
 # the loader, so that one rpath serves every program.
-# shellcheck shell=bash
 set -euo pipefail
+: "${out:?}" "${debs:?}"
 export PATH=/usr/bin:/bin
 
 mkdir -p "$out/lib" tree

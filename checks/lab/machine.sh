@@ -61,23 +61,28 @@ daemon_answers() {
     timeout 10 nix --extra-experimental-features nix-command --store daemon store ping >/dev/null 2>&1
 }
 
-# our_daemon: the daemon that runs is the one that start_daemon started last.
-our_daemon() {
+# lab_daemon prints the process id of the daemon that start_daemon has started,
+# if it still runs.
+lab_daemon() {
   local pid
-  pid=$(cat "$cache/daemon.pid" 2>/dev/null) && [[ $(readlink "/proc/$pid/exe") == "$(readlink -f "$cache/nix")"/* ]]
+  pid=$(cat "$cache/daemon.pid" 2>/dev/null) && [[ $(readlink "/proc/$pid/exe") == /nix/store/*/bin/nix ]] && echo "$pid"
 }
 
 # start_daemon runs the lab's own Nix, which is newer than the one Debian 12
 # has. Members of nix-users may reach it, as Debian has it.
 start_daemon() {
-  our_daemon && daemon_answers && return
-  say "starting the Nix daemon: $(readlink -f "$cache/nix")"
-  [[ ! -e $cache/daemon.pid ]] || ! our_daemon || kill "$(cat "$cache/daemon.pid")"
+  local nix pid
+  nix=$(readlink -f "$cache/nix")
+  if pid=$(lab_daemon); then
+    [[ $(readlink "/proc/$pid/exe") == "$nix"/* ]] && daemon_answers && return
+    kill "$pid"
+  fi
+  say "starting the Nix daemon of $nix"
   rm -f "$nix_socket"
   install -d -m 750 -g nix-users "$(dirname "$nix_socket")"
   # shellcheck disable=SC2016 # the inner shell's own pid
   NIX_CONF_DIR=$cache/etc setsid --fork sh -c 'echo $$ >"$1"; exec "$2" --daemon' \
-    sh "$cache/daemon.pid" "$cache/nix/bin/nix-daemon" </dev/null >"$cache/daemon.log" 2>&1 9>&-
+    sh "$cache/daemon.pid" "$nix/bin/nix-daemon" </dev/null >"$cache/daemon.log" 2>&1 9>&-
   wait_for daemon_answers || die "the Nix daemon does not answer: $(tail -n1 "$cache/daemon.log")"
 }
 

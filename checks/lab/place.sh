@@ -7,9 +7,10 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 lab_user=claudebox-lab
 nix_socket=/nix/var/nix/daemon-socket/socket
 
-# Root's cache outlives the user's: it holds what the daemon was started from.
+# The lab is root's, for all to read. Others keep what is theirs at home.
+lab=/var/cache/claudebox-lab
 if [[ $(id -u) == 0 ]]; then
-  cache=/var/cache/claudebox-lab
+  cache=$lab
 else
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudebox-lab
 fi

@@ -1,9 +1,10 @@
+#!/bin/bash
 # The builder of every Debian package in the lab: unpacks $debs and moves what
 # lay below /usr to lie below $out. Programs then load their libraries from
-# $libs, and from nowhere else. Runs with this machine's own dpkg and patchelf,
+# $libs, and from nowhere else; $fixup is run last. Runs with this machine's own dpkg and patchelf,
 # since it makes the first programs of the store.
-# shellcheck shell=bash
 set -euo pipefail
+: "${out:?}" "${debs:?}" "${libs:?}" "${fixup=}"
 export PATH=/usr/bin:/bin
 
 unpack() {

@@ -1,0 +1,25 @@
+# `nix flake check`: what can be judged inside a build. checks/test does the
+# rest, which needs a daemon, user namespaces and a terminal.
+{ self, pkgs }:
+let
+  inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) claudebox;
+  over = name: tools: script: pkgs.runCommand name { nativeBuildInputs = tools; } "${script}; touch $out";
+in
+{
+  inherit claudebox;
+
+  go-test = claudebox.unwrapped.overrideAttrs {
+    pname = "claudebox-go-test";
+    src = self;
+    doCheck = true;
+    checkPhase = "go vet ./... && go test ./...";
+  };
+
+  nix-form = over "claudebox-nix-form" [
+    pkgs.deadnix
+    pkgs.nixfmt
+    pkgs.statix
+  ] "cd ${self} && find . -name '*.nix' -exec nixfmt --check {} + && deadnix --fail . && statix check .";
+
+  shell-form = over "claudebox-shell-form" [ pkgs.shellcheck ] "cd ${self} && shellcheck -x checks/{setup,build,try,test,suite,fresh,as-user,vendor-hash} .ci/run";
+}

@@ -1,0 +1,25 @@
+{
+  mkShell,
+  bubblewrap,
+  deadnix,
+  go,
+  gofumpt,
+  gopls,
+  nixfmt,
+  passt,
+  shellcheck,
+  statix,
+}:
+mkShell {
+  packages = [
+    bubblewrap
+    deadnix
+    go
+    gofumpt
+    gopls
+    nixfmt
+    passt
+    shellcheck
+    statix
+  ];
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
 	"golang.org/x/sys/unix"
@@ -103,21 +104,21 @@ func (o *opener) resolve(found gitFound) (Repo, error) {
 		return Repo{Worktree: found.worktree, Dir: found.worktree, Common: found.worktree}, nil
 	}
 	at := found.worktree + "/.git"
-	base, err := openFolder(found.worktree)
+	base, err := beneath.Open(found.worktree)
 	if err != nil {
 		return Repo{}, &diag.Error{Op: "open " + found.worktree, Err: err, Remedy: elsewhere}
 	}
-	defer base.close()
-	what, err := base.look(".git")
+	defer base.Close()
+	what, err := base.Look(".git")
 	if err != nil {
 		return Repo{}, &diag.Error{Op: "look at " + at, Err: err, Remedy: elsewhere}
 	}
 	switch {
-	case what.kind == dir && !o.contains(at):
+	case what.Kind == beneath.Dir && !o.contains(at):
 		return o.resolveAbove(Repo{Worktree: found.worktree, Dir: at, Common: at})
-	case what.kind == dir:
+	case what.Kind == beneath.Dir:
 		return Repo{Worktree: found.worktree, Dir: at, Common: at}, nil
-	case what.kind == regular:
+	case what.Kind == beneath.Regular:
 		return o.resolveFile(base)
 	case o.WritableConfig:
 		o.note(true, at+" is not a folder and not protected")
@@ -146,20 +147,20 @@ func unprotectable(path, why string) error {
 // resolveFile reads a .git file. One that points into the project gives the
 // agent nothing new. One that points outside counts only if its target points
 // back: anybody can write the text, only the target's owner the answer.
-func (o *opener) resolveFile(base *folder) (Repo, error) {
-	at := base.join(".git")
-	repo := Repo{Worktree: base.path}
+func (o *opener) resolveFile(base *beneath.Folder) (Repo, error) {
+	at := base.Join(".git")
+	repo := Repo{Worktree: base.Path()}
 	var err error
 	if repo.Dir, err = readGitFile(base); err != nil {
 		o.note(false, fmt.Sprintf("%s is no .git file git would accept (%v); git will not work inside", at, err))
 		return Repo{}, nil
 	}
-	target, err := openFolder(repo.Dir)
+	target, err := beneath.Open(repo.Dir)
 	if err != nil {
 		o.note(false, fmt.Sprintf("%s points at %s, which is no folder; git will not work inside", at, repo.Dir))
 		return Repo{}, nil
 	}
-	defer target.close()
+	defer target.Close()
 	if repo.Common, err = commonOf(target); err == nil && !o.contains(repo.Common) {
 		err = o.pointsBack(target, repo)
 	}
@@ -174,8 +175,8 @@ func (o *opener) resolveFile(base *folder) (Repo, error) {
 const gitFileLimit = 2 * unix.PathMax
 
 // readGitFile gives the canonical target of a .git file.
-func readGitFile(base *folder) (string, error) {
-	content, err := base.read(".git", gitFileLimit)
+func readGitFile(base *beneath.Folder) (string, error) {
+	content, err := base.Read(".git", gitFileLimit)
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +184,7 @@ func readGitFile(base *folder) (string, error) {
 	if !ok {
 		return "", errors.New("it does not begin with \"gitdir: \"")
 	}
-	return resolveFrom(base.path, strings.TrimRight(text, "\r\n"))
+	return resolveFrom(base.Path(), strings.TrimRight(text, "\r\n"))
 }
 
 // resolveFrom makes a path that a file in folder names canonical.
@@ -200,19 +201,19 @@ func resolveFrom(folder, name string) (string, error) {
 // commonOf gives the common folder of a git folder. Git makes a linked
 // worktree's at <common>/worktrees/<name>; any other commondir is somebody's
 // attempt to have another folder mounted.
-func commonOf(git *folder) (string, error) {
-	content, err := git.read("commondir", gitFileLimit)
+func commonOf(git *beneath.Folder) (string, error) {
+	content, err := git.Read("commondir", gitFileLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return git.path, nil
+		return git.Path(), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	common, err := resolveFrom(git.path, strings.TrimRight(string(content), "\r\n"))
+	common, err := resolveFrom(git.Path(), strings.TrimRight(string(content), "\r\n"))
 	if err != nil {
 		return "", err
 	}
-	if common != git.path && common+"/worktrees" != filepath.Dir(git.path) {
+	if common != git.Path() && common+"/worktrees" != filepath.Dir(git.Path()) {
 		return "", fmt.Errorf("its commondir names %s, where git would not put it", common)
 	}
 	return common, nil
@@ -221,27 +222,27 @@ func commonOf(git *folder) (string, error) {
 // pointsBack checks that a git folder outside the project names the project's
 // .git as its own: by its gitdir file (linked worktree) or core.worktree
 // (submodule, separate git folder).
-func (o *opener) pointsBack(git *folder, repo Repo) error {
+func (o *opener) pointsBack(git *beneath.Folder, repo Repo) error {
 	if err := o.judgeGitFolder(repo.Common); err != nil {
 		return err
 	}
 	if repo.Common != repo.Dir {
-		content, err := git.read("gitdir", gitFileLimit)
+		content, err := git.Read("gitdir", gitFileLimit)
 		if err != nil {
 			return err
 		}
-		back, err := resolveFrom(git.path, strings.TrimRight(string(content), "\r\n"))
+		back, err := resolveFrom(git.Path(), strings.TrimRight(string(content), "\r\n"))
 		if err != nil || back != repo.Worktree+"/.git" {
 			return errors.New("it belongs to another worktree; `git worktree repair` corrects that")
 		}
 		return nil
 	}
-	content, err := git.read("config", configLimit)
+	content, err := git.Read("config", configLimit)
 	if err != nil {
 		return err
 	}
 	entries, _ := gitconfig.Parse(content)
-	back, err := resolveFrom(git.path, lastValue(entries, "core.worktree"))
+	back, err := resolveFrom(git.Path(), lastValue(entries, "core.worktree"))
 	if err != nil || back != repo.Worktree {
 		return fmt.Errorf("its core.worktree does not name this folder; `git config core.worktree %s` corrects that", repo.Worktree)
 	}

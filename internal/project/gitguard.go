@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
 )
 
@@ -33,7 +34,7 @@ func (o *opener) protectRepo() error {
 	}
 	defer done()
 	g := gitGuard{guard: common, worktreeRoot: o.Repo.Worktree}
-	rel := relative(g.at.path, o.Repo.Common)
+	rel := relative(g.at.Path(), o.Repo.Common)
 	if err := g.folder(rel); err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (o *opener) commonGuard() (guard, func(), error) {
 	if o.contains(o.Repo.Common) {
 		return guard{o, o.tree}, func() {}, nil
 	}
-	at, err := openFolder(o.Repo.Common)
+	at, err := beneath.Open(o.Repo.Common)
 	if err != nil {
 		return guard{}, nil, unprotectable(o.Repo.Common, err.Error())
 	}
@@ -57,7 +58,7 @@ func (o *opener) commonGuard() (guard, func(), error) {
 	if isBelow(o.Path, o.Repo.Common) {
 		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))
 	}
-	return guard{o, at}, at.close, nil
+	return guard{o, at}, at.Close, nil
 }
 
 // protectDotGit keeps the .git file of a worktree or submodule from pointing
@@ -66,11 +67,11 @@ func (o *opener) protectDotGit() error {
 	if o.Repo.Dir == o.Repo.Worktree || o.Repo.Dir == o.Repo.Worktree+"/.git" {
 		return nil
 	}
-	base, err := openFolder(o.Repo.Worktree)
+	base, err := beneath.Open(o.Repo.Worktree)
 	if err != nil {
 		return unprotectable(o.Repo.Worktree, err.Error())
 	}
-	defer base.close()
+	defer base.Close()
 	return guard{o, base}.existing(".git", whyMoved)
 }
 
@@ -105,7 +106,7 @@ func (g *gitGuard) folder(rel string) error {
 	if _, err := g.config(own); err != nil {
 		return err
 	}
-	if what, err := g.at.look(own); err == nil && what.kind == absent && worktreeConfig(entries) && !g.o.WritableConfig {
+	if what, err := g.at.Look(own); err == nil && what.Kind == beneath.Absent && worktreeConfig(entries) && !g.o.WritableConfig {
 		g.placeholder(placeholder{rel: own}, whyConfig)
 	}
 	for _, step := range []func(string) error{g.hooks, g.commondir, g.running, g.worktrees, g.modules} {
@@ -129,14 +130,14 @@ func worktreeConfig(entries []gitconfig.Entry) bool {
 // gives its entries. What the repository's own says about remotes and about
 // programs in the project is noted down.
 func (g *gitGuard) config(rel string) ([]gitconfig.Entry, error) {
-	what, err := g.at.look(rel)
-	if err != nil || what.kind == absent {
+	what, err := g.at.Look(rel)
+	if err != nil || what.Kind == beneath.Absent {
 		return nil, err
 	}
-	if what.kind != regular {
-		return nil, unprotectable(g.at.join(rel), "it is no regular file")
+	if what.Kind != beneath.Regular {
+		return nil, unprotectable(g.at.Join(rel), "it is no regular file")
 	}
-	content, err := g.at.read(rel, configLimit)
+	content, err := g.at.Read(rel, configLimit)
 	if err != nil {
 		return nil, g.failed(rel, err)
 	}
@@ -158,7 +159,7 @@ func (g *gitGuard) learn(entries []gitconfig.Entry, dir string) {
 		case e.Key() == "core.hookspath":
 			g.o.named(g.worktreeRoot, e.Value)
 		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
-			g.o.named(g.at.join(dir), e.Value)
+			g.o.named(g.at.Join(dir), e.Value)
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (o *opener) named(from, name string) {
 // the agent could make it.
 func (g *gitGuard) hooks(rel string) error {
 	rel = path.Join(rel, "hooks")
-	if what, err := g.at.look(rel); err == nil && what.kind == absent {
+	if what, err := g.at.Look(rel); err == nil && what.Kind == beneath.Absent {
 		g.placeholder(placeholder{rel: rel, dir: true}, whyHooks)
 		return nil
 	}
@@ -194,14 +195,14 @@ const samePlace = ".\n"
 // stands in; one left over from a killed session says the same.
 func (g *gitGuard) commondir(rel string) error {
 	rel = path.Join(rel, "commondir")
-	what, err := g.at.look(rel)
+	what, err := g.at.Look(rel)
 	if err != nil {
 		return g.failed(rel, err)
 	}
-	if what.kind != absent {
-		content, err := g.at.read(rel, gitFileLimit)
+	if what.Kind != beneath.Absent {
+		content, err := g.at.Read(rel, gitFileLimit)
 		if err != nil || strings.TrimRight(string(content), "\r\n") != "." {
-			return unprotectable(g.at.join(rel), "it makes git take its configuration from elsewhere; remove it")
+			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
 	}
 	g.placeholder(placeholder{rel: rel, content: samePlace}, whyMoved)
@@ -264,13 +265,13 @@ func (g *gitGuard) modulesIn(rel string) error {
 	}
 	for _, name := range names {
 		at := path.Join(rel, name)
-		head, err := g.at.look(path.Join(at, "HEAD"))
+		head, err := g.at.Look(path.Join(at, "HEAD"))
 		if err != nil {
 			return g.failed(at, err)
 		}
 		switch {
 		case !g.counts(at):
-		case head.kind == absent:
+		case head.Kind == beneath.Absent:
 			g.pin(at, whyConfig)
 			err = g.modulesIn(at)
 		default:
@@ -286,13 +287,13 @@ func (g *gitGuard) modulesIn(rel string) error {
 // counts tells whether the folder at rel is to be protected: it is one, and
 // the limit is not reached.
 func (g *gitGuard) counts(rel string) bool {
-	what, err := g.at.look(rel)
-	if err != nil || what.kind != dir {
+	what, err := g.at.Look(rel)
+	if err != nil || what.Kind != beneath.Dir {
 		return false
 	}
 	g.repos++
 	if g.repos > repoLimit {
-		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.join(rel), repoLimit))
+		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.Join(rel), repoLimit))
 		return false
 	}
 	return true
@@ -300,18 +301,18 @@ func (g *gitGuard) counts(rel string) bool {
 
 // list names the entries of a folder in order; none when it is not there.
 func (g *gitGuard) list(rel string) ([]string, error) {
-	what, err := g.at.look(rel)
+	what, err := g.at.Look(rel)
 	if err != nil {
 		return nil, g.failed(rel, err)
 	}
-	switch what.kind {
-	case absent:
+	switch what.Kind {
+	case beneath.Absent:
 		return nil, nil
-	case dir:
+	case beneath.Dir:
 	default:
-		return nil, unprotectable(g.at.join(rel), "it is no folder")
+		return nil, unprotectable(g.at.Join(rel), "it is no folder")
 	}
-	names, err := g.at.names(rel, nameLimit)
+	names, err := g.at.Names(rel, nameLimit)
 	if err != nil {
 		return nil, g.failed(rel, err)
 	}
@@ -327,7 +328,7 @@ func (g *gitGuard) checkout(rel string, entries []gitconfig.Entry) error {
 		return nil
 	}
 	if !filepath.IsAbs(tree) {
-		tree = g.at.join(rel) + "/" + tree
+		tree = g.at.Join(rel) + "/" + tree
 	}
 	if tree = path.Clean(tree); !g.o.contains(tree) || tree == g.o.Path {
 		return nil
@@ -337,7 +338,7 @@ func (g *gitGuard) checkout(rel string, entries []gitconfig.Entry) error {
 
 // readHead takes down the branch, for conditional includes.
 func (o *opener) readHead(g gitGuard) {
-	content, err := g.at.read(path.Join(relative(g.at.path, o.Repo.Dir), "HEAD"), gitFileLimit)
+	content, err := g.at.Read(path.Join(relative(g.at.Path(), o.Repo.Dir), "HEAD"), gitFileLimit)
 	if err != nil {
 		return
 	}

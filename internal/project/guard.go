@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 )
 
@@ -12,12 +13,12 @@ import (
 // being changed.
 type guard struct {
 	o  *opener
-	at *folder
+	at *beneath.Folder
 }
 
 // add puts down one mount. The first one at a path stays.
 func (g guard) add(m Mount, rel string) {
-	m.Path, m.Root = g.at.join(rel), g.at.path
+	m.Path, m.Root = g.at.Join(rel), g.at.Path()
 	have := func(other Mount) bool { return other.Path == m.Path && other.Mode != Pin }
 	if slices.ContainsFunc(g.o.Mounts, have) {
 		return
@@ -30,38 +31,38 @@ func (g guard) add(m Mount, rel string) {
 // mounted in them: a mount pins only itself, not its parents.
 func (g guard) pin(rel, why string) {
 	for ; rel != "." && rel != ""; rel = path.Dir(rel) {
-		here := g.at.join(rel)
+		here := g.at.Join(rel)
 		if !slices.ContainsFunc(g.o.Mounts, func(m Mount) bool { return m.Path == here }) {
-			g.o.Mounts = append(g.o.Mounts, Mount{Path: here, Root: g.at.path, Mode: Pin, Dir: true, Why: why})
+			g.o.Mounts = append(g.o.Mounts, Mount{Path: here, Root: g.at.Path(), Mode: Pin, Dir: true, Why: why})
 		}
 	}
 }
 
 // readOnly protects what lies at rel, which is no link.
-func (g guard) readOnly(rel string, what place, why string) {
+func (g guard) readOnly(rel string, what beneath.Entry, why string) {
 	g.pin(path.Dir(rel), why)
-	g.add(Mount{Mode: ReadOnly, Dir: what.kind == dir, Why: why}, rel)
+	g.add(Mount{Mode: ReadOnly, Dir: what.Kind == beneath.Dir, Why: why}, rel)
 	g.noteNames(rel, what)
 }
 
 // made covers a file with content.
-func (g guard) made(rel string, what place, content []byte, why string) {
+func (g guard) made(rel string, what beneath.Entry, content []byte, why string) {
 	g.pin(path.Dir(rel), why)
 	g.add(Mount{Mode: Made, Content: content, Why: why}, rel)
 	g.noteNames(rel, what)
 }
 
 // noteNames tells of hard links: by another name the file can be written.
-func (g guard) noteNames(rel string, what place) {
-	if what.kind == regular && what.names > 1 {
-		g.o.note(true, g.at.join(rel)+" is protected by this name only: the file has others (hard links)")
+func (g guard) noteNames(rel string, what beneath.Entry) {
+	if what.Kind == beneath.Regular && what.Names > 1 {
+		g.o.note(true, g.at.Join(rel)+" is protected by this name only: the file has others (hard links)")
 	}
 }
 
 // placeholder protects a place where nothing is: it will be made by
 // [Project.Hold] and taken away again.
 func (g guard) placeholder(p placeholder, why string) {
-	p.root = g.at.path
+	p.root = g.at.Path()
 	g.o.placeholders = append(g.o.placeholders, p)
 	g.pin(path.Dir(p.rel), why)
 	g.add(Mount{Mode: ReadOnly, Dir: p.dir, Why: why}, p.rel)
@@ -69,13 +70,13 @@ func (g guard) placeholder(p placeholder, why string) {
 
 // existing protects a place if something is there.
 func (g guard) existing(rel, why string) error {
-	what, err := g.at.look(rel)
+	what, err := g.at.Look(rel)
 	if err != nil {
 		return g.failed(rel, err)
 	}
-	switch what.kind {
-	case absent:
-	case link:
+	switch what.Kind {
+	case beneath.Absent:
+	case beneath.Link:
 		return g.link(rel, why)
 	default:
 		g.readOnly(rel, what, why)
@@ -87,21 +88,21 @@ func (g guard) existing(rel, why string) error {
 // one. A link cannot be mounted over; what it points at can, when that lies
 // in the same folder, but the agent can put another link in its place.
 func (g guard) link(rel, why string) error {
-	g.o.note(true, g.at.join(rel)+" is a link: the agent can replace it, so look at it before the host uses it")
-	text, err := g.at.target(rel)
+	g.o.note(true, g.at.Join(rel)+" is a link: the agent can replace it, so look at it before the host uses it")
+	text, err := g.at.Readlink(rel)
 	if err != nil || path.IsAbs(text) {
 		return nil //nolint:nilerr // behind another link, or outside: the note has said it
 	}
 	target := path.Join(path.Dir(rel), text)
-	what, err := g.at.look(target)
-	if err == nil && (what.kind == regular || what.kind == dir) && target != "." && !strings.HasPrefix(target, "..") {
+	what, err := g.at.Look(target)
+	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." && !strings.HasPrefix(target, "..") {
 		g.readOnly(target, what, why)
 	}
 	return nil
 }
 
 func (g guard) failed(rel string, err error) error {
-	return &diag.Error{Op: "protect " + g.at.join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
+	return &diag.Error{Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
 }
 
 // finish orders the mounts, a shorter path before a longer one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"golang.org/x/sys/unix"
 )
@@ -62,16 +63,15 @@ func (h *Hold) parent(ph placeholder) (*os.File, error) {
 	if f := h.locks[ph.parent()]; f != nil {
 		return f, nil
 	}
-	base, err := openFolder(ph.root)
+	base, err := beneath.Open(ph.root)
 	if err != nil {
 		return nil, err
 	}
-	defer base.close()
-	fd, err := base.open(path.Dir(ph.rel), unix.O_RDONLY|unix.O_DIRECTORY)
+	defer base.Close()
+	f, err := base.OpenDir(path.Dir(ph.rel))
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), ph.parent())
 	if err := lock(f, unix.LOCK_SH); err != nil {
 		f.Close()
 		return nil, err

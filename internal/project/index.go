@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
 )
 
@@ -21,11 +22,11 @@ func (o *opener) tracked(places []string) map[string]bool {
 	}
 	base := o.tree
 	if !o.contains(o.Repo.Dir) {
-		at, err := openFolder(o.Repo.Dir)
+		at, err := beneath.Open(o.Repo.Dir)
 		if err != nil {
 			return nil
 		}
-		defer at.close()
+		defer at.Close()
 		base = at
 	}
 	prefix := ""
@@ -33,7 +34,7 @@ func (o *opener) tracked(places []string) map[string]bool {
 		prefix = below + "/"
 	}
 	m := newIndexMatcher(prefix, places)
-	_ = m.read(base, path.Join(relative(base.path, o.Repo.Dir), "index"), o.Repo.hashSize)
+	_ = m.read(base, path.Join(relative(base.Path(), o.Repo.Dir), "index"), o.Repo.hashSize)
 	return m.found
 }
 
@@ -81,8 +82,8 @@ var errIndex = errors.New("not a git index")
 // read goes through the names of an index file of version 2, 3 or 4. A split
 // index keeps most names in a file of its own, which is not read: its places
 // count as untracked.
-func (m *indexMatcher) read(base *folder, rel string, hashSize int) error {
-	file, err := base.file(rel)
+func (m *indexMatcher) read(base *beneath.Folder, rel string, hashSize int) error {
+	file, err := base.File(rel)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
 )
@@ -98,8 +99,8 @@ func canonicalOr(path string) string {
 type opener struct {
 	Request
 	Project
-	tree         *folder  // the project
-	alsoExecuted []string // what git's configuration names, relative to Path
+	tree         *beneath.Folder // the project
+	alsoExecuted []string        // what git's configuration names, relative to Path
 }
 
 func (o *opener) open() error {
@@ -113,10 +114,10 @@ func (o *opener) open() error {
 	if err := o.judge(); err != nil {
 		return err
 	}
-	if o.tree, err = openFolder(o.Path); err != nil {
+	if o.tree, err = beneath.Open(o.Path); err != nil {
 		return &diag.Error{Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter"}
 	}
-	defer o.tree.close()
+	defer o.tree.Close()
 	if err := o.repository(git); err != nil {
 		return err
 	}

@@ -33,11 +33,6 @@ type forbidden struct {
 // paths of SAND-09 come with the request.
 var forbiddenPlaces = []forbidden{
 	{"/", itself, "is the whole machine", ""},
-	{"~/.config", itself, "holds the configuration of everything you run", ""},
-	{"~/.local", itself, "holds programs and data of everything you run", ""},
-	{"~/.local/share", itself, "holds the data of everything you run", ""},
-	{"~/.cache", itself, "holds what everything you run has fetched", ""},
-	{"~/.claude", either, "holds your own Claude Code's configuration and history", ""},
 	{"/nix", inside, "belongs to Nix", ""},
 	{"/proc", inside, "belongs to the kernel", ""},
 	{"/home", itself, "is not a project but what holds projects", ""},
@@ -48,8 +43,13 @@ var forbiddenPlaces = []forbidden{
 	{"/dev", itself, "holds devices", ""},
 	{"/sys", itself, "belongs to the kernel", ""},
 	{"/boot", itself, "belongs to the system", ""},
-	{"~", around, "holds your home folder, with every secret in it", ""},
 	{"/etc", inside, "belongs to the system", "/etc/nixos"},
+	{"~", around, "holds your home folder, with every secret in it", ""},
+	{"~/.config", itself, "holds the configuration of everything you run", ""},
+	{"~/.local", itself, "holds programs and data of everything you run", ""},
+	{"~/.local/share", itself, "holds the data of everything you run", ""},
+	{"~/.cache", itself, "holds what everything you run has fetched", ""},
+	{"~/.claude", either, "holds your own Claude Code's configuration and history", ""},
 }
 
 // executedPlaces may be projects, with a red line: the host executes what is

@@ -1,0 +1,110 @@
+package beneath
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// parent opens the folder that holds rel, and gives rel's last component.
+func (f *Folder) parent(rel string) (fd int, name string, err error) {
+	fd, err = f.open(path.Dir(rel), unix.O_PATH|unix.O_DIRECTORY)
+	return fd, path.Base(rel), err
+}
+
+// in does something with a name in its parent folder.
+func (f *Folder) in(op, rel string, do func(fd int, name string) error) error {
+	fd, name, err := f.parent(rel)
+	if err == nil {
+		defer unix.Close(fd)
+		err = do(fd, name)
+	}
+	if err != nil {
+		return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
+	}
+	return nil
+}
+
+// Mkdir makes one folder. One that is there is an error, [os.ErrExist].
+func (f *Folder) Mkdir(rel string, perm uint32) error {
+	return f.in("make folder", rel, func(fd int, name string) error { return unix.Mkdirat(fd, name, perm) })
+}
+
+// Create makes a new file with content. One that is there is an error,
+// [os.ErrExist]; when writing fails nothing is left behind.
+func (f *Folder) Create(rel string, content []byte, perm uint32) error {
+	return f.in("make", rel, func(fd int, name string) error { return create(fd, name, content, perm, false) })
+}
+
+// Replace makes a file with content in one step: a reader sees the old or the
+// new one, and when anything fails (a full disk) the old one stays and
+// nothing else is left behind. What lay there is replaced by name, never
+// written to, be it a link or have it other names.
+func (f *Folder) Replace(rel string, content []byte, perm uint32) error {
+	temporary := "." + path.Base(rel) + "." + rand.Text()
+	return f.in("write", rel, func(fd int, name string) error {
+		if err := create(fd, temporary, content, perm, true); err != nil {
+			return err
+		}
+		err := unix.Renameat(fd, temporary, fd, name)
+		if err != nil {
+			err = errors.Join(err, unix.Unlinkat(fd, temporary, 0))
+		}
+		return err
+	})
+}
+
+// create writes a new file in an open folder; sync waits for the disk.
+func create(parent int, name string, content []byte, perm uint32, sync bool) error {
+	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), name)
+	_, err = file.Write(content)
+	if err == nil && sync {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		var at *os.PathError
+		if errors.As(err, &at) {
+			err = at.Err // the path in it is a temporary name
+		}
+		return errors.Join(err, unix.Unlinkat(parent, name, 0))
+	}
+	return nil
+}
+
+// Symlink makes a link with the given text.
+func (f *Folder) Symlink(text, rel string) error {
+	return f.in("make link", rel, func(fd int, name string) error { return unix.Symlinkat(text, fd, name) })
+}
+
+// Rename moves what lies at from to another name, replacing a file there.
+func (f *Folder) Rename(from, to string) error {
+	return f.in("rename", from, func(fd int, name string) error {
+		target, base, err := f.parent(to)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(target)
+		return unix.Renameat(fd, name, target, base)
+	})
+}
+
+// Remove deletes a file, a link or an empty folder.
+func (f *Folder) Remove(rel string) error {
+	return f.in("remove", rel, func(fd int, name string) error {
+		err := unix.Unlinkat(fd, name, 0)
+		if errors.Is(err, unix.EISDIR) {
+			err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+		}
+		return err
+	})
+}

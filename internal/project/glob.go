@@ -1,0 +1,76 @@
+package project
+
+import (
+	"path"
+	"strings"
+
+	"claudebox/internal/beneath"
+)
+
+// globLimit bounds the entries that one pattern may look at.
+const globLimit = 200_000
+
+// glob lists what a pattern matches below a folder: "*" and its like within a
+// component, "**" over any number of them. Links and .git are not entered. A
+// component without a wildcard is not looked up, so what is listed may be
+// absent.
+func glob(tree *beneath.Folder, pattern string) ([]string, error) {
+	g := globber{tree: tree, left: globLimit}
+	err := g.walk(".", strings.Split(strings.Trim(pattern, "/"), "/"))
+	return g.found, err
+}
+
+type globber struct {
+	tree  *beneath.Folder
+	left  int // entries that may still be looked at
+	found []string
+}
+
+// walk matches parts against what lies in the folder at.
+func (g *globber) walk(at string, parts []string) error {
+	switch {
+	case len(parts) == 0 || at != "." && len(parts) == 1 && parts[0] == "**":
+		g.found = append(g.found, at) // "dir/**" is all of dir
+		return nil
+	case parts[0] == "**":
+		if len(parts) > 1 {
+			if err := g.walk(at, parts[1:]); err != nil {
+				return err
+			}
+		}
+		return g.each(at, func(name string) error {
+			if name == ".git" {
+				return nil
+			}
+			return g.walk(path.Join(at, name), parts)
+		})
+	case !strings.ContainsAny(parts[0], `*?[\`):
+		return g.walk(path.Join(at, parts[0]), parts[1:])
+	}
+	return g.each(at, func(name string) error {
+		if ok, err := path.Match(parts[0], name); err != nil || !ok {
+			return err
+		}
+		return g.walk(path.Join(at, name), parts[1:])
+	})
+}
+
+// each calls do for the entries of a folder; there are none in a file or
+// behind a link.
+func (g *globber) each(at string, do func(name string) error) error {
+	what, err := g.tree.Look(at)
+	if err != nil || what.Kind != beneath.Dir {
+		return err
+	}
+	names, err := g.tree.Names(at, g.left)
+	if err != nil {
+		return err
+	}
+	g.left -= len(names)
+	for _, name := range names {
+		if err := do(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

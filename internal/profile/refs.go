@@ -42,6 +42,9 @@ func isOutputByte(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c 
 // checkPackage judges an attribute path with its outputs, as Nix itself
 // writes them: "attr.path^out,dev" or "attr^*".
 func checkPackage(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
 	attr, outputs, asked := strings.Cut(text, "^")
 	for segment := range strings.SplitSeq(attr, ".") {
 		if !made(segment, isAlnumLow, isAttrByte) {
@@ -143,6 +146,9 @@ func checkAllowed(text string) *shape.Fault {
 	if slices.Contains(Presets, text) {
 		return nil
 	}
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
 	name, wild := strings.CutPrefix(text, "*.")
 	if fault := checkHost(text, name); fault != nil {
 		return fault
@@ -165,7 +171,12 @@ func notPreset(text string) *shape.Fault {
 	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text), strings.Join(Presets, ", "))
 }
 
-func checkGitHost(text string) *shape.Fault { return checkHost(text, text) }
+func checkGitHost(text string) *shape.Fault {
+	if fault := checkLine(text); fault != nil {
+		return fault
+	}
+	return checkHost(text, text)
+}
 
 // checkHost judges name, a host with an optional port, which is the part of
 // text without its wildcard.

@@ -120,7 +120,7 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return `write "" for an empty value, or remove the key`
 	case tag == "!!null":
 		return "write a value, or remove the key"
-	case s.Kind == Number && isDigits(text):
+	case s.Kind == Number && tag == "!!str" && isDigits(text):
 		return "remove the quotes"
 	case s.Kind == Text && tag != "!!binary":
 		return "quote it: " + quote(text)

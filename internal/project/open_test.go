@@ -52,3 +52,13 @@ func TestAFolderTheHostExecutesIsAllowedInRed(t *testing.T) {
 func TestAFolderThatIsGoneIsRefused(t *testing.T) {
 	wantRefusal(t, newWorld(t).request("gone"), "no such file")
 }
+
+func TestAProjectMayLieInTheHostsTmp(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("p")
+	req := w.request("p")
+	req.Never = append(req.Never, "/tmp", "/var/tmp")
+	if _, err := project.Open(req); err != nil {
+		t.Error(err)
+	}
+}

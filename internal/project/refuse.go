@@ -37,6 +37,7 @@ var forbiddenPlaces = []forbidden{
 	{"/proc", inside, "belongs to the kernel", ""},
 	{"/home", itself, "is not a project but what holds projects", ""},
 	{"/tmp", itself, "is not a project but what holds projects", ""},
+	{"/var/tmp", itself, "is not a project but what holds projects", ""},
 	{"/run", itself, "holds the sockets of running services", ""},
 	{"/var", itself, "belongs to the system", ""},
 	{"/usr", itself, "belongs to the system", ""},
@@ -80,13 +81,17 @@ func (o *opener) judge() error {
 	return o.judgeOwner()
 }
 
-// rules are the fixed ones and those of the request.
+// rules are the fixed ones and those of the request. A path that has a fixed
+// rule keeps it: /tmp must never be seen, but a project may lie in it.
 func (o *opener) rules() []forbidden {
 	rules := slices.Clone(forbiddenPlaces)
 	for _, path := range o.Own {
 		rules = append(rules, forbidden{canonicalOr(path), either, "is claudebox's own", ""})
 	}
 	for _, path := range o.Never {
+		if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == path }) {
+			continue
+		}
 		rules = append(rules, forbidden{strings.Replace(path, "~", o.Home, 1), either, "holds secrets (no sandbox may see it)", ""})
 	}
 	return rules

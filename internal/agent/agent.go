@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+)
+
+// Causes of an error of [Find], for errors.Is. An error with neither is a
+// refusal: the program was found, and is not safe to run.
+var (
+	ErrNotFound      = errors.New("not found")          // exit status 127
+	ErrNotExecutable = errors.New("cannot be executed") // exit status 126
+)
+
+// Request is what the lookup depends on.
+type Request struct {
+	Name    string   // the agent as the profile names it: "claude"
+	Command []string // the profile's agent.command; empty: Name is looked up
+	Pinned  string   // the manifest's agent; empty: none
+	Node    string   // the manifest's node; empty: the host's
+	Loader  bool     // the plan has a loader for prebuilt programs (compat: nix-ld)
+	Inside  []string // PATH inside: store folders
+	Path    string   // the caller's PATH
+	Project string   // canonical root of the project
+	UID     int      // the user that the agent runs as
+	GID     int      // his primary group
+	Files   Files    // nil: the host's
+}
+
+// Program is how to run the agent inside. The words of its process are Path,
+// Args, then the caller's.
+type Program struct {
+	Path      string       // inside; holds no "=", which env(1) would take for a variable
+	Args      []string     // script and words of its interpreter, then the rest of the profile's command
+	Mounts    []plan.Mount // of the host, read-only, and links; none for a program of the store
+	Notes     []string     // for the audit, one sentence each
+	Store     bool         // the program is in the Nix store
+	Libraries bool         // the host's library folders are mounted: no other loader fits beside them
+}
+
+// bindFolder is where a program lies whose own path env(1) would misread.
+const bindFolder = "/run/claudebox/agent/"
+
+// Find looks the agent up: the profile's command, else a program of that name
+// in a package of the profile, in the manifest, on the caller's PATH outside
+// the project, in this order. It fails with [ErrNotFound],
+// [ErrNotExecutable], or a refusal when others than root and the user could
+// have written the program or the project holds it.
+func Find(r Request) (Program, error) {
+	if r.Files == nil {
+		r.Files = hostFiles{}
+	}
+	r.Files = seen{r.Files, map[string]look{}}
+	f := &finder{Request: r}
+	word, rest := r.Name, []string(nil)
+	if len(r.Command) > 0 {
+		word, rest = r.Command[0], r.Command[1:]
+	}
+	name, err := f.locate(word)
+	if err != nil {
+		return Program{}, err
+	}
+	words, err := f.words(name)
+	if err != nil {
+		return Program{}, err
+	}
+	return f.program(words, rest), nil
+}
+
+// finder gathers what the program needs while it is read.
+type finder struct {
+	Request
+	mounts    []plan.Mount
+	notes     []string
+	libraries bool
+	scripts   int  // scripts that led to one another so far
+	alone     bool // what is read now is an interpreter
+}
+
+// program puts together what was found.
+func (f *finder) program(words, rest []string) Program {
+	p := Program{
+		Path: words[0], Args: slices.Concat(words[1:], rest), Notes: f.notes, Libraries: f.libraries,
+		Store: inStore(words[len(words)-1]),
+	}
+	if strings.Contains(p.Path, "=") {
+		p.Path = bindFolder + strings.ReplaceAll(path.Base(p.Path), "=", "_")
+		f.mounts = append(f.mounts, readOnly(words[0], p.Path, "the agent, whose name env would take for a variable"))
+	}
+	p.Mounts = needed(f.mounts)
+	return p
+}
+
+// locate turns a word of a command line into the path of a file.
+func (f *finder) locate(word string) (string, error) {
+	if path.IsAbs(word) {
+		return word, nil
+	}
+	if strings.Contains(word, "/") {
+		return "", diag.Errorf("find "+word, "give the whole path of the agent",
+			"a relative path would lead into the project, where any agent could have written it")
+	}
+	if name := f.search(f.Inside, word); name != "" {
+		return name, nil
+	}
+	if path.Base(f.Pinned) == word {
+		return f.Pinned, nil
+	}
+	return f.onPath(word)
+}
+
+// onPath searches the caller's PATH, outside the project.
+func (f *finder) onPath(word string) (string, error) {
+	var outside []string
+	for _, folder := range strings.Split(f.Path, ":") {
+		switch {
+		case !path.IsAbs(folder):
+		case within(folder, f.Project):
+			if f.search([]string{folder}, word) != "" {
+				f.notes = append(f.notes, path.Join(folder, word)+" is passed over: it lies in the project")
+			}
+		default:
+			outside = append(outside, folder)
+		}
+	}
+	if name := f.search(outside, word); name != "" {
+		return name, nil
+	}
+	if name := f.first(outside, word, func(found) bool { return true }); name != "" {
+		return "", notExecutable(name, "", "its mode does not let user %d run it", f.UID)
+	}
+	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: howToGet(word)}
+}
+
+// search finds the first file in folders that the user may execute.
+func (f *finder) search(folders []string, word string) string {
+	return f.first(folders, word, f.mayExecute)
+}
+
+// first finds the first regular file of that name that suits. Who may have
+// written it is looked at later: a program that is not safe is refused, not
+// passed over for another.
+func (f *finder) first(folders []string, word string, suits func(found) bool) string {
+	for _, folder := range folders {
+		name := path.Join(folder, word)
+		if file, err := f.follow(name); err == nil && file.info.Mode().IsRegular() && suits(file) {
+			return name
+		}
+	}
+	return ""
+}
+
+// installs are the ways to get an agent that people are told about, by name.
+var installs = map[string]string{
+	"claude": "install Claude Code: add claude-code to the profile's packages, or run " +
+		"npm install -g @anthropic-ai/claude-code, or use Anthropic's installer",
+}
+
+func howToGet(word string) string {
+	if remedy, ok := installs[word]; ok {
+		return remedy
+	}
+	return "install " + word + ", add its package to the profile's packages, or give its path in agent: {command: [...]}"
+}
+
+// notExecutable is an [ErrNotExecutable] with its reason.
+func notExecutable(name, remedy, format string, args ...any) error {
+	return diag.Errorf("run "+name, remedy, "%w: %s", ErrNotExecutable, fmt.Sprintf(format, args...))
+}
+
+// within tells whether name is folder or lies in it.
+func within(name, folder string) bool {
+	return folder != "" && (name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"))
+}
+
+// store is where Nix keeps its packages.
+const store = "/nix/store"
+
+func inStore(name string) bool { return within(name, store) && name != store }

@@ -1,0 +1,13 @@
+// Package agent finds the program that runs inside the sandbox and says what
+// it needs there. A program of the Nix store needs nothing, for the store is
+// mounted. Any other (Claude Code's own installer, npm) is read: an ELF
+// program for its loader and libraries, a script for its interpreter; what
+// they need of the host is mounted read-only, file by file or in the folders
+// that every distribution keeps its libraries in, never a home folder or the
+// whole of /usr.
+//
+// It imports diag, plan (for the mount type) and the standard library, reads
+// through [Files] and writes nothing. It trusts the manifest, the store, and
+// files that only root or the user can have written outside the project: an
+// agent that ran before may have planted whatever lies in it.
+package agent

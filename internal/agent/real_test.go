@@ -1,0 +1,73 @@
+package agent_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"claudebox/internal/agent"
+	"claudebox/internal/plan"
+)
+
+// TestProgramsOfThisHostRunWithTheirMountsAlone puts programs that are
+// installed here into a sandbox that holds what Find says, and nothing else.
+func TestProgramsOfThisHostRunWithTheirMountsAlone(t *testing.T) {
+	if out, err := exec.Command("bwrap", "--ro-bind", "/", "/", "--unshare-user", "true").CombinedOutput(); err != nil {
+		t.Skipf("skipped: bwrap cannot make a sandbox here: %v: %s", err, out)
+	}
+	for name, words := range map[string][]string{
+		"claude": {"--version"},
+		"node":   {"--eval", "require('https')"},
+		"npm":    {"--version"},
+		"git":    {"--version"},
+		"perl":   {"-e", "use POSIX"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			where, err := exec.LookPath(name)
+			if err != nil {
+				t.Skipf("skipped: no %s here", name)
+			}
+			program, err := agent.Find(agent.Request{
+				Name: name, Path: filepath.Dir(where), Project: t.TempDir(), UID: os.Getuid(), GID: os.Getgid(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sandbox := []string{"--unshare-user", "--unshare-pid", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--clearenv", "--setenv", "HOME", "/tmp"}
+			if program.Store {
+				sandbox = append(sandbox, "--ro-bind", "/nix/store", "/nix/store")
+			}
+			sandbox = append(sandbox, bwrapWords(program.Mounts)...)
+			cmd := exec.Command("bwrap", slices.Concat(sandbox, []string{"--", program.Path}, program.Args, words)...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s\n%q", err, out, cmd.Args)
+			}
+		})
+	}
+}
+
+func bwrapWords(mounts []plan.Mount) []string {
+	var words []string
+	for _, m := range mounts {
+		words = append(words, "--"+string(m.Kind), m.Source, m.Destination)
+	}
+	return words
+}
+
+// BenchmarkFind reads a program of 400 MB, section headers at its end, at the
+// last of several folders on PATH.
+func BenchmarkFind(b *testing.B) {
+	files := debian(installed(program(loader64, "")))
+	host := newTree(b, files, nil)
+	if err := os.Truncate(host.root+versions, 400<<20); err != nil {
+		b.Fatal(err)
+	}
+	r := request(func(r *agent.Request) { r.Files, r.Path = host, "/a:/b:/usr/local/bin:/usr/bin:/home/u/.local/bin" })
+	for b.Loop() {
+		if _, err := agent.Find(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

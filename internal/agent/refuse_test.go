@@ -1,0 +1,188 @@
+package agent_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"claudebox/internal/agent"
+	"claudebox/internal/diag"
+)
+
+func TestFindRefuses(t *testing.T) {
+	static := program("", "")
+	const link = "/home/u/.local/bin/claude"
+	for name, tc := range map[string]struct {
+		files  map[string]string
+		owners map[string]owner
+		change func(*agent.Request)
+		cause  error  // nil: a refusal
+		text   string // of the error
+		remedy string
+	}{
+		"no agent anywhere": {
+			files: map[string]string{"/usr/bin": ""}, cause: agent.ErrNotFound,
+			text: "find claude on PATH: not found", remedy: "npm install -g @anthropic-ai/claude-code",
+		},
+		"no such agent of another name": {
+			change: func(r *agent.Request) { r.Name = "codex" }, cause: agent.ErrNotFound,
+			text: "find codex on PATH: not found", remedy: "agent: {command: [...]}",
+		},
+		"an agent in the project only": {
+			files:  map[string]string{"/home/u/p/bin/claude": static},
+			change: func(r *agent.Request) { r.Path = "/home/u/p/bin" }, cause: agent.ErrNotFound, text: "not found",
+		},
+		"a command that is not there": {
+			change: func(r *agent.Request) { r.Command = []string{"/opt/codex"} }, cause: agent.ErrNotFound,
+			text: "find /opt/codex: not found",
+		},
+		"a store path that is not valid": {
+			change: func(r *agent.Request) { r.Pinned = "/nix/store/a-claude/bin/claude" }, cause: agent.ErrNotFound,
+			text: "find /nix/store/a-claude/bin/claude: not found",
+		},
+		"a mode that does not let the user run it": {
+			files: installed(static), owners: map[string]owner{versions: {uid: user, plain: true}},
+			cause: agent.ErrNotExecutable, text: "does not let user 1000 run it",
+		},
+		"a command whose mode does not let the user run it": {
+			files: installed(static), owners: map[string]owner{versions: {uid: user, plain: true}},
+			change: func(r *agent.Request) { r.Command = []string{versions} },
+			cause:  agent.ErrNotExecutable, text: "does not let user 1000 run it", remedy: "chmod +x",
+		},
+		"a folder for a command": {
+			files: map[string]string{"/opt/codex": ""}, change: func(r *agent.Request) { r.Command = []string{"/opt/codex"} },
+			cause: agent.ErrNotExecutable, text: "not a regular file",
+		},
+		"the root for a command": {
+			change: func(r *agent.Request) { r.Command = []string{"/"} },
+			cause:  agent.ErrNotExecutable, text: "not a regular file",
+		},
+		"a file that is no program": {
+			files: installed("hello\n"), cause: agent.ErrNotExecutable, text: "neither an ELF program nor a script",
+		},
+		"an empty script": {
+			files: installed("#!\n"), cause: agent.ErrNotExecutable, text: "names no interpreter",
+		},
+		"a script that names env and nothing to run": {
+			files: installed("#!/usr/bin/env\n"), cause: agent.ErrNotExecutable, text: "names no interpreter",
+		},
+		"broken ELF headers": {
+			files: installed("\x7fELF\x02\x01\x01 and no more"), cause: agent.ErrNotExecutable, text: "headers are broken",
+		},
+		"a script whose interpreter is nowhere": {
+			files: installed("#!/usr/bin/env node\n"), cause: agent.ErrNotExecutable,
+			text: "its interpreter node is not found", remedy: "packages",
+		},
+		"a script that is its own interpreter": {
+			files: installed("#!" + versions + "\n"), cause: agent.ErrNotExecutable, text: "more than 5 deep",
+		},
+		"a shell script that starts itself": {
+			files: installed("#!/bin/sh\nexec " + versions + " \"$@\"\n"), cause: agent.ErrNotExecutable, text: "more than 5 deep",
+		},
+		"a secret for a loader, by its own path": {
+			files: merge(installed(program("/home/u/.ssh/id", "")), map[string]string{"/home/u/.ssh/id": "secret"}),
+			cause: agent.ErrNotExecutable, text: "its loader /home/u/.ssh/id is no program",
+		},
+		"a loader that this host lacks": {
+			files: installed(program(loader64, "")), cause: agent.ErrNotExecutable, text: "not on this host", remedy: "compat: nix-ld",
+		},
+		"a loader that is a link to the store, with no other in the plan": {
+			files: nixos(installed(program(loader64, ""))), cause: agent.ErrNotExecutable, text: "not on this host", remedy: "compat: nix-ld",
+		},
+		"a circle of links": {
+			files:  map[string]string{"/opt/a": "->b", "/opt/b": "->a"},
+			change: func(r *agent.Request) { r.Command = []string{"/opt/a"} }, text: "too many levels of symbolic links",
+		},
+		"a relative command, which would lead into the project": {
+			files:  map[string]string{"/home/u/p/bin/claude": static},
+			change: func(r *agent.Request) { r.Command = []string{"bin/claude"} }, text: "into the project", remedy: "whole path",
+		},
+		"a command in the project": {
+			files:  map[string]string{"/home/u/p/bin/claude": static},
+			change: func(r *agent.Request) { r.Command = []string{"/home/u/p/bin/claude"} }, text: "lies in the project",
+		},
+		"a link on PATH into the project": {
+			files: map[string]string{link: "->/home/u/p/claude", "/home/u/p/claude": static}, text: "/home/u/p lies in the project",
+		},
+		"a link through the project to a good program": {
+			files: merge(installed(static), map[string]string{link: "->/home/u/p/link", "/home/u/p/link": "->" + versions}),
+			text:  "/home/u/p lies in the project",
+		},
+		"a link through the project to the store": {
+			files: map[string]string{link: "->/home/u/p/link", "/home/u/p/link": "->/nix/store/a-x/claude", "/nix/store/a-x/claude": static},
+			text:  "/home/u/p lies in the project",
+		},
+		"a program of another user": {
+			files: installed(static), owners: map[string]owner{versions: {uid: 1001}}, text: "belongs to user 1001",
+			remedy: "only you or root may write",
+		},
+		"a folder of another user above the program": {
+			files: installed(static), owners: map[string]owner{"/home/u/.local/share": {uid: 1001}}, text: "belongs to user 1001",
+		},
+		"a link of another user": {
+			files: installed(static), owners: map[string]owner{link: {uid: 1001}}, text: link + " belongs to user 1001",
+		},
+		"a program that everyone may write": {
+			files: installed(static), owners: map[string]owner{versions: {uid: user, mode: 0o002}}, text: "everyone may write",
+		},
+		"a folder that everyone may write": {
+			files: installed(static), owners: map[string]owner{"/home/u/.local/bin": {uid: user, mode: 0o002}}, text: "everyone may write",
+		},
+		"a program that a shared group may write": {
+			files: installed(static), owners: map[string]owner{versions: {uid: user, gid: 100, mode: 0o020}}, text: "group 100 may write",
+		},
+		"a private group that is not the user's by number": {
+			files: installed(static), owners: map[string]owner{versions: {uid: user, gid: 100, mode: 0o020}},
+			change: func(r *agent.Request) { r.GID = 100 }, text: "group 100 may write",
+		},
+		"an interpreter of another user": {
+			files:  merge(installed("#!/usr/bin/env node\n"), map[string]string{"/usr/bin/node": static}),
+			owners: map[string]owner{"/usr/bin/node": {uid: 1001}}, text: "belongs to user 1001",
+		},
+		"a loader of another user": {
+			files:  debian(installed(program(loader64, ""))),
+			owners: map[string]owner{"/usr/lib64/ld-linux-x86-64.so.2": {uid: 1001}}, text: "belongs to user 1001",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(tc.change)
+			r.Files = newTree(t, tc.files, tc.owners)
+			got, err := agent.Find(r)
+			var e *diag.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Find = %+v, %v; want a diag.Error", got, err)
+			}
+			for _, cause := range []error{agent.ErrNotFound, agent.ErrNotExecutable} {
+				if is := errors.Is(err, cause); is != (cause == tc.cause) {
+					t.Errorf("error %q is %q: %v", err, cause, is)
+				}
+			}
+			if !strings.Contains(err.Error(), tc.text) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q; want one line with %q", err, tc.text)
+			}
+			if !strings.Contains(e.Remedy, tc.remedy) {
+				t.Errorf("remedy %q; want %q in it", e.Remedy, tc.remedy)
+			}
+		})
+	}
+}
+
+func TestFindTrusts(t *testing.T) {
+	for name, owners := range map[string]map[string]owner{
+		"root":                           {versions: {}},
+		"the user's private group":       {versions: {uid: user, gid: user, mode: 0o020}},
+		"root's group":                   {versions: {uid: user, mode: 0o020}},
+		"Debian's staff":                 {"/home/u/.local/bin": {gid: 50, mode: 0o020}},
+		"a sticky folder, like /tmp":     {"/home/u/.local": {mode: 0o022 | fs.ModeSticky}},
+		"a link, whatever its mode says": {"/home/u/.local/bin/claude": {uid: user, mode: 0o777}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(nil)
+			r.Files = newTree(t, installed(program("", "")), owners)
+			if _, err := agent.Find(r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

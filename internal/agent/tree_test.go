@@ -1,0 +1,167 @@
+package agent_test
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"claudebox/internal/agent"
+)
+
+// user runs the tests' agents; his primary group has his number.
+const user = 1000
+
+// tree is a host of its own in a folder. Every file belongs to root but those
+// below /home, which are the user's, and those that owners names.
+type tree struct {
+	root   string
+	owners map[string]owner
+}
+
+// owner overrides what a file of a tree says of itself.
+type owner struct {
+	uid, gid uint32
+	mode     fs.FileMode // added
+	plain    bool        // not executable
+}
+
+// newTree makes a host of files by content. A content that begins with "->"
+// is a link; an empty one a folder.
+func newTree(t testing.TB, files map[string]string, owners map[string]owner) tree {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		at := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target, link := strings.CutPrefix(content, "->"); link {
+			err = os.Symlink(target, at)
+		} else if content == "" {
+			err = os.MkdirAll(at, 0o755)
+		} else {
+			err = os.WriteFile(at, []byte(content), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree{root, owners}
+}
+
+func (h tree) Readlink(name string) (string, error) { return os.Readlink(h.root + name) }
+
+func (h tree) Open(name string) (agent.File, error) { return os.Open(h.root + name) }
+
+func (h tree) Lstat(name string) (fs.FileInfo, error) {
+	info, err := os.Lstat(h.root + name)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := h.owners[name]
+	if !ok && strings.HasPrefix(name, "/home/u") {
+		o = owner{uid: user, gid: user}
+	}
+	return entry{info, o}, nil
+}
+
+// entry is a file with another owner.
+type entry struct {
+	fs.FileInfo
+	owner owner
+}
+
+func (e entry) Mode() fs.FileMode {
+	if e.owner.plain {
+		return e.FileInfo.Mode() &^ 0o111
+	}
+	return e.FileInfo.Mode() | e.owner.mode
+}
+
+func (e entry) Sys() any { return &syscall.Stat_t{Uid: e.owner.uid, Gid: e.owner.gid} }
+
+// loader64 is where programs that were built for any distribution look.
+const loader64 = "/lib64/ld-linux-x86-64.so.2"
+
+// program is an ELF program with a loader, or none, that needs libx.so and
+// looks for it in runpath.
+func program(loader, runpath string) string {
+	const header, segment, section, entry = 64, 56, 64, 16
+	interp := loader + "\x00"
+	strtab := "\x00libx.so\x00" + runpath + "\x00"
+	dynamic := []elf.Dyn64{{Tag: int64(elf.DT_NEEDED), Val: 1}}
+	if runpath != "" {
+		dynamic = append(dynamic, elf.Dyn64{Tag: int64(elf.DT_RUNPATH), Val: uint64(len("\x00libx.so\x00"))})
+	}
+	dynamic = append(dynamic, elf.Dyn64{})
+	interpAt := uint64(header + segment)
+	stringsAt := interpAt + uint64(len(interp))
+	dynamicAt := stringsAt + uint64(len(strtab))
+	sectionsAt := dynamicAt + uint64(len(dynamic)*entry)
+	h := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: header, Shoff: sectionsAt,
+		Ehsize: header, Phentsize: segment, Shentsize: section, Shnum: 3, Shstrndx: 1,
+	}
+	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
+	if loader != "" {
+		h.Phnum = 1
+	}
+	var b bytes.Buffer
+	for _, part := range []any{
+		h,
+		elf.Prog64{Type: uint32(elf.PT_INTERP), Off: interpAt, Filesz: uint64(len(interp)), Memsz: uint64(len(interp))},
+		[]byte(interp), []byte(strtab), dynamic,
+		[]elf.Section64{
+			{},
+			{Type: uint32(elf.SHT_STRTAB), Off: stringsAt, Size: uint64(len(strtab))},
+			{Type: uint32(elf.SHT_DYNAMIC), Off: dynamicAt, Size: uint64(len(dynamic) * entry), Link: 1, Entsize: entry},
+		},
+	} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			panic(err)
+		}
+	}
+	return b.String()
+}
+
+// code is a file that may be a loader or a library.
+const code = "\x7fELF"
+
+// debian is a host whose /usr is merged; split one whose /lib is not.
+func debian(more map[string]string) map[string]string {
+	return merge(map[string]string{
+		"/lib": "->usr/lib", "/lib64": "->usr/lib64", "/usr/lib/x.so": "x", "/usr/lib64/ld-linux-x86-64.so.2": code,
+	}, more)
+}
+
+func split(more map[string]string) map[string]string {
+	return merge(map[string]string{
+		"/lib/x/libc.so": "x", "/lib64/ld-linux-x86-64.so.2": code, "/usr/lib/x.so": "x",
+	}, more)
+}
+
+// nixos is a host that has a link to the store where the loader should be.
+func nixos(more map[string]string) map[string]string {
+	return merge(map[string]string{
+		loader64:                               "->/nix/store/s-stub-ld/libexec/stub-ld",
+		"/nix/store/s-stub-ld/libexec/stub-ld": "loader",
+	}, more)
+}
+
+func merge(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range []map[string]string{a, b} {
+		for name, content := range m {
+			all[path.Clean(name)] = content
+		}
+	}
+	return all
+}

@@ -27,23 +27,30 @@ func TestOperations(t *testing.T) {
 	}{
 		"asks whether a path is valid": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.IsValidPath(ctx, pathA) },
-			[]any{1, pathA}, []any{msgLast, 1}, true,
+			[]any{1, pathA},
+			[]any{msgLast, 1},
+			true,
 		},
 		"asks which of many are": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.QueryValidPaths(ctx, []string{pathB, pathA})
 			},
-			[]any{31, 2, pathB, pathA, 0}, []any{msgLast, 1, pathA}, []string{pathA},
+			[]any{31, 2, pathB, pathA, 0},
+			[]any{msgLast, 1, pathA},
+			[]string{pathA},
 		},
 		"fetches before it asks": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.SubstituteValidPaths(ctx, []string{pathA})
 			},
-			[]any{31, 1, pathA, 1}, []any{msgLast, 1, pathA}, []string{pathA},
+			[]any{31, 1, pathA, 1},
+			[]any{msgLast, 1, pathA},
+			[]string{pathA},
 		},
 		"describes a path": {
 			34, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryPathInfo(ctx, pathA) },
-			[]any{26, pathA}, pathInfo, &nixdaemon.PathInfo{
+			[]any{26, pathA},
+			pathInfo, &nixdaemon.PathInfo{
 				Path: pathA, Deriver: drvA, NARHash: hexHash, References: []string{pathA, pathB},
 				Registered: time.Unix(1_700_000_000, 0).UTC(), NARSize: 4096, Ultimate: true,
 				Signatures: []string{"cache:sig"}, CA: "fixed:r:sha256:x",
@@ -51,50 +58,66 @@ func TestOperations(t *testing.T) {
 		},
 		"knows nothing of an invalid path": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryPathInfo(ctx, pathA) },
-			[]any{26, pathA}, []any{msgLast, 0}, (*nixdaemon.PathInfo)(nil),
+			[]any{26, pathA},
+			[]any{msgLast, 0},
+			(*nixdaemon.PathInfo)(nil),
 		},
 		"lists referrers": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryReferrers(ctx, pathA) },
-			[]any{6, pathA}, []any{msgLast, 1, pathB}, []string{pathB},
+			[]any{6, pathA},
+			[]any{msgLast, 1, pathB},
+			[]string{pathB},
 		},
 		"lists the store": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryAllValidPaths(ctx) },
-			[]any{23}, []any{msgLast, 2, pathA, pathB}, []string{pathA, pathB},
+			[]any{23},
+			[]any{msgLast, 2, pathA, pathB},
+			[]string{pathA, pathB},
 		},
 		"finds a path by its hash": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.QueryPathFromHashPart(ctx, "00bgd045z0d4icpbc2yyz4gx48ak44la")
 			},
-			[]any{29, "00bgd045z0d4icpbc2yyz4gx48ak44la"}, []any{msgLast, pathA}, pathA,
+			[]any{29, "00bgd045z0d4icpbc2yyz4gx48ak44la"},
+			[]any{msgLast, pathA},
+			pathA,
 		},
 		"maps a derivation's outputs": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.QueryDerivationOutputMap(ctx, drvA)
 			},
-			[]any{41, drvA}, []any{msgLast, 2, "bin", pathB, "out", ""}, map[string]string{"bin": pathB, "out": ""},
+			[]any{41, drvA},
+			[]any{msgLast, 2, "bin", pathB, "out", ""},
+			map[string]string{"bin": pathB, "out": ""},
 		},
 		"pins paths in one go": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return nil, c.AddTempRoots(ctx, []string{pathA, pathB})
 			},
-			[]any{11, pathA, 11, pathB}, []any{msgLast, 1, msgLast, 1}, nil,
+			[]any{11, pathA, 11, pathB},
+			[]any{msgLast, 1, msgLast, 1},
+			nil,
 		},
 		"registers a link": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return nil, c.AddIndirectRoot(ctx, "/home/u/link")
 			},
-			[]any{12, "/home/u/link"}, []any{msgLast, 1}, nil,
+			[]any{12, "/home/u/link"},
+			[]any{msgLast, 1},
+			nil,
 		},
 		"lists roots, the censored ones too": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.FindRoots(ctx) },
-			[]any{14}, []any{msgLast, 2, "{censored}", pathA, "{censored}", pathB},
+			[]any{14},
+			[]any{msgLast, 2, "{censored}", pathA, "{censored}", pathB},
 			[]nixdaemon.Root{{"{censored}", pathA}, {"{censored}", pathB}},
 		},
 		"foretells what is missing": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.QueryMissing(ctx, []nixdaemon.DerivedPath{{Path: drvA, Outputs: []string{"*"}}})
 			},
-			[]any{40, 1, drvA + "!*"}, []any{msgLast, 1, drvA, 1, pathA, 1, pathB, 10, 20},
+			[]any{40, 1, drvA + "!*"},
+			[]any{msgLast, 1, drvA, 1, pathA, 1, pathB, 10, 20},
 			nixdaemon.Missing{[]string{drvA}, []string{pathA}, []string{pathB}, 10, 20},
 		},
 	} {

@@ -1,0 +1,96 @@
+package resolve
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"claudebox/internal/nixeval"
+)
+
+// cacheVersion changes when the meaning of an entry does.
+const cacheVersion = "1"
+
+// entry is one file of the cache: the answer to one question, found by a
+// hash of everything that can change the answer. Entries are never changed
+// in place, so any number of processes may read and write at once; one that
+// does not read back whole is as good as none. The zero entry keeps nothing.
+type entry struct{ file string }
+
+// entry is the place for the answer to a query.
+func (r *resolver) entry(q nixeval.Query) entry {
+	return r.entryFor("packages", r.Evaluator.Identity(), q.Nixpkgs, q.System, q.Attrs)
+}
+
+// sourceEntry is the place for what a flake reference was fetched to.
+func (r *resolver) sourceEntry(ref string) entry {
+	return r.entryFor("nixpkgs", r.Evaluator.Identity(), ref)
+}
+
+// entryFor names the file after all parts of the question; as JSON, so that
+// no two questions run into one.
+func (r *resolver) entryFor(question ...any) entry {
+	if r.Cache == "" {
+		return entry{}
+	}
+	key, _ := json.Marshal(append([]any{cacheVersion}, question...)) // strings cannot fail
+	sum := sha256.Sum256(key)
+	return entry{filepath.Join(r.Cache, hex.EncodeToString(sum[:])+".json")}
+}
+
+// load gives the packages, when all of them are there and sound.
+func (e entry) load(attrs []string) (map[string]ManifestPackage, bool) {
+	var found map[string]ManifestPackage
+	if !e.read(&found) {
+		return nil, false
+	}
+	for _, attr := range attrs {
+		if p, ok := found[attr]; !ok || p.check() != nil {
+			return nil, false
+		}
+	}
+	return found, true
+}
+
+func (e entry) save(found map[string]ManifestPackage) { e.write(found) }
+
+func (e entry) loadSource() (Nixpkgs, bool) {
+	var n Nixpkgs
+	return n, e.read(&n) && n.Path != "" && n.check() == nil
+}
+
+func (e entry) saveSource(n Nixpkgs) { e.write(n) }
+
+func (e entry) read(value any) bool {
+	if e.file == "" {
+		return false
+	}
+	text, err := os.ReadFile(e.file)
+	return err == nil && json.Unmarshal(text, value) == nil
+}
+
+// write puts the entry in place by one rename. A cache that cannot be
+// written is no fault: the next launch evaluates again.
+func (e entry) write(value any) {
+	if e.file == "" {
+		return
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return
+	}
+	dir := filepath.Dir(e.file)
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return
+	}
+	_, err = f.Write(text)
+	if closed := f.Close(); err != nil || closed != nil || os.Rename(f.Name(), e.file) != nil {
+		os.Remove(f.Name())
+	}
+}

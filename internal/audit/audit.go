@@ -49,10 +49,15 @@ func (p *page) paint(code, text string) string {
 	return code + text + none
 }
 
-// short makes a path readable: home as "~", control characters visible.
+// short makes a path readable: home as "~", a store path by the first of its
+// hash and its name, control characters visible.
 func (p *page) short(path string) string {
+	const store, hash, shown = "/nix/store/", 32, 4
 	if rest, ok := strings.CutPrefix(path, p.view.Home); ok && (rest == "" || rest[0] == '/') {
 		path = "~" + rest
+	}
+	if rest, ok := strings.CutPrefix(path, store); ok && len(rest) > hash && rest[hash] == '-' {
+		path = store + rest[:shown] + "…" + rest[hash:]
 	}
 	return diag.Visible(path)
 }
@@ -142,7 +147,7 @@ func (p *page) variables(env []launch.Variable) {
 			made = append(made, v.Name)
 			continue
 		}
-		rows = append(rows, []string{v.Name, string(v.From), diag.Visible(v.Masked()), secrecy(v.Secret), v.Why})
+		rows = append(rows, []string{v.Name, string(v.From), p.short(v.Masked()), secrecy(v.Secret), v.Why})
 	}
 	p.section("variables", rows, 2, 3)
 	p.title("variables made by claudebox")
@@ -168,13 +173,20 @@ func (p *page) mounts(l launch.Launch) {
 		if !shown || m.Why == "base" {
 			continue
 		}
-		place := p.short(m.Destination)
-		if m.Source != m.Destination && m.Kind != plan.ROData {
-			place = p.short(m.Source) + " → " + place
-		}
-		rows = append(rows, []string{access, place, secrecy(m.Secret), m.Why})
+		rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})
 	}
 	p.section("mounts beyond the base", rows, 1, 2)
+}
+
+// place is where a mount lies, and what of the host it is when that differs.
+func (p *page) place(m launch.Mount) string {
+	switch m.Kind {
+	case plan.Bind, plan.ROBind, plan.Symlink:
+		if m.Source != m.Destination {
+			return p.short(m.Destination) + " ← " + p.short(m.Source)
+		}
+	}
+	return p.short(m.Destination)
 }
 
 func (p *page) remarks(l launch.Launch) {

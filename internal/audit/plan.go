@@ -3,7 +3,6 @@ package audit
 import (
 	"strings"
 
-	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
 )
@@ -38,7 +37,7 @@ func (p *page) packages(list []plan.Package) {
 	var rows [][]string
 	for _, pkg := range list {
 		for _, output := range pkg.Outputs {
-			rows = append(rows, []string{pkg.Attr, pkg.Version, output.Path, pkg.Why})
+			rows = append(rows, []string{pkg.Attr, pkg.Version, p.short(output.Path), pkg.Why})
 		}
 	}
 	p.section("packages, in the order of PATH", rows, 2, -1)
@@ -47,24 +46,19 @@ func (p *page) packages(list []plan.Package) {
 func (p *page) environment(env []launch.Variable) {
 	var rows [][]string
 	for _, v := range env {
-		rows = append(rows, []string{v.Name, diag.Visible(v.Masked()), string(v.From), secrecy(v.Secret), v.Why})
+		rows = append(rows, []string{v.Name, p.short(v.Masked()), string(v.From), secrecy(v.Secret), v.Why})
 	}
-	p.section("environment, nothing else enters", rows, 1, 3)
+	p.section("environment: nothing else enters", rows, 1, 3)
 }
 
 func (p *page) allMounts(list []launch.Mount) {
 	var rows [][]string
 	for _, m := range list {
-		source := ""
-		switch m.Kind {
-		case plan.Bind, plan.ROBind, plan.Symlink:
-			if m.Source != m.Destination {
-				source = "← " + p.short(m.Source)
-			}
+		if m.Kind != plan.Dir {
+			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), m.Why})
 		}
-		rows = append(rows, []string{string(m.Kind), p.short(m.Destination), source, secrecy(m.Secret), m.Why})
 	}
-	p.section("mounts, in their order", rows, 2, 3)
+	p.section("mounts, in their order", rows, 1, 2)
 }
 
 // section is a titled table, left out when there are no rows.

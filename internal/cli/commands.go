@@ -80,7 +80,7 @@ func newRoot(sys System) *cobra.Command {
 	})
 	flags := root.Flags()
 	for _, f := range ownFlags {
-		addFlag(flags, f)
+		addFlag(flags, f, &options{})
 	}
 	return root
 }

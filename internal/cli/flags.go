@@ -1,26 +1,33 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/pflag"
 )
 
 // addFlag declares one of claudebox's own flags to cobra: for help, man pages
 // and completion, and for the commands that take them as well.
-func addFlag(flags *pflag.FlagSet, f ownFlag) {
-	flags.VarP(&flagValue{flag: f}, f.name, f.short, f.usage)
+func addFlag(flags *pflag.FlagSet, f ownFlag, o *options) {
+	flags.VarP(&flagValue{flag: f, options: o}, f.name, f.short, f.usage)
 	if f.value == "" {
 		flags.Lookup(f.name).NoOptDefVal = "true"
 	}
 }
 
-// addLaunchFlags declares to a command the flags that decide about a launch,
-// and returns the options they are collected in.
-func addLaunchFlags(flags *pflag.FlagSet) *options {
+// Flags of a launch that commands take as well.
+var (
+	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw"}
+	shellFlags = append([]string{"yes", "dry-run", "no-report"}, planFlags...)
+)
+
+// addLaunchFlags declares flags of a launch to a command, and returns the
+// options they are collected in.
+func addLaunchFlags(flags *pflag.FlagSet, names []string) *options {
 	o := &options{}
 	for _, f := range ownFlags {
-		switch f.name {
-		case "profile", "network", "plan", "mount-ro", "mount-rw":
-			flags.VarP(&flagValue{flag: f, options: o}, f.name, f.short, f.usage)
+		if slices.Contains(names, f.name) {
+			addFlag(flags, f, o)
 		}
 	}
 	return o
@@ -38,8 +45,6 @@ func (v *flagValue) Type() string   { return v.flag.value }
 
 func (v *flagValue) Set(text string) error {
 	v.text = text
-	if v.options != nil {
-		v.flag.set(v.options, text)
-	}
+	v.flag.set(v.options, text)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 )
@@ -60,6 +61,17 @@ func Main(args []string, sys System) int {
 	}
 	diag.Print(sys.Stderr, err)
 	return exitCode(err)
+}
+
+// exitCode maps claudebox's own failures.
+func exitCode(err error) int {
+	switch {
+	case errors.Is(err, agent.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, agent.ErrNotExecutable):
+		return exitCannot
+	}
+	return exitRefused
 }
 
 func run(args []string, sys System) error {

@@ -41,7 +41,7 @@ func newPlanCommand(sys System) *cobra.Command {
 			return showPlan(sys, o)
 		},
 	}
-	o.options = addLaunchFlags(c.Flags())
+	o.options = addLaunchFlags(c.Flags(), planFlags)
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan file to keep: json, with every package fetched")
 	return c

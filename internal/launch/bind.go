@@ -70,6 +70,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	if err := noConflicts(l.Mounts); err != nil {
 		return Launch{}, err
 	}
+	l.Mounts = withParents(l.Mounts)
 	markAbove(l.Mounts)
 	l.ReadOnly = append(parents, "/")
 	return l, nil

@@ -121,6 +121,35 @@ func noConflicts(list []Mount) error {
 	return nil
 }
 
+// withParents adds the folders that lead to a mount where nothing of the host
+// is, so that they are as open as folders usually are: bwrap makes them 0700.
+func withParents(list []Mount) []Mount {
+	var all []Mount
+	known := map[string]bool{"/": true}
+	for _, m := range list {
+		for _, dir := range missingParents(m.Destination, known) {
+			if up := nearest(all, dir); up == nil || up.Kind == plan.Tmpfs || up.Kind == plan.Dir {
+				all = append(all, Mount{Kind: plan.Dir, Destination: dir, Mode: "0755", Why: m.Why})
+			}
+		}
+		known[m.Destination] = true
+		all = append(all, m)
+	}
+	return all
+}
+
+// missingParents lists the folders above a path that are not known yet,
+// topmost first, and makes them known.
+func missingParents(destination string, known map[string]bool) []string {
+	var dirs []string
+	for dir := path.Dir(destination); !known[dir]; dir = path.Dir(dir) {
+		known[dir] = true
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs
+}
+
 // markAbove notes for each mount the writable bind that its destination lies
 // in. bwrap must not create anything there: an agent may have planted a link
 // (CVE-2026-87766).

@@ -156,7 +156,7 @@ func loaderVariables(prof profile.Profile, res resolve.Resolution) []Env {
 	if prof.Compat != profile.CompatNixLd || loader.Path == "" || libs.Path == "" {
 		return nil
 	}
-	return []Env{{Name: "NIX_LD_LIBRARY_PATH", Value: libs.Path}}
+	return []Env{{Name: "NIX_LD", Value: libs.Path + "/ld.so"}, {Name: "NIX_LD_LIBRARY_PATH", Value: libs.Path}}
 }
 
 func mapped[A, B any](list []A, f func(A) B) []B {

@@ -77,3 +77,25 @@ func ToolPath(p Plan, name string) string {
 	}
 	return ""
 }
+
+// StorePaths are the files and folders of the store that a launch by this
+// plan needs: every output, tool and closure path, once each.
+func (p Plan) StorePaths() []string {
+	seen := map[string]bool{}
+	var paths []string
+	add := func(path string) {
+		if path != "" && !seen[path] {
+			seen[path] = true
+			paths = append(paths, path)
+		}
+	}
+	for _, pkg := range p.Pins.Packages {
+		for _, output := range pkg.Outputs {
+			add(output.Path)
+		}
+	}
+	for _, tool := range p.Pins.Tools {
+		add(tool.Path)
+	}
+	return paths
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/project"
+)
+
+// addMounts adds what the project's repository, the agent's home and the
+// command line ask for.
+func (s *session) addMounts(h *launch.Host, p plan.Plan, o options, _ purpose) error {
+	for _, m := range s.project.Mounts {
+		h.Mounts = append(h.Mounts, projectMount(m))
+	}
+	for _, word := range o.mountRO {
+		if err := s.addFlagMount(h, word, plan.ROBind, "--mount-ro"); err != nil {
+			return err
+		}
+	}
+	for _, word := range o.mountRW {
+		if err := s.addFlagMount(h, word, plan.Bind, "--mount-rw"); err != nil {
+			return err
+		}
+	}
+	for _, path := range h.Etc.Managed {
+		h.Mounts = append(h.Mounts, launch.Mount{
+			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path), Why: "policy of this machine",
+		})
+	}
+	return nil
+}
+
+// projectMount is a path of the project mounted over itself.
+func projectMount(m project.Mount) launch.Mount {
+	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
+	switch m.Mode {
+	case project.ReadOnly:
+		b.Kind = plan.ROBind
+	case project.Made:
+		b.Kind, b.Data, b.Open = plan.ROData, m.Content, false
+	}
+	return b
+}
+
+// addFlagMount adds HOST[:INSIDE] of a flag. Both are relative to the current
+// folder, or absolute, or begin with "~/".
+func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind, flag string) error {
+	source, inside, split := strings.Cut(word, ":")
+	if !split {
+		inside = source
+	}
+	op := "mount " + word + " (" + flag + ")"
+	if source == "" || inside == "" {
+		return diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
+	}
+	real, err := filepath.EvalSymlinks(s.absolute(source))
+	if err != nil {
+		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists"}
+	}
+	h.Mounts = append(h.Mounts, launch.Mount{
+		Kind: kind, Source: real, Destination: s.absolute(inside), Open: true, Why: flag,
+	})
+	return nil
+}
+
+func (s *session) absolute(path string) string {
+	switch rest, tilde := strings.CutPrefix(path, "~"); {
+	case tilde && (rest == "" || rest[0] == '/'):
+		return filepath.Join(s.facts.Home, rest)
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.facts.Cwd, path)
+}
+
+// judgeSources refuses a mount whose source shows a secret path of the host,
+// unless a profile said so of exactly this mount (SAND-09). It looks at the
+// final sources: a link may have led anywhere.
+func (s *session) judgeSources() error {
+	home, err := filepath.EvalSymlinks(s.facts.Home)
+	if err != nil {
+		home = s.facts.Home
+	}
+	for _, m := range s.launch.Mounts {
+		if m.Secret || !m.Open || m.Why == "base" || isBelow(m.Source, s.project.Path) {
+			continue
+		}
+		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
+		if relation != profile.Apart {
+			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
+				"mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out",
+				"it would show %s (%s)", secret.Path, secret.What)
+		}
+	}
+	return nil
+}
+
+// executable tells whether a path is a regular file that somebody may run.
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

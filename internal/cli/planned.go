@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/nixdaemon"
+	"claudebox/internal/nixeval"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/resolve"
+)
+
+// choosePlan finds the plan of a launch: the file of a flag, a plan that a
+// module made, or one made now from a profile. The network flag is applied
+// to it last.
+func (s *session) choosePlan(sys System, o options, why purpose) (plan.Plan, error) {
+	p, err := s.findPlan(sys, o, why)
+	if err != nil || o.network == "" {
+		return p, err
+	}
+	if !isTier(o.network) {
+		return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.network)
+	}
+	return p.WithTier(o.network), nil
+}
+
+func isTier(word string) bool {
+	switch profile.Tier(word) {
+	case profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
+		return true
+	}
+	return false
+}
+
+func (s *session) findPlan(sys System, o options, why purpose) (plan.Plan, error) {
+	if o.plan != "" {
+		src, err := os.ReadFile(o.plan)
+		if err != nil {
+			return plan.Plan{}, &diag.Error{Op: "read plan " + o.plan, Err: errors.Unwrap(err)}
+		}
+		return readPlan(o.plan, src)
+	}
+	ref := o.profile
+	if ref == "" {
+		ref = s.facts.Env.Value("CLAUDEBOX_PROFILE", "default")
+	}
+	if file, src := s.modulePlan(ref); src != nil {
+		return readPlan(file, src)
+	}
+	return s.makePlan(sys, ref, why)
+}
+
+// modulePlan finds a plan that a module made for a profile. It wins over a
+// profile of that name in the same place, not over one in an earlier place.
+func (s *session) modulePlan(ref string) (file string, src []byte) {
+	if isProfileFile(ref) {
+		return "", nil
+	}
+	for _, dir := range s.folders.search() {
+		file := filepath.Join(dir, "plans", ref+".json")
+		if src, err := os.ReadFile(file); err == nil {
+			return file, src
+		}
+		for _, extension := range profile.Extensions {
+			if _, err := os.Stat(filepath.Join(dir, "profiles", ref+extension)); err == nil {
+				return "", nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// readPlan decodes a plan file and checks that it fits this machine now.
+func readPlan(file string, src []byte) (plan.Plan, error) {
+	p, err := plan.Decode(file, src)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	op := "read plan " + file
+	if p.System != nixSystem() {
+		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System, nixSystem())
+	}
+	for _, path := range p.StorePaths() {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return plan.Plan{}, diag.Errorf(op, "fetch it with `nix-store --realise "+path+"`, or make the plan anew",
+				"%s is no longer in the store", path)
+		}
+	}
+	return p, nil
+}
+
+// makePlan goes the whole way from a profile to a plan.
+func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, error) {
+	prof, warnings, err := profile.Load(ref, newProfileFiles(s.facts))
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	for _, w := range warnings {
+		diag.Warn(sys.Stderr, w)
+	}
+	manifest, err := readManifest(sys.Manifest)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	res, err := s.resolve(ctx, manifest, prof, why)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	for _, pkg := range res.Packages {
+		if pkg.Missing {
+			s.missing = append(s.missing, pkg.Attr)
+		}
+	}
+	return plan.Build(prof, res)
+}
+
+// readManifest reads what Nix knew when claudebox was built. Without it there
+// is no shell, no shim and no tool that a sandbox could be given.
+func readManifest(file string) (*resolve.Manifest, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, diag.Errorf("read claudebox's manifest", "use the claudebox that the flake builds: `nix run .#claudebox`",
+			"there is none at %s", file)
+	}
+	defer f.Close()
+	return resolve.ReadManifest(f)
+}
+
+func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why purpose) (resolve.Resolution, error) {
+	socket := nixdaemon.SocketPath(s.facts.Env.Value("NIX_DAEMON_SOCKET_PATH", ""), s.facts.Env.Value("NIX_STATE_DIR", ""))
+	store := &nixdaemon.Store{Socket: socket}
+	s.held = store
+	return resolve.Packages(ctx, resolve.Request{
+		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
+		Store: store, Evaluator: nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")},
+		Cache: filepath.Join(s.folders.cache, "resolve"), DryRun: why.look,
+	})
+}
+
+// nixSystem is this machine as Nix names it.
+func nixSystem() string {
+	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	return arch + "-" + runtime.GOOS
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"claudebox/internal/agent"
+	"claudebox/internal/audit"
+	"claudebox/internal/diag"
+	"claudebox/internal/gitconfig"
+	"claudebox/internal/host"
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+	"claudebox/internal/project"
+	"claudebox/internal/resolve"
+	"claudebox/internal/seccomp"
+	"claudebox/internal/state"
+)
+
+// session is one launch with what it was made from.
+type session struct {
+	facts    host.Facts
+	folders  folders
+	project  project.Project
+	instance state.Instance
+	launch   launch.Launch
+	missing  []string  // packages that a dry run did not fetch
+	held     io.Closer // keeps store paths alive; nil when nothing has to
+}
+
+func (s session) close() {
+	if s.held != nil {
+		s.held.Close()
+	}
+}
+
+// view is how the session is shown on a stream.
+func (s session) view(w io.Writer) audit.View {
+	v := audit.View{Home: s.facts.Home, Width: 80}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		v.Colour = s.facts.Env.Value("NO_COLOR", "") == ""
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			v.Width = width
+		}
+	}
+	return v
+}
+
+// purpose says what a session is made for.
+type purpose struct {
+	look    bool     // nothing may be made or fetched
+	command []string // run this instead of the agent
+}
+
+// prepare makes a session: from the facts of the host through plan and
+// project to the launch. With purpose.look it changes nothing.
+func prepare(sys System, o options, why purpose) (session, error) {
+	facts, err := host.Detect()
+	if err != nil {
+		return session{}, err
+	}
+	s := session{facts: facts, folders: foldersOf(facts)}
+	p, err := s.choosePlan(sys, o, why)
+	if err != nil {
+		return session{}, err
+	}
+	if err := refuseUnbuilt(p); err != nil {
+		return session{}, err
+	}
+	if err := s.bind(p, o, why); err != nil {
+		s.close()
+		return session{}, err
+	}
+	return s, nil
+}
+
+// bind gathers what the plan's late values stand for, and binds them.
+func (s *session) bind(p plan.Plan, o options, why purpose) error {
+	var err error
+	if s.project, err = s.openProject(p); err != nil {
+		return err
+	}
+	if s.instance, err = s.lookAtState(p); err != nil {
+		return err
+	}
+	h := launch.Host{
+		Facts: s.facts, Etc: host.ReadEtc(s.facts.Env), Project: s.project.Path, Dir: s.project.Dir,
+		State: s.instance.Dir, Words: o.words, Seccomp: seccomp.Filter(), Ignored: ignoredSignals(),
+		ExtraEnv: extraEnv(s.facts.Env), Real: filepath.EvalSymlinks,
+	}
+	for _, step := range []func(*launch.Host, plan.Plan, options, purpose) error{
+		s.addTools, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addRemarks,
+	} {
+		if err := step(&h, p, o, why); err != nil {
+			return err
+		}
+	}
+	if s.launch, err = launch.Bind(p, h); err != nil {
+		return err
+	}
+	return s.judgeSources()
+}
+
+func (s *session) openProject(p plan.Plan) (project.Project, error) {
+	return project.Open(project.Request{
+		Dir: s.facts.Cwd, Home: s.facts.Home, UID: s.facts.UID, Own: s.folders.own(), Never: secretPaths(),
+		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs,
+	})
+}
+
+func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) error {
+	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
+	if h.Etc.Certificates == "" {
+		h.Etc.Certificates = plan.ToolPath(p, resolve.ToolCacert)
+	}
+	return nil
+}
+
+// addAgent finds the program that runs inside, and what its loader needs.
+func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) error {
+	if len(why.command) > 0 {
+		h.Agent = why.command
+		return nil
+	}
+	program, err := agent.Find(agent.Request{
+		Name: p.Agent.Name, Command: p.Agent.Command,
+		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
+		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
+		Path: s.facts.Env.Value("PATH", ""), Project: s.project.Path, UID: s.facts.UID, GID: s.facts.GID,
+	})
+	if err != nil {
+		return err
+	}
+	h.Agent = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
+	h.Libraries = program.Libraries
+	h.Notes = append(h.Notes, program.Notes...)
+	for _, m := range program.Mounts {
+		h.Mounts = append(h.Mounts, launch.Mount{Kind: m.Kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
+	}
+	return nil
+}
+
+// addGit makes the sandbox's .gitconfig from the identity that git would pick
+// for this folder. No git is run: it would obey the project's configuration.
+func (s *session) addGit(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
+	identity, err := gitconfig.Pick(gitconfig.Sources{
+		Files: gitconfig.Files(s.facts.Home, s.facts.Env.Get), Home: s.facts.Home,
+		Repo: s.project.Identity(s.facts.Cwd), ReadFile: os.ReadFile, Canonical: filepath.EvalSymlinks,
+	}, s.facts.Env.Get)
+	if err != nil {
+		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
+	}
+	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories())
+	return nil
+}
+
+// addRemarks adds what a person should know before the start.
+func (s *session) addRemarks(h *launch.Host, p plan.Plan, o options, _ purpose) error {
+	if len(s.missing) > 0 {
+		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.missing, ", "))
+	}
+	changed, notes := overrides(p, s.facts.Env)
+	h.Overrides = changed
+	h.Notes = append(h.Notes, notes...)
+	for _, n := range s.project.Notes {
+		if n.Red {
+			h.Warnings = append(h.Warnings, n.Text)
+			continue
+		}
+		h.Notes = append(h.Notes, n.Text)
+	}
+	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
+		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
+	}
+	h.Notes = append(h.Notes, s.unseenWords(o.words)...)
+	return nil
+}
+
+// foldersNamed are flags of Claude Code that take a path; the value is shown
+// a notice when it is not inside.
+var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
+
+// unseenWords tells which paths among the agent's words are not inside.
+func (s *session) unseenWords(words []string) []string {
+	var notes []string
+	for i, word := range words {
+		flag, value, inline := strings.Cut(word, "=")
+		if !slices.Contains(foldersNamed, flag) {
+			continue
+		}
+		if !inline && i+1 < len(words) {
+			value = words[i+1]
+		}
+		path, err := filepath.Abs(value)
+		if err == nil && value != "" && value[0] != '{' && !isBelow(path, s.project.Path) {
+			notes = append(notes, flag+" "+value+" is not visible inside; add --mount-ro or --mount-rw "+value)
+		}
+	}
+	return notes
+}
+
+func isBelow(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// ignoredSignals are those that the caller had ignored when claudebox
+// started: nohup, or a background job of a script.
+func ignoredSignals() []string {
+	var names []string
+	for name, s := range map[string]os.Signal{
+		"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
+	} {
+		if signal.Ignored(s) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).
+func extraEnv(env host.Environment) []string {
+	var names []string
+	for name := range strings.SplitSeq(env.Value("CLAUDEBOX_EXTRA_ENV", ""), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// interruptible is a context that Ctrl-C ends, for what may take long.
+func interruptible() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}

@@ -162,6 +162,7 @@ type loader struct {
 	read     []string // files in the order they were met
 	layers   []shape.Value
 	sources  []Source
+	full     bool // maxSources was met, and reported
 	problems diag.Problems
 }
 
@@ -233,7 +234,10 @@ func (l *loader) extend(ref shape.Value) {
 		return // applied already, where it was met first
 	case len(l.stack) >= maxDepth:
 		l.refuse(at, "", "extends: more than %d profiles deep", maxDepth)
+	case l.full:
+		return
 	case len(l.read) >= maxSources:
+		l.full = true
 		l.refuse(at, "", "extends: more than %d profiles", maxSources)
 	default:
 		l.document(name, file, src)

@@ -106,7 +106,7 @@ func checkNixpkgs(text string) *shape.Fault {
 		return nil
 	case strings.HasPrefix(store, "/"):
 		return fault("copy it to the store first: nix store add-path", "%s is not in the store", show(text))
-	case !strings.Contains(text, ":"):
+	case !hasScheme(text):
 		return fault("write pinned, or a reference with a revision", "%s is not a flake reference", show(text))
 	case isLocked(text):
 		return nil
@@ -115,11 +115,22 @@ func checkNixpkgs(text string) *shape.Fault {
 		"%s is not locked; expected a reference with a revision or narHash", show(text))
 }
 
+// hasScheme tells whether text begins like a flake reference: "git+https:".
+func hasScheme(text string) bool {
+	scheme, _, found := strings.Cut(text, ":")
+	isLower := func(c byte) bool { return c >= 'a' && c <= 'z' }
+	return found && made(scheme, isLower, func(c byte) bool { return isLower(c) || isDigit(c) || c == '+' })
+}
+
+// forges are the schemes that may hold the revision in their path.
+var forges = []string{"github", "gitlab", "sourcehut"}
+
 // isLocked tells whether a flake reference names one content: by a revision
 // in its path or query, or by the hash of what it unpacks to.
 func isLocked(text string) bool {
 	place, query, _ := strings.Cut(text, "?")
-	if slices.ContainsFunc(strings.Split(place, "/"), isRevision) {
+	scheme, place, _ := strings.Cut(place, ":")
+	if slices.Contains(forges, scheme) && slices.ContainsFunc(strings.Split(place, "/"), isRevision) {
 		return true
 	}
 	for parameter := range strings.SplitSeq(query, "&") {

@@ -30,6 +30,13 @@ func New(turns ...Turn) *Server {
 	return s
 }
 
+// Add puts more turns at the end of the script.
+func (s *Server) Add(turns ...Turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns = append(s.turns, turns...)
+}
+
 // ServeHTTP makes the server an http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
@@ -85,7 +92,7 @@ func (s *Server) next(request Request) (turn Turn, number int, err error) {
 	s.requests = append(s.requests, request)
 	number = len(s.requests)
 	if len(s.turns) == 0 {
-		err = fmt.Errorf("request %d: no turn is left for %q", number, request.Prompt())
+		err = fmt.Errorf("request %d: no turn is left for %q", number, ending(request.Prompt()))
 		s.faults = append(s.faults, err)
 		return Turn{}, number, err
 	}
@@ -103,6 +110,10 @@ func (s *Server) next(request Request) (turn Turn, number int, err error) {
 // answer sends the turn in the form that was asked for. A failed write means
 // that the agent has left, which is its right.
 func answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn, number int) {
+	if turn.Fail != "" {
+		refuse(w, errors.New(turn.Fail))
+		return
+	}
 	if !request.Stream {
 		reply(w, http.StatusOK, turn.message(number, request.Model))
 		return
@@ -119,11 +130,12 @@ func answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn, 
 	_ = turn.finish(w)
 }
 
-// refuse answers as the API does to a bad request: agents do not try again.
+// refuse answers as the API does when it forbids a request: the one refusal
+// after which Claude Code does not try again (measured with 2.1.329).
 func refuse(w http.ResponseWriter, err error) {
-	reply(w, http.StatusBadRequest, object{
+	reply(w, http.StatusForbidden, object{
 		"type":  "error",
-		"error": object{"type": "invalid_request_error", "message": "script: " + err.Error()},
+		"error": object{"type": "permission_error", "message": "script: " + err.Error()},
 	})
 }
 

@@ -152,8 +152,8 @@ func TestTurnsAreJudged(t *testing.T) {
 			if s.Err() == nil || !strings.Contains(s.Err().Error(), tc.err) {
 				t.Errorf("Err is %v; want %q", s.Err(), tc.err)
 			}
-			if status != http.StatusBadRequest || !bytes.Contains(answer, []byte("invalid_request_error")) {
-				t.Errorf("status %d, %s; want a bad request", status, answer)
+			if status != http.StatusForbidden || !bytes.Contains(answer, []byte("permission_error")) {
+				t.Errorf("status %d, %s; want a refusal", status, answer)
 			}
 		})
 	}
@@ -172,14 +172,26 @@ func TestServerKeepsToItsScript(t *testing.T) {
 	if err := s.Err(); err != nil {
 		t.Errorf("after the last turn: %v", err)
 	}
-	if status, _ := talk(t, s, user("more?")); status != http.StatusBadRequest {
-		t.Errorf("status %d for a request too many; want 400", status)
+	if status, _ := talk(t, s, user("more?")); status != http.StatusForbidden {
+		t.Errorf("status %d for a request too many; want 403", status)
 	}
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), `request 3: no turn is left for "more?"`) {
 		t.Errorf("after a request too many: %v", err)
 	}
 	if got := len(s.Requests()); got != 3 {
 		t.Errorf("%d requests recorded; want 3", got)
+	}
+}
+
+func TestRefusalCanBePartOfTheScript(t *testing.T) {
+	s := script.New()
+	s.Add(script.Turn{Fail: "no credit"})
+	status, answer := talk(t, s, user("hi"))
+	if status != http.StatusForbidden || !bytes.Contains(answer, []byte("no credit")) {
+		t.Errorf("%d %s; want a refusal", status, answer)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("a refusal by the script is a fault: %v", err)
 	}
 }
 
@@ -209,8 +221,8 @@ func TestStraysAreToldApart(t *testing.T) {
 func TestBrokenRequestIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	script.New().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader("{")))
-	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "decode request") {
-		t.Errorf("%d %s; want a bad request", w.Code, w.Body)
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "decode request") {
+		t.Errorf("%d %s; want a refusal", w.Code, w.Body)
 	}
 }
 

@@ -11,6 +11,7 @@ type Turn struct {
 	Want  Want   // what the request must show; nil takes any
 	Text  string // what the model says
 	Calls []Call // the tools that it uses
+	Fail  string // what the API says when it refuses the request, instead of all that
 	Hold  bool   // after the text, keep the stream open until the agent leaves
 }
 
@@ -55,7 +56,7 @@ func (t Turn) After(want Want) Turn {
 func Prompted(text string) Want {
 	return func(r Request) error {
 		if !strings.Contains(r.Prompt(), text) {
-			return fmt.Errorf("newest message lacks %q: %q", text, r.Prompt())
+			return fmt.Errorf("newest message lacks %q: %q", text, ending(r.Prompt()))
 		}
 		return nil
 	}
@@ -76,16 +77,26 @@ func Refused(texts ...string) Want {
 func judge(r Request, isError bool, texts []string) error {
 	result, ok := r.Result()
 	if !ok {
-		return fmt.Errorf("newest message holds no tool result: %q", r.Prompt())
+		return fmt.Errorf("newest message holds no tool result: %q", ending(r.Prompt()))
 	}
 	got := result.Content.Text()
 	if result.IsError != isError {
-		return fmt.Errorf("tool result is_error is %t: %q", result.IsError, got)
+		return fmt.Errorf("tool result is_error is %t: %q", result.IsError, ending(got))
 	}
 	for _, text := range texts {
 		if !strings.Contains(got, text) {
-			return fmt.Errorf("tool result lacks %q: %q", text, got)
+			return fmt.Errorf("tool result lacks %q: %q", text, ending(got))
 		}
 	}
 	return nil
+}
+
+// ending is as much of a text as an error should show. Agents put reminders
+// before what a person wrote, so it is the end that tells.
+func ending(text string) string {
+	const most = 400
+	if runes := []rune(text); len(runes) > most {
+		return "…" + string(runes[len(runes)-most:])
+	}
+	return text
 }

@@ -1,0 +1,138 @@
+//go:build lab
+
+package claude_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/checks/claude/script"
+)
+
+func TestCommandsRunInside(t *testing.T) {
+	w := newWorld(t)
+	w.model.Add(
+		script.Bash("id; pwd; ls -a /"),
+		script.Bash("cat /etc/hostname /root/x").After(script.Succeeded(
+			fmt.Sprintf("uid=%d(", os.Getuid()), w.project, "nix", "proc")),
+		script.Bash("exit 3").After(script.Refused("No such file")),
+		script.Say("All done.").After(script.Refused("Exit code 3")),
+	)
+	w.print(t).succeed(t, "All done.")
+	if root := w.model.Requests()[1]; strings.Contains(root.Prompt(), "boot") {
+		t.Errorf("the host's root is seen: %s", root.Prompt())
+	}
+}
+
+func TestFilesOfTheProjectAreEdited(t *testing.T) {
+	w := newWorld(t)
+	note := filepath.Join(w.project, "note.txt")
+	w.model.Add(
+		script.Use("Write", map[string]any{"file_path": note, "content": "one\n"}),
+		script.Use("Edit", map[string]any{"file_path": note, "old_string": "one", "new_string": "two"}).After(script.Succeeded()),
+		script.Bash("echo three >>note.txt").After(script.Succeeded()),
+		script.Say("Edited.").After(script.Succeeded()),
+	)
+	w.print(t).succeed(t, "Edited.")
+	if got, want := w.read(t, "project/note.txt"), "two\nthree\n"; got != want {
+		t.Errorf("note.txt holds %q; want %q", got, want)
+	}
+}
+
+func TestFirstRequestTellsOfTheSandbox(t *testing.T) {
+	w := newWorld(t, script.Say("I know."))
+	w.print(t).succeed(t, "I know.")
+	first := w.model.Requests()[0].Text()
+	for _, want := range []string{
+		"Contents of /etc/claude-code/CLAUDE.md (organization-managed policy instructions)",
+		"e2e", "full", "please begin",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("first request lacks %q:\n%s", want, indent(first))
+		}
+	}
+}
+
+func TestCallersSecretsAreNotSeen(t *testing.T) {
+	const canary = "canary-7f3a9c"
+	w := newWorld(t)
+	w.env["MY_ORG_TOKEN"] = canary
+	w.env["SSH_AUTH_SOCK"] = "/run/" + canary
+	w.write(t, ".ssh/id_ed25519", canary)
+	w.write(t, ".claude/.claude.json", `{"mcpServers": {"x": {"env": {"T": "`+canary+`"}}}}`)
+	w.write(t, "other-project/secret", canary)
+	w.model.Add(
+		script.Bash("env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr '\\0' '\\n'"),
+		script.Bash("cat ~/.ssh/* ~/other-project/* ~/.claude/.claude.json; find / -xdev -name id_ed25519").
+			After(script.Succeeded("CLAUDEBOX=1", "ANTHROPIC_API_KEY="+apiKey)),
+		script.Say("Nothing."),
+	)
+	w.print(t).succeed(t, "Nothing.")
+	for i, request := range w.model.Requests() {
+		if strings.Contains(request.Text(), canary) {
+			t.Errorf("request %d holds the canary:\n%s", i+1, indent(request.Prompt()))
+		}
+	}
+}
+
+func TestSessionIsKept(t *testing.T) {
+	w := newWorld(t, script.Say("First answer."), script.Say("Second answer."))
+	w.print(t).succeed(t, "First answer.")
+	w.print(t, "--continue").succeed(t, "Second answer.")
+	second := w.model.Requests()[1].Messages
+	var roles []string
+	for _, message := range second {
+		if message.Role != "system" {
+			roles = append(roles, message.Role+": "+lastLine(message.Content.Text()))
+		}
+	}
+	want := "user: please begin, assistant: First answer., user: please begin"
+	if got := strings.Join(roles, ", "); got != want {
+		t.Errorf("second run continues %q; want %q", got, want)
+	}
+}
+
+func lastLine(text string) string {
+	text = strings.TrimRight(text, "\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+func TestNoCredentialsAreNoErrorOfClaudebox(t *testing.T) {
+	w := newWorld(t)
+	delete(w.env, "ANTHROPIC_API_KEY")
+	got := w.print(t)
+	if got.status != 1 || !strings.Contains(got.stdout, "Not logged in") {
+		t.Errorf("status %d, stdout %q; want Claude Code's own word", got.status, got.stdout)
+	}
+	if strings.Contains(strings.ToLower(got.stderr), "credential") {
+		t.Errorf("claudebox speaks of credentials:\n%s", indent(got.stderr))
+	}
+}
+
+func TestLoginInsideIsKept(t *testing.T) {
+	const login = `{"claudeAiOauth":{"accessToken":"inside-access","refreshToken":"inside-refresh",` +
+		`"expiresAt":4102444800000,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`
+	w := newWorld(t)
+	w.model.Add(
+		script.Bash(`umask 077; printf %s '`+login+`' >"$CLAUDE_CONFIG_DIR/.credentials.json"`),
+		script.Say("Logged in.").After(script.Succeeded()),
+		script.Say("Still logged in."),
+	)
+	w.print(t).succeed(t, "Logged in.")
+	delete(w.env, "ANTHROPIC_API_KEY")
+	w.print(t).succeed(t, "Still logged in.")
+	if got, want := w.model.Requests()[2].Header.Get("Authorization"), "Bearer inside-access"; got != want {
+		t.Errorf("second run is authorised by %q; want %q", got, want)
+	}
+}
+
+func TestStatusIsTheAgents(t *testing.T) {
+	w := newWorld(t, script.Turn{Fail: "refused on purpose"})
+	got := w.print(t)
+	if got.status != 1 || !strings.Contains(got.stdout, "refused on purpose") {
+		t.Errorf("status %d, stdout %q; want 1 and the refusal", got.status, got.stdout)
+	}
+}

@@ -1,0 +1,180 @@
+//go:build lab
+
+package claude_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/checks/claude/script"
+)
+
+const (
+	// apiKey has the shape of a key, so that whoever judges it takes it for one.
+	apiKey = "sk-ant-api03-end-to-end-0123456789abcdef"
+	// patience is how long a test waits for what must come. It only bounds a
+	// hang; no test measures time.
+	patience = 90 * time.Second
+)
+
+// world is a user of claudebox: a home, a project in it, an environment, and
+// a model that plays a script.
+type world struct {
+	home, project string
+	model         *script.Server
+	env           map[string]string
+}
+
+// newWorld makes a user who has an API key and has never used claudebox. When
+// the test ends, the script must have been played to its end, and nothing but
+// the Messages API may have been asked for.
+func newWorld(t *testing.T, turns ...script.Turn) *world {
+	t.Helper()
+	home := newHome(t)
+	w := &world{home: home, project: filepath.Join(home, "project"), model: script.New(turns...)}
+	server := httptest.NewServer(w.model)
+	t.Cleanup(func() {
+		server.Close()
+		if err := w.model.Err(); err != nil {
+			t.Errorf("script: %v", err)
+		}
+		if strays := w.model.Strays(); len(strays) > 0 {
+			t.Errorf("asked for besides the Messages API: %q", strays)
+		}
+	})
+	w.env = map[string]string{
+		"HOME": home, "USER": os.Getenv("USER"), "PATH": filepath.Join(home, ".local/bin") + ":/usr/bin:/bin",
+		"TERM": "xterm-256color", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": apiKey,
+	}
+	link(t, program(t, "CLAUDEBOX_TEST_CLAUDE"), filepath.Join(home, ".local/bin/claude"))
+	w.write(t, "project/README.md", "# A project\n")
+	w.write(t, "e2e.yaml", fmt.Sprintf(`name: e2e
+extends: default
+network: full
+nix: {daemon: off}
+env:
+  ANTHROPIC_BASE_URL: %s
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
+  CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL: "1"
+`, server.URL))
+	return w
+}
+
+// newHome makes a home below the user's own: claudebox refuses projects in
+// some other places.
+func newHome(t *testing.T) string {
+	t.Helper()
+	own, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(own, "claudebox-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Errorf("left behind: %v", err)
+		}
+	})
+	return home
+}
+
+// program is the file that an environment variable names.
+func program(t *testing.T, variable string) string {
+	t.Helper()
+	name := os.Getenv(variable)
+	if name == "" {
+		t.Fatalf("%s is not set: run checks/test, or see checks/claude/doc.go", variable)
+	}
+	return name
+}
+
+func link(t *testing.T, target, name string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write makes a file below the home.
+func (w *world) write(t *testing.T, name, content string) {
+	t.Helper()
+	name = filepath.Join(w.home, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read is the content of a file below the home.
+func (w *world) read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(w.home, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// git runs git in the project, with nothing of the machine's configuration.
+func (w *world) git(t *testing.T, words ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", words...)
+	cmd.Dir, cmd.Env = w.project, []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %q: %v\n%s", words, err, indent(string(out)))
+	}
+}
+
+// command is claudebox in the project, with words for the agent.
+func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	own := []string{"--profile", filepath.Join(w.home, "e2e.yaml"), "--yes"}
+	cmd := exec.CommandContext(ctx, program(t, "CLAUDEBOX_BIN"), append(own, words...)...)
+	cmd.Dir, cmd.WaitDelay = w.project, patience
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return cmd
+}
+
+// outcome is what a run left on its streams, and its exit status.
+type outcome struct {
+	stdout, stderr string
+	status         int
+}
+
+// print runs the agent on one prompt, without a terminal.
+func (w *world) print(t *testing.T, words ...string) outcome {
+	t.Helper()
+	cmd := w.command(t, append(words, "-p", "please begin")...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// succeed wants the run to have ended with status 0 and just this answer.
+func (o outcome) succeed(t *testing.T, answer string) {
+	t.Helper()
+	if o.status != 0 || o.stdout != answer+"\n" {
+		t.Fatalf("status %d, stdout %q; want 0 and %q\nstderr:\n%s", o.status, o.stdout, answer, indent(o.stderr))
+	}
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

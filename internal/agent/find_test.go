@@ -54,6 +54,7 @@ func TestFindLooksInOrder(t *testing.T) {
 		"/nix/store/d-coreutils/bin/ls":        "->coreutils",
 		"/nix/store/d-coreutils/bin/coreutils": "x",
 		"/home/u/p/bin/claude":                 program("", ""),
+		"/bin/claude":                          program("", ""),
 	})
 	installer := []string{"ro-bind " + versions}
 	for name, tc := range map[string]struct {
@@ -179,7 +180,7 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			merge(script, merge(node, map[string]string{
 				claude + "/package.json":         `{"dependencies":{"ws":"1"},"optionalDependencies":{"absent":"1"}}`,
 				claude + "/node_modules/ws/a.js": "x",
-				npm + "/unrelated/index.js":      "x",
+				npm + "/ws/a.js":                 "another version",
 			})), nil,
 			want{words: "/usr/bin/node " + claude + "/cli.js", mounts: []string{"ro-bind " + claude, "ro-bind /usr/bin/node"}},
 		},
@@ -212,6 +213,17 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			map[string]string{"/home/u/.local/bin/claude": "#! /usr/bin/python3 -I -B\n", "/usr/bin/python3": "->python3.13", "/usr/bin/python3.13": program("", "")}, nil,
 			want{words: "/usr/bin/python3.13 -I -B /home/u/.local/bin/claude", mounts: []string{"ro-bind /home/u/.local/bin/claude", "ro-bind /usr/bin/python3.13"}},
 		},
+		"an interpreter in a package: the file alone, since the script chose its path": {
+			map[string]string{"/home/u/.local/bin/claude": "#!/home/u/w/node_modules/x/run\n", "/home/u/w/node_modules/x/run": program("", "")}, nil,
+			want{words: "/home/u/w/node_modules/x/run /home/u/.local/bin/claude", mounts: []string{"ro-bind /home/u/.local/bin/claude", "ro-bind /home/u/w/node_modules/x/run"}},
+		},
+		"what lies in another mount is not mounted again": {
+			debian(map[string]string{
+				"/usr/bin/claude": "->../lib/node_modules/c/cli.js", "/usr/lib/node_modules/c/cli.js": "#!/usr/bin/env node\n",
+				"/usr/bin/node": program(loader64, ""),
+			}), nil,
+			want{words: "/usr/bin/node /usr/lib/node_modules/c/cli.js", mounts: append([]string{"ro-bind /usr/bin/node"}, hostLibraries...), libraries: true},
+		},
 		"a path that env would take for a variable is bound at another": {
 			map[string]string{"/home/u/a=b/claude=x": program("", ""), "/home/u/.local/bin/claude": "->/home/u/a=b/claude=x"}, nil,
 			want{words: "/run/claudebox/agent/claude_x", mounts: []string{"ro-bind /home/u/a=b/claude=x", "ro-bind /home/u/a=b/claude=x /run/claudebox/agent/claude_x"}},
@@ -228,7 +240,7 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 // check compares a lookup on a host of these files with what is wanted.
 func check(t *testing.T, files map[string]string, r agent.Request, want want) {
 	t.Helper()
-	r.Files = newTree(t, files, nil)
+	r.Files = newTree(files, nil)
 	got, err := agent.Find(r)
 	if err != nil {
 		t.Fatal(err)

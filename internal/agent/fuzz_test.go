@@ -32,7 +32,7 @@ func FuzzFindMountsLittle(f *testing.F) {
 			t.Skip("the test's words for a folder and a link")
 		}
 		r := request(nil)
-		r.Files = newTree(t, merge(host, installed(content)), nil)
+		r.Files = newTree(merge(host, installed(content)), nil)
 		got, err := agent.Find(r)
 		var e *diag.Error
 		if err != nil && !errors.As(err, &e) {

@@ -147,7 +147,7 @@ func TestFindRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request(tc.change)
-			r.Files = newTree(t, tc.files, tc.owners)
+			r.Files = newTree(tc.files, tc.owners)
 			got, err := agent.Find(r)
 			var e *diag.Error
 			if !errors.As(err, &e) {
@@ -179,7 +179,7 @@ func TestFindTrusts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request(nil)
-			r.Files = newTree(t, installed(program("", "")), owners)
+			r.Files = newTree(installed(program("", "")), owners)
 			if _, err := agent.Find(r); err != nil {
 				t.Error(err)
 			}

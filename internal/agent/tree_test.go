@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 
 	"claudebox/internal/agent"
 )
@@ -18,10 +16,12 @@ import (
 // user runs the tests' agents; his primary group has his number.
 const user = 1000
 
-// tree is a host of its own in a folder. Every file belongs to root but those
-// below /home, which are the user's, and those that owners names.
+// tree is a host in memory: files by name, and the folders they lie in. A
+// content that begins with "->" is a link, an empty one a folder. Every file
+// belongs to root but those below /home/u, which are the user's, and those
+// that owners names.
 type tree struct {
-	root   string
+	files  map[string]string
 	owners map[string]owner
 }
 
@@ -32,58 +32,64 @@ type owner struct {
 	plain    bool        // not executable
 }
 
-// newTree makes a host of files by content. A content that begins with "->"
-// is a link; an empty one a folder.
-func newTree(t testing.TB, files map[string]string, owners map[string]owner) tree {
-	t.Helper()
-	root := t.TempDir()
+func newTree(files map[string]string, owners map[string]owner) tree {
+	all := map[string]string{"/": ""}
 	for name, content := range files {
-		at := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if target, link := strings.CutPrefix(content, "->"); link {
-			err = os.Symlink(target, at)
-		} else if content == "" {
-			err = os.MkdirAll(at, 0o755)
-		} else {
-			err = os.WriteFile(at, []byte(content), 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
+		all[name] = content
+		for dir := path.Dir(name); all[dir] == ""; dir = path.Dir(dir) {
+			all[dir] = ""
+			if dir == "/" {
+				break
+			}
 		}
 	}
-	return tree{root, owners}
+	return tree{all, owners}
 }
 
-func (h tree) Readlink(name string) (string, error) { return os.Readlink(h.root + name) }
+func (h tree) Readlink(name string) (string, error) {
+	target, ok := strings.CutPrefix(h.files[name], "->")
+	if !ok {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: syscall.EINVAL}
+	}
+	return target, nil
+}
 
-func (h tree) Open(name string) (agent.File, error) { return os.Open(h.root + name) }
+func (h tree) Open(name string) (agent.File, error) {
+	return struct {
+		io.ReaderAt
+		io.Closer
+	}{strings.NewReader(h.files[name]), io.NopCloser(nil)}, nil
+}
 
 func (h tree) Lstat(name string) (fs.FileInfo, error) {
-	info, err := os.Lstat(h.root + name)
-	if err != nil {
-		return nil, err
+	content, ok := h.files[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
 	}
 	o, ok := h.owners[name]
 	if !ok && strings.HasPrefix(name, "/home/u") {
 		o = owner{uid: user, gid: user}
 	}
-	return entry{info, o}, nil
+	return entry{content: content, owner: o}, nil
 }
 
-// entry is a file with another owner.
+// entry is a file of a tree.
 type entry struct {
 	fs.FileInfo
-	owner owner
+	content string
+	owner   owner
 }
 
 func (e entry) Mode() fs.FileMode {
-	if e.owner.plain {
-		return e.FileInfo.Mode() &^ 0o111
+	switch {
+	case e.content == "":
+		return fs.ModeDir | 0o755 | e.owner.mode
+	case strings.HasPrefix(e.content, "->"):
+		return fs.ModeSymlink | 0o777
+	case e.owner.plain:
+		return 0o644
 	}
-	return e.FileInfo.Mode() | e.owner.mode
+	return 0o755 | e.owner.mode
 }
 
 func (e entry) Sys() any { return &syscall.Stat_t{Uid: e.owner.uid, Gid: e.owner.gid} }

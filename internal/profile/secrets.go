@@ -8,7 +8,7 @@ import (
 // SecretPath is a path of the host that never enters a sandbox unless a
 // profile names it exactly and says `secret: true` (SAND-09).
 type SecretPath struct {
-	Path string // absolute or "~/…"; a * stands for any part of one segment
+	Path string // absolute or "~/…"; a * stands for any part of the last segment
 	What string // what is there
 }
 
@@ -135,8 +135,8 @@ func Exposes(host string) (SecretPath, Relation) {
 
 // Tilde writes a path below home as "~/…", and leaves all others.
 func Tilde(home, host string) string {
-	if rest, below := strings.CutPrefix(host, home); below && (rest == "" || rest[0] == '/') {
-		return "~" + rest
+	if isBelow(host, home) {
+		return "~" + host[len(home):]
 	}
 	return host
 }
@@ -155,39 +155,37 @@ func guessTilde(host string) string {
 	return Tilde("/root", host)
 }
 
-// relation compares a path with a pattern, segment by segment.
-func relation(host, pattern string) Relation {
-	switch host {
-	case "/", "/home", "/var/home":
+// relation compares a clean path with one of the list.
+func relation(host, secret string) Relation {
+	switch {
+	case host == "/", host == "/home", host == "/var/home":
 		return Around // of somebody's home, or of all
-	}
-	for host != "" && pattern != "" {
-		var h, p string
-		h, host = firstSegment(host)
-		p, pattern = firstSegment(pattern)
-		if h != p && !segmentMatches(p, h) {
-			return Apart
-		}
-	}
-	if pattern == "" {
+	case isBelow(host, secret):
 		return Within
+	case isBelow(secret, host):
+		return Around
+	case strings.IndexByte(secret, '*') < 0:
+		return Apart
 	}
-	return Around
+	return globRelation(host, secret)
 }
 
-// firstSegment cuts a path before its second slash: "/etc/ssh" is "/etc" and
-// "/ssh".
-func firstSegment(text string) (first, rest string) {
-	if at := strings.IndexByte(text[1:], '/'); at >= 0 {
-		return text[:at+1], text[at+1:]
-	}
-	return text, ""
+// isBelow tells whether name is folder or lies in it.
+func isBelow(name, folder string) bool {
+	return strings.HasPrefix(name, folder) && (len(name) == len(folder) || name[len(folder)] == '/')
 }
 
-func segmentMatches(pattern, segment string) bool {
-	if strings.IndexByte(pattern, '*') < 0 {
-		return false
+// globRelation is relation for a pattern that has a * in its last segment, as
+// all of the list have: what is around it was found by its text.
+func globRelation(host, pattern string) Relation {
+	folder, last := path.Split(pattern)
+	rest, below := strings.CutPrefix(host, folder)
+	if !below {
+		return Apart
 	}
-	matched, err := path.Match(pattern, segment)
-	return err == nil && matched
+	name, _, _ := strings.Cut(rest, "/")
+	if matched, err := path.Match(last, name); err != nil || !matched {
+		return Apart
+	}
+	return Within
 }

@@ -156,7 +156,7 @@ var wholePaths = []string{"/", "~", "/etc", "/home", "/run", "/usr", "/var"}
 // find returns the folder of a list that a path is, or lies in.
 func find(folders []string, name string) (string, bool) {
 	for _, folder := range folders {
-		if rest, below := strings.CutPrefix(name, folder); below && (rest == "" || rest[0] == '/') {
+		if isBelow(name, folder) {
 			return folder, true
 		}
 	}

@@ -189,6 +189,7 @@ func (d *decoder) record(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	case n.Kind != yaml.MappingNode:
 		return d.mismatch(s, n, what)
 	}
+	v.Members = make([]Member, 0, min(len(n.Content)/2, len(s.Keys)))
 	seen := make([]*yaml.Node, len(s.Keys))
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.member(&v, seen, n.Content[i], n.Content[i+1], what)

@@ -1,0 +1,111 @@
+package profile_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"claudebox/internal/profile"
+)
+
+func TestExposesJudgesAPathByWhatLiesThere(t *testing.T) {
+	for host, want := range map[string]struct {
+		path     string
+		relation profile.Relation
+	}{
+		"~/.ssh":                       {"~/.ssh", profile.Within},
+		"~/.ssh/id_ed25519":            {"~/.ssh", profile.Within},
+		"~/.sshx":                      {"", profile.Apart},
+		"~/ssh":                        {"", profile.Apart},
+		"~/.age":                       {"~/.age*", profile.Within},
+		"~/.age-keys/work":             {"~/.age*", profile.Within},
+		"~/.config/google-chrome-beta": {"~/.config/google-chrome*", profile.Within},
+		"/etc/nix/cache.key":           {"/etc/nix/*.key", profile.Within},
+		"/etc/nix/registry.json":       {"", profile.Apart},
+		"/etc/nix":                     {"/etc/nix/*.key", profile.Around},
+		"/run/user/1000/bus":           {"/run/user/*", profile.Within},
+		"/run/user":                    {"/run/user/*", profile.Around},
+		"/run/secrets.d/3/token":       {"/run/secrets*", profile.Within},
+		"/run":                         {"/run/user/*", profile.Around},
+		"~/.config":                    {"~/.config/age", profile.Around},
+		"~/.config/nvim":               {"", profile.Apart},
+		"~":                            {"~/.ssh", profile.Around},
+		"/":                            {"~/.ssh", profile.Around},
+		"/home":                        {"~/.ssh", profile.Around},
+		"/home/me":                     {"~/.ssh", profile.Around},
+		"/home/me/.ssh/id":             {"~/.ssh", profile.Within},
+		"/home/me/src":                 {"", profile.Apart},
+		"/var/home/me/.kube":           {"~/.kube", profile.Within},
+		"/root":                        {"~/.ssh", profile.Around},
+		"/root/.gnupg":                 {"~/.gnupg", profile.Within},
+		"/rooted":                      {"", profile.Apart},
+		"/srv/.ssh":                    {"", profile.Apart},
+		"./.ssh":                       {"", profile.Apart},
+		"/tmp/x":                       {"/tmp", profile.Within},
+	} {
+		secret, relation := profile.Exposes(host)
+		if secret.Path != want.path || relation != want.relation {
+			t.Errorf("Exposes(%q) = %q, %d; want %q, %d", host, secret.Path, relation, want.path, want.relation)
+		}
+	}
+}
+
+// The requirement's list, word for word (SAND-09).
+const never = "~/.ssh ~/.gnupg ~/.aws ~/.config/gcloud ~/.kube ~/.docker ~/.netrc ~/.config/gh ~/.config/op ~/.password-store " +
+	"~/.config/sops ~/.age* /var/lib/tailscale /run/user/* /run/secrets* /etc/ssh /etc/nix/*.key /tmp"
+
+func TestTheListHoldsWhatIsNeverVisible(t *testing.T) {
+	listed := map[string]bool{}
+	for _, secret := range profile.SecretPaths {
+		switch folder, _ := path.Split(secret.Path); {
+		case listed[secret.Path]:
+			t.Errorf("%s is listed twice", secret.Path)
+		case secret.What == "":
+			t.Errorf("%s says not what is there", secret.Path)
+		case strings.Contains(folder, "*"):
+			t.Errorf("%s: the * is not in the last segment", secret.Path)
+		}
+		listed[secret.Path] = true
+	}
+	for _, name := range strings.Fields(never) {
+		if !listed[name] {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestTildeIsForPathsBelowHomeOnly(t *testing.T) {
+	for host, want := range map[string]string{
+		"/data/me": "~", "/data/me/x": "~/x", "/data/mex": "/data/mex", "/srv": "/srv",
+	} {
+		if got := profile.Tilde("/data/me", host); got != want {
+			t.Errorf("Tilde(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	for _, name := range strings.Fields("GH_TOKEN ANTHROPIC_API_KEY aws_secret_access_key DB_PASSWORD PGPASSWORD MYSQL_PWD_PASS " +
+		"GOOGLE_APPLICATION_CREDENTIALS_JSON SESSION_COOKIE NPM_AUTH GITLAB_PAT SENTRY_DSN APIKEY MY_JWT SSH_PRIVATE") {
+		if !profile.SecretName(name) {
+			t.Errorf("%s does not look secret", name)
+		}
+	}
+	for _, name := range strings.Fields("PATH HOME EDITOR LANG TERM AWS_PROFILE GIT_AUTHOR_NAME KEYBOARD_LAYOUT NODE_ENV MONKEY_PATCH " +
+		"TOKENIZERS_PARALLELISM PORT XDG_CONFIG_HOME CI") {
+		if profile.SecretName(name) {
+			t.Errorf("%s looks secret", name)
+		}
+	}
+}
+
+func TestEffectsOfVariables(t *testing.T) {
+	for name, some := range map[string]bool{
+		"LD_PRELOAD": true, "LD_": true, "LDFLAGS": false, "BASH_ENV": true, "GIT_CONFIG_COUNT": true, "GIT_AUTHOR_NAME": false,
+		"SSH_AUTH_SOCK": true, "NODE_OPTIONS": true, "NODE_ENV": false, "": false,
+	} {
+		if got := profile.Effect(name); (got != "") != some {
+			t.Errorf("Effect(%q) = %q", name, got)
+		}
+	}
+}

@@ -201,7 +201,8 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			map[string]string{
 				"/home/u/.local/bin/claude": "#!/bin/bash\n# made by the installer\n\nexec \"" + versions + "\" \"$@\"\n",
 				versions:                    program("", ""),
-			}, nil,
+			},
+			nil,
 			want{words: versions, mounts: []string{"ro-bind " + versions}},
 		},
 		"another shell script runs by the sandbox's shell, with a note": {
@@ -210,11 +211,13 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			want{words: "/nix/store/b-bash/bin/sh /home/u/.local/bin/claude", mounts: []string{"ro-bind /home/u/.local/bin/claude"}, note: "shell script"},
 		},
 		"a script's interpreter by its path, with its one argument": {
-			map[string]string{"/home/u/.local/bin/claude": "#! /usr/bin/python3 -I -B\n", "/usr/bin/python3": "->python3.13", "/usr/bin/python3.13": program("", "")}, nil,
+			map[string]string{"/home/u/.local/bin/claude": "#! /usr/bin/python3 -I -B\n", "/usr/bin/python3": "->python3.13", "/usr/bin/python3.13": program("", "")},
+			nil,
 			want{words: "/usr/bin/python3.13 -I -B /home/u/.local/bin/claude", mounts: []string{"ro-bind /home/u/.local/bin/claude", "ro-bind /usr/bin/python3.13"}},
 		},
 		"an interpreter in a package: the file alone, since the script chose its path": {
-			map[string]string{"/home/u/.local/bin/claude": "#!/home/u/w/node_modules/x/run\n", "/home/u/w/node_modules/x/run": program("", "")}, nil,
+			map[string]string{"/home/u/.local/bin/claude": "#!/home/u/w/node_modules/x/run\n", "/home/u/w/node_modules/x/run": program("", "")},
+			nil,
 			want{words: "/home/u/w/node_modules/x/run /home/u/.local/bin/claude", mounts: []string{"ro-bind /home/u/.local/bin/claude", "ro-bind /home/u/w/node_modules/x/run"}},
 		},
 		"what lies in another mount is not mounted again": {
@@ -225,11 +228,13 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			want{words: "/usr/bin/node /usr/lib/node_modules/c/cli.js", mounts: append([]string{"ro-bind /usr/bin/node"}, hostLibraries...), libraries: true},
 		},
 		"a path that env would take for a variable is bound at another": {
-			map[string]string{"/home/u/a=b/claude=x": program("", ""), "/home/u/.local/bin/claude": "->/home/u/a=b/claude=x"}, nil,
+			map[string]string{"/home/u/a=b/claude=x": program("", ""), "/home/u/.local/bin/claude": "->/home/u/a=b/claude=x"},
+			nil,
 			want{words: "/run/claudebox/agent/claude_x", mounts: []string{"ro-bind /home/u/a=b/claude=x", "ro-bind /home/u/a=b/claude=x /run/claudebox/agent/claude_x"}},
 		},
 		"so is one of the store": {
-			map[string]string{"/nix/store/a-x=y/bin/claude": "x", "/home/u/.local/bin/claude": "->/nix/store/a-x=y/bin/claude"}, nil,
+			map[string]string{"/nix/store/a-x=y/bin/claude": "x", "/home/u/.local/bin/claude": "->/nix/store/a-x=y/bin/claude"},
+			nil,
 			want{words: "/run/claudebox/agent/claude", mounts: []string{"ro-bind /nix/store/a-x=y/bin/claude /run/claudebox/agent/claude"}},
 		},
 	} {

@@ -24,7 +24,8 @@ func FuzzFindMountsLittle(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	host := debian(map[string]string{"/usr/bin/node": program("", ""), "/usr/lib/libx.so": "x",
+	host := debian(map[string]string{
+		"/usr/bin/node": program("", ""), "/usr/lib/libx.so": "x",
 		"/home/u/.ssh/id": "secret", "/home/u/.ssh/libx.so": "secret", "/proc/self/libx.so": program("", ""),
 	})
 	f.Fuzz(func(t *testing.T, content string) {

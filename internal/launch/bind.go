@@ -55,7 +55,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
-		Env: variables(p, h, late), Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
+		Env: variables(p, h, late), State: h.State, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Command: command(p, h), Notes: h.Notes, Warnings: h.Warnings,
 	}
 	var err error

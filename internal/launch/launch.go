@@ -11,6 +11,7 @@ type Launch struct {
 	Mounts   []Mount    // in the order in which they are made
 	ReadOnly []string   // remounted read-only when all mounts are made
 	Env      []Variable // sorted by name
+	State    string     // the instance's folder, outside what the agent sees of it
 	Project  string     // canonical folder, mounted at its own path
 	Dir      string     // current folder inside
 	Agent    []string   // the program and what it is always called with
@@ -29,6 +30,7 @@ type Mount struct {
 	Mode        string // octal; empty: bwrap's default
 	Size        int64  // bytes
 	Data        []byte // of a made file
+	Follows     string // file of the host that a made file is kept equal to; empty: none
 	Open        bool   // the source is opened by claudebox and handed over as a descriptor
 	Above       Place  // what Destination is on the host, when it lies in a writable bind
 	Secret      bool

@@ -17,7 +17,7 @@ func bindMounts(p plan.Plan, h Host, late *strings.Replacer) ([]Mount, error) {
 		if unbound(m, h) {
 			continue
 		}
-		b := bindMount(m, late, files)
+		b := bindMount(m, late, files, p.Network.Tier == "full")
 		kept, err := resolved(&b, h.Real)
 		if err != nil {
 			return nil, err
@@ -69,7 +69,12 @@ func unbound(m plan.Mount, h Host) bool {
 	return h.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
 }
 
-func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte) Mount {
+// resolvConf is the resolver's configuration on the host. In tier full the
+// sandbox shares the host's network, so its copy has to follow when a laptop
+// roams or a VPN comes up.
+const resolvConf = "/etc/resolv.conf"
+
+func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
 		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
@@ -77,6 +82,9 @@ func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]b
 	switch m.Kind {
 	case plan.File, plan.ROData:
 		b.Data = files[plan.MadeFile(m.Source)]
+		if full && m.Source == string(plan.MadeResolv) {
+			b.Kind, b.Mode, b.Follows = plan.ROBind, "", resolvConf
+		}
 		return b
 	case plan.Bind, plan.ROBind:
 		b.Open = isBeneathUser(m)

@@ -34,7 +34,10 @@ func open(list []Descriptor) (opened, error) {
 }
 
 func openOne(d Descriptor) (int, error) {
-	if d.Path == "" {
+	switch {
+	case d.Follows != "":
+		return nameless(d)
+	case d.Path == "":
 		return memfd(d.Name, d.Data)
 	}
 	fd, err := openPath(d)

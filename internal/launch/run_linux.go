@@ -45,11 +45,18 @@ func (l Launch) Run() error {
 		fds.close()
 		return err
 	}
+	copies, err := copiesOf(descriptors, fds)
+	if err != nil {
+		fds.close()
+		return err
+	}
+	defer copies.close()
 	terminal := saveTerminal()
 	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
+	copies.follow()
 	err = child.wait()
 	terminal.restoreAfter(err)
 	return err

@@ -31,8 +31,11 @@ func (l Launch) Argv() (string, error) {
 
 // String says what a descriptor is, not what is in it.
 func (d Descriptor) String() string {
-	if d.Path != "" {
+	switch {
+	case d.Path != "":
 		return d.Path
+	case d.Follows != "":
+		return d.Follows + ", a copy that follows it"
 	}
 	return fmt.Sprintf("%s, made, %d bytes", d.Name, len(d.Data))
 }
@@ -104,6 +107,8 @@ func redirect(number int, d Descriptor, decoder string) string {
 	switch {
 	case d.Path != "":
 		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Path))
+	case d.Follows != "":
+		return fmt.Sprintf("copy=$(mktemp) && cat %s >\"$copy\" && exec %d<\"$copy\" && rm \"$copy\"\n", quote(d.Follows), number)
 	case isPlainText(text):
 		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, d.Name, text, fileEnd)
 	}

@@ -24,6 +24,10 @@ type Descriptor struct {
 	Path  string // opened; empty: Data is handed over
 	Above Place  // must exist as the same kind of file before anything is mounted on it
 	Data  []byte
+	// Follows is the host's file that Data is a copy of and is kept equal to.
+	// Such a copy is a file of its own, in Folder and nameless at once: what
+	// is mounted must be on a disk, and nothing shall be left there.
+	Follows, Folder string
 }
 
 // Descriptors that every launch has. The words themselves go through the
@@ -83,7 +87,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 		w.setenv(v)
 	}
 	for _, m := range l.Mounts {
-		w.mount(m)
+		w.mount(m, l.State)
 	}
 	for _, path := range l.ReadOnly {
 		w.add("--remount-ro", path)
@@ -129,7 +133,7 @@ func (w *words) setenv(v Variable) {
 	w.lines = append(w.lines, Line{{Text: "--setenv"}, {Text: v.Name}, value})
 }
 
-func (w *words) mount(m Mount) {
+func (w *words) mount(m Mount, state string) {
 	w.add()
 	if m.Mode != "" {
 		w.more("--perms", m.Mode)
@@ -145,7 +149,7 @@ func (w *words) mount(m Mount) {
 	case plan.ROData:
 		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
 	case plan.Bind, plan.ROBind:
-		w.bind(m)
+		w.bind(m, state)
 	case plan.Symlink:
 		w.more("--symlink", m.Source, m.Destination)
 	}
@@ -153,7 +157,12 @@ func (w *words) mount(m Mount) {
 
 // bind hands the source over as a descriptor when a user or an agent could
 // have changed it since it was checked: what was checked is what is mounted.
-func (w *words) bind(m Mount) {
+func (w *words) bind(m Mount, state string) {
+	if m.Follows != "" {
+		d := Descriptor{Name: m.Source, Data: m.Data, Follows: m.Follows, Folder: state}
+		w.more("--ro-bind-fd", w.descriptor(d), m.Destination)
+		return
+	}
 	if !m.Open {
 		w.more("--"+string(m.Kind), m.Source, m.Destination)
 		return

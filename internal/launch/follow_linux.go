@@ -1,0 +1,131 @@
+package launch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+)
+
+// liveCopy is a file inside the sandbox that is kept equal to one of the
+// host.
+type liveCopy struct {
+	original string
+	file     *os.File // the copy, open for writing
+}
+
+// copies are the live copies of a launch, and what watches their originals.
+type copies struct {
+	list  []liveCopy
+	watch *os.File // inotify(7); nil while nothing is watched
+}
+
+// copiesOf takes descriptors of its own on the live copies among those that
+// bwrap gets.
+func copiesOf(list []Descriptor, fds opened) (*copies, error) {
+	c := &copies{}
+	for i, d := range list {
+		if d.Follows == "" {
+			continue
+		}
+		fd, err := unix.FcntlInt(uintptr(fds[i]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			c.close()
+			return nil, &diag.Error{Op: "copy " + d.Follows, Err: err}
+		}
+		c.list = append(c.list, liveCopy{original: d.Follows, file: os.NewFile(uintptr(fd), d.Name)})
+	}
+	return c, nil
+}
+
+func (c *copies) close() {
+	for _, live := range c.list {
+		live.file.Close()
+	}
+	if c.watch != nil {
+		c.watch.Close()
+	}
+}
+
+// follow watches the originals until close. A kernel that cannot watch them
+// leaves the copies as they were at the start, which is what a program that
+// reads resolv.conf once has to live with as well.
+func (c *copies) follow() {
+	if len(c.list) == 0 {
+		return
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return
+	}
+	for _, live := range c.list {
+		for _, dir := range folders(live.original) {
+			// Folders, not files: most writers replace the file.
+			unix.InotifyAddWatch(fd, dir, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_CREATE)
+		}
+	}
+	c.watch = os.NewFile(uintptr(fd), "inotify")
+	go c.serve(c.watch)
+}
+
+// folders are those that the file and each link on the way to it lie in.
+func folders(file string) []string {
+	dirs := []string{filepath.Dir(file)}
+	if real, err := filepath.EvalSymlinks(file); err == nil && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	return dirs
+}
+
+// serve brings the copies up to date whenever something changes beside their
+// originals. It ends when the watch is closed.
+func (c *copies) serve(watch *os.File) {
+	events := make([]byte, 4096)
+	for {
+		if _, err := watch.Read(events); err != nil {
+			return
+		}
+		for _, live := range c.list {
+			live.update()
+		}
+	}
+}
+
+// update writes in place, since the mount inside is of this very file. An
+// original that is gone, or empty while it is being written, changes nothing.
+func (l liveCopy) update() {
+	now, err := os.ReadFile(l.original)
+	if err != nil || len(now) == 0 || len(now) > 1<<20 {
+		return
+	}
+	was := make([]byte, len(now)+1)
+	if n, _ := l.file.ReadAt(was, 0); bytes.Equal(was[:n], now) {
+		return
+	}
+	if _, err := l.file.WriteAt(now, 0); err == nil {
+		l.file.Truncate(int64(len(now)))
+	}
+}
+
+// nameless makes a file with content that has no name: it goes with its last
+// user, however claudebox ends.
+func nameless(d Descriptor) (int, error) {
+	file, err := os.CreateTemp(d.Folder, ".copy-*")
+	if err != nil {
+		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	}
+	defer file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	}
+	if _, err := file.Write(d.Data); err != nil {
+		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	}
+	if err := file.Chmod(0o444); err != nil {
+		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	}
+	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}

@@ -1,1 +1,1 @@
-"sha256-Fs3+3eVrp1kSXWuxfwda4qlJ41vmyIPBaIu6ADmP4Hs="
+"sha256-ldsxiwSw2ZodcnWi9OqvllOiO3d0uXR55XAz8p+QItk="

@@ -11,6 +11,7 @@ install_programs() {
 curl curl
 gcc gcc
 git git
+jq jq
 nix-store nix-bin
 npm npm
 patchelf patchelf

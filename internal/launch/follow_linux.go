@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +45,7 @@ func copiesOf(list []Descriptor, fds opened) (*copies, error) {
 
 func (c *copies) close() {
 	for _, live := range c.list {
+		os.Remove(live.name())
 		live.file.Close()
 	}
 	if c.watch != nil {
@@ -94,6 +97,15 @@ func (c *copies) serve(watch *os.File) {
 	}
 }
 
+// name is the copy's path: the kernel knows it.
+func (l liveCopy) name() string {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(l.file.Fd())))
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
 // update writes in place, since the mount inside is of this very file. An
 // original that is gone, or empty while it is being written, changes nothing.
 func (l liveCopy) update() {
@@ -110,22 +122,40 @@ func (l liveCopy) update() {
 	}
 }
 
-// nameless makes a file with content that has no name: it goes with its last
-// user, however claudebox ends.
-func nameless(d Descriptor) (int, error) {
-	file, err := os.CreateTemp(d.Folder, ".copy-*")
+// copyFile makes the file that a live copy is mounted from. bwrap asks for
+// its name, so it keeps one until the session ends.
+func copyFile(d Descriptor) (int, error) {
+	sweep(d.Folder)
+	file, err := os.CreateTemp(d.Folder, copyPrefix+"*")
 	if err != nil {
 		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
 	}
 	defer file.Close()
-	if err := os.Remove(file.Name()); err != nil {
-		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	if _, err = file.Write(d.Data); err == nil {
+		err = file.Chmod(0o444)
 	}
-	if _, err := file.Write(d.Data); err != nil {
-		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
-	}
-	if err := file.Chmod(0o444); err != nil {
+	if err != nil {
+		os.Remove(file.Name())
 		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
 	}
 	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+const copyPrefix = ".copy-"
+
+// setUp is longer than bwrap needs, from the copy being made until it is
+// mounted. After that the name may go: a mount keeps its file.
+const setUp = time.Minute
+
+// sweep removes copies that a killed claudebox has left.
+func sweep(folder string) {
+	left, err := filepath.Glob(filepath.Join(folder, copyPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, name := range left {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > setUp {
+			os.Remove(name)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func open(list []Descriptor) (opened, error) {
 func openOne(d Descriptor) (int, error) {
 	switch {
 	case d.Follows != "":
-		return nameless(d)
+		return copyFile(d)
 	case d.Path == "":
 		return memfd(d.Name, d.Data)
 	}

@@ -108,7 +108,7 @@ func redirect(number int, d Descriptor, decoder string) string {
 	case d.Path != "":
 		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Path))
 	case d.Follows != "":
-		return fmt.Sprintf("copy=$(mktemp) && cat %s >\"$copy\" && exec %d<\"$copy\" && rm \"$copy\"\n", quote(d.Follows), number)
+		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Follows))
 	case isPlainText(text):
 		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, d.Name, text, fileEnd)
 	}

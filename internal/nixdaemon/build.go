@@ -20,13 +20,14 @@ type DerivedPath struct {
 	Outputs []string // "*" alone: all
 }
 
-// String is the form on the wire, "/nix/store/….drv!out,bin". The command
-// line's form with "^" makes every daemon hang up.
+// String is the form on the wire, "/nix/store/….drv!bin,out", with the outputs
+// sorted as daemons up to 2.8 give it back. The command line's form with "^"
+// makes every daemon hang up.
 func (p DerivedPath) String() string {
 	if len(p.Outputs) == 0 {
 		return p.Path
 	}
-	return p.Path + "!" + strings.Join(p.Outputs, ",")
+	return p.Path + "!" + strings.Join(slices.Sorted(slices.Values(p.Outputs)), ",")
 }
 
 // ParseDerivedPath reads the form on the wire, strictly.

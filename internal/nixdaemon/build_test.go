@@ -2,7 +2,6 @@ package nixdaemon_test
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -54,25 +53,73 @@ func open(t *testing.T, serve func(peer)) *nixdaemon.Store {
 	return s
 }
 
+// foresee answers op 40: what of targets is nowhere to be had.
+func (p peer) foresee(targets, unknown []any) {
+	p.expect(append([]any{40, len(targets)}, targets...)...)
+	p.send(append([]any{msgLast, 0, 0, len(unknown)}, unknown...)...)
+	p.send(0, 0)
+}
+
 func TestRealiseSaysWhyForEach(t *testing.T) {
 	s := open(t, func(p peer) {
+		p.foresee([]any{pathA, pathB}, nil)
 		p.expect(46, 2, pathA, pathB, 0)
 		p.send(msgNext, "warning: no valid signature for path '"+pathB+"'", msgNext, "something else")
 		p.send(msgLast, 2, result(pathB, 14, "cannot be had"), result(pathA, 1, "")) // in another order
 	})
-	failed, err := s.Realise(t.Context(), []string{pathA, pathB})
-	if err != nil || len(failed) != 1 {
-		t.Fatalf("Realise = %v, %v; want one failure", failed, err)
-	}
 	want := "cannot be had\nwarning: no valid signature for path '" + pathB + "'"
-	if got := failed[pathB].Error(); got != want {
-		t.Errorf("the failure says %q; want %q", got, want)
+	checkFailed(t, s, []string{pathA, pathB}, map[string]string{pathB: want})
+}
+
+// checkFailed wants Realise to fail for those, for those reasons.
+func checkFailed(t *testing.T, s *nixdaemon.Store, targets []string, want map[string]string) {
+	t.Helper()
+	failed, err := s.Realise(t.Context(), targets)
+	if err != nil {
+		t.Fatal(err)
 	}
+	got := map[string]string{}
+	for target, reason := range failed {
+		got[target] = reason.Error()
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Realise fails for %q; want %q", got, want)
+	}
+}
+
+// What no cache has would stop the daemon's work on the others.
+func TestRealiseDoesNotTryWhatIsNowhere(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.foresee([]any{pathA, drvA + "!out", pathB}, []any{drvA, pathA})
+		p.expect(46, 1, pathB, 0)
+		p.send(msgLast, 1, result(pathB, 1, ""))
+	})
+	nowhere := "it is not in the store, and no binary cache has it"
+	checkFailed(t, s, []string{pathA, drvA + "!out", pathB}, map[string]string{pathA: nowhere, drvA + "!out": nowhere})
+}
+
+// A daemon stops at the first failure; the rest has status 9 and no message.
+func TestRealiseAsksAgainForWhatWasLeftUndecided(t *testing.T) {
+	s := open(t, func(p peer) {
+		p.foresee([]any{drvA + "!dev,out", pathA, pathB}, nil)
+		p.expect(46, 3, drvA+"!dev,out", pathA, pathB, 0)
+		p.send(msgLast, 3, result(drvA+"!dev,out", 3, "builder failed"), result(pathA, 9, ""), result(pathB, 9, ""))
+		p.expect(46, 2, pathA, pathB, 0)
+		p.send(msgLast, 2, result(pathA, 9, ""), result(pathB, 9, "")) // no step forward
+		p.expect(46, 1, pathA, 0)
+		p.send(msgLast, 1, result(pathA, 1, ""))
+		p.expect(46, 1, pathB, 0)
+		p.send(msgLast, 1, result(pathB, 9, ""))
+	})
+	checkFailed(t, s, []string{drvA + "!out,dev", pathA, pathB}, map[string]string{
+		drvA + "!out,dev": "builder failed", pathB: "it failed with status 9",
+	})
 }
 
 // Up to 2.26 a derivation for another system fails the whole call.
 func TestRealiseAsksOneByOneWhenTheCallFails(t *testing.T) {
 	s := open(t, func(p peer) {
+		p.foresee([]any{drvA + "!out", pathB}, nil)
 		p.expect(46, 2, drvA+"!out", pathB, 0)
 		p.send(failure("a 'riscv' is required"))
 		p.expect(nothingAsked...)
@@ -84,10 +131,7 @@ func TestRealiseAsksOneByOneWhenTheCallFails(t *testing.T) {
 		p.expect(46, 1, pathB, 0)
 		p.send(msgLast, 1, result(pathB, 2, ""))
 	})
-	failed, err := s.Realise(t.Context(), []string{drvA + "!out", pathB})
-	if err != nil || len(failed) != 1 || !strings.Contains(failed[drvA+"!out"].Error(), "riscv") {
-		t.Errorf("Realise = %v, %v; want the reason for the one at fault", failed, err)
-	}
+	checkFailed(t, s, []string{drvA + "!out", pathB}, map[string]string{drvA + "!out": "a 'riscv' is required"})
 }
 
 func TestRealiseFailsAsAWholeWithoutADaemon(t *testing.T) {
@@ -115,6 +159,7 @@ func TestPinComesBeforeTheQuestion(t *testing.T) {
 
 func TestABuildResultForNobodyIsABreach(t *testing.T) {
 	s := open(t, func(p peer) {
+		p.foresee([]any{pathA}, nil)
 		p.expect(46, 1, pathA, 0)
 		p.send(msgLast, 1, result(pathB, 0, ""))
 	})

@@ -2,8 +2,6 @@ package nixdaemon
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 )
 
@@ -73,31 +71,15 @@ func (s *Store) Realise(ctx context.Context, targets []string) (map[string]error
 	if err != nil {
 		return nil, err
 	}
+	work := &realisation{Client: client, wanted: wanted, reasons: make([]error, len(wanted))}
+	if err := work.run(ctx); err != nil {
+		return nil, err
+	}
 	failed := map[string]error{}
-	return failed, client.realise(ctx, wanted, failed)
-}
-
-// realise asks for all at once. A daemon up to 2.26 may answer for all with
-// one error where only one target is at fault: then each is asked alone.
-func (c *Client) realise(ctx context.Context, wanted []DerivedPath, failed map[string]error) error {
-	results, err := c.BuildPaths(ctx, wanted)
-	var refused *DaemonError
-	switch {
-	case errors.As(err, &refused) && len(wanted) == 1 && c.Alive() == nil:
-		failed[wanted[0].String()] = refused
-		return nil
-	case errors.As(err, &refused) && c.Alive() == nil:
-		for one := range slices.Chunk(wanted, 1) {
-			if err := c.realise(ctx, one, failed); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, r := range results {
-		if why := r.Err(); why != nil {
-			failed[r.Target] = why
+	for i, reason := range work.reasons {
+		if reason != nil {
+			failed[targets[i]] = reason
 		}
 	}
-	return err
+	return failed, nil
 }

@@ -1,0 +1,383 @@
+//go:build lab
+
+// These tests run against a real daemon, as an untrusted user. They leave no
+// root behind, add paths of their own only, and delete no others.
+
+package nixdaemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"claudebox/internal/nixdaemon"
+)
+
+func labSocket(t testing.TB) string {
+	t.Helper()
+	socket := os.Getenv("CLAUDEBOX_LAB_SOCKET")
+	if socket == "" {
+		t.Fatal("CLAUDEBOX_LAB_SOCKET names no daemon")
+	}
+	return socket
+}
+
+func labClient(t testing.TB, opts nixdaemon.Options) *nixdaemon.Client {
+	t.Helper()
+	c, err := nixdaemon.Dial(t.Context(), labSocket(t), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// nix runs one of Nix's own programs against the lab's daemon.
+func nix(t testing.TB, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "NIX_REMOTE=unix://"+labSocket(t))
+	cmd.Stderr = new(strings.Builder)
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %q: %w\n%s", program, args, err, cmd.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func mustNix(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	out, err := nix(t, program, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// unique is a text that no earlier run has used.
+func unique(t testing.TB) string { return fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixNano()) }
+
+// addPath puts a new file into the store.
+func addPath(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "added")
+	if err := os.WriteFile(file, []byte(unique(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return mustNix(t, "nix-store", "--add", file)
+}
+
+// instantiate writes a new derivation whose builder is a shell script.
+func instantiate(t testing.TB, script string, more ...string) string {
+	t.Helper()
+	expr := fmt.Sprintf(`derivation ({ name = "lab"; system = builtins.currentSystem; builder = "/bin/sh";
+		outputs = [ "out" "dev" ]; unique = %q; args = [ "-c" %q ]; } // { %s })`, unique(t), script, strings.Join(more, " "))
+	return mustNix(t, "nix-instantiate", "--read-write-mode", "-E", expr)
+}
+
+const invalid = "/nix/store/00000000000000000000000000000000-claudebox-never-was"
+
+func TestLabHandshake(t *testing.T) {
+	c := labClient(t, nixdaemon.Options{})
+	info := c.Info()
+	t.Logf("daemon %s, protocol %s, trust %s", info.Version, info.Protocol, info.Trust)
+	if info.Version == "" || info.Protocol < nixdaemon.Oldest || info.Protocol > nixdaemon.Newest {
+		t.Errorf("Info() = %+v", info)
+	}
+	if info.Protocol >= 0x123 && info.Trust == nixdaemon.TrustUnknown {
+		t.Errorf("a daemon of %s does not say whom it trusts", info.Protocol)
+	}
+}
+
+func TestLabQueries(t *testing.T) {
+	c, ctx := labClient(t, nixdaemon.Options{}), t.Context()
+	path := addPath(t)
+	valid, err := c.QueryValidPaths(ctx, []string{invalid, path})
+	if err != nil || !slices.Equal(valid, []string{path}) {
+		t.Errorf("QueryValidPaths = %q, %v; want the added path", valid, err)
+	}
+	for p, want := range map[string]bool{path: true, invalid: false} {
+		if got, err := c.IsValidPath(ctx, p); err != nil || got != want {
+			t.Errorf("IsValidPath(%s) = %t, %v; want %t", p, got, err, want)
+		}
+	}
+	infos, err := c.QueryPathInfos(ctx, []string{path, invalid})
+	if err != nil || infos[1] != nil || infos[0].NARSize == 0 || len(infos[0].NARHash) != 64 || infos[0].CA == "" {
+		t.Errorf("QueryPathInfos = %+v, %v; want one of a content-addressed path", infos, err)
+	}
+	if age := time.Since(infos[0].Registered); age < -time.Minute || age > time.Hour {
+		t.Errorf("it was registered %s ago", age)
+	}
+	if got, err := c.QueryPathFromHashPart(ctx, path[11:43]); err != nil || got != path {
+		t.Errorf("QueryPathFromHashPart = %q, %v; want %s", got, err, path)
+	}
+	all, err := c.QueryAllValidPaths(ctx)
+	if err != nil || !slices.Contains(all, path) {
+		t.Errorf("QueryAllValidPaths: %d paths, %v; want the added one among them", len(all), err)
+	}
+	if err := c.Alive(); err != nil {
+		t.Error(err)
+	}
+}
+
+// build has a derivation of two outputs built, dev referring to out.
+func build(t testing.TB, c *nixdaemon.Client) nixdaemon.BuildResult {
+	t.Helper()
+	drv := instantiate(t, "echo out >$out; echo $out >$dev")
+	results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+func TestLabBuild(t *testing.T) {
+	var lines []string
+	c := labClient(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+		if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
+			lines = append(lines, r.Fields[0].Text)
+		}
+	}})
+	drv := instantiate(t, "echo hello from the builder; echo out >$out; echo $out >$dev")
+	target := nixdaemon.DerivedPath{Path: drv, Outputs: []string{"out", "dev"}}
+	outputs, err := c.QueryDerivationOutputMap(t.Context(), drv)
+	if err != nil || len(outputs) != 2 {
+		t.Fatalf("QueryDerivationOutputMap = %q, %v; want two outputs", outputs, err)
+	}
+	missing, err := c.QueryMissing(t.Context(), []nixdaemon.DerivedPath{target})
+	if err != nil || !slices.Equal(missing.WillBuild, []string{drv}) {
+		t.Errorf("QueryMissing = %+v, %v; want it to be built", missing, err)
+	}
+	for _, want := range []nixdaemon.Status{nixdaemon.Built, nixdaemon.AlreadyValid} {
+		results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{target})
+		if err != nil || results[0].Status != want || !reflect.DeepEqual(results[0].Outputs, outputs) {
+			t.Fatalf("BuildPaths = %+v, %v; want status %d and outputs %q", results, err, want, outputs)
+		}
+	}
+	if !slices.Contains(lines, "hello from the builder") {
+		t.Errorf("the log holds %q; want the builder's line", lines)
+	}
+}
+
+// The closure is what Nix's own program says it is.
+func TestLabClosure(t *testing.T) {
+	c := labClient(t, nixdaemon.Options{})
+	outputs := build(t, c).Outputs
+	infos, err := c.Closure(t.Context(), []string{outputs["dev"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, info := range infos {
+		got = append(got, info.Path)
+	}
+	want := strings.Fields(mustNix(t, "nix-store", "-q", "--requisites", outputs["dev"]))
+	slices.Sort(want)
+	if len(got) != 2 || !slices.Equal(got, want) {
+		t.Errorf("Closure = %q; nix-store says %q", got, want)
+	}
+	referrers, err := c.QueryReferrers(t.Context(), outputs["out"])
+	if err != nil || !slices.Equal(referrers, []string{outputs["dev"]}) {
+		t.Errorf("QueryReferrers = %q, %v; want dev", referrers, err)
+	}
+}
+
+func TestLabFailuresSayWhy(t *testing.T) {
+	s := &nixdaemon.Store{Socket: labSocket(t)}
+	defer s.Close()
+	fails := instantiate(t, "echo the builder gives up; exit 3")
+	depends := instantiate(t, "echo never", `src = "${`+importDrv(fails)+`}";`)
+	foreign := instantiate(t, "echo never", `system = "riscv64-linux";`)
+	missing := "/nix/store/00000000000000000000000000000000-never-was.drv"
+	works := instantiate(t, "echo >$out; echo >$dev")
+	targets := []string{invalid, fails + "!out", depends + "!out", foreign + "!out", missing + "!out", works + "!*"}
+	failed, err := s.Realise(t.Context(), targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, target := range targets {
+		why := failed[target]
+		t.Logf("%s: %v", target, why)
+		if (why == nil) != (i == len(targets)-1) {
+			t.Errorf("%s fails with %v", target, why)
+		}
+	}
+	if why := failed[fails+"!out"]; !strings.Contains(why.Error(), "the builder gives up") && !strings.Contains(why.Error(), "exit code 3") {
+		t.Errorf("the failed build says %q; want the builder's status", why)
+	}
+	client, err := s.Client(t.Context())
+	if err != nil || client.Alive() != nil {
+		t.Errorf("the connection is lost after failures: %v", client.Alive())
+	}
+}
+
+// importDrv is a Nix expression for the output of a derivation that exists.
+func importDrv(drv string) string { return "import " + drv }
+
+// An error that a daemon meets while it reads the request ends the
+// connection. Our own checks are passed by here.
+func TestLabAnErrorInTheRequestEndsTheConnection(t *testing.T) {
+	c := labClient(t, nixdaemon.Options{})
+	err := nixdaemon.SendUnchecked(t.Context(), c, "/etc/passwd")
+	var refused *nixdaemon.DaemonError
+	if !errors.As(err, &refused) {
+		t.Fatalf("IsValidPath(/etc/passwd) = %v; want the daemon's error", err)
+	}
+	if _, err := c.IsValidPath(t.Context(), invalid); !errors.Is(err, nixdaemon.ErrBroken) {
+		t.Errorf("the next operation = %v; want %v", err, nixdaemon.ErrBroken)
+	}
+}
+
+// A path is kept while the connection that pinned it is open. Deleting one
+// path asks the garbage collector the same question as a whole run.
+func TestLabPinsLastAsLongAsTheConnection(t *testing.T) {
+	for name, pin := range map[string]func(*nixdaemon.Store) string{
+		"a pinned path": func(s *nixdaemon.Store) string {
+			path := addPath(t)
+			if valid, err := s.Pin(t.Context(), []string{path}); err != nil || len(valid) != 1 {
+				t.Fatalf("Pin = %q, %v", valid, err)
+			}
+			return path
+		},
+		"what was built": func(s *nixdaemon.Store) string {
+			c, err := s.Client(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return build(t, c).Outputs["dev"]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &nixdaemon.Store{Socket: labSocket(t)}
+			defer s.Close()
+			path := pin(s)
+			if out, err := nix(t, "nix-store", "--delete", path); err == nil {
+				t.Fatalf("a pinned path was deleted: %s", out)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() error { _, err := nix(t, "nix-store", "--delete", path); return err })
+		})
+	}
+}
+
+// eventually tries until the daemon's worker has noticed our end.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	var err error
+	for range 50 {
+		if err = try(); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error(err)
+}
+
+func TestLabIndirectRoot(t *testing.T) {
+	c := labClient(t, nixdaemon.Options{})
+	path, link := addPath(t), filepath.Join(t.TempDir(), "root")
+	// The daemon's collector must be able to follow the link.
+	for dir := filepath.Dir(link); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.AddIndirectRoot(t.Context(), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := c.FindRoots(t.Context())
+	if err != nil || !slices.Contains(roots, nixdaemon.Root{Link: link, Path: path}) {
+		t.Errorf("FindRoots: %d roots, %v; want %s among them", len(roots), err, link)
+	}
+	if _, err := nix(t, "nix-store", "--delete", path); err == nil {
+		t.Error("a rooted path was deleted")
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nix(t, "nix-store", "--delete", path); err != nil {
+		t.Error(err)
+	}
+}
+
+// When the builder is dead the lock on its outputs is free, and another
+// connection gets to build.
+func TestLabCancelKillsTheBuilder(t *testing.T) {
+	target := []nixdaemon.DerivedPath{{Path: instantiate(t, "echo runs; while :; do :; done"), Outputs: []string{"out"}}}
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		started := false
+		c := labClient(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+			if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
+				started = true
+				cancel()
+			}
+		}})
+		if _, err := c.BuildPaths(ctx, target); !errors.Is(err, context.Canceled) || !started {
+			t.Fatalf("BuildPaths = %v, started %t; want a build, cancelled", err, started)
+		}
+		cancel()
+	}
+}
+
+// The daemon's backlog is five connections up to Nix 2.8.
+func TestLabTwoHundredAtOnce(t *testing.T) {
+	paths := make([]string, 20)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
+	}
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			s := &nixdaemon.Store{Socket: labSocket(t)}
+			defer s.Close()
+			if valid, err := s.Pin(t.Context(), paths); err != nil || len(valid) != 0 {
+				t.Errorf("Pin = %q, %v; want none, nil", valid, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A warm resolution of twenty packages, over a connection of its own.
+func BenchmarkLabPin20(b *testing.B) {
+	paths := make([]string, 20)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
+	}
+	for b.Loop() {
+		s := &nixdaemon.Store{Socket: labSocket(b)}
+		if _, err := s.Pin(b.Context(), paths); err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+}
+
+func BenchmarkLabValid10000(b *testing.B) {
+	paths := make([]string, 10_000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
+	}
+	c := labClient(b, nixdaemon.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.QueryValidPaths(b.Context(), paths); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

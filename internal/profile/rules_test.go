@@ -9,14 +9,14 @@ import (
 )
 
 // rules are all rules of the schema, by their pattern.
-func rules() map[string]shape.Rule {
-	found := map[string]shape.Rule{}
+func rules() map[string]*shape.Rule {
+	found := map[string]*shape.Rule{}
 	collectRules(profile.Schema(), found)
 	return found
 }
 
-func collectRules(s *shape.Shape, found map[string]shape.Rule) {
-	if s.Rule.Pattern != "" {
+func collectRules(s *shape.Shape, found map[string]*shape.Rule) {
+	if s.Rule != nil && s.Rule.Pattern != "" {
 		found[s.Rule.Pattern] = s.Rule
 	}
 	if s.Elem != nil {

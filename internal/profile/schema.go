@@ -11,37 +11,37 @@ var schema = shape.Shape{
 	Doc:  "What a coding agent may have inside a claudebox sandbox.",
 	Keys: []shape.Key{
 		{Name: "name", Shape: &shape.Shape{
-			Kind: shape.Text, Rule: profileName,
+			Kind: shape.Text, Rule: &profileName,
 			Doc: "The name of the profile, as errors and the audit show it. The name of the file when unsaid.",
 		}},
 		{Name: "description", Shape: &shape.Shape{
-			Kind: shape.Text, Rule: anyLine,
+			Kind: shape.Text, Rule: &anyLine,
 			Doc: "What the profile is for, in one line; `claudebox profile list` shows it.",
 		}},
 		{Name: "extends", Shape: &shape.Shape{
 			Kind: shape.List, Single: true,
-			Elem: &shape.Shape{Kind: shape.Text, Rule: profileRef},
+			Elem: &shape.Shape{Kind: shape.Text, Rule: &profileRef},
 			Doc: "Profiles that this one builds on, by name or file. Later ones win, this one last; " +
 				"lists append, unless tagged !replace.",
 		}},
 		{Name: "agent", Shape: &agentShape},
 		{Name: "packages", Shape: &shape.Shape{
-			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: packageRef},
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &packageRef},
 			Doc: "Packages on PATH inside, as attribute paths in the pinned nixpkgs, in the order of PATH " +
 				"and before the built-in ones. Outputs are asked for by `openssl^dev,out`.",
 		}},
 		{Name: "nixpkgs", Shape: &shape.Shape{
-			Kind: shape.Text, Rule: nixpkgsRef, Default: "pinned",
+			Kind: shape.Text, Rule: &nixpkgsRef, Default: "pinned",
 			Doc: "Where packages are looked up: `pinned` is the nixpkgs that claudebox was built with; " +
 				"else a store path or a flake reference with a revision.",
 		}},
 		{Name: "network", Shape: &networkShape},
 		{Name: "env", Shape: &shape.Shape{
-			Kind: shape.Table, Rule: envName, Elem: &shape.Shape{Kind: shape.Scalar},
+			Kind: shape.Table, Rule: &envName, Elem: &shape.Shape{Kind: shape.Scalar},
 			Doc: "Variables with a fixed value. No place for secrets: use extra_env_passthrough.",
 		}},
 		{Name: "extra_env_passthrough", Shape: &shape.Shape{
-			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: envName},
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &envName},
 			Doc: "Variables of your environment that may pass. The agent can read them.",
 		}},
 		{Name: "mounts", Shape: &shape.Shape{
@@ -55,9 +55,18 @@ var schema = shape.Shape{
 		}},
 		{Name: "nix", Shape: &nixShape},
 		{Name: "git", Shape: &gitShape},
-		{Name: "hide", Shape: globs("Files of the project that the agent must not read, besides the built-in list (.env, *.pem, …).")},
-		{Name: "show", Shape: globs("Files that the built-in list or hide would cover, and that the agent may read.")},
-		{Name: "protect", Shape: globs("Files of the project that the agent must not change, besides the built-in list of what the host executes.")},
+		{Name: "hide", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &globShape,
+			Doc: "Files of the project that the agent must not read, besides the built-in list (.env, *.pem, …).",
+		}},
+		{Name: "show", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &globShape,
+			Doc: "Files that the built-in list or hide would cover, and that the agent may read.",
+		}},
+		{Name: "protect", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &globShape,
+			Doc: "Files of the project that the agent must not change, besides the built-in list of what the host executes.",
+		}},
 		{Name: "protect_mode", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"default", "strict"},
 			Doc: "Whether files that the host executes are read-only also when git tracks them; " +
@@ -72,7 +81,7 @@ var schema = shape.Shape{
 			Kind: shape.Record,
 			Doc:  "MCP servers of the host.",
 			Keys: []shape.Key{{Name: "import", Shape: &shape.Shape{
-				Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: serverName},
+				Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &serverName},
 				Doc: "Servers of your own user scope that come in, by name. Their settings may hold secrets.",
 			}}},
 		}},
@@ -85,7 +94,7 @@ var schema = shape.Shape{
 			Doc: "Which folder is the project: the one claudebox is called in, or the git root above it.",
 		}},
 		{Name: "worktrees", Shape: &shape.Shape{
-			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: siblingGlob},
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &siblingGlob},
 			Doc: "Folders beside the project that may be made and are mounted read-write, for git worktrees.",
 		}},
 		{Name: "confirm", Shape: &shape.Shape{
@@ -100,20 +109,20 @@ var agentShape = shape.Shape{
 	Doc: "The agent: a name, or a mapping. A later profile replaces it as a whole.",
 	Keys: []shape.Key{
 		{Name: "name", Shape: &shape.Shape{
-			Kind: shape.Text, Rule: programName, Default: "claude",
+			Kind: shape.Text, Rule: &programName, Default: "claude",
 			Doc: "The program, looked up in the manifest and on PATH. The first word of command when that is said.",
 		}},
 		{Name: "command", Shape: &shape.Shape{
-			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: commandWord},
+			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: &commandWord},
 			Doc: "The program and the words it always gets: [codex, --yolo].",
 		}},
 		{Name: "home", Shape: &shape.Shape{
-			Kind: shape.Table, Rule: homeFolder,
+			Kind: shape.Table, Rule: &homeFolder,
 			Elem: &shape.Shape{Kind: shape.Word, Words: []string{"persist", "ephemeral"}},
 			Doc:  "Folders of the agent's home, and whether they are kept between sessions.",
 		}},
 		{Name: "env", Shape: &shape.Shape{
-			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: envName},
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &envName},
 			Doc: "Variables of your environment that the agent needs.",
 		}},
 	},
@@ -129,7 +138,7 @@ var networkShape = shape.Shape{
 				"allow: the listed hosts only. none: loopback only.",
 		}},
 		{Name: "allow", Shape: &shape.Shape{
-			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: allowedHost},
+			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: &allowedHost},
 			Doc: "Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not example.com itself. " +
 				"A preset stands for a list of hosts.",
 		}},
@@ -140,11 +149,11 @@ var mountShape = shape.Shape{
 	Kind: shape.Record,
 	Keys: []shape.Key{
 		{Name: "host", Required: true, Shape: &shape.Shape{
-			Kind: shape.Text, Rule: hostPath,
+			Kind: shape.Text, Rule: &hostPath,
 			Doc: "The path on the host: absolute, below home (~/) or below the project (./).",
 		}},
 		{Name: "sandbox", Shape: &shape.Shape{
-			Kind: shape.Text, Rule: hostPath,
+			Kind: shape.Text, Rule: &hostPath,
 			Doc: "The path inside; the same as on the host when unsaid.",
 		}},
 		{Name: "mode", Shape: &shape.Shape{
@@ -190,7 +199,7 @@ var gitShape = shape.Shape{
 	Doc:  "What git may do inside.",
 	Keys: []shape.Key{
 		{Name: "hosts", Shape: &shape.Shape{
-			Kind: shape.Table, Rule: gitHost, Elem: &shape.Shape{Kind: shape.Text, Rule: envName},
+			Kind: shape.Table, Rule: &gitHost, Elem: &shape.Shape{Kind: shape.Text, Rule: &envName},
 			Doc: "Hosts that git may log in to over HTTPS, each with the variable that holds the token.",
 		}},
 		{Name: "ssh_to_https", Shape: &shape.Shape{
@@ -219,6 +228,5 @@ var portsShape = shape.Shape{
 	},
 }
 
-func globs(doc string) *shape.Shape {
-	return &shape.Shape{Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: projectGlob}, Doc: doc}
-}
+// A pattern relative to the project, as hide, show and protect list them.
+var globShape = shape.Shape{Kind: shape.Text, Rule: &projectGlob}

@@ -110,6 +110,10 @@ const (
 	Around                 // it is a folder that holds the secret path
 )
 
+// distinct is how many bytes every path of the list has before any *: most
+// paths differ from most of the list in these.
+const distinct = len("/tmp")
+
 // Exposes tells what secret path mounting a host path would show; Within wins
 // over Around. The path is clean, and absolute or "~/…"; an absolute home is
 // recognised below /home and at /root only, so a caller that knows the home
@@ -118,6 +122,9 @@ func Exposes(host string) (SecretPath, Relation) {
 	host = guessTilde(host)
 	var around *SecretPath
 	for i := range SecretPaths {
+		if len(host) >= distinct && host[:distinct] != SecretPaths[i].Path[:distinct] {
+			continue
+		}
 		switch relation(host, SecretPaths[i].Path) {
 		case Within:
 			return SecretPaths[i], Within
@@ -142,8 +149,13 @@ func Tilde(home, host string) string {
 }
 
 // guessTilde takes the usual places of homes for "~": a profile's text is
-// judged before the home is known, and another user's keys are no better.
+// judged before the home is known, and another user's keys are no better. What
+// holds homes is judged as one.
 func guessTilde(host string) string {
+	switch host {
+	case "/", "/home", "/var/home":
+		return "~"
+	}
 	for _, homes := range []string{"/home/", "/var/home/"} {
 		if rest, below := strings.CutPrefix(host, homes); below {
 			if _, rest, deeper := strings.Cut(rest, "/"); deeper {
@@ -158,8 +170,6 @@ func guessTilde(host string) string {
 // relation compares a clean path with one of the list.
 func relation(host, secret string) Relation {
 	switch {
-	case host == "/", host == "/home", host == "/var/home":
-		return Around // of somebody's home, or of all
 	case isBelow(host, secret):
 		return Within
 	case isBelow(secret, host):

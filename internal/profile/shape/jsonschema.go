@@ -57,8 +57,11 @@ func (s *Shape) withDefault(schema object, value any) object {
 	return schema
 }
 
-// limit adds what a rule says of texts.
-func (r Rule) limit(schema object) object {
+// limit adds what a rule, if any, says of texts.
+func (r *Rule) limit(schema object) object {
+	if r == nil {
+		return schema
+	}
 	if r.Pattern != "" {
 		schema["pattern"] = r.Pattern
 	}

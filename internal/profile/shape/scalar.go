@@ -76,8 +76,8 @@ func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 }
 
 // obeys judges a text, or the key of a table, by its rule.
-func (d *decoder) obeys(rule Rule, n *yaml.Node, what string) bool {
-	if rule.Check == nil {
+func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
+	if rule == nil {
 		return true
 	}
 	fault := rule.Check(n.Value)

@@ -25,7 +25,7 @@ const (
 type Shape struct {
 	Kind    Kind
 	Doc     string   // what it means, in sentences: editors and the manual show it
-	Rule    Rule     // Text and Scalar: which text is right; Table: which keys
+	Rule    *Rule    // Text and Scalar: which text is right; Table: which keys; nil: any
 	Words   []string // Word: the closed set
 	Min     int      // Number: smallest
 	Max     int      // Number: largest
@@ -45,7 +45,7 @@ type Key struct {
 	Shape    *Shape
 }
 
-// Rule says which text is right. The zero Rule takes every text.
+// Rule says which text is right.
 type Rule struct {
 	Name     string                   // what the text is, with its article: "a host name"
 	Pattern  string                   // for editors: matches at least what Check takes (RE2 and ECMA 262)
@@ -161,7 +161,7 @@ func (s *Shape) expected() string {
 	case Word:
 		return either(s.Words)
 	case Text, Scalar:
-		if s.Rule.Name != "" {
+		if s.Rule != nil {
 			return s.Rule.Name
 		}
 	case Record:

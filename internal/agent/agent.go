@@ -28,6 +28,7 @@ type Request struct {
 	Inside  []string // PATH inside: store folders
 	Path    string   // the caller's PATH
 	Project string   // canonical root of the project
+	Home    string   // what ~ stands for in the profile's command
 	UID     int      // the user that the agent runs as
 	GID     int      // his primary group
 	Files   Files    // nil: the host's
@@ -41,7 +42,7 @@ type Program struct {
 	Mounts    []plan.Mount // of the host, read-only, and links; none for a program of the store
 	Notes     []string     // for the audit, one sentence each
 	Store     bool         // the program is in the Nix store
-	Libraries bool         // the host's library folders are mounted: no other loader fits beside them
+	Libraries bool         // the host's library folders are mounted, so its loader serves every program inside
 }
 
 // bindFolder is where a program lies whose own path env(1) would misread.
@@ -73,6 +74,13 @@ func Find(r Request) (Program, error) {
 	return f.program(words, rest), nil
 }
 
+// Displaces tells whether a mount or link of the plan at destination has no
+// place beside the program's mounts: the plan's loader, when the folders that
+// hold the host's are mounted.
+func (p Program) Displaces(destination string) bool {
+	return slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return within(destination, m.Destination) })
+}
+
 // finder gathers what the program needs while it is read.
 type finder struct {
 	Request
@@ -101,6 +109,9 @@ func (f *finder) program(words, rest []string) Program {
 func (f *finder) locate(word string) (string, error) {
 	if path.IsAbs(word) {
 		return word, nil
+	}
+	if below, ok := strings.CutPrefix(word, "~/"); ok && f.Home != "" {
+		return path.Join(f.Home, below), nil
 	}
 	if strings.Contains(word, "/") {
 		return "", diag.Errorf("find "+word, "give the whole path of the agent",
@@ -133,7 +144,7 @@ func (f *finder) onPath(word string) (string, error) {
 		return name, nil
 	}
 	if name := f.first(outside, word, func(found) bool { return true }); name != "" {
-		return "", notExecutable(name, "", "its mode does not let user %d run it", f.UID)
+		return "", notExecutable(name, "chmod +x "+name, "its mode does not let user %d run it", f.UID)
 	}
 	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: howToGet(word)}
 }

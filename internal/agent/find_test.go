@@ -65,6 +65,10 @@ func TestFindLooksInOrder(t *testing.T) {
 			func(r *agent.Request) { r.Command = []string{"/opt/codex/codex", "--yolo"} },
 			want{words: "/opt/codex/codex --yolo", mounts: []string{"ro-bind /opt/codex/codex"}},
 		},
+		"a command below home": {
+			func(r *agent.Request) { r.Command, r.Home = []string{"~/.local/bin/claude"}, "/home/u" },
+			want{words: versions, mounts: installer},
+		},
 		"a program of the profile's packages before the manifest's": {
 			func(r *agent.Request) {
 				r.Inside, r.Pinned = []string{"/nix/store/a-claude/bin"}, "/nix/store/b-claude-code/bin/claude"
@@ -239,6 +243,31 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, tc.files, request(tc.change), tc.want) })
+	}
+}
+
+func TestThePlansLoaderGivesWayToTheHosts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		content string
+		want    bool
+	}{
+		"the host's libraries are mounted": {program(loader64, ""), true},
+		"they are not":                     {program("", ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request(nil)
+			r.Files = newTree(debian(installed(tc.content)), nil)
+			got, err := agent.Find(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if displaced := got.Displaces(loader64); displaced != tc.want {
+				t.Errorf("Displaces(%s) = %v, want %v", loader64, displaced, tc.want)
+			}
+			if got.Displaces("/bin/bash") {
+				t.Error("/bin/bash is displaced")
+			}
+		})
 	}
 }
 

@@ -36,7 +36,7 @@ func (f *finder) mountLibraries() {
 		}
 		f.mounts = append(f.mounts, f.linked(folder, why))
 	}
-	f.notes = append(f.notes, "its libraries are the host's: "+strings.Join(names, ", ")+" are mounted read-only")
+	f.notes = append(f.notes, "its libraries are the host's: "+strings.Join(names, ", ")+" are visible, read-only")
 }
 
 // linked is a library folder that is a link: the same link inside when it

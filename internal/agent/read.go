@@ -82,10 +82,10 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 // file alone. An interpreter is always alone: who wrote the script chose its
 // path, and must not choose a folder.
 func (f *finder) own(name string, folder func(name string) string) {
-	where := name
+	where, what := name, "the agent's interpreter"
 	if !f.alone {
-		where = cmp.Or(folder(name), name)
+		where, what = cmp.Or(folder(name), name), "the agent's program"
 	}
-	f.mounts = append(f.mounts, readOnly(where, where, "the agent's program"))
-	f.notes = append(f.notes, path.Base(name)+" is not in the store: "+where+" of the host is mounted read-only")
+	f.mounts = append(f.mounts, readOnly(where, where, what))
+	f.notes = append(f.notes, what+" "+path.Base(name)+" is not in the store: "+where+" of the host is visible, read-only")
 }

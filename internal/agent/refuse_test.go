@@ -74,6 +74,10 @@ func TestFindRefuses(t *testing.T) {
 			files: installed("#!/usr/bin/env node\n"), cause: agent.ErrNotExecutable,
 			text: "its interpreter node is not found", remedy: "packages",
 		},
+		"a script whose interpreter's path leads nowhere": {
+			files: installed("#!/usr/bin/python9\n"), cause: agent.ErrNotExecutable,
+			text: "its interpreter /usr/bin/python9 is not found", remedy: "packages",
+		},
 		"a script that is its own interpreter": {
 			files: installed("#!" + versions + "\n"), cause: agent.ErrNotExecutable, text: "more than 5 deep",
 		},
@@ -169,17 +173,22 @@ func TestFindRefuses(t *testing.T) {
 }
 
 func TestFindTrusts(t *testing.T) {
-	for name, owners := range map[string]map[string]owner{
-		"root":                           {versions: {}},
-		"the user's private group":       {versions: {uid: user, gid: user, mode: 0o020}},
-		"root's group":                   {versions: {uid: user, mode: 0o020}},
-		"Debian's staff":                 {"/home/u/.local/bin": {gid: 50, mode: 0o020}},
-		"a sticky folder, like /tmp":     {"/home/u/.local": {mode: 0o022 | fs.ModeSticky}},
-		"a link, whatever its mode says": {"/home/u/.local/bin/claude": {uid: user, mode: 0o777}},
+	const stored = "/nix/store/a-x/bin/x"
+	for name, tc := range map[string]struct {
+		command string
+		owners  map[string]owner
+	}{
+		"root":                           {versions, map[string]owner{versions: {}}},
+		"the user's private group":       {versions, map[string]owner{versions: {uid: user, gid: user, mode: 0o020}}},
+		"root's group":                   {versions, map[string]owner{versions: {uid: user, mode: 0o020}}},
+		"Debian's staff":                 {versions, map[string]owner{"/home/u/.local": {gid: 50, mode: 0o020}}},
+		"a sticky folder, like /tmp":     {versions, map[string]owner{"/home/u/.local": {mode: 0o022 | fs.ModeSticky}}},
+		"a link, whatever its mode says": {"/home/u/.local/bin/claude", map[string]owner{"/home/u/.local/bin/claude": {mode: 0o777}}},
+		"whoever the store belongs to":   {stored, map[string]owner{"/nix/store": {uid: 30001, mode: 0o022}, stored: {uid: 30001}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := request(nil)
-			r.Files = newTree(installed(program("", "")), owners)
+			r := request(func(r *agent.Request) { r.Command = []string{tc.command} })
+			r.Files = newTree(merge(installed(program("", "")), map[string]string{stored: "x"}), tc.owners)
 			if _, err := agent.Find(r); err != nil {
 				t.Error(err)
 			}

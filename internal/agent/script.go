@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -105,13 +106,21 @@ func (f *finder) interpreter(script, word string) ([]string, error) {
 		return []string{f.Node}, nil
 	}
 	f.alone = true
+	words, err := f.hostInterpreter(word)
+	if errors.Is(err, ErrNotFound) {
+		return nil, notExecutable(script, "add the package that has "+base+" to the profile's packages",
+			"its interpreter %s is not found", word)
+	}
+	return words, err
+}
+
+func (f *finder) hostInterpreter(word string) ([]string, error) {
 	if path.IsAbs(word) {
 		return f.words(word)
 	}
 	name, err := f.onPath(word)
 	if err != nil {
-		return nil, notExecutable(script, "add the package that has "+word+" to the profile's packages",
-			"its interpreter %s is not found", word)
+		return nil, err
 	}
 	return f.words(name)
 }

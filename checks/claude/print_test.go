@@ -116,6 +116,7 @@ func TestLoginInsideIsKept(t *testing.T) {
 	const login = `{"claudeAiOauth":{"accessToken":"inside-access","refreshToken":"inside-refresh",` +
 		`"expiresAt":4102444800000,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`
 	w := newWorld(t)
+	w.wanderings = []string{"CONNECT api.anthropic.com:443"} // a login is looked up there
 	w.model.Add(
 		script.Bash(`umask 077; printf %s '`+login+`' >"$CLAUDE_CONFIG_DIR/.credentials.json"`),
 		script.Say("Logged in.").After(script.Succeeded()),

@@ -37,8 +37,15 @@ func (s *Server) Add(turns ...Turn) {
 	s.turns = append(s.turns, turns...)
 }
 
-// ServeHTTP makes the server an http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// ServeHTTP makes the server an http.Handler. As the proxy of an agent it lets
+// nothing through, and notes where the agent wanted to go.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodConnect || r.URL.IsAbs() {
+		s.stray(w, r)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
 
 // Requests are those that took a turn, oldest first.
 func (s *Server) Requests() []Request {
@@ -47,7 +54,7 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Strays are requests for anything but the Messages API, as "METHOD path".
+// Strays are requests for anything but the Messages API, as "METHOD target".
 func (s *Server) Strays() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +152,7 @@ func countTokens(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) stray(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.strays = append(s.strays, r.Method+" "+r.URL.Path)
+	s.strays = append(s.strays, r.Method+" "+r.RequestURI)
 	s.mu.Unlock()
 	reply(w, http.StatusNotFound, object{
 		"type":  "error",

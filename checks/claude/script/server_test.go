@@ -210,10 +210,19 @@ func TestHousekeepingTakesNoTurn(t *testing.T) {
 
 func TestStraysAreToldApart(t *testing.T) {
 	s := script.New()
-	if status, _ := post(t, s, "/api/event_logging", object{}); status != http.StatusNotFound {
-		t.Errorf("status %d; want 404", status)
+	for _, r := range []*http.Request{
+		httptest.NewRequest(http.MethodPost, "/api/event_logging", nil),
+		httptest.NewRequest(http.MethodConnect, "example.org:443", nil),
+		httptest.NewRequest(http.MethodPost, "http://example.org/v1/messages", strings.NewReader(`{"tools": []}`)),
+	} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound {
+			t.Errorf("%s %s: status %d; want 404", r.Method, r.RequestURI, w.Code)
+		}
 	}
-	if got, want := s.Strays(), []string{"POST /api/event_logging"}; !slices.Equal(got, want) {
+	want := []string{"POST /api/event_logging", "CONNECT example.org:443", "POST http://example.org/v1/messages"}
+	if got := s.Strays(); !slices.Equal(got, want) {
 		t.Errorf("strays %q; want %q", got, want)
 	}
 }

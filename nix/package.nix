@@ -4,6 +4,8 @@
 {
   lib,
   buildGoModule,
+  installShellFiles,
+  stdenv,
 }:
 let
   inherit (lib) fileset;
@@ -30,6 +32,14 @@ buildGoModule {
     "-s"
     "-X claudebox/internal/cli.version=${version}"
   ];
+
+  nativeBuildInputs = [ installShellFiles ];
+  postInstall = lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
+    installShellCompletion --cmd claudebox \
+      --bash <($out/bin/claudebox completion bash) \
+      --fish <($out/bin/claudebox completion fish) \
+      --zsh <($out/bin/claudebox completion zsh)
+  '';
 
   # The tests are a check of their own: they need files that stand outside src.
   doCheck = false;

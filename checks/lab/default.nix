@@ -58,6 +58,7 @@ let
         function (builtins.intersectAttrs (builtins.functionArgs function) packages // arguments);
       stdenv = {
         hostPlatform = { inherit system; };
+        buildPlatform.canExecute = _: true;
         cc.cc.lib = store.libraries;
         cc.bintools.dynamicLinker = "${store.libraries}/lib/ld-linux-x86-64.so.2";
       };
@@ -122,6 +123,12 @@ let
       nix-ld = build.runCommand "nix-ld" { nativeBuildInputs = [ packages.go ]; } ''
         export HOME=$PWD CGO_ENABLED=0 GOTOOLCHAIN=local
         go build -trimpath -o $out/libexec/nix-ld ${./nix-ld/main.go}
+      '';
+
+      installShellFiles = build.runCommand "install-shell-files" { } ''
+        mkdir -p $out/bin
+        cp ${./install-shell-completion.sh} $out/bin/installShellCompletion
+        chmod 755 $out/bin/installShellCompletion
       '';
 
       comma = build.runCommand "comma" { meta.mainProgram = "comma"; } ''

@@ -25,6 +25,7 @@ rec {
 
   genAttrs = names: f: listToAttrs (map (name: { inherit name; value = f name; }) names);
   getAttrs = names: set: genAttrs names (name: set.${name});
+  optionalString = condition: text: if condition then text else "";
   optionalAttrs = condition: set: if condition then set else { };
 
   hasSuffix =

@@ -22,19 +22,22 @@ END
   [[ -e /usr/include/stdlib.h ]] || missing+=(libc6-dev)
   [[ -e /etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
   [[ ${#missing[@]} -gt 0 ]] || return 0
+  command -v apt-get >/dev/null || die "this machine has neither Nix nor Debian's apt" "install Nix"
   say "installing from Debian: ${missing[*]}"
   apt-get -qq update >&2
   DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install "${missing[@]}" >/dev/null
 }
 
-# make_users: builders for the daemon, and somebody whom it does not trust.
+# make_users: builders for the daemon, and somebody whom it does not trust. The
+# builders are the lab's own: a daemon ends all that runs as one of its builders,
+# so two daemons must not share them.
 make_users() {
-  local i
-  getent group nixbld >/dev/null || groupadd --system nixbld
+  local i builder=claudebox-build
+  getent group $builder >/dev/null || groupadd --system $builder
   getent group nix-users >/dev/null || groupadd --system nix-users
   for i in 1 2 3 4; do
-    id "nixbld$i" >/dev/null 2>&1 ||
-      useradd --system --gid nixbld --groups nixbld --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "nixbld$i"
+    id "$builder$i" >/dev/null 2>&1 ||
+      useradd --system --gid $builder --groups $builder --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$builder$i"
   done
   if ! id "$lab_user" >/dev/null 2>&1; then
     say "making user $lab_user"
@@ -47,7 +50,7 @@ write_nix_conf() {
   replace "$cache/etc/nix.conf" <<'END'
 # The lab's daemon. No substituter: each unreachable one costs a client seconds.
 # No build sandbox: the first programs are made with this machine's own.
-build-users-group = nixbld
+build-users-group = claudebox-build
 builders =
 sandbox = false
 substituters =

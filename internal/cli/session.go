@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -36,10 +37,16 @@ type session struct {
 	held     io.Closer // keeps store paths alive; nil when nothing has to
 }
 
-func (s session) close() {
+// close lets go of what the session held. It may be called at any stage.
+func (s *session) close() error {
+	var store, home error
 	if s.held != nil {
-		s.held.Close()
+		store = s.held.Close()
 	}
+	if s.instance.ID != "" {
+		home = s.instance.Close()
+	}
+	return errors.Join(home, store)
 }
 
 // view is how the session is shown on a stream.
@@ -97,7 +104,7 @@ func (s *session) bind(p plan.Plan, o options, why purpose) error {
 		ExtraEnv: extraEnv(s.facts.Env), Real: filepath.EvalSymlinks,
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, options, purpose) error{
-		s.addTools, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addRemarks,
+		s.addTools, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"slices"
+
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+	"claudebox/internal/state"
+)
+
+// apiKey is the variable that makes the agent use a key instead of the login.
+const apiKey = "ANTHROPIC_API_KEY"
+
+// lookAtState finds the instance of this project, and what is to be made of
+// it. It changes nothing.
+func (s *session) lookAtState(p plan.Plan) (state.Instance, error) {
+	req := state.Request{
+		Home: s.folders.home, UserHome: s.facts.Home, UID: s.facts.UID, Kind: state.Kind(p.State),
+		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
+	}
+	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
+		req.APIKey, _ = s.facts.Env.Get(apiKey)
+	}
+	return state.Look(req)
+}
+
+// addState adds the read-only folders that the agent's home leads to, and
+// says what of the user's settings does not enter.
+func (s *session) addState(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
+	for _, in := range s.instance.Imports {
+		h.Mounts = append(h.Mounts, launch.Mount{
+			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
+		})
+	}
+	h.Notes = append(h.Notes, s.instance.Notes...)
+	return nil
+}

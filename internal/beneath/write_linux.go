@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,14 +40,24 @@ func (f *Folder) Create(rel string, content []byte, perm uint32) error {
 	return f.in("make", rel, func(fd int, name string) error { return create(fd, name, content, perm, false) })
 }
 
-// Replace makes a file with content in one step: a reader sees the old or the
-// new one, and when anything fails (a full disk) the old one stays and
-// nothing else is left behind. What lay there is replaced by name, never
-// written to, be it a link or have it other names.
+// Replace makes a file with content in one step, and waits for the disk: a
+// reader sees the old or the new one, and when anything fails (a full disk)
+// the old one stays and nothing else is left behind. What lay there is
+// replaced by name, never written to, be it a link or have it other names.
 func (f *Folder) Replace(rel string, content []byte, perm uint32) error {
+	return f.replace(rel, content, perm, true)
+}
+
+// Rewrite is [Folder.Replace] without the wait: after a power cut the file
+// may be empty. It is for what can be made again.
+func (f *Folder) Rewrite(rel string, content []byte, perm uint32) error {
+	return f.replace(rel, content, perm, false)
+}
+
+func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) error {
 	temporary := "." + path.Base(rel) + "." + rand.Text()
 	return f.in("write", rel, func(fd int, name string) error {
-		if err := create(fd, temporary, content, perm, true); err != nil {
+		if err := create(fd, temporary, content, perm, sync); err != nil {
 			return err
 		}
 		err := unix.Renameat(fd, temporary, fd, name)
@@ -107,4 +118,18 @@ func (f *Folder) Remove(rel string) error {
 		}
 		return err
 	})
+}
+
+// Chmod sets the permission bits of a file or folder. It needs no right but
+// being the owner.
+func (f *Folder) Chmod(rel string, perm uint32) error {
+	fd, err := f.open(rel, unix.O_PATH)
+	if err == nil {
+		defer unix.Close(fd)
+		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), perm) // fchmod refuses O_PATH
+	}
+	if err != nil {
+		return &os.PathError{Op: "change the mode of", Path: f.Join(rel), Err: err}
+	}
+	return nil
 }

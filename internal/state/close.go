@@ -1,0 +1,123 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/beneath"
+	"golang.org/x/sys/unix"
+)
+
+// Close ends the use of an instance. The agent has written to its home since
+// it was made; when our answers are still in it that is recorded, so that the
+// next launch need not read the files again. An ephemeral instance goes.
+// Close is safe after a Prepare that failed or never was.
+func (in *Instance) Close() error {
+	if in.work == nil || in.dir == nil {
+		return nil
+	}
+	defer in.release()
+	if in.req.Kind != Ephemeral {
+		_ = in.restamp() // without it the next launch reads more, and says what is wrong
+		return nil
+	}
+	if err := removeAll(in.Dir); err != nil {
+		return in.failed("remove "+in.Dir, bare(err))
+	}
+	return nil
+}
+
+// release closes what Prepare opened.
+func (in *Instance) release() {
+	if in.dir != nil {
+		in.dir.Close()
+	}
+	if in.live != nil {
+		in.live.Close()
+	}
+	in.dir, in.live = nil, nil
+}
+
+// restamp compares once more and writes the record if only stamps are new;
+// what has to be written is left to the next launch.
+func (in *Instance) restamp() error {
+	if err := in.compare(in.dir); err != nil {
+		return err
+	}
+	stampsOnly := in.writes[:0]
+	for _, w := range in.writes {
+		if w.what == "" {
+			stampsOnly = append(stampsOnly, w)
+		}
+	}
+	if in.writes = stampsOnly; len(in.writes) == 0 {
+		return nil
+	}
+	lock, err := in.flock(in.Dir, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return in.apply(in.dir)
+}
+
+// Sweep removes from a folder of instances what a killed claudebox left:
+// unfinished ones, and ephemeral ones that no session uses. What cannot be
+// removed stays for the next time.
+func Sweep(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
+		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !alive(at) {
+			_ = removeAll(at)
+		}
+	}
+}
+
+// alive tells whether a session holds an instance.
+func alive(at string) bool {
+	f, err := os.Open(filepath.Join(at, liveName))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// removeAll deletes an instance whatever the agent did to the modes of
+// folders in it. No link is followed.
+func removeAll(at string) error {
+	if err := os.RemoveAll(at); err == nil {
+		return nil
+	}
+	dir, err := beneath.Open(at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	openFolders(dir, ".", removeDepth)
+	return os.RemoveAll(at)
+}
+
+// removeDepth bounds how deep closed folders are opened again.
+const removeDepth = 100
+
+func openFolders(dir *beneath.Folder, rel string, depth int) {
+	if depth == 0 || dir.Chmod(rel, privateDir) != nil {
+		return
+	}
+	names, err := dir.Names(rel, 1<<20)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		below := filepath.Join(rel, name)
+		if what, err := dir.Look(below); err == nil && what.Kind == beneath.Dir {
+			openFolders(dir, below, depth-1)
+		}
+	}
+}

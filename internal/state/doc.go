@@ -1,0 +1,19 @@
+// Package state keeps what a sandbox remembers: one folder per project below
+// CLAUDEBOX_HOME, with the agent's home in it, the caches, and beside them
+// what the agent must not reach (locks, approvals, the record).
+//
+//	instances/<id>/.claude        the agent's home; the only part, with cache, that is mounted
+//	instances/<id>/cache          ~/.cache and its like
+//	instances/<id>/instance.json  the root it belongs to; what was made of which inputs
+//	instances/<id>/approved       what the user approved last
+//	instances/<id>/live           locked while a session runs; its time is the last use
+//	ephemeral/<id>-<random>       the same for one session
+//
+// The package imports diag and beneath. It reads a few files of the user's
+// own ~/.claude and copies what is allowed of them. It does not trust what
+// lies in an agent's home: the agent wrote there.
+//
+// [Look] only reads; [Instance.Prepare] makes. A launch of which nothing is
+// new costs a few system calls. An instance is locked, as a folder, while it is
+// changed.
+package state

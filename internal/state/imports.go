@@ -1,0 +1,68 @@
+package state
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+
+	"claudebox/internal/beneath"
+)
+
+// importRoot is where the user's folders are mounted inside, read-only. They
+// cannot be mounted in the agent's home itself: the agent can write there.
+const importRoot = "/run/claudebox/import"
+
+// importNames are the folders of ~/.claude that hold the user's own additions
+// to Claude Code.
+var importNames = []string{"agents", "commands", "skills", "output-styles", "rules", "plugins"}
+
+// imports links the agent's home to those that the user has. A link of ours
+// without a folder behind it goes.
+func (in *Instance) imports(dir *beneath.Folder) error {
+	for _, name := range importNames {
+		source := path.Join(in.req.UserHome, ".claude", name)
+		real, err := filepath.EvalSymlinks(source)
+		if info, stat := os.Stat(real); err != nil || stat != nil || !info.IsDir() {
+			real = ""
+		}
+		if real != "" {
+			in.Imports = append(in.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
+		}
+		if err := in.importLink(dir, name, real != ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Instance) importLink(dir *beneath.Folder, name string, wanted bool) error {
+	rel, text := path.Join(agentHome, name), path.Join(importRoot, name)
+	var what beneath.Entry
+	ours := false
+	if dir != nil {
+		var err error
+		if what, err = dir.Look(rel); err != nil {
+			return in.failed("look at "+dir.Join(rel), err)
+		}
+		if what.Kind == beneath.Link {
+			there, _ := dir.Readlink(rel)
+			ours = there == text
+		}
+	}
+	switch {
+	case ours && !wanted:
+		in.plan(write{rel: rel, what: "remove", do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
+	case wanted && !ours:
+		in.plan(write{rel: rel, what: "link", do: func(dir *beneath.Folder) error { return relink(dir, rel, text, what.Kind) }})
+	}
+	return nil
+}
+
+func relink(dir *beneath.Folder, rel, text string, was beneath.Kind) error {
+	if was != beneath.Absent {
+		if err := aside(dir, rel); err != nil {
+			return err
+		}
+	}
+	return dir.Symlink(text, rel)
+}

@@ -1,0 +1,84 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/diag"
+)
+
+// judge checks every component from Home to the agent's home: a real folder,
+// the user's own, closed to others. It tells whether the instance exists.
+func (in *Instance) judge(home *beneath.Folder) (exists bool, err error) {
+	top, err := home.Look(".")
+	if err != nil {
+		return false, in.failed("look at "+home.Path(), err)
+	}
+	const writableByOthers = 0o022
+	if top.UID != uint32(in.req.UID) || top.Perm&writableByOthers != 0 {
+		return false, refused(home.Path(), "it must be yours and not writable by others", "chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
+	}
+	at := ""
+	for _, name := range append(strings.Split(in.rel, "/"), agentHome) {
+		at = path.Join(at, name)
+		what, err := home.Look(at)
+		if err != nil {
+			return false, in.failed("look at "+home.Join(at), err)
+		}
+		if what.Kind == beneath.Absent && name != agentHome {
+			return false, nil
+		}
+		if err := in.judgeFolder(home.Join(at), what); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (in *Instance) judgeFolder(name string, what beneath.Entry) error {
+	afresh := "move it away: the project then starts afresh"
+	switch {
+	case what.Kind != beneath.Dir:
+		return refused(name, "it is not a real folder", afresh)
+	case what.UID != uint32(in.req.UID):
+		return refused(name, fmt.Sprintf("it belongs to user %d", what.UID), afresh)
+	case what.Perm != privateDir:
+		return refused(name, fmt.Sprintf("its mode is %o", what.Perm), "chmod 700 "+name)
+	}
+	return nil
+}
+
+func refused(name, why, remedy string) error {
+	return diag.Errorf("use "+name+" for the agent's home", remedy, "%s", why)
+}
+
+// remedies are what helps against a cause; in text DIR is the folder that
+// state is kept in.
+var remedies = []struct {
+	cause error
+	text  string
+}{
+	{syscall.ENOSPC, "free some space in DIR, or set CLAUDEBOX_HOME to a folder on another disk"},
+	{syscall.EDQUOT, "free some space in DIR, or set CLAUDEBOX_HOME to a folder on another disk"},
+	{syscall.EROFS, "make DIR writable, or set CLAUDEBOX_HOME to a folder that is"},
+	{syscall.EACCES, "make DIR writable for you, or set CLAUDEBOX_HOME to a folder that is"},
+	{syscall.EPERM, "make DIR writable for you, or set CLAUDEBOX_HOME to a folder that is"},
+	{syscall.ENOENT, "make the folder that DIR lies in, or set CLAUDEBOX_HOME"},
+	{syscall.ENOTDIR, "set CLAUDEBOX_HOME to a folder"},
+}
+
+// failed adds the remedy that fits the cause.
+func (in *Instance) failed(op string, err error) error {
+	e := &diag.Error{Op: op, Err: err, Remedy: "look at " + in.Dir + "; when it is moved away the project starts afresh"}
+	for _, r := range remedies {
+		if errors.Is(err, r.cause) {
+			e.Remedy = strings.ReplaceAll(r.text, "DIR", in.req.Home)
+			break
+		}
+	}
+	return e
+}

@@ -1,0 +1,34 @@
+package state
+
+import "path"
+
+// memoryName is the stand-in for a user without a CLAUDE.md, below Home.
+const memoryName = "CLAUDE.md"
+
+// memoryFiles are the user's own memory, and the stand-in.
+func memoryFiles(r Request) []string {
+	return []string{path.Join(r.UserHome, ".claude/CLAUDE.md"), path.Join(r.Home, memoryName)}
+}
+
+// makeMemory copies the first that there is. What the agent wrote to its copy
+// is gone then: nothing done inside changes the user's own.
+func makeMemory(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
+	for _, content := range sources {
+		if content != nil {
+			return content, nil, nil
+		}
+	}
+	return []byte(firstMemory), nil, nil
+}
+
+// firstMemory is the CLAUDE.md that a user who has none finds below Home, to
+// change as he likes (AWARE-01). What the sandbox is stands in SANDBOX.md.
+const firstMemory = `# Notes for Claude
+
+These notes reach Claude in every claudebox sandbox. Change them as you like;
+claudebox made this file once and will not write to it again.
+
+- Commit small, and say in the message why.
+- Run the project's tests before you say that something works.
+- A tool that is missing: ` + "`, TOOL`" + ` runs it once, ` + "`nix shell nixpkgs#TOOL`" + ` keeps it for a shell.
+`

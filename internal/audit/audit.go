@@ -22,7 +22,7 @@ type View struct {
 // base, network, remarks. Secret values are masked.
 func (v View) Text(l launch.Launch) string {
 	p := page{view: v}
-	p.head(l)
+	p.head(l, "claudebox: this will enter the sandbox")
 	p.variables(l.Env)
 	p.mounts(l)
 	p.remarks(l)
@@ -77,15 +77,25 @@ func (p *page) field(label, text string) {
 
 func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.paint(bold, text)) }
 
-func (p *page) head(l launch.Launch) {
-	fmt.Fprintf(&p.b, "%s\n", p.paint(bold, "claudebox: this will enter the sandbox"))
+func (p *page) head(l launch.Launch, title string) {
+	p.line(p.paint(bold, title))
 	p.field("profile", l.Plan.Profile)
 	p.field("project", p.short(l.Project)+", read-write")
-	p.field("agent", p.short(shorten(strings.Join(slices.Concat(l.Agent, l.Request), " "), 2*p.view.Width)))
+	p.field("agent", p.agent(l))
 	p.field("home", home(p, l))
 	p.field("packages", packages(l.Plan))
 	p.network(l)
 	p.field("nix", nix(l))
+}
+
+// agent is the program, in one line, and the caller's words for it, in two.
+func (p *page) agent(l launch.Launch) string {
+	if len(l.Agent) == 0 {
+		return ""
+	}
+	room := p.view.Width - labelWidth - 2
+	words := strings.Join(slices.Concat(l.Agent[1:], l.Request), " ")
+	return shorten(p.short(l.Agent[0]), room) + " " + shorten(diag.Visible(words), 2*room)
 }
 
 func home(p *page, l launch.Launch) string {
@@ -111,8 +121,8 @@ func packages(p plan.Plan) string {
 // networks says what each tier leaves open. Full is shown in red: it is the
 // default, and the least.
 var networks = map[string]string{
-	"full":  "the host's, with its LAN and the services on this machine",
-	"inet":  "the internet; no LAN, no service of this machine",
+	"full":  "the host's, its LAN and local services included",
+	"inet":  "the internet; no LAN, no service of this host",
 	"allow": "listed hosts only",
 	"none":  "loopback inside only",
 }
@@ -129,9 +139,9 @@ func (p *page) network(l launch.Launch) {
 }
 
 func nix(l launch.Launch) string {
-	store := "the whole store, read-only (readable by all by Nix's contract)"
+	store := "the whole store is readable"
 	if l.Plan.Nix.Store == "closure" {
-		store = "the plan's closure, read-only"
+		store = "the plan's closure is readable"
 	}
 	if slices.ContainsFunc(l.Mounts, func(m launch.Mount) bool { return m.Destination == plan.DaemonSocketDir }) {
 		return store + "; daemon"

@@ -29,34 +29,46 @@ func wrap(text string, width int) []string {
 }
 
 // table writes rows in aligned columns, four blanks in. The flexible column
-// is shortened where a line would not fit; the marked one is red.
+// is shortened where a line would not fit; the marked one is red. A first
+// cell that is much longer than the others stands on a line of its own.
 func (p *page) table(rows [][]string, flexible, marked int) {
 	widths := columnWidths(rows)
-	if over := sum(widths) + 4 - p.view.Width; over > 0 {
-		widths[flexible] = max(widths[flexible]-over, least)
+	if flexible > 0 {
+		widths[0] = min(widths[0], p.view.Width/3)
+	}
+	if over := sum(widths) + indent - p.view.Width; over > 0 {
+		widths[flexible] = max(widths[flexible]-over, least/2)
 	}
 	for _, row := range rows {
-		p.b.WriteString("    ")
 		p.row(row, widths, flexible, marked)
 	}
 }
 
-const gap = 2
+const (
+	indent = 4 // blanks before a table
+	gap    = 2 // blanks between columns
+)
 
 func (p *page) row(row []string, widths []int, flexible, marked int) {
-	var line strings.Builder
+	line := strings.Repeat(" ", indent)
 	for i, cell := range row {
 		if i == flexible {
 			cell = shorten(cell, widths[i]-gap)
 		}
-		pad := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0))
+		length := utf8.RuneCountInString(cell)
 		if i == marked {
 			cell = p.paint(red, cell)
 		}
-		line.WriteString(cell + pad)
+		if i == 0 && length+gap > widths[0] {
+			p.line(line + cell)
+			cell, length = "", 0
+		}
+		line += cell + strings.Repeat(" ", max(widths[i]-length, 0))
 	}
-	p.b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	p.line(line)
 }
+
+func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") + "\n") }
 
 // columnWidths counts the gap behind each column that has anything in it.
 func columnWidths(rows [][]string) []int {

@@ -12,7 +12,7 @@ import (
 // the rule it came from.
 func (v View) Plan(l launch.Launch) string {
 	p := page{view: v}
-	p.head(l)
+	p.head(l, "claudebox: this would enter the sandbox")
 	p.pins(l.Plan)
 	p.packages(l.Plan.Pins.Packages)
 	p.environment(l.Env)
@@ -21,9 +21,12 @@ func (v View) Plan(l launch.Launch) string {
 	return p.b.String()
 }
 
+// shownDigest is as much of a digest as a person compares.
+const shownDigest = 16
+
 func (p *page) pins(pl plan.Plan) {
-	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+pl.Pins.Nixpkgs.Path), "not pinned"))
-	p.field("plan", "sha256 "+pl.Digest)
+	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+p.short(pl.Pins.Nixpkgs.Path)), "not pinned"))
+	p.field("plan", "sha256 "+pl.Digest[:min(len(pl.Digest), shownDigest)]+"…")
 }
 
 func orElse(text, fallback string) string {
@@ -46,7 +49,11 @@ func (p *page) packages(list []plan.Package) {
 func (p *page) environment(env []launch.Variable) {
 	var rows [][]string
 	for _, v := range env {
-		rows = append(rows, []string{v.Name, p.short(v.Masked()), string(v.From), secrecy(v.Secret), v.Why})
+		value := p.short(v.Masked())
+		if v.Name == "PATH" {
+			value = "the packages, in order"
+		}
+		rows = append(rows, []string{v.Name, value, string(v.From), secrecy(v.Secret), v.Why})
 	}
 	p.section("environment: nothing else enters", rows, 1, 3)
 }

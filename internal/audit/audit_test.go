@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const store = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-"
+
+func example() launch.Launch {
+	variable := func(name string, from plan.EnvFrom, value, why string, secret bool) launch.Variable {
+		return launch.Variable{Env: plan.Env{Name: name, From: from, Why: why, Secret: secret}, Value: value}
+	}
+	return launch.Launch{
+		Plan: plan.Plan{
+			Profile: "work", Digest: strings.Repeat("0123456789abcdef", 4), State: "project",
+			Network: plan.Network{Tier: "full"}, Nix: plan.Nix{Store: "full"},
+			Pins: plan.Pins{
+				Nixpkgs: plan.Nixpkgs{Rev: "391b592eb448", Path: store + "source"},
+				Packages: []plan.Package{
+					{Attr: "awscli2", Version: "2.15.0", Outputs: []plan.Output{{Name: "out", Path: store + "awscli2-2.15.0"}}, Why: "profile work:3"},
+					{Attr: "git", Version: "2.50.0", Outputs: []plan.Output{{Name: "out", Path: store + "git-2.50.0"}}, Why: "base"},
+				},
+			},
+		},
+		Tier: "full", Project: "/home/u/src/a project", State: "/home/u/.claudebox/instances/00ff",
+		Agent: []string{store + "claude-code-2.1.0/bin/claude", "--dangerously-skip-permissions"}, Request: []string{"-p", "fix\x1b[2J it"},
+		Env: []launch.Variable{
+			variable("ANTHROPIC_API_KEY", plan.FromHost, "sk-ant-api03-0123456789", "base", true),
+			variable("AVERYLONGNAMEOFAVARIABLETHATNOBODYWANTS", plan.FromHost, "short", "CLAUDEBOX_EXTRA_ENV", true),
+			variable("AWS_PROFILE", plan.FromConst, "work", "profile work:5", false),
+			variable("HOME", plan.FromMade, "/home/u", "base", false),
+			variable("PATH", plan.FromMade, store+"git-2.50.0/bin:"+store+"jq/bin", "base", false),
+		},
+		Mounts: []launch.Mount{
+			{Kind: plan.Tmpfs, Destination: "/", Why: "base"},
+			{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/00ff/.claude", Destination: "/home/u/.claude", Why: "base"},
+			{Kind: plan.ROBind, Source: "/home/u/.aws/credentials", Destination: "/home/u/.aws/credentials", Secret: true, Why: "profile work:7"},
+			{Kind: plan.Bind, Source: "/srv/data", Destination: "/data", Why: "--mount-rw"},
+			{Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir, Why: "nix daemon"},
+		},
+		Warnings: []string{"the host executes what is written here"},
+		Notes:    []string{"EDITOR (vim) does not enter: that program is not inside, so git is told to use none of it at all"},
+	}
+}
+
+func TestTextReadsWellAt80Columns(t *testing.T) {
+	v := View{Home: "/home/u", Width: 80}
+	golden(t, "testdata/audit.txt", v.Text(example()))
+	golden(t, "testdata/plan.txt", v.Plan(example()))
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", file, diff)
+	}
+	for _, line := range strings.Split(got, "\n") {
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("%s: longer than 80 columns: %s", file, line)
+		}
+	}
+}
+
+func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
+	for _, text := range []string{View{Width: 80}.Text(example()), View{Width: 80}.Plan(example())} {
+		if strings.Contains(text, "api03") {
+			t.Errorf("the key is shown:\n%s", text)
+		}
+		if strings.Contains(text, "\x1b") {
+			t.Errorf("an escape sequence of the agent's words reaches the terminal:\n%q", text)
+		}
+	}
+}
+
+func TestColourIsOnlyPaint(t *testing.T) {
+	plain := View{Home: "/home/u", Width: 80}.Text(example())
+	coloured := View{Home: "/home/u", Width: 80, Colour: true}.Text(example())
+	for _, code := range []string{bold, dim, red, none} {
+		coloured = strings.ReplaceAll(coloured, code, "")
+	}
+	if diff := cmp.Diff(plain, coloured); diff != "" {
+		t.Errorf("-plain +coloured\n%s", diff)
+	}
+}
+
+func TestDifferenceNamesWhatIsNewAndWhatIsGone(t *testing.T) {
+	before := Lines(example())
+	l := example()
+	l.Tier = "none"
+	l.Mounts = l.Mounts[:3]
+	want := []string{
+		"- mount ro " + plan.DaemonSocketDir + " at " + plan.DaemonSocketDir,
+		"- mount rw /srv/data at /data",
+		"- network full",
+		"+ network none",
+	}
+	got := Difference(before, Lines(l))
+	var rest []string
+	for _, line := range got {
+		if !strings.Contains(line, "daemon the") {
+			rest = append(rest, line)
+		}
+	}
+	if diff := cmp.Diff(want, rest); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if diff := Difference(before, before); len(diff) != 0 {
+		t.Errorf("equal launches differ in %q", diff)
+	}
+}
+
+func TestANewValueIsNoWiderSandbox(t *testing.T) {
+	l := example()
+	l.Env[0].Value = "sk-ant-another"
+	l.Request = []string{"another", "prompt"}
+	if diff := Difference(Lines(example()), Lines(l)); len(diff) != 0 {
+		t.Errorf("differs in %q", diff)
+	}
+}

@@ -26,36 +26,37 @@ type outcome struct {
 // the kernel for a reason of its own (a bad descriptor), that reason comes
 // without the filter, and its absence proves the filter.
 var attacks = map[string]attack{
-	"TIOCSTI types into the user's shell (CVE-2017-5226)":   {ioctl(unix.TIOCSTI, newline()), eperm},
-	"TIOCSTI with high bits set (CVE-2019-10063)":           {ioctl(unix.TIOCSTI|high, newline()), eperm},
-	"TIOCLINUX pastes on a console (CVE-2023-28100)":        {ioctl(unix.TIOCLINUX, newline()), eperm},
-	"TIOCLINUX with high bits set":                          {ioctl(unix.TIOCLINUX|high, newline()), eperm},
-	"AF_VSOCK reaches past the network namespace":           {socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0), eafnosupport},
-	"AF_PACKET listens to the wire":                         {socket(unix.AF_PACKET, unix.SOCK_RAW, 0), eafnosupport},
-	"AF_INET with SOCK_PACKET is AF_PACKET":                 {socket(unix.AF_INET, unix.SOCK_PACKET, 0), eafnosupport},
-	"AF_ALG opens the kernel's ciphers":                     {socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), eafnosupport},
-	"netlink speaks to the packet filter":                   {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER), eprotonosupport},
-	"netlink lists the host's sockets":                      {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG), eprotonosupport},
-	"io_uring makes sockets past the filter":                {call(unix.SYS_IO_URING_SETUP, 8, zeroes()), eperm},
-	"keyctl reads the session keyring":                      {call(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, sessionKeyring, 1), eperm},
-	"add_key leaves a key for later":                        {call(unix.SYS_ADD_KEY, text("user"), text("k"), text("v"), 1, processKeyring), eperm},
-	"request_key finds a key of the host":                   {call(unix.SYS_REQUEST_KEY, text("user"), text("k"), 0, 0), eperm},
-	"unshare makes a user namespace":                        {call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER), eperm},
-	"clone makes a user namespace":                          {clone(unix.CLONE_NEWUSER), eperm},
-	"clone makes a user namespace with high bits set":       {clone(unix.CLONE_NEWUSER | high), eperm},
-	"clone3 hides its flags (CVE-2021-41133)":               {call(unix.SYS_CLONE3, 0, cloneArgsSize), enosys},
-	"setns joins another namespace":                         {call(unix.SYS_SETNS, badDescriptor, 0), eperm},
-	"mount covers a protected file":                         {call(unix.SYS_MOUNT, text("x"), text("/nowhere"), text("tmpfs"), 0, 0), eperm},
-	"umount uncovers a hidden file":                         {call(unix.SYS_UMOUNT2, text("/nowhere"), 0), eperm},
-	"open_tree copies a mount (CVE-2021-41133)":             {call(unix.SYS_OPEN_TREE, badDescriptor, text("nowhere"), 0), enosys},
-	"mount_setattr makes a read-only mount writable":        {call(unix.SYS_MOUNT_SETATTR, badDescriptor, text("nowhere"), 0, zeroes(), 32), enosys},
-	"chroot leaves the root":                                {call(unix.SYS_CHROOT, text("/nowhere")), eperm},
-	"open_by_handle_at opens files by number":               {call(unix.SYS_OPEN_BY_HANDLE_AT, badDescriptor, 0, 0), eperm},
-	"bpf loads a program":                                   {call(unix.SYS_BPF, badDescriptor, 0, 0), eperm},
-	"userfaultfd stops the kernel where the attacker likes": {call(unix.SYS_USERFAULTFD, 1), eperm},
-	"perf_event_open counts what others do":                 {call(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0), eperm},
-	"personality turns address randomisation off":           {call(unix.SYS_PERSONALITY, addrNoRandomize), eperm},
-	"syslog reads the host's kernel log":                    {call(unix.SYS_SYSLOG, unix.SYSLOG_ACTION_SIZE_BUFFER, 0, 0), eperm},
+	"TIOCSTI types into the user's shell (CVE-2017-5226)":    {ioctl(unix.TIOCSTI, newline()), eperm},
+	"TIOCSTI with high bits set (CVE-2019-10063)":            {ioctl(unix.TIOCSTI|high, newline()), eperm},
+	"TIOCLINUX pastes on a console (CVE-2023-28100)":         {ioctl(unix.TIOCLINUX, newline()), eperm},
+	"TIOCLINUX with high bits set":                           {ioctl(unix.TIOCLINUX|high, newline()), eperm},
+	"TIOCSETD changes the terminal's driver (CVE-2017-2636)": {ioctl(unix.TIOCSETD, discipline(nullDiscipline)), eperm},
+	"AF_VSOCK reaches past the network namespace":            {socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0), eafnosupport},
+	"AF_PACKET listens to the wire":                          {socket(unix.AF_PACKET, unix.SOCK_RAW, 0), eafnosupport},
+	"AF_INET with SOCK_PACKET is AF_PACKET":                  {socket(unix.AF_INET, unix.SOCK_PACKET, 0), eafnosupport},
+	"AF_ALG opens the kernel's ciphers":                      {socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0), eafnosupport},
+	"netlink speaks to the packet filter":                    {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER), eprotonosupport},
+	"netlink lists the host's sockets":                       {socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG), eprotonosupport},
+	"io_uring makes sockets past the filter":                 {call(unix.SYS_IO_URING_SETUP, 8, zeroes()), eperm},
+	"keyctl reads the session keyring":                       {call(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, sessionKeyring, 1), eperm},
+	"add_key leaves a key for later":                         {call(unix.SYS_ADD_KEY, text("user"), text("k"), text("v"), 1, processKeyring), eperm},
+	"request_key finds a key of the host":                    {call(unix.SYS_REQUEST_KEY, text("user"), text("k"), 0, 0), eperm},
+	"unshare makes a user namespace":                         {call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER), eperm},
+	"clone makes a user namespace":                           {clone(unix.CLONE_NEWUSER), eperm},
+	"clone makes a user namespace with high bits set":        {clone(unix.CLONE_NEWUSER | high), eperm},
+	"clone3 hides its flags (CVE-2021-41133)":                {call(unix.SYS_CLONE3, 0, cloneArgsSize), enosys},
+	"setns joins another namespace":                          {call(unix.SYS_SETNS, badDescriptor, 0), eperm},
+	"mount covers a protected file":                          {call(unix.SYS_MOUNT, text("x"), text("/nowhere"), text("tmpfs"), 0, 0), eperm},
+	"umount uncovers a hidden file":                          {call(unix.SYS_UMOUNT2, text("/nowhere"), 0), eperm},
+	"open_tree copies a mount (CVE-2021-41133)":              {call(unix.SYS_OPEN_TREE, badDescriptor, text("nowhere"), 0), enosys},
+	"mount_setattr makes a read-only mount writable":         {call(unix.SYS_MOUNT_SETATTR, badDescriptor, text("nowhere"), 0, zeroes(), 32), enosys},
+	"chroot leaves the root":                                 {call(unix.SYS_CHROOT, text("/nowhere")), eperm},
+	"open_by_handle_at opens files by number":                {call(unix.SYS_OPEN_BY_HANDLE_AT, badDescriptor, 0, 0), eperm},
+	"bpf loads a program":                                    {call(unix.SYS_BPF, badDescriptor, 0, 0), eperm},
+	"userfaultfd stops the kernel where the attacker likes":  {call(unix.SYS_USERFAULTFD, 1), eperm},
+	"perf_event_open counts what others do":                  {call(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0), eperm},
+	"personality turns address randomisation off":            {call(unix.SYS_PERSONALITY, addrNoRandomize), eperm},
+	"syslog reads the host's kernel log":                     {call(unix.SYS_SYSLOG, unix.SYSLOG_ACTION_SIZE_BUFFER, 0, 0), eperm},
 }
 
 // Outcomes of the attacks above.
@@ -73,6 +74,7 @@ const (
 	sessionKeyring  = uintptr(0xfffffffd) // KEY_SPEC_SESSION_KEYRING
 	addrNoRandomize = 0x0040000
 	cloneArgsSize   = 64 // CLONE_ARGS_SIZE_VER0
+	nullDiscipline  = 27 // N_NULL
 )
 
 func TestAttacks(t *testing.T) {
@@ -118,11 +120,13 @@ func clone(flags uintptr) func() error {
 	}
 }
 
-// text, newline and zeroes give the address of bytes that are never freed:
+// text, newline, discipline and zeroes give the address of bytes that are never freed:
 // package variables hold what points at them, as numbers.
 func text(s string) uintptr { return keep(append([]byte(s), 0)) }
 
 func newline() uintptr { return keep([]byte{'\n', 0}) }
+
+func discipline(number byte) uintptr { return keep([]byte{number, 0, 0, 0}) }
 
 func zeroes() uintptr { return keep(make([]byte, 4096)) }
 

@@ -54,6 +54,7 @@ func TestOrdinaryWorkRunsUnderTheFilter(t *testing.T) {
 		"strace follows children":                    {"strace", "-f", "-o", "trace", "sh", "-c", "true | true"},
 		"strace replaces a call's result":            {"strace", "-fo", "trace", "-e", "inject=getuid:retval=4242", "sh", "-c", `test "$(id -ru)" = 4242`},
 		"gdb runs a program":                         {"gdb", "-batch", "-return-child-result", "-ex", "run", "true"},
+		"nix evaluates":                              {"nix-instantiate", "--store", "dummy://", "--eval", "-E", "1 + 1"},
 		"ip lists addresses by netlink":              {"ip", "address"},
 		"ss lists sockets without netlink":           {"ss", "-tln"},
 		"the agent tells its version":                {"claude", "--version"},

@@ -56,13 +56,19 @@ const sockPacket = 0x8
 // rules is what the sandbox refuses, after common/flatpak-run.c of flatpak
 // (setup_seccomp, August 2026), whose errors it keeps: ENOSYS where callers
 // know how to fall back to an older call, EPERM elsewhere. ptrace stays
-// allowed, unlike there, because debuggers are used inside. Constants of
-// package unix used here are the same on amd64 and arm64.
+// allowed, unlike there, because debuggers are used inside. What flatpak does
+// not refuse says so. Constants of package unix used here are the same on
+// amd64 and arm64.
 var rules = []rule{
 	{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
 		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX}}},
 		why:  "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
+	},
+	{
+		calls: []string{"ioctl"}, errno: unix.EPERM,
+		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSETD}}},
+		why:  "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
 	},
 
 	{
@@ -76,7 +82,7 @@ var rules = []rule{
 			{arg: 0, test: oneOf, values: []uint32{unix.AF_INET}},
 			{arg: 1, test: anyBit, values: []uint32{sockPacket}},
 		},
-		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET",
+		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EPROTONOSUPPORT,
@@ -84,11 +90,11 @@ var rules = []rule{
 			{arg: 0, test: oneOf, values: []uint32{unix.AF_NETLINK}},
 			{arg: 2, test: noneOf, values: []uint32{unix.NETLINK_ROUTE}},
 		},
-		why: "interfaces and routes are all that resolvers and runtimes ask netlink for; the rest is attack surface",
+		why: "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
 	},
 	{
 		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
-		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker refuses it with the same error",
+		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, not flatpak's",
 	},
 
 	{
@@ -119,7 +125,7 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"open_by_handle_at"}, errno: unix.EPERM,
-		why: "opens files by number, wherever they are mounted",
+		why: "opens files by number, wherever they are mounted; Docker's, not flatpak's",
 	},
 
 	{
@@ -141,7 +147,7 @@ var rules = []rule{
 
 	{
 		calls: []string{"perf_event_open", "bpf", "userfaultfd"}, errno: unix.EPERM,
-		why: "source of many kernel exploits, and of none of the agent's work",
+		why: "source of many kernel exploits, and of none of the agent's work; the last two are Docker's, not flatpak's",
 	},
 	{
 		calls: []string{
@@ -158,7 +164,7 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"}, errno: unix.EPERM,
-		why: "replaces or extends the host's kernel",
+		why: "replaces or extends the host's kernel; Docker's, not flatpak's",
 	},
 	{
 		calls: []string{"uselib", "modify_ldt"}, only: "amd64", errno: unix.EPERM,

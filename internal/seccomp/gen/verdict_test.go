@@ -29,6 +29,7 @@ func TestWhatTheAgentMayAndMayNotCall(t *testing.T) {
 		"typing into the terminal with high bits (CVE-2019-10063)":    {"ioctl", [6]uint64{0, high | 0x5412}, fails(eperm)},
 		"pasting on a console (CVE-2023-28100)":                       {"ioctl", [6]uint64{0, 0x541c}, fails(eperm)},
 		"pasting on a console with high bits":                         {"ioctl", [6]uint64{0, high | 0x541c}, fails(eperm)},
+		"another driver behind the terminal (CVE-2017-2636)":          {"ioctl", [6]uint64{0, high | 0x5423}, fails(eperm)},
 		"asking for the size of the window":                           {"ioctl", [6]uint64{0, 0x5413}, allowed},
 		"raw mode of the terminal":                                    {"ioctl", [6]uint64{0, 0x5402}, allowed},
 		"an AF_VSOCK socket":                                          {"socket", [6]uint64{40, 1}, fails(eafnosupport)},

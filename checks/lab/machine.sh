@@ -30,7 +30,7 @@ END
 
 # make_users: builders for the daemon, and somebody whom it does not trust. The
 # builders are the lab's own: a daemon ends all that runs as one of its builders,
-# so two daemons must not share them.
+# so another daemon must not have the same.
 make_users() {
   local i builder=claudebox-build
   getent group $builder >/dev/null || groupadd --system $builder

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -16,37 +15,30 @@ func readOnly(source, destination, why string) plan.Mount {
 	return plan.Mount{Kind: plan.ROBind, Source: source, Destination: destination, Why: why}
 }
 
-// mountLibraries mounts the host's library folders, links as links.
+// mountLibraries mounts the host's library folders.
 func (f *finder) mountLibraries() {
 	if f.libraries {
 		return
 	}
 	f.libraries = true
-	const why = "loader and libraries of the agent's program"
 	var names []string
 	for _, folder := range libraryFolders {
-		info, err := f.Files.Lstat(folder)
-		if err != nil {
-			continue
+		if end, err := f.follow(folder); err == nil && end.info.IsDir() {
+			names = append(names, folder)
+			f.mounts = append(f.mounts, libraryFolder(folder, end.name))
 		}
-		names = append(names, folder)
-		if info.Mode()&fs.ModeSymlink == 0 {
-			f.mounts = append(f.mounts, readOnly(folder, folder, why))
-			continue
-		}
-		f.mounts = append(f.mounts, f.linked(folder, why))
 	}
 	f.notes = append(f.notes, "its libraries are the host's: "+strings.Join(names, ", ")+" are visible, read-only")
 }
 
-// linked is a library folder that is a link: the same link inside when it
-// leads to another of them, else what is at its end.
-func (f *finder) linked(folder, why string) plan.Mount {
-	end, err := f.follow(folder)
-	if err == nil && !slices.Contains(libraryFolders, end.name) {
-		return readOnly(end.name, folder, why)
+// libraryFolder shows a library folder that is found at end: as the same link
+// when it leads to another of them, else as what is there.
+func libraryFolder(folder, end string) plan.Mount {
+	const why = "loader and libraries of the agent's program"
+	if folder != end && slices.Contains(libraryFolders, end) {
+		return plan.Mount{Kind: plan.Symlink, Source: strings.TrimPrefix(end, "/"), Destination: folder, Why: why}
 	}
-	return plan.Mount{Kind: plan.Symlink, Source: strings.TrimPrefix(end.name, "/"), Destination: folder, Why: why}
+	return readOnly(end, folder, why)
 }
 
 // covers tells whether what is mounted already shows name at its own place.

@@ -92,6 +92,8 @@ func (e entry) Mode() fs.FileMode {
 	return 0o755 | e.owner.mode
 }
 
+func (e entry) IsDir() bool { return e.Mode().IsDir() }
+
 func (e entry) Sys() any { return &syscall.Stat_t{Uid: e.owner.uid, Gid: e.owner.gid} }
 
 // loader64 is where programs that were built for any distribution look.

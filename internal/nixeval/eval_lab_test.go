@@ -3,6 +3,7 @@
 package nixeval_test
 
 import (
+	_ "embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +28,20 @@ func labEvaluator(t *testing.T) nixeval.Evaluator {
 	return nixeval.Evaluator{Program: program, Env: []string{"NIX_REMOTE=unix://" + socket}}
 }
 
+//go:embed testdata/nixpkgs/default.nix
+var nixpkgsText []byte
+
 // labNixpkgs is testdata/nixpkgs in the store.
 func labNixpkgs(t *testing.T, e nixeval.Evaluator) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", "testdata/nixpkgs")
+	dir := filepath.Join(t.TempDir(), "nixpkgs")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "default.nix"), nixpkgsText, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", dir)
 	cmd.Env = append(os.Environ(), e.Env...)
 	out, err := cmd.Output()
 	if err != nil {

@@ -3,10 +3,11 @@ package launch
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,14 @@ type ExitError struct {
 
 // Error is for logs of tests; the command line prints nothing for it.
 func (e *ExitError) Error() string { return "agent exited with status " + strconv.Itoa(e.Code) }
+
+// signaled tells whether the status is that of an end by a signal. bwrap
+// reports it in this form only, so an agent that exits with such a status by
+// itself is not told apart.
+func (e *ExitError) signaled() bool {
+	const signals = 64 // signal(7): up to SIGRTMAX
+	return e.Code > 128 && e.Code <= 128+signals
+}
 
 // Run starts bwrap by the launch and waits for the agent. It returns nil,
 // an [ExitError], or what kept the agent from running. The calling goroutine
@@ -51,8 +60,8 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal := saveTerminal()
-	child, err := l.start(arguments(lines), fds)
+	terminal, post := saveTerminal(), openPost()
+	child, err := l.start(arguments(lines), fds, post)
 	if err != nil {
 		return err
 	}
@@ -77,13 +86,13 @@ func arguments(lines []Line) []byte {
 // sandbox is a running bwrap.
 type sandbox struct {
 	pid    int
-	status int // read end of the pipe that bwrap reports to
-	stop   func()
+	status *os.File // read end of the pipe that bwrap reports to
+	post   *post
 }
 
 // start forks bwrap with an empty environment: its own would be readable
 // inside at /proc/1/environ, whatever --clearenv says. fds are closed.
-func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
+func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	defer fds.close()
 	words, err := memfd("arguments", args)
 	if err != nil {
@@ -99,84 +108,77 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 	for _, fd := range fds {
 		files = append(files, uintptr(fd))
 	}
-	// bwrap's monitor must outlive the terminal's Ctrl-C: it would take the
-	// agent with it. Ignored signals stay ignored across execve(2); the shim
-	// inside sets them back.
-	forward := takeSignals()
-	pid, err := syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-		Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	pid, err := post.blocked(func() (int, error) {
+		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
+			Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		})
 	})
 	if err != nil {
 		unix.Close(pipe[0])
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	return &sandbox{pid: pid, status: pipe[0], stop: forward(pid)}, nil
+	post.forwardTo(pid)
+	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), post: post}, nil
 }
 
-// takeSignals ignores what the terminal sends to the whole group and, once
-// called with bwrap's pid, forwards what was sent to claudebox alone. What
-// the caller had ignored stays so.
-func takeSignals() func(pid int) (stop func()) {
-	var mine []os.Signal
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			mine = append(mine, s)
-		}
-	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
-	return func(pid int) func() {
-		if len(mine) == 0 {
-			return func() {}
-		}
-		received := make(chan os.Signal, 4)
-		signal.Notify(received, mine...)
-		go func() {
-			for s := range received {
-				forward(pid, s.(syscall.Signal))
-			}
-		}()
-		return func() { signal.Stop(received) }
-	}
-}
-
-// wait blocks until bwrap is gone and tells how it ended.
+// wait blocks until bwrap is gone and tells how the agent ended.
 func (s *sandbox) wait() error {
-	defer unix.Close(s.status)
-	defer s.stop()
-	var state syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(s.pid, &state, 0, nil)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, syscall.EINTR) {
-			return &diag.Error{Op: "wait for bwrap", Err: err}
-		}
+	defer s.status.Close()
+	state, err := s.reap()
+	if err != nil {
+		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
+	code, ran := s.report()
 	switch {
+	case ran && code == 0:
+		return nil
+	case ran:
+		return &ExitError{Code: code}
+	case s.post.endedBy() != 0:
+		return &ExitError{Code: 128 + int(s.post.endedBy())}
 	case state.Signaled():
 		return &ExitError{Code: 128 + int(state.Signal())}
-	case !s.agentRan():
-		return setUpFailed()
-	case state.ExitStatus() != 0:
-		return &ExitError{Code: state.ExitStatus()}
 	}
-	return nil
+	return setUpFailed()
 }
 
-// agentRan reads bwrap's report. An exit code is in it only when the agent
-// was started: bwrap's own failure to set up looks like the agent's status 1
-// otherwise.
-func (s *sandbox) agentRan() bool {
-	buf := make([]byte, 4096)
-	n, err := unix.Read(s.status, buf)
-	for err == nil && n > 0 {
-		if bytes.Contains(buf[:n], []byte(`"exit-code"`)) {
-			return true
-		}
-		n, err = unix.Read(s.status, buf)
+// reap waits for bwrap in two steps: its process id stays its own until
+// nothing is sent to it any more.
+func (s *sandbox) reap() (syscall.WaitStatus, error) {
+	var state syscall.WaitStatus
+	err := uninterrupted(func() error { return unix.Waitid(unix.P_PID, s.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+	s.post.stop()
+	if err != nil {
+		return state, err
 	}
-	return false
+	err = uninterrupted(func() error {
+		_, err := syscall.Wait4(s.pid, &state, 0, nil)
+		return err
+	})
+	return state, err
+}
+
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// report reads what bwrap said of the agent (bwrap(1), --json-status-fd). An
+// exit code is there only when the agent ran: bwrap's own failure looks like
+// the agent's status 1 otherwise.
+func (s *sandbox) report() (code int, ran bool) {
+	text, err := io.ReadAll(s.status)
+	if err != nil {
+		return 0, false
+	}
+	_, rest, ran := strings.Cut(string(text), `"exit-code": `)
+	if digits, _, found := strings.Cut(rest, " "); ran && found {
+		code, err = strconv.Atoi(digits)
+	}
+	return code, ran && err == nil
 }
 
 func setUpFailed() error {

@@ -3,42 +3,127 @@ package launch
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// forward sends a signal that claudebox received on to the agent itself:
-// bwrap forwards nothing. While there is no agent yet, the sandbox is killed
-// before it starts.
-func forward(bwrap int, s syscall.Signal) {
-	for _, pid := range []int{agentOf(bwrap), bwrap} {
-		if pid == bwrap {
-			s = syscall.SIGKILL
+// guarded are the signals that bwrap must not die of: it would take the agent
+// along before a handler of the agent has run. INT and QUIT come from the
+// terminal to every process of the job, TERM and HUP from whoever ends it.
+var guarded = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
+
+// post takes the guarded signals in claudebox's stead from its making to the
+// end of the process. None is lost on the way: what comes while bwrap is
+// being started waits here, or in the shim inside.
+type post struct {
+	caught   []os.Signal // what the caller had ignored is not among them
+	received chan os.Signal
+
+	mu    sync.Mutex
+	bwrap int            // 0: not started yet, or gone
+	ended syscall.Signal // ended the sandbox before there was an agent; 0: none
+}
+
+func openPost() *post {
+	p := &post{received: make(chan os.Signal, 16)}
+	for _, s := range guarded {
+		if !signal.Ignored(s) {
+			p.caught = append(p.caught, s)
 		}
-		if pid != 0 && syscall.Kill(pid, s) == nil {
-			return
+	}
+	if len(p.caught) > 0 { // Notify takes none to mean all
+		signal.Notify(p.received, p.caught...)
+	}
+	return p
+}
+
+// blocked runs start with the caught signals blocked in the calling thread. A
+// child inherits that, and so do bwrap's processes; the shim inside unblocks
+// them for the agent (env(1), --default-signal). To ignore them instead would
+// lose those that claudebox gets meanwhile.
+func (p *post) blocked(start func() (pid int, err error)) (pid int, err error) {
+	var set, before unix.Sigset_t
+	for _, s := range p.caught {
+		n := uint(s.(syscall.Signal)) - 1
+		set.Val[n/64] |= 1 << (n % 64)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
+		return 0, err
+	}
+	pid, err = start()
+	return pid, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+}
+
+// forwardTo begins to pass on what comes.
+func (p *post) forwardTo(bwrap int) {
+	p.bwrap = bwrap
+	go func() {
+		for s := range p.received {
+			p.deliver(s.(syscall.Signal))
 		}
+	}()
+}
+
+// stop ends all passing on. It is called before bwrap's process id is free
+// for another process.
+func (p *post) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bwrap = 0
+}
+
+// endedBy is the signal that ended the sandbox before the agent was there.
+func (p *post) endedBy() syscall.Signal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
+// INT and QUIT have reached it already: they are the terminal's. While there
+// is no agent yet, the sandbox ends before it starts.
+func (p *post) deliver(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bwrap == 0 || !slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}, s) {
+		return
+	}
+	if !sendToAgent(p.bwrap, s) {
+		p.ended = s
+		syscall.Kill(p.bwrap, syscall.SIGKILL)
 	}
 }
 
-// agentOf finds the agent: bwrap's monitor has one child, which is pid 1
-// inside, and the first child of that is the agent. Zero: not yet, or gone.
-func agentOf(bwrap int) int {
-	if init := firstChild(bwrap); init != 0 {
-		return firstChild(init)
+// sendToAgent signals the agent, and tells whether there is one. bwrap's
+// monitor has one child, which is pid 1 inside, and the first child of that
+// is the agent.
+func sendToAgent(bwrap int, s syscall.Signal) bool {
+	init := firstChild(bwrap)
+	agent := firstChild(init)
+	fd, err := unix.PidfdOpen(agent, 0)
+	if err != nil {
+		return false
 	}
-	return 0
+	defer unix.Close(fd)
+	// While it is still the child of pid 1, the descriptor is the agent's.
+	return firstChild(init) == agent && unix.PidfdSendSignal(fd, s, nil, 0) == nil
 }
 
-// firstChild reads /proc/PID/task/PID/children (proc(5)), oldest first.
+// firstChild reads /proc/PID/task/PID/children (proc(5)), oldest first. Zero:
+// there is none.
 func firstChild(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
 		return 0
 	}
 	first, _, _ := strings.Cut(string(text), " ")
-	child, err := strconv.Atoi(strings.TrimSpace(first))
+	child, err := strconv.Atoi(first)
 	if err != nil {
 		return 0
 	}

@@ -6,20 +6,25 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
 // terminal is the state that the terminal had before the agent started.
 type terminal struct {
-	state *term.State // nil: standard input is no terminal
+	fd    int // of a standard stream
+	state *term.State
 }
 
-func saveTerminal() terminal {
-	state, err := term.GetState(0)
-	if err != nil {
-		return terminal{}
+// saveTerminal remembers the terminal that a standard stream is; nil: none
+// is one.
+func saveTerminal() *terminal {
+	for fd := range 3 {
+		if state, err := term.GetState(fd); err == nil {
+			return &terminal{fd: fd, state: state}
+		}
 	}
-	return terminal{state: state}
+	return nil
 }
 
 // resetModes switches off what a terminal program may have left on, in the
@@ -27,20 +32,37 @@ func saveTerminal() terminal {
 // keyboard protocol (which has a stack for each screen, hence twice),
 // alternate screen, modifyOtherKeys, mouse, focus, colour scheme and paste
 // reports; then wrapping, cursor, character set, colours and scroll region.
-const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049l\x1b[<u\x1b[>4m" +
+// The cursor is saved first: leaving the alternate screen restores it, also
+// where there was none to leave.
+const resetModes = "\x1b[?2026l\x1b[<u\x1b7\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
 
 // restoreAfter puts the terminal back when the agent was ended by a signal
 // and so had no chance to do it. An agent that exits by itself has cleaned
 // up, and is not second-guessed.
-func (t terminal) restoreAfter(err error) {
+func (t *terminal) restoreAfter(err error) {
 	var exit *ExitError
-	if t.state == nil || !errors.As(err, &exit) || exit.Code <= 128 {
+	if t == nil || !errors.As(err, &exit) || !exit.signaled() || t.isOthers() {
 		return
 	}
-	signal.Ignore(syscall.SIGTTOU) // we may be in the background by now
-	if term.Restore(0, t.state) == nil && term.IsTerminal(1) {
-		os.Stdout.WriteString(resetModes)
+	// The terminal may still belong to a process group of the agent's that is
+	// gone; to change it then stops us otherwise.
+	signal.Ignore(syscall.SIGTTOU)
+	if term.Restore(t.fd, t.state) != nil {
+		return
 	}
+	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
+		if term.IsTerminal(int(stream.Fd())) {
+			stream.WriteString(resetModes)
+			return
+		}
+	}
+}
+
+// isOthers tells whether another living job has the terminal: a shell that
+// claudebox runs in the background of, with modes of its own.
+func (t *terminal) isOthers() bool {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err != nil || group != syscall.Getpgrp() && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }

@@ -127,6 +127,7 @@ var onlyDecoder = []string{
 	"a merge key",
 	"a key that is no text",
 	"an unknown tag",
+	"a tag that makes something else of a value",
 	"a wrong anchor is reported once, however often it is used",
 	"an anchor that holds itself",
 	"a port of the host without a network",

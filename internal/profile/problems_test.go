@@ -86,7 +86,7 @@ work.yaml:1:15: B: expected text, found nothing -> write "" for an empty value, 
 	},
 	"binary data": {
 		"env: {A: !!binary aGVsbG8=}",
-		`work.yaml:1:10: A: expected text, found a value tagged !!binary`,
+		`work.yaml:1:10: A: unknown tag "!!binary" -> remove the tag`,
 	},
 	"a word that is none of the set": {
 		"network: inte\nstate: projekt\nconfirm: ask",
@@ -287,10 +287,17 @@ work.yaml:3:16: import: "a b" is not the name of an MCP server`,
 	},
 	"an unknown tag": {
 		"packages: !append [a]\nname: !x y\nhide: !replace a\nagent: !replace {name: x}",
-		`work.yaml:1:11: packages: unknown tag !append -> remove the tag
-work.yaml:2:7: name: unknown tag !x -> remove the tag
+		`work.yaml:1:11: packages: unknown tag "!append" -> remove the tag
+work.yaml:2:7: name: unknown tag "!x" -> remove the tag
 work.yaml:3:7: hide: !replace is for lists and mappings that would be joined -> remove the tag; a later value replaces an earlier one anyway
 work.yaml:4:8: agent: !replace is for lists and mappings that would be joined -> remove the tag; a later value replaces an earlier one anyway`,
+	},
+	"a tag that makes something else of a value": {
+		"hide: !!null x\nmounts: [{host: /x, secret: !!bool maybe}]\n!!int state: shared\nports: !!map {in: [!!int x]}\nname: !!str 1",
+		`work.yaml:1:7: hide: unknown tag "!!null" -> remove the tag
+work.yaml:2:29: secret: unknown tag "!!bool" -> remove the tag
+work.yaml:3:1: profile: a key cannot have the tag "!!int" -> remove the tag
+work.yaml:4:20: in: unknown tag "!!int" -> remove the tag`,
 	},
 	"a merge key": {
 		"env: &e {A: 1}\ngit:\n  <<: *e",

@@ -101,14 +101,17 @@ func (d *decoder) alias(s *Shape, n *yaml.Node, what string) (Value, bool) {
 // replaceTag makes a list or mapping drop what earlier documents said.
 const replaceTag = "!replace"
 
-// rightTag refuses tags that we give no meaning to. Those of YAML's own
-// schema are judged with the scalar.
+// plainTags say what a value is anyway, or that a scalar is text.
+var plainTags = [...]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
+
+// rightTag refuses tags that we give no meaning to: !!null on a text would
+// make it nothing.
 func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
 	switch {
-	case n.Tag == "" || strings.HasPrefix(n.Tag, "!!"):
+	case n.Style&yaml.TaggedStyle == 0 || n.Tag == plainTags[n.Kind]:
 		return true
 	case n.Tag != replaceTag:
-		d.addf(n, "remove the tag", "%s: unknown tag %s", what, clip(n.Tag))
+		d.addf(n, "remove the tag", "%s: unknown tag %s", what, quote(n.Tag))
 		return false
 	case n.Kind == yaml.ScalarNode || s.Kind.isScalar() || s.Whole:
 		d.addf(n, "remove the tag; a later value replaces an earlier one anyway",
@@ -244,6 +247,9 @@ func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		d.addf(n, "", "%s: a key must be text, found %s", what, found(n))
+		return nil, false
+	case n.Style&yaml.TaggedStyle != 0 && n.Tag != plainTags[yaml.ScalarNode]:
+		d.addf(n, "remove the tag", "%s: a key cannot have the tag %s", what, quote(n.Tag))
 		return nil, false
 	case n.Tag == "!!merge":
 		d.addf(n, "write the keys out, or use extends", "%s: merge keys (<<) are not supported", what)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -107,21 +108,17 @@ var syntaxHints = []struct{ said, remedy string }{
 	{"could not find expected ':'", "write a colon and a blank after the key"},
 }
 
-// syntaxProblem gives an error of yaml.v3 its place. The library names the
-// start of the enclosing block or no line at all, so the line is found as the
-// first one with which the file goes wrong in this way.
+// syntaxProblem gives an error of yaml.v3 its place.
 func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
-	said := reason(err)
 	lines := bytes.SplitAfter(src, []byte("\n"))
-	ends := make([]int, len(lines))
-	for i, end := 0, 0; i < len(lines); i++ {
-		end += len(lines[i])
-		ends[i] = end
+	line, said := reason(err)
+	if len(src) <= maxSearched {
+		line = searchLine(lines, said)
 	}
-	bad := sort.Search(len(lines)-1, func(i int) bool { return reason(firstError(src[:ends[i]])) == said })
-	line := string(lines[bad])
-	column := utf8.RuneCountInString(line) - utf8.RuneCountInString(strings.TrimLeft(line, " ")) + 1
-	problem := &diag.Problem{Position: Place{doc, bad + 1, column}.Position(), Message: said}
+	line = min(max(line, 1), len(lines))
+	text := string(lines[line-1])
+	column := len(text) - len(strings.TrimLeft(text, " ")) + 1
+	problem := &diag.Problem{Position: Place{doc, line, column}.Position(), Message: said}
 	for _, hint := range syntaxHints {
 		if strings.Contains(said, hint.said) {
 			problem.Remedy = hint.remedy
@@ -131,22 +128,47 @@ func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
 	return problem
 }
 
-// firstError is the first error that yaml.v3 finds in src.
+// maxSearched bounds the files whose syntax errors are searched for, which
+// reads the file once for each doubling of its lines.
+const maxSearched = 64 << 10
+
+// searchLine is the number of the first line with which a file goes wrong in
+// the way that yaml.v3 said. The library itself names the line where the
+// enclosing block begins, the one before, or none.
+func searchLine(lines [][]byte, said string) int {
+	ends := make([]int, len(lines))
+	end := 0
+	for i, line := range lines {
+		end += len(line)
+		ends[i] = end
+	}
+	src := bytes.Join(lines, nil)
+	return 1 + sort.Search(len(lines)-1, func(i int) bool {
+		_, now := reason(firstError(src[:ends[i]]))
+		return now == said
+	})
+}
+
+// firstError is the error that parse meets in src, or the end of the file.
 func firstError(src []byte) error {
 	reader := yaml.NewDecoder(bytes.NewReader(src))
-	for {
+	for range 2 {
 		var node yaml.Node
 		if err := reader.Decode(&node); err != nil {
 			return err
 		}
 	}
+	return io.EOF
 }
 
-// reason is what yaml.v3 says, without its own name and line.
-func reason(err error) string {
-	said := strings.TrimPrefix(err.Error(), "yaml: ")
+// reason takes an error of yaml.v3 apart: the line it names, or 0, and what it
+// says.
+func reason(err error) (line int, said string) {
+	said = strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, found := strings.CutPrefix(said, "line "); found {
-		_, said, _ = strings.Cut(rest, ": ")
+		number, what, _ := strings.Cut(rest, ": ")
+		line, _ = strconv.Atoi(number)
+		said = what
 	}
-	return said
+	return line, said
 }

@@ -43,7 +43,7 @@ func (s *Shape) takes(n *yaml.Node) bool {
 	case Number:
 		return tag == "!!int"
 	case Scalar:
-		return tag != "!!null" && tag != "!!binary"
+		return tag != "!!null"
 	}
 	return tag == "!!str"
 }
@@ -122,7 +122,7 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return "write a value, or remove the key"
 	case s.Kind == Number && tag == "!!str" && isDigits(text):
 		return "remove the quotes"
-	case s.Kind == Text && tag != "!!binary":
+	case s.Kind == Text:
 		return "quote it: " + quote(text)
 	case s.Kind == List && s.Elem.Kind.isScalar():
 		return "write a list: [" + clip(text) + "]"
@@ -153,7 +153,7 @@ func found(n *yaml.Node) string {
 	case "!!timestamp":
 		return "the date " + clip(n.Value)
 	default:
-		return "a value tagged " + clip(tag)
+		return "a value of the type " + tag
 	}
 }
 

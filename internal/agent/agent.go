@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/plan"
 )
 
 // Causes of an error of [Find], for errors.Is. An error with neither is a
@@ -37,12 +36,12 @@ type Request struct {
 // Program is how to run the agent inside. The words of its process are Path,
 // Args, then the caller's.
 type Program struct {
-	Path      string       // inside; holds no "=", which env(1) would take for a variable
-	Args      []string     // script and words of its interpreter, then the rest of the profile's command
-	Mounts    []plan.Mount // of the host, read-only, and links; none for a program of the store
-	Notes     []string     // for the audit, one sentence each
-	Store     bool         // the program is in the Nix store
-	Libraries bool         // the host's library folders are mounted, so its loader serves every program inside
+	Path      string   // inside; holds no "=", which env(1) would take for a variable
+	Args      []string // script and words of its interpreter, then the rest of the profile's command
+	Mounts    []Mount  // sorted by destination; none for a program of the store
+	Notes     []string // for the audit, one sentence each
+	Store     bool     // the program is in the Nix store
+	Libraries bool     // the host's library folders are mounted, so its loader serves every program inside
 }
 
 // bindFolder is where a program lies whose own path env(1) would misread.
@@ -78,13 +77,13 @@ func Find(r Request) (Program, error) {
 // place beside the program's mounts: the plan's loader, when the folders that
 // hold the host's are mounted.
 func (p Program) Displaces(destination string) bool {
-	return slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return within(destination, m.Destination) })
+	return slices.ContainsFunc(p.Mounts, func(m Mount) bool { return within(destination, m.Destination) })
 }
 
 // finder gathers what the program needs while it is read.
 type finder struct {
 	Request
-	mounts    []plan.Mount
+	mounts    []Mount
 	notes     []string
 	libraries bool
 	scripts   int  // scripts that led to one another so far

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"claudebox/internal/agent"
-	"claudebox/internal/plan"
 )
 
 // Places that the tests speak of.
@@ -305,10 +304,10 @@ func check(t *testing.T, files map[string]string, r agent.Request, want want) {
 
 // lines are mounts, one a line, sorted; a destination that is the source is
 // left out.
-func lines(mounts []plan.Mount) []string {
+func lines(mounts []agent.Mount) []string {
 	var list []string
 	for _, m := range mounts {
-		line := string(m.Kind) + " " + m.Source
+		line := kind(m) + " " + m.Source
 		if m.Source != m.Destination {
 			line += " " + m.Destination
 		}
@@ -316,4 +315,12 @@ func lines(mounts []plan.Mount) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// kind is bwrap's word for a mount.
+func kind(m agent.Mount) string {
+	if m.Link {
+		return "symlink"
+	}
+	return "ro-bind"
 }

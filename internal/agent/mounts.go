@@ -3,16 +3,23 @@ package agent
 import (
 	"slices"
 	"strings"
-
-	"claudebox/internal/plan"
 )
+
+// Mount is what a sandbox must show of the host besides its plan, always
+// read-only.
+type Mount struct {
+	Source      string // path on the host, free of links; the text of a Link
+	Destination string
+	Link        bool   // a link is made, nothing is mounted
+	Why         string // for the audit
+}
 
 // libraryFolders are where distributions keep loaders and libraries. On most
 // the first two are links to the others.
 var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 
-func readOnly(source, destination, why string) plan.Mount {
-	return plan.Mount{Kind: plan.ROBind, Source: source, Destination: destination, Why: why}
+func readOnly(source, destination, why string) Mount {
+	return Mount{Source: source, Destination: destination, Why: why}
 }
 
 // mountLibraries mounts the host's library folders.
@@ -33,28 +40,28 @@ func (f *finder) mountLibraries() {
 
 // libraryFolder shows a library folder that is found at end: as the same link
 // when it leads to another of them, else as what is there.
-func libraryFolder(folder, end string) plan.Mount {
+func libraryFolder(folder, end string) Mount {
 	const why = "loader and libraries of the agent's program"
 	if folder != end && slices.Contains(libraryFolders, end) {
-		return plan.Mount{Kind: plan.Symlink, Source: strings.TrimPrefix(end, "/"), Destination: folder, Why: why}
+		return Mount{Source: strings.TrimPrefix(end, "/"), Destination: folder, Link: true, Why: why}
 	}
 	return readOnly(end, folder, why)
 }
 
 // covers tells whether what is mounted already shows name at its own place.
 func (f *finder) covers(name string) bool {
-	return inStore(name) || slices.ContainsFunc(f.mounts, func(m plan.Mount) bool {
-		return m.Kind == plan.ROBind && m.Source == m.Destination && within(name, m.Destination)
+	return inStore(name) || slices.ContainsFunc(f.mounts, func(m Mount) bool {
+		return !m.Link && m.Source == m.Destination && within(name, m.Destination)
 	})
 }
 
 // needed sorts the mounts by destination and leaves out what lies in another
 // of them, because bwrap could make no mount point there.
-func needed(mounts []plan.Mount) []plan.Mount {
-	slices.SortStableFunc(mounts, func(a, b plan.Mount) int { return strings.Compare(a.Destination, b.Destination) })
-	var list []plan.Mount
+func needed(mounts []Mount) []Mount {
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return strings.Compare(a.Destination, b.Destination) })
+	var list []Mount
 	for _, m := range mounts {
-		if !slices.ContainsFunc(list, func(above plan.Mount) bool { return within(m.Destination, above.Destination) }) {
+		if !slices.ContainsFunc(list, func(above Mount) bool { return within(m.Destination, above.Destination) }) {
 			list = append(list, m)
 		}
 	}

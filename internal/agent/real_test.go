@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"claudebox/internal/agent"
-	"claudebox/internal/plan"
 )
 
 // TestProgramsOfThisHostRunWithTheirMountsAlone puts programs that are
@@ -48,10 +47,10 @@ func TestProgramsOfThisHostRunWithTheirMountsAlone(t *testing.T) {
 	}
 }
 
-func bwrapWords(mounts []plan.Mount) []string {
+func bwrapWords(mounts []agent.Mount) []string {
 	var words []string
 	for _, m := range mounts {
-		words = append(words, "--"+string(m.Kind), m.Source, m.Destination)
+		words = append(words, "--"+kind(m), m.Source, m.Destination)
 	}
 	return words
 }

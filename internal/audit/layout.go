@@ -30,12 +30,15 @@ func wrap(text string, width int) []string {
 
 // table writes rows in aligned columns, four blanks in. The flexible column
 // is shortened where a line would not fit; the marked one is red. A first
-// cell that is much longer than the others stands on a line of its own.
+// cell that is much longer than the others stands on a line of its own; the
+// last column, a reason, gets two fifths of the line at most.
 func (p *page) table(rows [][]string, flexible, marked int) {
 	widths := columnWidths(rows)
 	if flexible > 0 {
 		widths[0] = min(widths[0], p.view.Width/3)
 	}
+	last := len(widths) - 1
+	widths[last] = min(widths[last], p.view.Width*2/5)
 	if over := sum(widths) + indent - p.view.Width; over > 0 {
 		widths[flexible] = max(widths[flexible]-over, least/2)
 	}
@@ -52,7 +55,7 @@ const (
 func (p *page) row(row []string, widths []int, flexible, marked int) {
 	line := strings.Repeat(" ", indent)
 	for i, cell := range row {
-		if i == flexible {
+		if i == flexible || i == len(row)-1 {
 			cell = shorten(cell, widths[i]-gap)
 		}
 		length := utf8.RuneCountInString(cell)

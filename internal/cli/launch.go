@@ -33,9 +33,19 @@ func start(sys System, o options, command []string) error {
 	if err := s.ask(sys, o); err != nil {
 		return err
 	}
+	return s.run()
+}
+
+// run makes what the launch needs on the host, and takes it away again.
+func (s *session) run() error {
 	if err := s.instance.Prepare(); err != nil {
 		return err
 	}
+	hold, err := s.project.Hold()
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
 	return s.launch.Run()
 }
 

@@ -34,15 +34,9 @@ func open(list []Descriptor) (opened, error) {
 }
 
 func openOne(d Descriptor) (int, error) {
-	switch {
-	case d.Follows != "":
-		return copyFile(d)
-	case d.Path == "":
-		return memfd(d.Name, d.Data)
-	}
-	fd, err := openPath(d)
+	fd, err := openSource(d)
 	if err != nil {
-		return -1, &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
+		return -1, err
 	}
 	if err := checkAbove(fd, d.Above); err != nil {
 		unix.Close(fd)
@@ -51,11 +45,25 @@ func openOne(d Descriptor) (int, error) {
 	return fd, nil
 }
 
+func openSource(d Descriptor) (int, error) {
+	switch {
+	case d.Follows != "":
+		return copyFile(d)
+	case d.Path == "":
+		return memfd(d.Name, d.Data)
+	}
+	fd, err := openPath(d.Path)
+	if err != nil {
+		return -1, &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
+	}
+	return fd, nil
+}
+
 // openPath opens a path that was made canonical before. A symbolic link on
 // the way was therefore put there since, and is refused (openat2(2)).
-func openPath(d Descriptor) (int, error) {
+func openPath(path string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	return unix.Openat2(unix.AT_FDCWD, d.Path, &how)
+	return unix.Openat2(unix.AT_FDCWD, path, &how)
 }
 
 // checkAbove makes sure that bwrap finds a mount point where it will look for
@@ -87,7 +95,7 @@ func checkAbove(source int, above Place) error {
 func isDir(st unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 func openBeneath(place Place) (int, error) {
-	root, err := openPath(Descriptor{Path: place.Root})
+	root, err := openPath(place.Root)
 	if err != nil {
 		return -1, err
 	}

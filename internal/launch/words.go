@@ -147,7 +147,7 @@ func (w *words) mount(m Mount, state string) {
 	case plan.File:
 		w.more("--file", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
 	case plan.ROData:
-		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data}), m.Destination)
+		w.more("--ro-bind-data", w.descriptor(Descriptor{Name: m.Source, Data: m.Data, Above: m.Above}), m.Destination)
 	case plan.Bind, plan.ROBind:
 		w.bind(m, state)
 	case plan.Symlink:

@@ -113,7 +113,7 @@ func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
 	lines := bytes.SplitAfter(src, []byte("\n"))
 	line, said := reason(err)
 	if len(src) <= maxSearched {
-		line = searchLine(lines, said)
+		line = searchLine(src, lines, said)
 	}
 	line = min(max(line, 1), len(lines))
 	text := string(lines[line-1])
@@ -135,14 +135,13 @@ const maxSearched = 64 << 10
 // searchLine is the number of the first line with which a file goes wrong in
 // the way that yaml.v3 said. The library itself names the line where the
 // enclosing block begins, the one before, or none.
-func searchLine(lines [][]byte, said string) int {
+func searchLine(src []byte, lines [][]byte, said string) int {
 	ends := make([]int, len(lines))
 	end := 0
 	for i, line := range lines {
 		end += len(line)
 		ends[i] = end
 	}
-	src := bytes.Join(lines, nil)
 	return 1 + sort.Search(len(lines)-1, func(i int) bool {
 		_, now := reason(firstError(src[:ends[i]]))
 		return now == said

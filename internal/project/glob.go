@@ -47,8 +47,9 @@ func (g *globber) walk(at string, parts []string) error {
 	case !strings.ContainsAny(parts[0], `*?[\`):
 		return g.walk(path.Join(at, parts[0]), parts[1:])
 	}
+	pattern := strings.ReplaceAll(parts[0], "[!", "[^") // as shells and git write it
 	return g.each(at, func(name string) error {
-		if ok, err := path.Match(parts[0], name); err != nil || !ok {
+		if ok, err := path.Match(pattern, name); err != nil || !ok {
 			return err
 		}
 		return g.walk(path.Join(at, name), parts[1:])

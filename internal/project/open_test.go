@@ -11,7 +11,7 @@ import (
 )
 
 // wantRefusal expects an error that says want and has a remedy.
-func wantRefusal(t *testing.T, req project.Request, want string) {
+func wantRefusal(t testing.TB, req project.Request, want string) {
 	t.Helper()
 	_, err := project.Open(req)
 	var e *diag.Error

@@ -13,11 +13,11 @@ import (
 // world is a home with projects in it, made of real files and real git
 // repositories.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	home string
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t testing.TB) world {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -114,7 +114,7 @@ func notes(p project.Project) string {
 	return strings.Join(all, "\n")
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,239 @@
+package project_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/internal/project"
+)
+
+// box runs shell commands in a sandbox that has the project's mounts and
+// nothing else of claudebox.
+type box struct {
+	w     world
+	words []string
+	dir   string
+}
+
+// box puts a project into bwrap as the launch will.
+func (w world) box(p project.Project) box {
+	w.t.Helper()
+	program, err := exec.LookPath("bwrap")
+	if err != nil {
+		w.t.Skip("NOT RUN: needs bwrap on PATH")
+	}
+	words := []string{program, "--unshare-user", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"}
+	words = append(words, "--bind", p.Path, p.Path)
+	for i, m := range p.Mounts {
+		switch m.Mode {
+		case project.Shared, project.Pin:
+			words = append(words, "--bind", m.Path, m.Path)
+		case project.ReadOnly:
+			words = append(words, "--ro-bind", m.Path, m.Path)
+		case project.Made:
+			made := filepath.Join(w.t.TempDir(), string(rune('a'+i)))
+			must(w.t, os.WriteFile(made, m.Content, 0o600))
+			words = append(words, "--ro-bind", made, m.Path)
+		}
+	}
+	if out, err := exec.Command(program, append(words[1:], "--", "true")...).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "namespace") {
+			w.t.Skipf("NOT RUN: needs user namespaces: %s", out)
+		}
+		w.t.Fatalf("%v\n%s", err, out)
+	}
+	return box{w, words[:len(words):len(words)], p.Dir}
+}
+
+// sh runs a command inside and gives its output and whether it succeeded.
+func (b box) sh(command string) (string, bool) {
+	b.w.t.Helper()
+	cmd := exec.Command(b.words[0], append(b.words[1:], "--chdir", b.dir, "--", "sh", "-ec", command)...)
+	cmd.Env = []string{
+		"HOME=" + b.w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=i", "GIT_AUTHOR_EMAIL=i@x", "GIT_COMMITTER_NAME=i", "GIT_COMMITTER_EMAIL=i@x",
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+func (b box) works(command string) {
+	b.w.t.Helper()
+	if out, ok := b.sh(command); !ok {
+		b.w.t.Errorf("inside, %q fails:\n%s", command, out)
+	}
+}
+
+func (b box) fails(command string) {
+	b.w.t.Helper()
+	if out, ok := b.sh(command); ok {
+		b.w.t.Errorf("inside, %q succeeds:\n%s", command, out)
+	}
+}
+
+// hold makes the placeholders until the end of the test.
+func (w world) hold(p project.Project) *project.Hold {
+	w.t.Helper()
+	h, err := p.Hold()
+	must(w.t, err)
+	w.t.Cleanup(h.Release)
+	return h
+}
+
+// work is what git must be able to do inside.
+var work = []string{
+	"git status", "git log -1", "echo x >new; git add new; git commit -qm inside", "git switch -qc topic; git switch -q main",
+	"git branch -D topic", "git stash list", "git tag v1", "git gc -q", "git fsck", "git diff HEAD~1", "git reset -q --soft HEAD~1; git commit -qm again",
+}
+
+func TestGitWorksInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+}
+
+func TestGitWorksInALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.repo("m", "x")
+	w.git("m", "switch", "-qc", "base")
+	w.git("m", "worktree", "add", "-q", "../p", "main")
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+	if got := w.git("m", "log", "-1", "--format=%s", "main"); got != "again\n" {
+		t.Errorf("the main worktree sees %q", got)
+	}
+	b.fails("echo x >" + w.path("m/x"))
+	b.fails("echo x >.git")
+	b.fails("rm .git")
+}
+
+func TestGitWorksInASubmodule(t *testing.T) {
+	w := newWorld(t)
+	w.repo("lib", "x")
+	w.repo("s", "x")
+	w.git("s", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	p := w.open("s/sub")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+	b.fails("echo x >" + w.path("s/.git/config"))
+}
+
+// escapes are ways to have the host's git run something; each has worked
+// against a sandbox that lacked the protection in question. "EVIL" is a
+// configuration that makes git run a program.
+var escapes = map[string]string{
+	"a hook":                       "echo '#!/bin/sh' >.git/hooks/pre-commit",
+	"a hook in a new folder":       "rm -rf .git/hooks; mkdir .git/hooks2; mv .git/hooks2 .git/hooks",
+	"the configuration":            "EVIL >>.git/config",
+	"the configuration, replaced":  "EVIL >.git/new; mv .git/new .git/config",
+	"the configuration by git":     "git config core.fsmonitor evil",
+	"commondir":                    "mkdir evil; EVIL >evil/config; echo ../evil >.git/commondir",
+	"commondir, replaced":          "echo ../evil >.git/new; mv .git/new .git/commondir",
+	"commondir, removed":           "rm .git/commondir",
+	".git renamed away":            "mv .git .git2; mkdir .git",
+	"the configuration, removed":   "rm -f .git/config; test ! -e .git/config",
+	"a worktree's commondir":       "echo ../../../evil >.git/worktrees/l/commondir",
+	"a worktree's folder":          "mv .git/worktrees/l .git/worktrees/k",
+	"the folder of worktrees":      "mv .git/worktrees .git/w",
+	"a submodule's configuration":  "EVIL >>.git/modules/sub/config",
+	"a submodule's hook":           "echo x >.git/modules/sub/hooks/post-checkout",
+	"a submodule's commondir":      "echo ../../../evil >.git/modules/sub/commondir",
+	"a submodule's git folder":     "mv .git/modules/sub .git/modules/sub2",
+	"the folder of submodules":     "mv .git/modules .git/m",
+	"a submodule's .git file":      "echo 'gitdir: ../evil' >sub/.git",
+	"a submodule's folder":         "mv sub sub2",
+	"an editor's tasks":            "echo x >.vscode/tasks.json",
+	"an editor's folder":           "mv .vscode .vscode2",
+	"direnv's file":                "echo x >.envrc",
+	"direnv's file, replaced":      "echo x >new; mv new .envrc",
+	"Claude's local settings":      "echo x >.claude/settings.local.json",
+	"the folder of those settings": "mv .claude .claude2",
+	"a hooks folder git names":     "echo x >tools/hooks/pre-push",
+	"an included configuration":    "EVIL >team.gitconfig",
+	"a hard link to a hook":        "ln .git/hooks/pre-push.sample h; echo x >h",
+	"an unmount":                   "umount .git/config",
+	"a remount":                    "mount -o remount,rw,bind .git/hooks",
+}
+
+// victim is a project with all that the escapes are after.
+func (w world) victim() project.Project {
+	w.repo("lib", "x")
+	w.repo("p", "x")
+	w.git("p", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	w.git("p", "commit", "-qm", "sub")
+	w.git("p", "worktree", "add", "-q", "../l")
+	w.git("p", "config", "core.hooksPath", "tools/hooks")
+	w.git("p", "config", "include.path", "../team.gitconfig")
+	for _, file := range []string{".vscode/tasks.json", ".envrc", ".claude/settings.local.json", "tools/hooks/pre-push", "team.gitconfig"} {
+		w.write("p/"+file, "")
+	}
+	return w.open("p")
+}
+
+func escape(command string) string {
+	return strings.ReplaceAll(command, "EVIL", "printf '[core]\\nfsmonitor = touch /tmp/evil\\n'")
+}
+
+func TestAgentCannotReachTheHostThroughGit(t *testing.T) {
+	w := newWorld(t)
+	p := w.victim()
+	w.hold(p)
+	b := w.box(p)
+	for name, command := range escapes {
+		t.Run(name, func(t *testing.T) {
+			b := b
+			b.w.t = t
+			b.fails(escape(command))
+		})
+	}
+	b.works("git status")
+}
+
+// TestEscapesAreReal keeps the table honest: without the mounts each works.
+func TestEscapesAreReal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short")
+	}
+	for name, command := range escapes {
+		if strings.Contains(name, "mount") {
+			continue // there is nothing to unmount
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.victim()
+			w.hold(p)
+			p.Mounts = nil
+			w.box(p).works(escape(command))
+		})
+	}
+}
+
+func TestSecretsOfTheConfigurationAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("lib", "x")
+	w.repo("p", "x")
+	w.git("p", "remote", "add", "origin", "https://canary@example.org/x.git")
+	w.git("p", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	w.git("p/sub", "config", "http.extraHeader", "Authorization: canary")
+	p := w.open("p")
+	w.hold(p)
+	if out, _ := w.box(p).sh("cat .git/config .git/modules/sub/config; git remote -v"); strings.Contains(out, "canary") || !strings.Contains(out, "https://example.org/x.git") {
+		t.Errorf("inside:\n%s", out)
+	}
+}

@@ -100,36 +100,6 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-func TestNoCredentialsAreNoErrorOfClaudebox(t *testing.T) {
-	w := newWorld(t)
-	delete(w.env, "ANTHROPIC_API_KEY")
-	got := w.print(t)
-	if got.status != 1 || !strings.Contains(got.stdout, "Not logged in") {
-		t.Errorf("status %d, stdout %q; want Claude Code's own word", got.status, got.stdout)
-	}
-	if strings.Contains(strings.ToLower(got.stderr), "credential") {
-		t.Errorf("claudebox speaks of credentials:\n%s", indent(got.stderr))
-	}
-}
-
-func TestLoginInsideIsKept(t *testing.T) {
-	const login = `{"claudeAiOauth":{"accessToken":"inside-access","refreshToken":"inside-refresh",` +
-		`"expiresAt":4102444800000,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`
-	w := newWorld(t)
-	w.wanderings = []string{"CONNECT api.anthropic.com:443"} // a login is looked up there
-	w.model.Add(
-		script.Bash(`umask 077; printf %s '`+login+`' >"$CLAUDE_CONFIG_DIR/.credentials.json"`),
-		script.Say("Logged in.").After(script.Succeeded()),
-		script.Say("Still logged in."),
-	)
-	w.print(t).succeed(t, "Logged in.")
-	delete(w.env, "ANTHROPIC_API_KEY")
-	w.print(t).succeed(t, "Still logged in.")
-	if got, want := w.model.Requests()[2].Header.Get("Authorization"), "Bearer inside-access"; got != want {
-		t.Errorf("second run is authorised by %q; want %q", got, want)
-	}
-}
-
 func TestStatusIsTheAgents(t *testing.T) {
 	w := newWorld(t, script.Turn{Fail: "refused on purpose"})
 	got := w.print(t)

@@ -5,8 +5,8 @@ package claude_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
 )
 
@@ -33,7 +34,8 @@ type world struct {
 	home, project string
 	model         *script.Server
 	env           map[string]string
-	wanderings    []string // what may be asked for besides the Messages API
+	constants     map[string]string // the profile's env
+	wanderings    []string          // what may be asked for besides the Messages API
 }
 
 // newWorld makes a user who has an API key and has never used claudebox. When
@@ -62,19 +64,36 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 	}
 	link(t, program(t, "CLAUDEBOX_TEST_CLAUDE"), filepath.Join(home, ".local/bin/claude"))
 	w.write(t, "project/README.md", "# A project\n")
-	w.write(t, "e2e.yaml", fmt.Sprintf(`name: e2e
-extends: default
-network: full
-nix: {daemon: off}
-env:
-  ANTHROPIC_BASE_URL: %[1]s
-  HTTPS_PROXY: %[1]s
-  HTTP_PROXY: %[1]s
-  NO_PROXY: 127.0.0.1
-  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
-  CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL: "1"
-`, server.URL))
+	w.constants = map[string]string{
+		"ANTHROPIC_BASE_URL": server.URL, "NO_PROXY": "127.0.0.1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC":             "1",
+		"CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+	}
+	w.proxy(server.URL)
 	return w
+}
+
+// proxy is where everything goes that is not for the model.
+func (w *world) proxy(address string) {
+	w.constants["HTTPS_PROXY"], w.constants["HTTP_PROXY"] = address, address
+}
+
+// openAccount gives the user an account to log in at with a code, in place of
+// the API key.
+func (w *world) openAccount(t *testing.T, code string, lifetime time.Duration) *account.Account {
+	t.Helper()
+	a, err := account.Start(code, lifetime, w.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	w.proxy(server.URL)
+	w.write(t, "roots.pem", string(a.Roots()))
+	w.env["SSL_CERT_FILE"] = filepath.Join(w.home, "roots.pem")
+	delete(w.env, "ANTHROPIC_API_KEY")
+	return a
 }
 
 // newHome makes a home below the user's own: claudebox refuses projects in
@@ -133,6 +152,18 @@ func (w *world) read(t *testing.T, name string) string {
 	return string(content)
 }
 
+func (w *world) writeProfile(t *testing.T) {
+	t.Helper()
+	profile, err := json.MarshalIndent(map[string]any{
+		"name": "e2e", "extends": "default", "network": "full",
+		"nix": map[string]string{"daemon": "off"}, "env": w.constants,
+	}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "e2e.json", string(profile))
+}
+
 // git runs git in the project, with nothing of the machine's configuration.
 func (w *world) git(t *testing.T, words ...string) {
 	t.Helper()
@@ -148,7 +179,8 @@ func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	own := []string{"--profile", filepath.Join(w.home, "e2e.yaml"), "--yes"}
+	w.writeProfile(t)
+	own := []string{"--profile", filepath.Join(w.home, "e2e.json"), "--yes"}
 	cmd := exec.CommandContext(ctx, program(t, "CLAUDEBOX_BIN"), append(own, words...)...)
 	cmd.Dir, cmd.WaitDelay = w.project, patience
 	for name, value := range w.env {

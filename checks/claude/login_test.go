@@ -1,0 +1,86 @@
+//go:build lab
+
+package claude_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/checks/claude/account"
+	"claudebox/checks/claude/script"
+)
+
+func TestNoCredentialsAreNoErrorOfClaudebox(t *testing.T) {
+	w := newWorld(t)
+	delete(w.env, "ANTHROPIC_API_KEY")
+	got := w.print(t)
+	if got.status != 1 || !strings.Contains(got.stdout, "Not logged in") {
+		t.Errorf("status %d, stdout %q; want Claude Code's own word", got.status, got.stdout)
+	}
+	if strings.Contains(strings.ToLower(got.stderr), "credential") {
+		t.Errorf("claudebox speaks of credentials:\n%s", indent(got.stderr))
+	}
+}
+
+func TestLoginInsideIsKept(t *testing.T) {
+	w := newWorld(t, script.Say("Hello."), script.Say("Hello again."))
+	a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+	w.login(t, "code-from-the-browser")
+	w.print(t).succeed(t, "Hello again.")
+	for i, request := range w.model.Requests() {
+		if got, want := request.Header.Get("Authorization"), "Bearer "+account.Access(1); got != want {
+			t.Errorf("request %d is authorised by %q; want %q", i+1, got, want)
+		}
+	}
+	if grants := a.Grants(); len(grants) != 1 {
+		t.Errorf("tokens were asked for more than once: %+v", grants)
+	}
+}
+
+func TestLoginInsideIsRefreshedInside(t *testing.T) {
+	w := newWorld(t, script.Say("Hello."), script.Say("Hello again."))
+	a := w.openAccount(t, "code-from-the-browser", 0) // tokens have expired when they come
+	w.login(t, "code-from-the-browser")
+	w.print(t).succeed(t, "Hello again.")
+	for i, grant := range a.Grants() {
+		if !grant.OK || (grant.Type == "refresh_token") != (i > 0) {
+			t.Errorf("grant %d is %+v; want a login, then refreshes that go well", i+1, grant)
+		}
+	}
+	requests := w.model.Requests()
+	first, last := requests[0].Header.Get("Authorization"), requests[len(requests)-1].Header.Get("Authorization")
+	if newest := fmt.Sprint("Bearer ", account.Access(len(a.Grants()))); last != newest || first == last {
+		t.Errorf("authorised by %q, then by %q; want another token, %q", first, last, newest)
+	}
+}
+
+// states finds what the page at the end of the link would give back.
+var states = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)
+
+// login is the way in without a browser, as a person takes it: the link is
+// opened elsewhere, and the code that its page shows is pasted.
+func (w *world) login(t *testing.T, code string) {
+	t.Helper()
+	c := w.interact(t)
+	c.await(t, ready)
+	c.enter(t, "/login")
+	c.await(t, "Claude account with subscription")
+	c.press(t, "\r")
+	c.await(t, "Paste code here")
+	state := states.FindStringSubmatch(strings.ReplaceAll(c.String(), "\n", ""))
+	if state == nil {
+		t.Fatalf("no state in the link:\n%s", indent(c.String()))
+	}
+	c.press(t, "\x1b[200~"+code+"#"+state[1]+"\x1b[201~")
+	c.await(t, "***")
+	c.press(t, "\r")
+	c.await(t, "Logged in as "+account.Owner)
+	c.press(t, "\r")
+	c.await(t, ready)
+	c.enter(t, "hello")
+	c.await(t, "Hello.")
+	c.leave(t)
+}

@@ -151,9 +151,17 @@ func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) 
 	h.Libraries = program.Libraries
 	h.Notes = append(h.Notes, program.Notes...)
 	for _, m := range program.Mounts {
-		h.Mounts = append(h.Mounts, launch.Mount{Kind: m.Kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
+		h.Mounts = append(h.Mounts, agentMount(m))
 	}
 	return nil
+}
+
+func agentMount(m agent.Mount) launch.Mount {
+	kind := plan.ROBind
+	if m.Link {
+		kind = plan.Symlink
+	}
+	return launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"}
 }
 
 // addGit makes the sandbox's .gitconfig from the identity that git would pick

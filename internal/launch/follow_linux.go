@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +23,17 @@ type liveCopy struct {
 // copies are the live copies of a launch, and what watches their originals.
 type copies struct {
 	list  []liveCopy
-	watch *os.File // inotify(7); nil while nothing is watched
+	start *time.Timer // of the watch
+
+	mu     sync.Mutex
+	watch  *os.File // inotify(7); nil while nothing is watched
+	closed bool
 }
+
+// settled is how long a session must last for its copies to be kept up to
+// date. Closing an inotify descriptor waits for the kernel's grace period,
+// some 15 ms, which a short command would feel.
+const settled = time.Second
 
 // copiesOf takes descriptors of its own on the live copies among those that
 // bwrap gets.
@@ -44,6 +54,12 @@ func copiesOf(list []Descriptor, fds opened) (*copies, error) {
 }
 
 func (c *copies) close() {
+	if c.start != nil {
+		c.start.Stop()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
 	for _, live := range c.list {
 		os.Remove(live.name())
 		live.file.Close()
@@ -53,15 +69,21 @@ func (c *copies) close() {
 	}
 }
 
-// follow watches the originals until close. A kernel that cannot watch them
-// leaves the copies as they were at the start, which is what a program that
-// reads resolv.conf once has to live with as well.
+// follow keeps the copies up to date until close.
 func (c *copies) follow() {
-	if len(c.list) == 0 {
-		return
+	if len(c.list) > 0 {
+		c.start = time.AfterFunc(settled, c.begin)
 	}
+}
+
+// begin watches the originals. A kernel that cannot leaves the copies as they
+// were at the start, which is what a program that reads resolv.conf once has
+// to live with as well.
+func (c *copies) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
+	if err != nil || c.closed {
 		return
 	}
 	for _, live := range c.list {
@@ -69,6 +91,7 @@ func (c *copies) follow() {
 			// Folders, not files: most writers replace the file.
 			unix.InotifyAddWatch(fd, dir, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_CREATE)
 		}
+		live.update()
 	}
 	c.watch = os.NewFile(uintptr(fd), "inotify")
 	go c.serve(c.watch)
@@ -91,9 +114,11 @@ func (c *copies) serve(watch *os.File) {
 		if _, err := watch.Read(events); err != nil {
 			return
 		}
+		c.mu.Lock()
 		for _, live := range c.list {
 			live.update()
 		}
+		c.mu.Unlock()
 	}
 }
 

@@ -20,11 +20,7 @@ var importNames = []string{"agents", "commands", "skills", "output-styles", "rul
 // without a folder behind it goes.
 func (in *Instance) imports(dir *beneath.Folder) error {
 	for _, name := range importNames {
-		source := path.Join(in.req.UserHome, ".claude", name)
-		real, err := filepath.EvalSymlinks(source)
-		if info, stat := os.Stat(real); err != nil || stat != nil || !info.IsDir() {
-			real = ""
-		}
+		real := canonicalFolder(path.Join(in.req.UserHome, ".claude", name))
 		if real != "" {
 			in.Imports = append(in.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
 		}
@@ -33,6 +29,19 @@ func (in *Instance) imports(dir *beneath.Folder) error {
 		}
 	}
 	return nil
+}
+
+// canonicalFolder gives the folder that a path leads to, empty for none.
+func canonicalFolder(name string) string {
+	info, err := os.Stat(name)
+	if err != nil || !info.IsDir() {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return ""
+	}
+	return real
 }
 
 func (in *Instance) importLink(dir *beneath.Folder, name string, wanted bool) error {

@@ -16,11 +16,11 @@ import (
 
 // world is a user with a home.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	home string
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t testing.TB) world {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -105,7 +105,7 @@ func wantRefusal(t *testing.T, err error, want, remedy string) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,12 @@ END
   [[ ${#missing[@]} -gt 0 ]] || return 0
   command -v apt-get >/dev/null || die "this machine has neither Nix nor Debian's apt" "install Nix"
   say "installing from Debian: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
   apt-get -qq update >&2
-  DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install "${missing[@]}" >/dev/null
+  # An interrupted set-up may have left packages half installed: what dpkg cannot
+  # finish, apt can.
+  dpkg --configure -a >/dev/null 2>&1 || apt-get -qq --yes --fix-broken install >/dev/null
+  apt-get -qq --yes --no-install-recommends install "${missing[@]}" >/dev/null
 }
 
 # make_users: builders for the daemon, and somebody whom it does not trust. The

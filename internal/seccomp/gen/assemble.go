@@ -146,17 +146,18 @@ func (a *assembler) extend(runs []span, number uint32, to seccomp.Label) []span 
 // installed: measured, 35 µs of a start for the tree and 85 for a chain.
 func (a *assembler) emitTree(spans []span) {
 	middle := len(spans) / 2
-	below, above := spans[:middle], spans[middle:]
-	yes, no := a.branch(above), a.branch(below)
-	a.prog.JmpIf(bpf.JumpGreaterOrEqual, above[0].first, yes, no)
-	for _, side := range []struct {
-		spans []span
-		label seccomp.Label
-	}{{below, no}, {above, yes}} {
-		if len(side.spans) > 1 {
-			a.prog.SetLabel(side.label)
-			a.emitTree(side.spans)
-		}
+	below, above := a.branch(spans[:middle]), a.branch(spans[middle:])
+	a.prog.JmpIf(bpf.JumpGreaterOrEqual, spans[middle].first, above, below)
+	a.emitBranch(below, spans[:middle])
+	a.emitBranch(above, spans[middle:])
+}
+
+// emitBranch writes one side of the tree, unless it is one span and lies
+// elsewhere.
+func (a *assembler) emitBranch(label seccomp.Label, spans []span) {
+	if len(spans) > 1 {
+		a.prog.SetLabel(label)
+		a.emitTree(spans)
 	}
 }
 

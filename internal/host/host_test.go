@@ -1,0 +1,99 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGetTakesTheFirstOfTwoEqualNames(t *testing.T) {
+	env := Environment{"A=1", "AB=2", "A=3", "EMPTY=", "novalue"}
+	for name, want := range map[string]string{"A": "1", "AB": "2", "EMPTY": ""} {
+		if got, ok := env.Get(name); !ok || got != want {
+			t.Errorf("Get(%s) = %q, %v; want %q", name, got, ok, want)
+		}
+	}
+	if _, ok := env.Get("B"); ok {
+		t.Error("B is set")
+	}
+	if got := env.Value("EMPTY", "fallback"); got != "fallback" {
+		t.Errorf("an empty variable counts as unset, got %q", got)
+	}
+}
+
+func TestAccountNamesKeepTheMadePasswdWhole(t *testing.T) {
+	passwd := filepath.Join(t.TempDir(), "passwd")
+	content := "root:x:0:0::/root:/bin/sh\n# comment\nada:x:1000:1000::/home/ada:/bin/sh\n"
+	if err := os.WriteFile(passwd, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		id             int
+		fallback, want string
+	}{
+		"a known id":                      {1000, "x", "ada"},
+		"an id from elsewhere":            {4711, "bob", "bob"},
+		"a fallback that adds an account": {4711, "bob:x:0:0::/:/bin/sh", "user"},
+		"a fallback with a line break":    {4711, "bob\nroot2", "user"},
+		"an empty fallback":               {4711, "", "user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := accountName(passwd, tc.id, tc.fallback); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTokensOfNixConfStayOutside(t *testing.T) {
+	got := string(PublicNixConf([]byte(strings.Join([]string{
+		"# a comment",
+		"substituters = https://cache.example.org",
+		"extra-trusted-public-keys = k:abc=",
+		"access-tokens = github.com=ghp_canary",
+		"netrc-file = /etc/canary",
+		"extra-substituters = https://user:canary@cache.example.org",
+		"secret-key-files = /etc/nix/canary",
+		"post-build-hook = /bin/canary",
+		"!include /etc/nix/canary",
+	}, "\n"))))
+	want := "substituters = https://cache.example.org\nextra-trusted-public-keys = k:abc=\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTheBundleIsTheFirstThatIsAFile(t *testing.T) {
+	dir := t.TempDir()
+	bundle := filepath.Join(dir, "bundle.crt")
+	link := filepath.Join(dir, "link.crt")
+	if err := os.WriteFile(bundle, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("bundle.crt", link); err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string]Environment{
+		"through a link":       {"NIX_SSL_CERT_FILE=" + link},
+		"past a missing one":   {"NIX_SSL_CERT_FILE=" + dir + "/none", "SSL_CERT_FILE=" + bundle},
+		"past a folder":        {"NIX_SSL_CERT_FILE=" + dir, "SSL_CERT_FILE=" + bundle},
+		"past a relative path": {"NIX_SSL_CERT_FILE=bundle.crt", "SSL_CERT_FILE=" + bundle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := certificates(env); got != bundle {
+				t.Errorf("got %q, want %q", got, bundle)
+			}
+		})
+	}
+}
+
+func TestZoneNamesDoNotClimb(t *testing.T) {
+	for name, want := range map[string]bool{
+		"Europe/Berlin": true, "UTC": true, "Etc/GMT+1": true, "../../etc/shadow": false, "/etc/shadow": false, "a//b": false, "a b": false, "": false,
+	} {
+		if got := isZoneName(name); got != want {
+			t.Errorf("isZoneName(%q) = %v, want %v", name, got, want)
+		}
+	}
+}

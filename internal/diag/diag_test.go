@@ -1,0 +1,49 @@
+package diag
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestPrint(t *testing.T) {
+	at := Position{File: "work.yaml", Line: 3, Column: 5}
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"an operation, its cause, the remedy": {
+			Errorf("open profile", "make it", "no such file"),
+			"claudebox: open profile: no such file\nclaudebox: remedy: make it\n",
+		},
+		"a remedy is found behind a wrapping": {
+			fmt.Errorf("plan: %w", Errorf("open x", "do y", "gone")),
+			"claudebox: plan: open x: gone\nclaudebox: remedy: do y\n",
+		},
+		"every problem at its place, each with its remedy": {
+			Problems{{Position: at, Message: "unknown key", Remedy: "leave it out"}, {Position: Position{File: "b.yaml", Line: 1}, Message: "too long"}},
+			"claudebox: work.yaml:3:5: unknown key\nclaudebox: remedy: leave it out\nclaudebox: b.yaml:1: too long\n",
+		},
+		"control characters made visible": {
+			errors.New("bad \x1b[2J name"), "claudebox: bad \\x1b[2J name\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			Print(&b, tc.err)
+			if b.String() != tc.want {
+				t.Errorf("got %q, want %q", b.String(), tc.want)
+			}
+		})
+	}
+}
+
+func TestWarnSaysItIsNoError(t *testing.T) {
+	var b strings.Builder
+	Warn(&b, Problem{Position: Position{File: "a.yaml", Line: 2, Column: 1}, Message: "a secret path", Remedy: "say so"})
+	want := "claudebox: warning: a.yaml:2:1: a secret path\nclaudebox: remedy: say so\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

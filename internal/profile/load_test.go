@@ -105,6 +105,15 @@ func TestExtendsLetsTheLaterWin(t *testing.T) {
 	}
 }
 
+func TestAProfileThatTwoOthersExtendDoesNotUndoTheFirst(t *testing.T) {
+	p := load(t, "top", files{
+		"top.yaml": "extends: [x, y]", "x.yaml": "extends: base\nstate: shared", "y.yaml": "extends: base", "base.yaml": "state: ephemeral",
+	})
+	if p.State != profile.StateShared || len(p.Sources) != 4 {
+		t.Errorf("state %s of %v", p.State, p.Sources)
+	}
+}
+
 func TestANarrowerTierDropsAnInheritedAllowList(t *testing.T) {
 	for name, tc := range map[string]struct{ top, want string }{
 		"the list is inherited":    {"", "allow [a.org]"},

@@ -245,6 +245,10 @@ work.yaml:1:129: sandbox: /nix/store is in /nix, which claudebox makes inside ->
 		`work.yaml:3:5: mounts: /data is mounted differently in work:2 -> keep one of them, or tag the list with !replace
 work.yaml:5:5: mounts: /srv/c is mounted differently in work:4 -> keep one of them, or tag the list with !replace`,
 	},
+	"a mount that is reported already conflicts with none": {
+		"mounts: [{host: /srv/a, mode: rw}, {host: /srv/a, mode: r}]",
+		`work.yaml:1:57: mode: unknown word "r"; expected ro or rw`,
+	},
 	"patterns in every wrong way": {
 		`hide: [/etc, ../x, "a/../b", "!x", "[a", ""]
 worktrees: [wt, /wt, ../../x, "../*", "../*/x", "../[a-z]*", "../a/../b"]`,
@@ -396,7 +400,7 @@ func TestTextThatIsNoYAMLIsReportedWhereItGoesWrong(t *testing.T) {
 			"work.yaml:1:12: packages: expected a package, found a list",
 		},
 		"an alias bomb": {
-			"mounts: [&m {host: /srv/a, mode: ro, optional: true, secret: true}" + strings.Repeat(", *m", 2_001) + "]",
+			"mounts: [&m {host: /srv/a, mode: ro, optional: true, secret: true}" + strings.Repeat(", *m", 3_000) + "]",
 			"work.yaml:1:8069: aliases stand for more than 10000 values -> write the values out, or use extends",
 		},
 	} {

@@ -91,6 +91,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		"no bytes":         "",
 		"a comment":        "# nothing\n",
 		"an empty mapping": "{}",
+		"a mark of the byte order, and the line ends of Windows":     "\ufeffname: work\r\n# nothing\r\n",
 		"keys without values, as when all entries are commented out": "packages:\nenv:\nmounts:\nhide:\n  # - .env\nnix:\nports:\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,6 @@ func Merge(base, over Value) Value {
 	}
 	joined := over
 	joined.Broken = base.Broken || over.Broken
-	joined.Replace = base.Replace
 	if over.Shape.Kind == List {
 		joined.Items = append(base.Items[:len(base.Items):len(base.Items)], over.Items...)
 		return joined

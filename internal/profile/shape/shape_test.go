@@ -108,11 +108,11 @@ func TestMergeLaysOneDocumentOverAnother(t *testing.T) {
 
 // Two documents on top of one must not write into one another's list.
 func TestMergeSharesNothingBetweenResults(t *testing.T) {
-	base := decode(t, "a", "name: x\nrooms: [hall]")
+	base := decode(t, "a", "name: x\nrooms: [hall, bath]")
 	once := shape.Merge(base, decode(t, "b", "name: x\nrooms: [attic]"))
 	left := shape.Merge(once, decode(t, "c", "name: x\nrooms: [left]"))
 	shape.Merge(once, decode(t, "d", "name: x\nrooms: [right]"))
-	if got := strings.Join(left.Get("rooms").Texts(), " "); got != "hall attic left" {
+	if got := strings.Join(left.Get("rooms").Texts(), " "); got != "hall bath attic left" {
 		t.Errorf("rooms: %s", got)
 	}
 }

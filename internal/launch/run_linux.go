@@ -38,6 +38,9 @@ func (e *ExitError) signaled() bool {
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
 	runtime.LockOSThread()
+	if err := CheckBwrap(l.Bwrap); err != nil {
+		return err
+	}
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err
@@ -66,7 +69,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
-	err = child.wait()
+	err = l.explain(child.wait())
 	terminal.restoreAfter(err)
 	return err
 }
@@ -139,7 +142,7 @@ func (s *sandbox) wait() error {
 	case state.Signaled():
 		return &ExitError{Code: 128 + int(state.Signal())}
 	}
-	return setUpFailed()
+	return errSetUp
 }
 
 // reap waits for bwrap in two steps: its process id stays its own until
@@ -179,13 +182,6 @@ func (s *sandbox) report() (code int, ran bool) {
 		code, err = strconv.Atoi(digits)
 	}
 	return code, ran && err == nil
-}
-
-func setUpFailed() error {
-	return &diag.Error{
-		Op: "set up the sandbox", Err: errors.New("bwrap stopped before the agent ran; its message is above"),
-		Remedy: "run `claudebox check`",
-	}
 }
 
 // raiseFileLimit makes room for the descriptors of a launch. Past the soft

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
+// this machine: the namespaces, the filter and the shim are those of a
+// launch, around the host's files, read-only.
+type Trial struct {
+	Bwrap   string
+	Env     string // the shim
+	Tier    string
+	Seccomp []byte
+}
+
+// Run starts the sandbox, waits for its end, and leaves nothing behind. Its
+// error holds bwrap's own words and what is known to help.
+func (t Trial) Run() error {
+	memory, err := memfd("seccomp filter", t.Seccomp)
+	if err != nil {
+		return err
+	}
+	filter := os.NewFile(uintptr(memory), "seccomp filter")
+	defer filter.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
+	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{filter}
+	text, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	return explainTrial(failure(err, text), readSwitches())
+}
+
+// words is bwrap's command line. The first of the extra files is descriptor
+// 3. The shim ends at once: without a program env prints its environment.
+func (t Trial) words() []string {
+	words := slices.Clone(namespaces)
+	if t.Tier == "none" {
+		words = append(words, "--unshare-net")
+	}
+	return append(words,
+		"--seccomp", "3", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/",
+		"--", t.Env, "--default-signal=INT,QUIT,TERM,HUP")
+}
+
+// trialCauses are the known reasons why bwrap stops, by what it says.
+var trialCauses = []struct {
+	said   string // in bwrap's words
+	cause  string
+	remedy string
+}{
+	{"Unknown option", "it is too old", ownBwrap},
+	{
+		"Can't mount proc", "a container hides parts of /proc",
+		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt systempaths=unconfined`)",
+	},
+	{
+		"PR_SET_SECCOMP", "this kernel takes no filter of system calls",
+		"use a kernel that is built with CONFIG_SECCOMP_FILTER",
+	},
+	{
+		"unrecognized option", "the shim cannot set signals back",
+		"use the claudebox that its flake builds, which pins coreutils 9",
+	},
+	{
+		"execvp", "the shim cannot be run", "use the claudebox that its flake builds",
+	},
+}
+
+// namespaceWords tell in bwrap's words that namespaces, or the rights in
+// them, are what it could not get.
+var namespaceWords = []string{"namespace", "uid map", "gid map", "loopback", "Operation not permitted", "Permission denied"}
+
+// explainTrial names the reason why bwrap stopped, and what to do about it.
+func explainTrial(err error, s switches) error {
+	const op = "start an empty sandbox"
+	for _, c := range trialCauses {
+		if strings.Contains(err.Error(), c.said) {
+			return &diag.Error{Op: op, Err: fmt.Errorf("%w: %s", err, c.cause), Remedy: c.remedy}
+		}
+	}
+	if slices.ContainsFunc(namespaceWords, func(w string) bool { return strings.Contains(err.Error(), w) }) {
+		return explainNamespaces(op, err, s)
+	}
+	return &diag.Error{Op: op, Err: err, Remedy: "report this with the output of `claudebox check`"}
+}
+
+// errSetUp is bwrap's failure before the agent ran. bwrap has said more on
+// standard error by then.
+var errSetUp = errors.New("bwrap stopped before the agent ran; its message is above")
+
+// explain finds the cause of a failed set-up, where it is one that keeps any
+// sandbox from starting. It costs nothing but on failure.
+func (l Launch) explain(err error) error {
+	if !errors.Is(err, errSetUp) {
+		return err
+	}
+	b, asked := AskBwrap(l.Bwrap)
+	if asked == nil {
+		asked = b.Suits()
+	}
+	if asked != nil {
+		return asked
+	}
+	if err := CheckUserNamespaces(); err != nil {
+		return err
+	}
+	if err := (Trial{Bwrap: l.Bwrap, Env: l.Command[0], Tier: l.Tier, Seccomp: l.Seccomp}).Run(); err != nil {
+		return err
+	}
+	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}
+}

@@ -139,11 +139,12 @@ func TestDialDenied(t *testing.T) {
 
 func TestDialGivesTheCallersReason(t *testing.T) {
 	socket := listen(t, 38, peer.untilGone)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("Ctrl-C")
+	cancel(why)
 	_, err := nixdaemon.Dial(ctx, socket, nixdaemon.Options{})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Dial with a cancelled context = %v; want context.Canceled", err)
+	if !errors.Is(err, why) {
+		t.Errorf("Dial with a cancelled context = %v; want the caller's reason", err)
 	}
 }
 

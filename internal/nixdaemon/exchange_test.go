@@ -118,21 +118,27 @@ func TestFaultsOfTheStream(t *testing.T) {
 		serve func(peer)
 		want  error
 	}{
-		"a daemon that hangs up":           {func(peer) {}, nixdaemon.ErrBroken},
-		"one that hangs up in a message":   {func(p peer) { p.send(msgNext, 40) }, nixdaemon.ErrBroken},
-		"one that does not answer":         {peer.untilGone, nixdaemon.ErrStalled},
-		"a message of an unknown kind":     {func(p peer) { p.send(42); p.untilGone() }, nixdaemon.ErrProtocol},
-		"a text over the limit":            {func(p peer) { p.send(msgNext, 64<<20+1); p.untilGone() }, nixdaemon.ErrProtocol},
-		"a list over the limit":            {func(p peer) { p.send(msgLast, 1<<40); p.untilGone() }, nixdaemon.ErrProtocol},
-		"padding that is not zero":         {func(p peer) { p.send(msgNext, 1, []byte("aXXXXXXX")); p.untilGone() }, nixdaemon.ErrProtocol},
-		"a field of an unknown kind":       {func(p peer) { p.send(msgNews, 1, 1, 1, 2); p.untilGone() }, nixdaemon.ErrProtocol},
-		"an error with a position":         {func(p peer) { p.send(msgError, "", 0, "", "m", 1); p.untilGone() }, nixdaemon.ErrProtocol},
+		"a daemon that hangs up":         {func(peer) {}, nixdaemon.ErrBroken},
+		"one that hangs up in a message": {func(p peer) { p.send(msgNext, 40) }, nixdaemon.ErrBroken},
+		"one that does not answer":       {peer.untilGone, nixdaemon.ErrStalled},
+		"a message of an unknown kind":   {func(p peer) { p.send(42); p.untilGone() }, nixdaemon.ErrProtocol},
+		"a text over the limit":          {func(p peer) { p.send(msgNext, 64<<20+1); p.untilGone() }, nixdaemon.ErrProtocol},
+		"a list over the limit":          {func(p peer) { p.send(msgLast, 1<<40); p.untilGone() }, nixdaemon.ErrProtocol},
+		"padding that is not zero":       {func(p peer) { p.send(msgNext, 1, []byte("aXXXXXXX")); p.untilGone() }, nixdaemon.ErrProtocol},
+		"a field of an unknown kind":     {func(p peer) { p.send(msgNews, 1, 1, 1, 2); p.untilGone() }, nixdaemon.ErrProtocol},
+		"an error with a position":       {func(p peer) { p.send(msgError, "", 0, "", "m", 1); p.untilGone() }, nixdaemon.ErrProtocol},
+		"a truth value that is none": {
+			func(p peer) { p.send(msgLast, 0); p.expect(1, pathA); p.send(msgLast, 2); p.untilGone() }, nixdaemon.ErrProtocol,
+		},
 		"a list that ends before its time": {func(p peer) { p.send(msgLast, 3, pathA) }, nixdaemon.ErrBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := nixdaemon.Options{AnswerTimeout: 300 * time.Millisecond}
 			c := dial(t, 38, opts, func(p peer) { p.expect(31, 1, pathA, 0); tc.serve(p) })
 			_, err := c.QueryValidPaths(t.Context(), []string{pathA})
+			if err == nil {
+				_, err = c.IsValidPath(t.Context(), pathA)
+			}
 			checkCause(t, err, tc.want, "")
 			if _, err := c.IsValidPath(t.Context(), pathA); !errors.Is(err, nixdaemon.ErrBroken) {
 				t.Errorf("the next operation = %v; want %v", err, nixdaemon.ErrBroken)

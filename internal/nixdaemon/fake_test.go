@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/nix-community/go-nix/pkg/wire"
@@ -61,6 +62,22 @@ func (p peer) expect(values ...any) {
 	if n, err := io.ReadFull(p, got); err != nil || !bytes.Equal(got, want) {
 		p.t.Errorf("the client sent\n%q (%v); want\n%q", got[:n], err, want)
 	}
+}
+
+// expectNoMore wants nothing to wait behind what was read. A client writes
+// what belongs together at once, so more would be there by now.
+func (p peer) expectNoMore() {
+	raw, err := p.SyscallConn()
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		if n, _, _ := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT); n > 0 {
+			p.t.Error("the client sent more before it read an answer")
+		}
+	})
 }
 
 // greet shakes hands as a daemon of the peer's minor version.

@@ -182,6 +182,7 @@ func TestManyQuestionsArePipelinedInBatches(t *testing.T) {
 			for _, path := range batch {
 				p.expect(26, path)
 			}
+			p.expectNoMore()
 			for range batch {
 				p.send(msgLast, 1, "", hexHash, 0, 1, 2, 0, 0, "")
 			}
@@ -204,17 +205,19 @@ func TestClosure(t *testing.T) {
 		return append([]any{msgLast, 1, "", hexHash, len(refs)}, append(refs, 1, 2, 0, 0, "")...)
 	}
 	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
-		p.expect(26, pathB)
+		p.expect(26, pathB, 26, drvA) // the roots
 		p.send(node(pathA, pathB)...)
-		p.expect(26, pathA)
+		p.send(node(pathA)...)
+		p.expect(26, pathA) // once, though both refer to it
+		p.expectNoMore()
 		p.send(node(pathB)...)
 		p.expect(26, pathA)
 		p.send(msgLast, 0)
 		p.untilGone()
 	})
-	infos, err := c.Closure(t.Context(), []string{pathB})
-	if err != nil || len(infos) != 2 || infos[0].Path != pathA || infos[1].Path != pathB {
-		t.Errorf("Closure = %v, %v; want a and b, once each", infos, err)
+	infos, err := c.Closure(t.Context(), []string{pathB, drvA})
+	if err != nil || len(infos) != 3 || infos[0].Path != pathA || infos[1].Path != pathB || infos[2].Path != drvA {
+		t.Errorf("Closure = %v, %v; want a, b and the derivation, once each", infos, err)
 	}
 	if _, err := c.Closure(t.Context(), []string{pathA}); err == nil || !strings.Contains(err.Error(), pathA) {
 		t.Errorf("Closure of an invalid path = %v; want its name", err)

@@ -150,9 +150,12 @@ func TestACacheThatCannotBeWrittenIsNoFault(t *testing.T) {
 
 func TestAFetchedNixpkgsIsFetchedOnce(t *testing.T) {
 	dir := t.TempDir()
-	for i, fetches := range []int{1, 0} {
+	for i, fetches := range []int{1, 0, 1} {
 		w := newWorld("go")
 		w.Cache, w.Nixpkgs = dir, "github:NixOS/nixpkgs/0123"
+		w.Exists = func(string) bool { return i < 2 } // the third time it is collected
+		w.Manifest.Base, w.Manifest.Tools = nil, nil
+		w.store(path("fetched"), valid)
 		res, err := resolve.Packages(t.Context(), w.Request)
 		if err != nil || res.Nixpkgs != (resolve.Nixpkgs{Path: path("fetched"), Rev: "rev"}) {
 			t.Fatalf("Packages = %+v, %v; want the fetched nixpkgs", res.Nixpkgs, err)

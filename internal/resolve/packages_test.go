@@ -29,6 +29,11 @@ func TestPackages(t *testing.T) {
 			packages: []string{"coreutils", "git", "git"},
 			want:     []string{"coreutils^out (profile work:1)", "git^out (profile work:2)"},
 		},
+		"evaluates a package once that is named twice": {
+			packages: []string{"go^out", "go^bin"},
+			want:     []string{"go^out (profile work:1)", "go^bin (profile work:2)", "coreutils^out (base)"},
+			calls:    []string{"evaluate go in nixpkgs", "pin go go-bin nixpkgs"},
+		},
 		"keeps an output that is named later": {
 			packages: []string{"git^doc", "git"},
 			want:     []string{"git^doc (profile work:1)", "git^out (profile work:2)", "coreutils^out (base)"},
@@ -65,6 +70,18 @@ func TestPackages(t *testing.T) {
 			calls: []string{
 				"evaluate go jq in nixpkgs", "pin go go-bin jq nixpkgs", "pin jq", "realise jq",
 				"evaluate jq in nixpkgs and write", "pin jq.drv", "realise jq.drv!out",
+			},
+		},
+		"builds what the newest evaluation says": {
+			packages: []string{"jq"},
+			change: func(w *world) {
+				w.Evaluator = changing{w.Evaluator.(fakeNixpkgs)}
+				w.store(path("go.drv")+"!bin,out", buildable)
+			},
+			want: []string{"jq^bin,out (profile work:1)", "coreutils^out (base)"},
+			calls: []string{
+				"evaluate jq in nixpkgs", "pin jq nixpkgs", "pin jq", "realise jq",
+				"evaluate jq in nixpkgs and write", "pin go.drv", "realise go.drv!bin,out",
 			},
 		},
 		"fetches what is gone of the manifest": {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nixdaemon"
@@ -14,6 +15,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/resolve"
+	"claudebox/internal/storepath"
 )
 
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a
@@ -135,14 +137,67 @@ func readManifest(file string) (*resolve.Manifest, error) {
 }
 
 func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why purpose) (resolve.Resolution, error) {
-	socket := nixdaemon.SocketPath(s.facts.Env.Value("NIX_DAEMON_SOCKET_PATH", ""), s.facts.Env.Value("NIX_STATE_DIR", ""))
-	store := &nixdaemon.Store{Socket: socket}
-	s.held = store
-	return resolve.Packages(ctx, resolve.Request{
+	store := s.store()
+	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
 		Store: store, Evaluator: nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")},
 		Cache: filepath.Join(s.folders.cache, "resolve"), DryRun: why.look,
 	})
+	if err != nil || prof.Nix.Store != profile.StoreClosure {
+		return res, err
+	}
+	res.Closure, err = closureOf(ctx, store, res)
+	return res, err
+}
+
+// store is the connection to the Nix daemon, made when it is first used and
+// kept until the session ends: the daemon keeps its paths as long.
+func (s *session) store() *nixdaemon.Store {
+	if s.held == nil {
+		env := s.facts.Env
+		s.held = &nixdaemon.Store{
+			Socket: nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
+		}
+	}
+	return s.held
+}
+
+// closureOf asks the daemon for everything that the packages and tools refer
+// to, for a sandbox that shall see no more of the store.
+func closureOf(ctx context.Context, store *nixdaemon.Store, res resolve.Resolution) ([]string, error) {
+	var roots []string
+	for _, pkg := range res.Packages {
+		for _, output := range pkg.Outputs {
+			roots = append(roots, output.Path)
+		}
+	}
+	for _, tool := range res.Tools {
+		if path, err := storepath.Of(tool.Path); err == nil {
+			roots = append(roots, path)
+		}
+	}
+	if res.Nixpkgs.Path != "" {
+		roots = append(roots, res.Nixpkgs.Path)
+	}
+	return closure(ctx, store, roots)
+}
+
+// closure is the sorted paths of everything that roots refer to.
+func closure(ctx context.Context, store *nixdaemon.Store, roots []string) ([]string, error) {
+	client, err := store.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(roots)
+	infos, err := client.Closure(ctx, slices.Compact(roots))
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(infos))
+	for i, info := range infos {
+		paths[i] = info.Path
+	}
+	return paths, nil
 }
 
 // nixSystem is this machine as Nix names it.

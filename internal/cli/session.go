@@ -19,11 +19,13 @@ import (
 	"claudebox/internal/gitconfig"
 	"claudebox/internal/host"
 	"claudebox/internal/launch"
+	"claudebox/internal/nixdaemon"
 	"claudebox/internal/plan"
 	"claudebox/internal/project"
 	"claudebox/internal/resolve"
 	"claudebox/internal/seccomp"
 	"claudebox/internal/state"
+	"claudebox/internal/storepath"
 )
 
 // session is one launch with what it was made from.
@@ -33,8 +35,8 @@ type session struct {
 	project  project.Project
 	instance state.Instance
 	launch   launch.Launch
-	missing  []string  // packages that a dry run did not fetch
-	held     io.Closer // keeps store paths alive; nil when nothing has to
+	missing  []string         // packages that a dry run did not fetch
+	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 }
 
 // close lets go of what the session held. It may be called at any stage.
@@ -142,7 +144,7 @@ func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) 
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: s.facts.Env.Value("PATH", ""), Project: s.project.Path, UID: s.facts.UID, GID: s.facts.GID,
+		Path: s.facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.facts.Home, UID: s.facts.UID, GID: s.facts.GID,
 	})
 	if err != nil {
 		return err
@@ -152,6 +154,30 @@ func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) 
 	h.Notes = append(h.Notes, program.Notes...)
 	for _, m := range program.Mounts {
 		h.Mounts = append(h.Mounts, agentMount(m))
+	}
+	if program.Store && p.Nix.Store == "closure" {
+		return s.addClosure(h, p, program.Path)
+	}
+	return nil
+}
+
+// addClosure mounts what a program of the store refers to beyond the plan's
+// own closure.
+func (s *session) addClosure(h *launch.Host, p plan.Plan, program string) error {
+	root, err := storepath.Of(program)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := interruptible()
+	defer cancel()
+	paths, err := closure(ctx, s.store(), []string{root})
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if !slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return m.Destination == path }) {
+			h.Mounts = append(h.Mounts, launch.Mount{Kind: plan.ROBind, Source: path, Destination: path, Why: "agent"})
+		}
 	}
 	return nil
 }

@@ -22,10 +22,6 @@ var unbuilt = []struct {
 		"ports", "leave `ports` out; in tier full every port is shared",
 	},
 	{
-		func(p plan.Plan) bool { return p.Nix.Store == "closure" && !hasClosure(p) },
-		"nix.store: closure for packages that are not in the manifest", "set `nix: {store: full}`",
-	},
-	{
 		func(p plan.Plan) bool { return len(p.Hide) > 0 },
 		"hide", "leave `hide` out, and move the files out of the project",
 	},
@@ -37,15 +33,6 @@ var unbuilt = []struct {
 		func(p plan.Plan) bool { return p.State == "host" },
 		"state: host", "use `state: project` or `state: shared`",
 	},
-}
-
-func hasClosure(p plan.Plan) bool {
-	for _, m := range p.Mounts {
-		if m.Kind == plan.ROBind && len(m.Source) > len("/nix/store/") && m.Source == m.Destination {
-			return true
-		}
-	}
-	return false
 }
 
 // refuseUnbuilt refuses a plan that asks for what is not there yet.

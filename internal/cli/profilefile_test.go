@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/profile"
+)
+
+func TestProfileFoldersFollowTheEnvironment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		env  host.Environment
+		want string
+	}{
+		"by default below home": {
+			nil, "/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles",
+		},
+		"moved by variables": {
+			host.Environment{"CLAUDEBOX_HOME=/own", "XDG_CONFIG_HOME=/config"},
+			"/own/profiles /config/claudebox/profiles /etc/claudebox/profiles",
+		},
+		"a relative XDG_CONFIG_HOME is ignored": {
+			host.Environment{"XDG_CONFIG_HOME=config"},
+			"/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := newProfileFiles(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env})
+			if got := strings.Join(files.folders, " "); got != tc.want {
+				t.Errorf("folders %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAReferenceIsRelativeToWhereItStands(t *testing.T) {
+	files := profileFiles{cwd: "/src/app", home: "/home/me"}
+	for _, tc := range []struct{ ref, from, file, shown string }{
+		{"./p.yaml", "", "/src/app/p.yaml", "p.yaml"},
+		{"p.yaml", "", "/src/app/p.yaml", "p.yaml"},
+		{"../p.yaml", "", "/src/p.yaml", "/src/p.yaml"},
+		{"~/p.yaml", "", "/home/me/p.yaml", "/home/me/p.yaml"},
+		{"/etc/../p.yaml", "", "/p.yaml", "/p.yaml"},
+		{"./q.yaml", "sub/p.yaml", "/src/app/sub/q.yaml", "sub/q.yaml"},
+		{"../q.yaml", "sub/p.yaml", "/src/app/q.yaml", "q.yaml"},
+		{"./q.yaml", "/etc/claudebox/profiles/p.yaml", "/etc/claudebox/profiles/q.yaml", "/etc/claudebox/profiles/q.yaml"},
+	} {
+		file := files.absolute(tc.ref, diag.Position{File: tc.from, Line: 1})
+		if file != tc.file || files.shown(file) != tc.shown {
+			t.Errorf("%s in %q: %s, shown as %s; want %s, %s", tc.ref, tc.from, file, files.shown(file), tc.file, tc.shown)
+		}
+		if again := files.absolute(files.shown(file), diag.Position{}); again != file {
+			t.Errorf("%s is shown as %s, which names %s", file, files.shown(file), again)
+		}
+	}
+}
+
+func TestOthersMayNotWriteAProfile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode     uint32
+		uid, gid uint32
+		others   bool
+	}{
+		"readable by all":                    {0o644, 1000, 100, false},
+		"writable by all":                    {0o646, 1000, 1000, true},
+		"writable by a group of many":        {0o664, 1000, 100, true},
+		"writable by the user's own group":   {0o664, 1000, 1000, false},
+		"root's, and writable by root alone": {0o664, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := unix.Stat_t{Mode: unix.S_IFREG | tc.mode, Uid: tc.uid, Gid: tc.gid}
+			if got := writableByOthers(st); got != tc.others {
+				t.Errorf("writable by others: %t", got)
+			}
+		})
+	}
+}
+
+func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(file, []byte("name: p\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readProfileFile(file, os.Getuid()); err != nil {
+		t.Errorf("one's own: %v", err)
+	}
+	if os.Getuid() == 0 {
+		if _, err := readProfileFile(file, 1000); err != nil {
+			t.Errorf("root's: %v", err)
+		}
+		if err := os.Chown(file, 1001, 1001); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stopped *diag.Error
+	if _, err := readProfileFile(file, 1000+os.Getuid()); !errors.As(err, &stopped) || stopped.Remedy == "" {
+		t.Errorf("another user's: %v", err)
+	}
+}
+
+// A folder that cannot be searched must not make a later profile of the same
+// name count.
+func TestAProfileThatCannotBeReadIsNotPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	files := profileFiles{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}}
+	for _, folder := range files.folders[1:] {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "p.yaml"), []byte("name: p\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, file, _, err := files.Open("p", diag.Position{}); err != nil || file != "a/p.yaml" {
+		t.Fatalf("opened %s, %v", file, err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "a/p.yaml"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, file, _, err := files.Open("p", diag.Position{}); err == nil {
+		t.Errorf("opened %s", file)
+	}
+	var missing *profile.NotFoundError
+	if _, _, _, err := files.Open("q", diag.Position{}); !errors.As(err, &missing) || strings.Join(missing.Known, " ") != "p default" {
+		t.Errorf("a name that is not there: %v, known %v", err, missing)
+	}
+}

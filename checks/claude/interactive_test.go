@@ -3,7 +3,12 @@
 package claude_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,16 +27,11 @@ var questions = []string{
 	"Do you want to use this API key",                    // an API key in the environment
 }
 
-// leave ends the session and wants a clean terminal.
+// leave ends the session as a person does.
 func (c *terminal) leave(t *testing.T) {
 	t.Helper()
 	c.enter(t, "/exit")
-	if status := c.end(t); status.ExitStatus() != 0 {
-		t.Errorf("ended with %v; want 0", status)
-	}
-	if modes := c.modes(); len(modes) > 0 {
-		t.Errorf("terminal modes left set: %q", modes)
-	}
+	c.ended(t, 0)
 }
 
 func TestFirstStartAsksNothing(t *testing.T) {
@@ -96,31 +96,85 @@ func TestInterruptTwiceEndsTheSession(t *testing.T) {
 	c.press(t, "\x03")
 	c.await(t, "Press Ctrl-C again to exit")
 	c.press(t, "\x03")
-	if status := c.end(t); status.ExitStatus() != 0 {
-		t.Errorf("ended with %v; want 0", status)
-	}
-	if modes := c.modes(); len(modes) > 0 {
-		t.Errorf("terminal modes left set: %q", modes)
-	}
+	c.ended(t, 0)
 }
 
 func TestTerminationReachesTheAgent(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		t.Run(signal.String(), func(t *testing.T) {
-			c := newWorld(t).interact(t)
+			c := newWorld(t, script.Say("Hello.")).interact(t)
 			c.await(t, ready)
+			c.enter(t, "hello")
+			c.await(t, "Hello.")
 			if err := c.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			if status := c.end(t); status.ExitStatus() != want {
-				t.Errorf("ended with %v; want %d", status, want)
-			}
-			if shown := c.String(); !strings.Contains(shown, "--resume") {
+			c.ended(t, want)
+			if shown := c.String(); !strings.Contains(shown, "Resume this session with") {
 				t.Errorf("Claude Code did not end by itself:\n%s", indent(shown))
-			}
-			if modes := c.modes(); len(modes) > 0 {
-				t.Errorf("terminal modes left set: %q", modes)
 			}
 		})
 	}
+}
+
+func TestTerminalIsRestoredWhenTheAgentIsKilled(t *testing.T) {
+	c := newWorld(t).interact(t)
+	c.await(t, ready)
+	if len(c.modes()) == 0 {
+		t.Fatal("Claude Code has set no modes: there is nothing to restore")
+	}
+	if err := syscall.Kill(descendant(t, c.cmd.Process.Pid, "claude"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.ended(t, 137)
+}
+
+// descendant is the process with this name, or with it and ".exe" as npm calls
+// Claude Code's, among a process's children and theirs.
+func descendant(t *testing.T, pid int, name string) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread may have ended
+		for _, field := range strings.Fields(string(children)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child))
+			if strings.TrimSuffix(strings.TrimSpace(string(comm)), ".exe") == name {
+				return child
+			}
+			if found := descendant(t, child, name); found > 0 {
+				return found
+			}
+		}
+	}
+	return 0
+}
+
+func TestSuspendedSessionComesBack(t *testing.T) {
+	w := newWorld(t)
+	claudebox := w.command(t)
+	shell := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "--noediting", "-i")
+	shell.Dir, shell.Env = claudebox.Dir, append(claudebox.Env, "PS1=shell> ")
+	c := onTerminal(t, shell)
+	c.await(t, "shell>")
+	c.press(t, strings.Join(claudebox.Args, " ")+"\r")
+	c.await(t, ready)
+	c.press(t, "\x1a")
+	c.await(t, "Claude Code is suspended")
+	c.await(t, "Stopped")
+	if modes := c.modes(); len(modes) > 0 {
+		t.Errorf("modes set while suspended: %q", modes)
+	}
+	c.press(t, "fg\r")
+	c.await(t, ready)
+	c.enter(t, "/exit")
+	c.await(t, "shell>")
+	c.press(t, "exit\r")
+	c.ended(t, 0)
 }

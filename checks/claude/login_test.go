@@ -57,6 +57,20 @@ func TestLoginInsideIsRefreshedInside(t *testing.T) {
 	}
 }
 
+func TestLoginOfTheHostIsUsed(t *testing.T) {
+	w := newWorld(t, script.Say("Hello."))
+	a := w.openAccount(t, "", time.Hour)
+	w.write(t, ".claude/.credentials.json", `{"claudeAiOauth": {"accessToken": "from-the-host", "refreshToken": "unused",
+		"expiresAt": 4102444800000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}`)
+	w.print(t).succeed(t, "Hello.")
+	if got, want := w.model.Requests()[0].Header.Get("Authorization"), "Bearer from-the-host"; got != want {
+		t.Errorf("authorised by %q; want %q", got, want)
+	}
+	if grants := a.Grants(); len(grants) > 0 {
+		t.Errorf("tokens were asked for: %+v", grants)
+	}
+}
+
 // states finds what the page at the end of the link would give back.
 var states = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)
 

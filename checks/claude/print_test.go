@@ -107,3 +107,48 @@ func TestStatusIsTheAgents(t *testing.T) {
 		t.Errorf("status %d, stdout %q; want 1 and the refusal", got.status, got.stdout)
 	}
 }
+
+func TestUnknownFlagsAreTheAgents(t *testing.T) {
+	got := newWorld(t).print(t, "--no-such-flag")
+	if got.status != 1 || !strings.Contains(got.stderr, "unknown option '--no-such-flag'") {
+		t.Errorf("status %d, stderr:\n%s\nwant Claude Code's own refusal", got.status, indent(got.stderr))
+	}
+}
+
+func TestStandardInputIsTheAgents(t *testing.T) {
+	w := newWorld(t, script.Say("Read.").After(script.Prompted("piped in")))
+	cmd := w.command(t, "-p")
+	cmd.Stdin = strings.NewReader("piped in")
+	if out, err := cmd.Output(); err != nil || string(out) != "Read.\n" {
+		t.Errorf("%q, %v; want the answer", out, err)
+	}
+}
+
+func TestUsersOwnMemoryIsSent(t *testing.T) {
+	w := newWorld(t, script.Say("Noted."))
+	w.write(t, ".claude/CLAUDE.md", "Always answer in rhyme.\n")
+	w.print(t).succeed(t, "Noted.")
+	if first := w.model.Requests()[0].Text(); !strings.Contains(first, "Always answer in rhyme.") {
+		t.Errorf("first request lacks the user's CLAUDE.md:\n%s", indent(first))
+	}
+}
+
+func TestNothingOutlivesTheSession(t *testing.T) {
+	const mark = "31415926"
+	w := newWorld(t)
+	w.model.Add(
+		// The mark is put together inside, so that only the process itself shows it whole.
+		script.Bash("n=31415; nohup sleep ${n}926 >/dev/null 2>&1 </dev/null & sleep 0.2; cat /proc/[0-9]*/cmdline | tr '\\0' ' '"),
+		script.Say("Left.").After(script.Succeeded("sleep "+mark)),
+	)
+	w.print(t).succeed(t, "Left.")
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range commands {
+		if command, _ := os.ReadFile(name); strings.Contains(string(command), "sleep\x00"+mark) {
+			t.Errorf("%s is still there: %q", name, command)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +34,12 @@ type terminal struct {
 // interact starts the agent without a prompt, on a terminal.
 func (w *world) interact(t *testing.T, words ...string) *terminal {
 	t.Helper()
-	cmd := w.command(t, words...)
+	return onTerminal(t, w.command(t, words...))
+}
+
+// onTerminal starts a program on a terminal that it controls.
+func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
 	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: rows, Cols: columns})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +154,8 @@ func (c *terminal) resize(t *testing.T, cols int) {
 	}
 }
 
-// end waits for the program's end and gives its wait status.
-func (c *terminal) end(t *testing.T) syscall.WaitStatus {
+// end waits for the program's end.
+func (c *terminal) end(t *testing.T) *os.ProcessState {
 	t.Helper()
 	select {
 	case <-c.closed:
@@ -162,5 +166,17 @@ func (c *terminal) end(t *testing.T) syscall.WaitStatus {
 	if err := c.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return c.cmd.ProcessState
+}
+
+// ended wants the program to end with a status, and to leave a terminal as it
+// is at rest.
+func (c *terminal) ended(t *testing.T, want int) {
+	t.Helper()
+	if status := c.end(t); status.ExitCode() != want {
+		t.Errorf("ended with %v; want %d", status, want)
+	}
+	if modes := c.modes(); len(modes) > 0 {
+		t.Errorf("terminal modes left set: %q", modes)
+	}
 }

@@ -367,6 +367,14 @@ func TestTextThatIsNoYAMLIsReportedWhereItGoesWrong(t *testing.T) {
 			"name: a\ndescription: \"b\nenv: {}\n",
 			"work.yaml:2:1: found unexpected end of stream -> close the quote",
 		},
+		"an escape that only JSON has": {
+			"{\"name\": \"a\",\n  \"description\": \"\\/\"}",
+			`work.yaml:2:3: found unknown escape character -> write the character itself, and \\ for a backslash`,
+		},
+		"half of a surrogate pair": {
+			`{"description": "\ud83d\ude00"}`,
+			"work.yaml:1:1: found invalid Unicode character escape code -> write the character itself",
+		},
 		"a second document": {
 			"name: a\n---\nname: b\n",
 			"work.yaml:2:1: a second document begins here; expected one -> remove what follows, or put it into a file of its own",

@@ -105,6 +105,8 @@ var syntaxHints = []struct{ said, remedy string }{
 	{"did not find expected '-'", "indent the entries of one list alike"},
 	{"did not find expected ','", "close the bracket, or separate the entries by commas"},
 	{"unexpected end of stream", "close the quote"},
+	{"unknown escape character", `write the character itself, and \\ for a backslash`},
+	{"invalid Unicode character escape", "write the character itself"}, // half of a surrogate pair, as JSON has them
 	{"could not find expected ':'", "write a colon and a blank after the key"},
 }
 

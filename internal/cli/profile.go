@@ -63,7 +63,7 @@ func unknownSubcommand(c *cobra.Command, words []string) error {
 func newProfileListCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the profiles that can be named",
+		Short: "List the profiles and plans that can be named",
 		Args:  cobra.NoArgs,
 		RunE: withProfiles(func(files profileFiles, _ []string) error {
 			return listProfiles(sys.Stdout, files)
@@ -164,8 +164,11 @@ func listProfiles(w io.Writer, files profileFiles) error {
 // describe is what the list says of a profile: its own words, or why it does
 // not count.
 func describe(files profileFiles, entry profileEntry) string {
-	if entry.shadowed {
-		return "(shadowed by the one above)"
+	switch {
+	case entry.behind != "":
+		return "(shadowed by " + diag.Visible(profile.Tilde(files.home, entry.behind)) + ")"
+	case entry.plan:
+		return "(a pinned plan)"
 	}
 	ref := entry.file
 	if ref == profile.BuiltIn {

@@ -100,39 +100,45 @@ func (f profileFiles) shown(file string) string {
 	return file
 }
 
-// profileEntry is a profile that was found by its name.
+// profileEntry is a profile, or the plan of one, that was found by its name.
 type profileEntry struct {
 	name, file string
-	shadowed   bool // one of the same name comes first
+	plan       bool   // a plan that a module made of a profile
+	behind     string // the file of the same name that comes first; empty: none
 }
 
-// list is every profile that can be named, in the order of lookup, and the
-// built-in one last. A folder that cannot be read is left out.
+// list is everything that --profile can name, in the order of lookup, and the
+// built-in profile last: in each place plans come before profiles. A folder
+// that cannot be read is left out.
 func (f profileFiles) list() []profileEntry {
 	var entries []profileEntry
-	seen := map[string]bool{}
-	add := func(name, file string) {
-		entries = append(entries, profileEntry{name: name, file: file, shadowed: seen[name]})
-		seen[name] = true
-	}
-	for _, folder := range f.folders {
-		for _, file := range profilesIn(folder) {
-			add(strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(folder, file))
+	first := map[string]string{}
+	add := func(folder string, names []string, plan bool) {
+		for _, file := range names {
+			name, file := strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(folder, file)
+			entries = append(entries, profileEntry{name, file, plan, first[name]})
+			if first[name] == "" {
+				first[name] = file
+			}
 		}
 	}
-	add(profile.Default, profile.BuiltIn)
-	return entries
+	for _, folder := range f.folders {
+		plans := filepath.Join(filepath.Dir(folder), "plans")
+		add(plans, filesIn(plans, []string{".json"}), true)
+		add(folder, filesIn(folder, profile.Extensions), false)
+	}
+	return append(entries, profileEntry{profile.Default, profile.BuiltIn, false, first[profile.Default]})
 }
 
-// profilesIn are the profile files of a folder: by name, and then in the
-// order in which extensions are tried.
-func profilesIn(folder string) []string {
+// filesIn are the files of a folder with one of the extensions: by name, and
+// then in the order of the extensions.
+func filesIn(folder string, extensions []string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
 	}
 	var files []string
-	for _, extension := range profile.Extensions {
+	for _, extension := range extensions {
 		for _, entry := range entries {
 			if filepath.Ext(entry.Name()) == extension && entry.Name() != extension {
 				files = append(files, entry.Name())
@@ -149,7 +155,7 @@ func profilesIn(folder string) []string {
 func (f profileFiles) names() []string {
 	var names []string
 	for _, entry := range f.list() {
-		if !entry.shadowed {
+		if !entry.plan && !slices.Contains(names, entry.name) {
 			names = append(names, entry.name)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // world is a home and a repository below one folder, as files by name. In
 // contents HOME stands for the home's path.
 type world struct {
-	files   map[string]string
-	repo    string // below home; empty: "src/work/p"
+	files map[string]string
+
 	links   map[string]string
 	branch  string // empty: main
 	remotes []string

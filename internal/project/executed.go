@@ -56,7 +56,7 @@ func (o *opener) executed() error {
 func (o *opener) found() ([]string, error) {
 	names := slices.Concat(executedNames, o.alsoExecuted)
 	for _, pattern := range o.Protect {
-		matches, err := glob(o.tree, pattern)
+		matches, err := o.tree.Glob(pattern)
 		if err != nil {
 			return nil, &diag.Error{Op: "look for " + pattern, Err: err, Remedy: "make the pattern in protect narrower"}
 		}

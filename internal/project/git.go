@@ -20,8 +20,6 @@ type Repo struct {
 	Common   string   // folder with config, hooks and objects; equals Dir but in a linked worktree
 	Branch   string   // short name that HEAD points at; empty when detached
 	Remotes  []string // URLs in its configuration, as written there
-
-	hashSize int // of object names, in bytes
 }
 
 // gitFound is what discover saw: nothing but names.

@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/placeholder"
 )
 
 const (
@@ -100,14 +101,14 @@ func (g *gitGuard) folder(rel string) error {
 		return err
 	}
 	if g.repos == 0 {
-		g.o.Repo.hashSize = hashSize(entries)
+		g.o.hashSize = hashSize(entries)
 	}
 	own := path.Join(rel, "config.worktree")
 	if _, err := g.config(own); err != nil {
 		return err
 	}
 	if what, err := g.at.Look(own); err == nil && what.Kind == beneath.Absent && worktreeConfig(entries) && !g.o.WritableConfig {
-		g.placeholder(placeholder{rel: own}, whyConfig)
+		g.placeholder(placeholder.Placeholder{Rel: own}, whyConfig)
 	}
 	for _, step := range []func(string) error{g.hooks, g.commondir, g.running, g.worktrees, g.modules} {
 		if err := step(rel); err != nil {
@@ -180,7 +181,7 @@ func (o *opener) named(from, name string) {
 func (g *gitGuard) hooks(rel string) error {
 	rel = path.Join(rel, "hooks")
 	if what, err := g.at.Look(rel); err == nil && what.Kind == beneath.Absent {
-		g.placeholder(placeholder{rel: rel, dir: true}, whyHooks)
+		g.placeholder(placeholder.Placeholder{Rel: rel, Dir: true}, whyHooks)
 		return nil
 	}
 	return g.existing(rel, whyHooks)
@@ -205,7 +206,7 @@ func (g *gitGuard) commondir(rel string) error {
 			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
 	}
-	g.placeholder(placeholder{rel: rel, content: samePlace}, whyMoved)
+	g.placeholder(placeholder.Placeholder{Rel: rel, Content: samePlace}, whyMoved)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
+	"claudebox/internal/placeholder"
 )
 
 // guard collects the mounts that keep named places below one folder from
@@ -61,11 +62,11 @@ func (g guard) noteNames(rel string, what beneath.Entry) {
 
 // placeholder protects a place where nothing is: it will be made by
 // [Project.Hold] and taken away again.
-func (g guard) placeholder(p placeholder, why string) {
-	p.root = g.at.Path()
+func (g guard) placeholder(p placeholder.Placeholder, why string) {
+	p.Root = g.at.Path()
 	g.o.placeholders = append(g.o.placeholders, p)
-	g.pin(path.Dir(p.rel), why)
-	g.add(Mount{Mode: ReadOnly, Dir: p.dir, Why: why}, p.rel)
+	g.pin(path.Dir(p.Rel), why)
+	g.add(Mount{Mode: ReadOnly, Dir: p.Dir, Why: why}, p.Rel)
 }
 
 // existing protects a place if something is there.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"claudebox/internal/project"
+	"claudebox/internal/placeholder"
 )
 
 func (w world) there(name string) bool {
@@ -120,6 +120,5 @@ func TestNothingToHoldWithoutGit(t *testing.T) {
 	h, err := w.open("p").Hold()
 	must(t, err)
 	h.Release()
-	var none *project.Hold = &project.Hold{}
-	none.Release()
+	(&placeholder.Hold{}).Release()
 }

@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/placeholder"
 )
 
 // Request is what [Open] is asked for. All paths are absolute.
@@ -36,7 +37,7 @@ type Project struct {
 	// and a change in them must be told. Relative to Path.
 	Reported []string
 
-	placeholders []placeholder
+	placeholders []placeholder.Placeholder
 }
 
 // Mode is how a path is mounted over itself.
@@ -100,6 +101,7 @@ type opener struct {
 	Request
 	Project
 	tree         *beneath.Folder // the project
+	hashSize     int             // of git's object names, in bytes
 	alsoExecuted []string        // what git's configuration names, relative to Path
 }
 
@@ -155,6 +157,10 @@ func (p Project) SafeDirectories() []string {
 	}
 	return dirs
 }
+
+// Hold makes the placeholders that the project's mounts rely on. It is called
+// before the sandbox starts, and released when it has ended.
+func (p Project) Hold() (*placeholder.Hold, error) { return placeholder.Make(p.placeholders) }
 
 func (o *opener) note(red bool, text string) {
 	o.Notes = append(o.Notes, Note{Text: text, Red: red})

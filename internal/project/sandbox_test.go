@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/placeholder"
 	"claudebox/internal/project"
 )
 
@@ -75,7 +76,7 @@ func (b box) fails(command string) {
 }
 
 // hold makes the placeholders until the end of the test.
-func (w world) hold(p project.Project) *project.Hold {
+func (w world) hold(p project.Project) *placeholder.Hold {
 	w.t.Helper()
 	h, err := p.Hold()
 	must(w.t, err)

@@ -1,27 +1,25 @@
-package project
+package beneath
 
 import (
 	"path"
 	"strings"
-
-	"claudebox/internal/beneath"
 )
 
 // globLimit bounds the entries that one pattern may look at.
 const globLimit = 200_000
 
-// glob lists what a pattern matches below a folder: "*" and its like within a
-// component, "**" over any number of them. Links and .git are not entered. A
+// Glob lists what a pattern matches below the folder: "*" and its like within
+// a component, "**" over any number of them. Links and .git are not entered. A
 // component without a wildcard is not looked up, so what is listed may be
-// absent.
-func glob(tree *beneath.Folder, pattern string) ([]string, error) {
-	g := globber{tree: tree, left: globLimit}
+// absent. A pattern that would look at more than 200,000 entries is an error.
+func (f *Folder) Glob(pattern string) ([]string, error) {
+	g := globber{tree: f, left: globLimit}
 	err := g.walk(".", strings.Split(strings.Trim(pattern, "/"), "/"))
 	return g.found, err
 }
 
 type globber struct {
-	tree  *beneath.Folder
+	tree  *Folder
 	left  int // entries that may still be looked at
 	found []string
 }
@@ -60,7 +58,7 @@ func (g *globber) walk(at string, parts []string) error {
 // behind a link.
 func (g *globber) each(at string, do func(name string) error) error {
 	what, err := g.tree.Look(at)
-	if err != nil || what.Kind != beneath.Dir {
+	if err != nil || what.Kind != Dir {
 		return err
 	}
 	names, err := g.tree.Names(at, g.left)

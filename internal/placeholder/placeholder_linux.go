@@ -1,4 +1,4 @@
-package project
+package placeholder
 
 import (
 	"errors"
@@ -12,63 +12,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placeholder is a file or folder that stands in for an absent one, so that
-// something can be mounted there. It changes nothing for git.
-type placeholder struct {
-	root    string // canonical folder, see [Mount]
-	rel     string
-	dir     bool
-	content string
+// Placeholder is a file or folder that stands in for an absent one.
+type Placeholder struct {
+	Root    string // canonical folder; below it no link is followed
+	Rel     string // where it stands, below Root
+	Dir     bool
+	Content string // of a file
 }
 
 // Hold is the placeholders of one running session. The zero value holds
 // nothing.
 type Hold struct {
-	made  []placeholder
+	made  []Placeholder
 	locks map[string]*os.File // the placeholders' parent folders, locked as shared
 }
 
-// Hold makes the placeholders that the project's mounts rely on. Sessions
-// that run at the same time share them; the last one to [Hold.Release] takes
-// them away, and the next launch those of a session that was killed.
-func (p Project) Hold() (*Hold, error) {
+// Make makes placeholders and holds them. One that is there already, from
+// another session or a killed one, is held as well. The last session to
+// [Hold.Release] takes them away.
+func Make(list []Placeholder) (*Hold, error) {
 	h := &Hold{locks: map[string]*os.File{}}
-	for _, ph := range p.placeholders {
-		if err := h.hold(ph); err != nil {
+	for _, p := range list {
+		if err := h.hold(p); err != nil {
 			h.Release()
 			return nil, &diag.Error{
-				Op: "make " + path.Join(ph.root, ph.rel) + ", which keeps the agent from making it", Err: err,
-				Remedy: "make the folder writable for you, or set `git: {config: writable}` to do without",
+				Op: "make " + path.Join(p.Root, p.Rel) + ", which keeps the agent from making it", Err: err,
+				Remedy: "make its folder writable for you",
 			}
 		}
 	}
 	return h, nil
 }
 
-func (h *Hold) hold(ph placeholder) error {
-	parent, err := h.parent(ph)
+func (h *Hold) hold(p Placeholder) error {
+	parent, err := h.parent(p)
 	if err != nil {
 		return err
 	}
-	if err := ph.make(int(parent.Fd())); err != nil {
+	if err := p.make(int(parent.Fd())); err != nil {
 		return err
 	}
-	h.made = append(h.made, ph)
+	h.made = append(h.made, p)
 	return nil
 }
 
 // parent opens and locks the folder a placeholder stands in, once for all
 // placeholders in it.
-func (h *Hold) parent(ph placeholder) (*os.File, error) {
-	if f := h.locks[ph.parent()]; f != nil {
+func (h *Hold) parent(p Placeholder) (*os.File, error) {
+	if f := h.locks[p.parent()]; f != nil {
 		return f, nil
 	}
-	base, err := beneath.Open(ph.root)
+	base, err := beneath.Open(p.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer base.Close()
-	f, err := base.OpenDir(path.Dir(ph.rel))
+	f, err := base.OpenDir(path.Dir(p.Rel))
 	if err != nil {
 		return nil, err
 	}
@@ -76,20 +75,20 @@ func (h *Hold) parent(ph placeholder) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
-	h.locks[ph.parent()] = f
+	h.locks[p.parent()] = f
 	return f, nil
 }
 
-func (ph placeholder) parent() string { return path.Join(ph.root, path.Dir(ph.rel)) }
+func (p Placeholder) parent() string { return path.Join(p.Root, path.Dir(p.Rel)) }
 
 // make creates the placeholder in its open parent; one that is there stays.
-func (ph placeholder) make(parent int) error {
-	name := path.Base(ph.rel)
+func (p Placeholder) make(parent int) error {
+	name := path.Base(p.Rel)
 	var err error
-	if ph.dir {
+	if p.Dir {
 		err = unix.Mkdirat(parent, name, 0o755)
 	} else {
-		err = writeNew(parent, name, ph.content)
+		err = writeNew(parent, name, p.Content)
 	}
 	if errors.Is(err, unix.EEXIST) {
 		return nil
@@ -116,9 +115,9 @@ func (h *Hold) Release() {
 	for dir, f := range h.locks {
 		alone[dir] = lock(f, unix.LOCK_EX) == nil
 	}
-	for _, ph := range h.made {
-		if dir := ph.parent(); alone[dir] {
-			ph.remove(int(h.locks[dir].Fd()))
+	for _, p := range h.made {
+		if dir := p.parent(); alone[dir] {
+			p.remove(int(h.locks[dir].Fd()))
 		}
 	}
 	for _, f := range h.locks {
@@ -129,9 +128,9 @@ func (h *Hold) Release() {
 
 // remove deletes what is still as it was made. A folder that is not empty
 // stays by itself.
-func (ph placeholder) remove(parent int) {
-	name := path.Base(ph.rel)
-	if ph.dir {
+func (p Placeholder) remove(parent int) {
+	name := path.Base(p.Rel)
+	if p.Dir {
 		_ = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 		return
 	}
@@ -140,8 +139,8 @@ func (ph placeholder) remove(parent int) {
 		return
 	}
 	defer unix.Close(fd)
-	content := make([]byte, len(ph.content)+1)
-	if n, err := unix.Read(fd, content); err == nil && strings.TrimRight(string(content[:n]), "\n") == strings.TrimRight(ph.content, "\n") {
+	content := make([]byte, len(p.Content)+1)
+	if n, err := unix.Read(fd, content); err == nil && strings.TrimRight(string(content[:n]), "\n") == strings.TrimRight(p.Content, "\n") {
 		_ = unix.Unlinkat(parent, name, 0)
 	}
 }

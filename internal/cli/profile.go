@@ -60,11 +60,22 @@ func unknownSubcommand(c *cobra.Command, words []string) error {
 	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
 }
 
+// atMost refuses more words than a command takes.
+func atMost(words int) cobra.PositionalArgs {
+	return func(c *cobra.Command, given []string) error {
+		if len(given) <= words {
+			return nil
+		}
+		return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
+			"%s takes no word %q", c.CommandPath(), given[words])
+	}
+}
+
 func newProfileListCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the profiles and plans that can be named",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: withProfiles(func(files profileFiles, _ []string) error {
 			return listProfiles(sys.Stdout, files)
 		}),
@@ -75,7 +86,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Print a profile with all it extends, and where each value was said",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE: func(_ *cobra.Command, refs []string) error {
 			facts, err := host.Detect()
 			if err != nil {
@@ -95,7 +106,7 @@ func newProfileInitCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [NAME|FILE]",
 		Short: "Write a commented profile to start from",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		RunE: withProfiles(func(files profileFiles, refs []string) error {
 			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
 		}),
@@ -120,7 +131,7 @@ func newProfileSchemaCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of profiles, for editors",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
 			if err != nil {

@@ -217,6 +217,9 @@ func (l *loader) document(name, file string, src []byte) {
 	l.stack = l.stack[:len(l.stack)-1]
 	sum := sha256.Sum256(src)
 	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: hex.EncodeToString(sum[:])})
+	if file == BuiltIn {
+		doc.Name = "built-in" // in origins: its lines are not those of a default of one's own
+	}
 	l.layers = append(l.layers, layer(value, len(l.stack) == 0))
 }
 

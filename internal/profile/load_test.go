@@ -144,6 +144,10 @@ func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	if want := []string{profile.BuiltIn, "default.yaml"}; !slices.Equal(sources, want) {
 		t.Errorf("sources of an own default that extends the built-in one: %q, want %q", sources, want)
 	}
+	text, _, err := profile.Show("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
+	if err != nil || !strings.Contains(string(text), "state: shared # default:2\n") || !strings.Contains(string(text), "confirm: always # built-in:") {
+		t.Errorf("origins of the two cannot be told apart: %v\n%s", err, text)
+	}
 	if got := load(t, "top", files{"top.yaml": "extends: default", "default.yaml": "packages: [a]"}); attrs(got) != "a default:1" {
 		t.Errorf("an own default is not taken: %q", attrs(got))
 	}

@@ -1,7 +1,14 @@
 package cli
 
 import (
+	"io"
+	"slices"
+
 	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/doctor"
+	"claudebox/internal/host"
 )
 
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing
@@ -21,16 +28,61 @@ func newCheckCommand(sys System) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return checkLaunch(sys, *o, format) },
 	}
-	o = addLaunchFlags(c.Flags(), append([]string{"yes"}, planFlags...))
+	o = addLaunchFlags(c.Flags(), slices.Concat([]string{"yes"}, planFlags))
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	return c
 }
 
-// checkLaunch looks at what a launch needs. It changes nothing.
-func checkLaunch(sys System, o options, _ string) error {
-	s, err := prepare(sys, o, purpose{look: true})
+// checkFormats render findings; view is of the stream they go to.
+var checkFormats = map[string]func([]doctor.Finding, doctor.View) (string, error){
+	"text": func(list []doctor.Finding, v doctor.View) (string, error) { return v.Text(list), nil },
+	"json": func(list []doctor.Finding, _ doctor.View) (string, error) { return jsonText(list) },
+}
+
+// checkLaunch looks at everything that a launch with these options needs, and
+// prints what it finds. It changes nothing. Its error is that a launch would
+// not start.
+func checkLaunch(sys System, o options, format string) error {
+	render, ok := checkFormats[format]
+	if !ok {
+		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
+	}
+	c := checkup{sys: sys, options: o}
+	defer c.session.close()
+	c.examine()
+	view := c.session.view(sys.Stdout)
+	text, err := render(c.findings, doctor.View{Home: view.Home, Width: view.Width, Colour: view.Colour})
 	if err != nil {
 		return err
 	}
-	return s.close()
+	if _, err := io.WriteString(sys.Stdout, text); err != nil {
+		return err
+	}
+	if failed := doctor.Count(c.findings, doctor.Failed); failed > 0 {
+		return diag.Errorf("check what a launch needs", "", "%d of %d checks failed", failed, len(c.findings))
+	}
+	return nil
+}
+
+// checkup is a session that is prepared part by part, so that one run finds
+// the faults of all.
+type checkup struct {
+	sys      System
+	options  options
+	session  session
+	findings []doctor.Finding
+}
+
+// examine looks at the session first, then at the machine.
+func (c *checkup) examine() {
+	facts, err := host.Detect()
+	if err != nil {
+		c.findings = append(c.findings, doctor.Faults("caller", err)...)
+		c.findings = append(c.findings, doctor.Examine(doctor.Machine{})...)
+		return
+	}
+	c.session = session{facts: facts, folders: foldersOf(facts)}
+	p := c.plan()
+	c.parts(p)
+	c.findings = append(c.findings, doctor.Examine(c.machine(p))...)
 }

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"claudebox/internal/doctor"
+	"claudebox/internal/launch"
+	"claudebox/internal/nixdaemon"
+	"claudebox/internal/plan"
+	"claudebox/internal/resolve"
+	"claudebox/internal/seccomp"
+)
+
+// looking is the purpose of all that a check does.
+var looking = purpose{look: true}
+
+// plan finds the plan of the launch. When there is none, the default
+// profile's stands in, so that the rest can be looked at all the same; when
+// there is none of that either, the plan is empty.
+func (c *checkup) plan() plan.Plan {
+	p, err := c.session.choosePlan(c.sys, c.options, looking)
+	if err == nil {
+		c.judge("profile", refuseUnbuilt(p), describePlan(p))
+		return p
+	}
+	c.judge("profile", err, "")
+	c.session.missing = nil
+	p, second := c.session.choosePlan(c.sys, options{profile: "default"}, looking)
+	if second == nil {
+		c.add("profile", doctor.Info, "what follows was looked at for the profile default")
+		return p
+	}
+	if second.Error() != err.Error() {
+		c.judge("default profile", second, "")
+	}
+	return plan.Plan{}
+}
+
+func describePlan(p plan.Plan) string {
+	return fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages))
+}
+
+// parts prepares each part of the session by itself. When none has a fault,
+// the launch is bound as a whole: what this says is what a launch says.
+func (c *checkup) parts(p plan.Plan) {
+	failed := doctor.Count(c.findings, doctor.Failed)
+	located := c.project(p)
+	h := &launch.Host{Facts: c.session.facts}
+	for _, part := range []struct {
+		name  string
+		needs bool
+		add   func(*launch.Host, plan.Plan, options, purpose) error
+		done  func() string
+	}{
+		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
+		{"git", located, c.session.addGit, func() string { return "the identity for this folder can be read" }},
+		{"mounts", located, c.session.addMounts, func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) }},
+	} {
+		if part.needs {
+			err := part.add(h, p, c.options, looking)
+			c.judge(part.name, err, part.done())
+		}
+	}
+	if doctor.Count(c.findings, doctor.Failed) > failed || p.Version == 0 {
+		return
+	}
+	err := c.session.bind(p, c.options, looking)
+	c.judge("launch", err, fmt.Sprintf("%d mounts, %d variables", len(c.session.launch.Mounts), len(c.session.launch.Env)))
+}
+
+// project looks at the folder and at what is kept for it. It tells whether
+// the folder may be given away.
+func (c *checkup) project(p plan.Plan) bool {
+	var err error
+	if c.session.project, err = c.session.openProject(p); err != nil {
+		c.judge("project", err, "")
+		return false
+	}
+	c.judge("project", nil, c.session.project.Path)
+	for _, n := range c.session.project.Notes {
+		if n.Red {
+			c.add("project", doctor.Warning, n.Text)
+		}
+	}
+	if p.State == "" {
+		return true
+	}
+	c.session.instance, err = c.session.lookAtState(p)
+	c.judge("agent's home", err, describeState(c.session.instance.Dir, len(c.session.instance.Makes) > 0))
+	return true
+}
+
+func describeState(dir string, makes bool) string {
+	if makes {
+		return dir + ", to be made or brought up to date"
+	}
+	return dir
+}
+
+// machine is what the launch would use of this machine.
+func (c *checkup) machine(p plan.Plan) doctor.Machine {
+	env := c.session.facts.Env
+	return doctor.Machine{
+		Bwrap:   plan.ToolPath(p, resolve.ToolBwrap),
+		Env:     plan.ToolPath(p, resolve.ToolEnv),
+		Seccomp: seccomp.Filter(),
+		Tier:    p.Network.Tier,
+		Paths:   presentPaths(p, c.session.missing),
+		Fetched: c.session.missing,
+		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
+		Daemon:  p.Nix.Daemon != "off" && p.Network.Tier == "full",
+		Home:    c.session.folders.home,
+		Asks:    !c.options.yes && p.Confirm != "never",
+	}
+}
+
+// presentPaths are the plan's store paths without those of packages that a
+// launch fetches first.
+func presentPaths(p plan.Plan, missing []string) []string {
+	p.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
+		return slices.Contains(missing, pkg.Attr)
+	})
+	return p.StorePaths()
+}
+
+// judge adds the faults of err or, without any, that all is well.
+func (c *checkup) judge(name string, err error, detail string) {
+	if err == nil {
+		c.add(name, doctor.OK, detail)
+		return
+	}
+	c.findings = append(c.findings, doctor.Faults(name, err)...)
+}
+
+func (c *checkup) add(name string, level doctor.Level, detail string) {
+	c.findings = append(c.findings, doctor.Finding{Name: name, Level: level, Detail: detail})
+}

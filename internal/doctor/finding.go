@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"errors"
+
+	"claudebox/internal/diag"
+)
+
+// Level is how much a finding matters.
+type Level string
+
+const (
+	OK      Level = "ok"
+	Info    Level = "info"    // good to know, nothing to do
+	Warning Level = "warning" // a launch starts, with less than it could have
+	Failed  Level = "failed"  // a launch does not start
+)
+
+// Finding is what one look came to. Its JSON form is for programs and stays
+// as it is.
+type Finding struct {
+	Name   string `json:"name"` // what was looked at: "user namespaces"
+	Level  Level  `json:"level"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy"` // one imperative line; empty when none is needed
+}
+
+// Faults are the findings of an error: one for each problem of a file, else
+// one. Without an error there are none.
+func Faults(name string, err error) []Finding {
+	var problems diag.Problems
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &problems):
+		f := fault(err)
+		f.Name = name
+		return []Finding{f}
+	}
+	list := make([]Finding, len(problems))
+	for i, p := range problems {
+		list[i] = Finding{Name: name, Level: Failed, Detail: p.String() + ": " + p.Message, Remedy: p.Remedy}
+	}
+	return list
+}
+
+func fault(err error) Finding {
+	f := Finding{Level: Failed, Detail: err.Error()}
+	var known *diag.Error
+	if errors.As(err, &known) {
+		f.Remedy = known.Remedy
+	}
+	return f
+}
+
+// Count tells how many findings are of a level.
+func Count(findings []Finding, level Level) int {
+	n := 0
+	for _, f := range findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}

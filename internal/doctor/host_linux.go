@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Room that is needed in the folder of the agents' homes. A launch writes a
+// few files; a day's work of an agent writes tens of megabytes.
+const (
+	leastRoom  = 1 << 20   // bytes
+	enoughRoom = 256 << 20 // bytes
+	leastFiles = 64
+)
+
+// homes looks whether an agent's home can be made, or written in.
+func homes(e examination) Finding {
+	if e.Home == "" {
+		return Finding{}
+	}
+	folder, err := existing(e.Home)
+	if err == nil {
+		err = unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return Finding{
+			Level: Failed, Detail: "nothing can be written in " + folder + ": " + err.Error(),
+			Remedy: "make " + folder + " writable for you, or set CLAUDEBOX_HOME to a folder that is",
+		}
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(folder, &disk); err != nil {
+		return Finding{Level: Failed, Detail: "look at the disk of " + folder + ": " + err.Error(), Remedy: "set CLAUDEBOX_HOME to another folder"}
+	}
+	return judgeRoom(e.Home, room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0})
+}
+
+// existing gives path, or the nearest folder above it that is there.
+func existing(path string) (string, error) {
+	for {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && !info.IsDir():
+			return path, unix.ENOTDIR
+		case err == nil || !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path):
+			return path, cause(err)
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// cause is an error without the path, which is named already.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// room is what is left of a disk.
+type room struct {
+	bytes, files uint64
+	counts       bool // the number of files is limited
+}
+
+func judgeRoom(home string, left room) Finding {
+	remedy := "free some space on the disk of " + home + ", or set CLAUDEBOX_HOME to a folder on another"
+	left.bytes = min(left.bytes, 1<<60)
+	size := fmt.Sprintf("%d MiB", left.bytes>>20)
+	switch {
+	case left.bytes < leastRoom:
+		return Finding{Level: Failed, Detail: "the disk of " + home + " is full", Remedy: remedy}
+	case left.counts && left.files < leastFiles:
+		return Finding{Level: Failed, Detail: "the disk of " + home + " can hold no more files", Remedy: remedy}
+	case left.bytes < enoughRoom:
+		return Finding{Level: Warning, Detail: "only " + size + " are left for " + home, Remedy: remedy}
+	}
+	return Finding{Level: OK, Detail: home + " can be written, " + size + " are left"}
+}
+
+// terminal is where a launch asks for confirmation.
+func terminal(e examination) Finding {
+	if !e.Asks {
+		return Finding{Level: OK, Detail: "none is needed: no question will be asked"}
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return Finding{
+			Level: Warning, Detail: "there is none here: a launch could not ask, and would not start",
+			Remedy: "pass `--yes`, or set `confirm: never` in the profile",
+		}
+	}
+	tty.Close()
+	return Finding{Level: OK, Detail: "there is one to ask on"}
+}

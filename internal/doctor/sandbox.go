@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"time"
+
+	"claudebox/internal/launch"
+)
+
+func userNamespaces(examination) Finding {
+	if err := launch.CheckUserNamespaces(); err != nil {
+		return fault(err)
+	}
+	return Finding{Level: OK, Detail: "can be made"}
+}
+
+// bwrap is judged by its file, its version and its options.
+func bwrap(e examination) Finding {
+	if e.Bwrap == "" {
+		return Finding{}
+	}
+	if err := launch.CheckBwrap(e.Bwrap); err != nil {
+		return fault(err)
+	}
+	b, err := launch.AskBwrap(e.Bwrap)
+	if err == nil {
+		err = b.Suits()
+	}
+	if err != nil {
+		return fault(err)
+	}
+	return judgeVersion(b, e.Bwrap)
+}
+
+func judgeVersion(b launch.Bwrap, path string) Finding {
+	if b.Before(launch.SafeBwrap) {
+		return Finding{
+			Level:  Warning,
+			Detail: b.Version + ", " + path + ": it makes mount points through links (CVE-2026-87766); launches keep it from doing so, and refuse mounts for that",
+			Remedy: "use bwrap " + launch.SafeBwrap + " or newer: the claudebox that its flake builds has it",
+		}
+	}
+	return Finding{Level: OK, Detail: b.Version + ", " + path}
+}
+
+// shim asks whether env sets signals back, without which the agent would
+// never see Ctrl-C.
+func shim(e examination) Finding {
+	if e.Env == "" {
+		return Finding{}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.Env, "--default-signal=INT,QUIT,TERM,HUP")
+	cmd.Env = []string{}
+	if text, err := cmd.CombinedOutput(); err != nil {
+		said, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+		return Finding{
+			Level: Failed, Detail: strings.TrimSuffix(e.Env+" cannot set signals back: "+err.Error()+", "+said, ", "),
+			Remedy: "use the claudebox that its flake builds, which pins coreutils 9",
+		}
+	}
+	return Finding{Level: OK, Detail: e.Env + " sets signals back"}
+}
+
+// sandbox starts an empty one.
+func sandbox(e examination) Finding {
+	if e.Bwrap == "" || e.Env == "" {
+		return Finding{}
+	}
+	trial := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}
+	if err := trial.Run(); err != nil {
+		return fault(err)
+	}
+	return Finding{Level: OK, Detail: "an empty one starts"}
+}

@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"claudebox/internal/nixdaemon"
+)
+
+// storePaths must be there, and ought to be known to the daemon: what it does
+// not know the next garbage collection may take away half.
+func storePaths(e examination) Finding {
+	if len(e.Paths) == 0 {
+		return Finding{}
+	}
+	var gone []string
+	for _, path := range e.Paths {
+		if _, err := os.Stat(path); err != nil {
+			gone = append(gone, storePath(path))
+		}
+	}
+	if len(gone) > 0 {
+		gone = slices.Compact(slices.Sorted(slices.Values(gone)))
+		return Finding{
+			Level: Failed, Detail: fmt.Sprintf("%d paths that the plan pins are gone, %s first", len(gone), gone[0]),
+			Remedy: "fetch them with `nix-store --realise " + strings.Join(gone, " ") + "`, or install claudebox anew",
+		}
+	}
+	if unknown := e.unknownPaths(); len(unknown) > 0 {
+		return Finding{
+			Level: Warning, Detail: fmt.Sprintf("%d paths are there, and unknown to the Nix daemon, %s first", len(unknown), unknown[0]),
+			Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
+		}
+	}
+	return Finding{Level: OK, Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched)}
+}
+
+func toFetch(packages []string) string {
+	if len(packages) == 0 {
+		return ""
+	}
+	return "; a launch fetches or builds first: " + strings.Join(packages, ", ")
+}
+
+// unknownPaths are those that the daemon does not call valid; none when it
+// cannot be asked, which is a finding of its own.
+func (e examination) unknownPaths() []string {
+	if e.client == nil {
+		return nil
+	}
+	var paths []string
+	for _, path := range e.Paths {
+		if strings.HasPrefix(path, store) {
+			paths = append(paths, storePath(path))
+		}
+	}
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
+	defer cancel()
+	valid, err := e.client.QueryValidPaths(ctx, paths)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(valid, path) })
+}
+
+const store = "/nix/store/"
+
+// storePath cuts a file of the store down to the path that Nix knows.
+func storePath(file string) string {
+	rest, ok := strings.CutPrefix(file, store)
+	if !ok {
+		return file
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return store + name
+}
+
+// daemon tells whether Nix can be used, outside for what a profile asks for
+// and inside by the agent.
+func daemon(e examination) Finding {
+	switch {
+	case e.Socket == "":
+		return Finding{}
+	case e.client == nil:
+		f := fault(e.refused)
+		f.Level = Warning
+		f.Detail += "; packages outside the manifest cannot be had, and Nix does not work inside"
+		return f
+	}
+	return judgeDaemon(e.client.Info(), e.Daemon)
+}
+
+// judgeDaemon says what the daemon's trust means. One that trusts the user
+// makes root of him, so that no sandbox may reach it (SAND-07).
+func judgeDaemon(info nixdaemon.Info, inside bool) Finding {
+	version := "Nix " + info.Version
+	switch {
+	case !inside:
+		return Finding{Level: OK, Detail: version + "; not reachable inside, as profile and tier say"}
+	case info.Trust == nixdaemon.NotTrusted:
+		return Finding{Level: OK, Detail: version + " does not trust you, so it is reachable inside"}
+	case info.Trust == nixdaemon.Trusted:
+		return Finding{
+			Level: Warning, Detail: version + " trusts you, and could make you root: it is not reachable inside",
+			Remedy: "take yourself out of `trusted-users` in /etc/nix/nix.conf and restart the daemon",
+		}
+	}
+	return Finding{
+		Level: Warning, Detail: version + " does not say whether it trusts you: it is not reachable inside",
+		Remedy: "upgrade Nix to 2.15 or newer",
+	}
+}

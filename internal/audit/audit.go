@@ -143,10 +143,14 @@ func nix(l launch.Launch) string {
 	if l.Plan.Nix.Store == "closure" {
 		store = "the plan's closure is readable"
 	}
-	if slices.ContainsFunc(l.Mounts, func(m launch.Mount) bool { return m.Destination == plan.DaemonSocketDir }) {
+	if hasDaemon(l) {
 		return store + "; daemon"
 	}
 	return store + "; no daemon"
+}
+
+func hasDaemon(l launch.Launch) bool {
+	return slices.ContainsFunc(l.Mounts, func(m launch.Mount) bool { return m.Destination == plan.DaemonSocketDir })
 }
 
 func (p *page) variables(env []launch.Variable) {
@@ -205,20 +209,20 @@ func (p *page) remarks(l launch.Launch) {
 	}
 	p.title("remarks")
 	for _, w := range l.Warnings {
-		p.bullet(red, w)
+		p.item("- ", w, red)
 	}
 	for _, n := range l.Notes {
-		p.bullet("", n)
+		p.item("- ", n, "")
 	}
 }
 
-func (p *page) bullet(code, text string) {
-	mark := "- "
-	for _, line := range wrap(diag.Visible(text), p.view.Width-6) {
+// item is a paragraph behind a mark of two characters.
+func (p *page) item(mark, text, code string) {
+	for _, line := range wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
 		if code != "" {
 			line = p.paint(code, line)
 		}
-		fmt.Fprintf(&p.b, "    %s%s\n", mark, line)
+		p.line(strings.Repeat(" ", indent) + mark + line)
 		mark = "  "
 	}
 }

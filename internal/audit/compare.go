@@ -14,9 +14,12 @@ import (
 func Lines(l launch.Launch) []string {
 	lines := []string{
 		"agent " + strings.Join(l.Agent, " "),
-		"daemon " + nix(l),
+		"nix store " + l.Plan.Nix.Store,
 		"network " + strings.Join(append([]string{l.Tier}, l.Plan.Network.Allow...), " "),
 		"profile " + l.Plan.Profile,
+	}
+	if hasDaemon(l) {
+		lines = append(lines, "nix daemon")
 	}
 	for _, v := range l.Env {
 		if v.From != plan.FromMade {
@@ -50,4 +53,14 @@ func Difference(before, after []string) []string {
 		}
 	}
 	return diff
+}
+
+// Changes renders a difference from the last launch that the user approved.
+func (v View) Changes(diff []string) string {
+	p := page{view: v}
+	p.title("since the last launch that you approved here")
+	for _, line := range diff {
+		p.item(line[:2], line[2:], "")
+	}
+	return p.b.String()
 }

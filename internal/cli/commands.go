@@ -85,11 +85,19 @@ func newRoot(sys System) *cobra.Command {
 	return root
 }
 
+// noWords refuses words behind a command that takes none.
+func noWords(c *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes no word, but got %q", c.CommandPath(), words[0])
+}
+
 func newVersionCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print claudebox's version",
-		Args:  cobra.NoArgs,
+		Args:  noWords,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(sys.Stdout, "claudebox", version)
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -41,7 +42,9 @@ type flagValue struct {
 }
 
 func (v *flagValue) String() string { return v.text }
-func (v *flagValue) Type() string   { return v.flag.value }
+
+// Type is what help shows for the value; pflag shows none for "bool".
+func (v *flagValue) Type() string { return cmp.Or(v.flag.value, "bool") }
 
 func (v *flagValue) Set(text string) error {
 	v.text = text

@@ -3,12 +3,10 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/audit"
-	"claudebox/internal/diag"
 )
 
 // launchAgent is what `claudebox` without a command does.
@@ -73,24 +71,17 @@ func (s session) ask(sys System, o options) error {
 	if s.launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
 		return nil
 	}
-	fmt.Fprint(sys.Stderr, s.view(sys.Stderr).Text(s.launch))
+	view := s.view(sys.Stderr)
+	text := view.Text(s.launch)
 	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
-		fmt.Fprintf(sys.Stderr, "\n  since the last launch that you approved here\n    %s\n", strings.Join(visible(diff), "\n    "))
+		text += view.Changes(diff)
 	}
-	fmt.Fprintln(sys.Stderr)
+	fmt.Fprintln(sys.Stderr, text)
 	if err := confirm("Start?"); err != nil {
 		return err
 	}
 	s.instance.Approve(lines)
 	return nil
-}
-
-func visible(lines []string) []string {
-	shown := make([]string, len(lines))
-	for i, line := range lines {
-		shown[i] = diag.Visible(line)
-	}
-	return shown
 }
 
 // newShellCommand runs something else in the very sandbox of a launch.

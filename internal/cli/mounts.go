@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"os"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -61,12 +62,21 @@ func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 	}
 	real, err := filepath.EvalSymlinks(s.absolute(source))
 	if err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists"}
+		return &diag.Error{Op: op, Err: cause(err), Remedy: "name a file or folder that exists"}
 	}
 	h.Mounts = append(h.Mounts, launch.Mount{
 		Kind: kind, Source: real, Destination: s.absolute(inside), Open: true, Why: flag,
 	})
 	return nil
+}
+
+// cause is the error of the system call alone: its path has been said.
+func cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 func (s *session) absolute(path string) string {
@@ -99,10 +109,4 @@ func (s *session) judgeSources() error {
 		}
 	}
 	return nil
-}
-
-// executable tells whether a path is a regular file that somebody may run.
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }

@@ -44,7 +44,7 @@ func (s *session) findPlan(sys System, o options, why purpose) (plan.Plan, error
 	if o.plan != "" {
 		src, err := os.ReadFile(o.plan)
 		if err != nil {
-			return plan.Plan{}, &diag.Error{Op: "read plan " + o.plan, Err: errors.Unwrap(err)}
+			return plan.Plan{}, &diag.Error{Op: "read plan " + o.plan, Err: cause(err)}
 		}
 		return readPlan(o.plan, src)
 	}

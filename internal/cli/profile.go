@@ -60,22 +60,20 @@ func unknownSubcommand(c *cobra.Command, words []string) error {
 	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
 }
 
-// atMost refuses more words than a command takes.
-func atMost(words int) cobra.PositionalArgs {
-	return func(c *cobra.Command, given []string) error {
-		if len(given) <= words {
-			return nil
-		}
-		return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
-			"%s takes no word %q", c.CommandPath(), given[words])
+// oneWord refuses words behind the first.
+func oneWord(c *cobra.Command, words []string) error {
+	if len(words) <= 1 {
+		return nil
 	}
+	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
+		"%s takes one word, but got %q as well", c.CommandPath(), words[1])
 }
 
 func newProfileListCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the profiles and plans that can be named",
-		Args:  atMost(0),
+		Args:  noWords,
 		RunE: withProfiles(func(files profileFiles, _ []string) error {
 			return listProfiles(sys.Stdout, files)
 		}),
@@ -86,7 +84,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Print a profile with all it extends, and where each value was said",
-		Args:  atMost(1),
+		Args:  oneWord,
 		RunE: func(_ *cobra.Command, refs []string) error {
 			facts, err := host.Detect()
 			if err != nil {
@@ -106,7 +104,7 @@ func newProfileInitCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [NAME|FILE]",
 		Short: "Write a commented profile to start from",
-		Args:  atMost(1),
+		Args:  oneWord,
 		RunE: withProfiles(func(files profileFiles, refs []string) error {
 			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
 		}),
@@ -131,7 +129,7 @@ func newProfileSchemaCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of profiles, for editors",
-		Args:  atMost(0),
+		Args:  noWords,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
 			if err != nil {

@@ -93,6 +93,25 @@ func manyMounts(n int) []byte {
 	return []byte(b.String())
 }
 
+// A profile of ten times the size takes ten times the memory, not more.
+func TestMemoryGrowsLinearly(t *testing.T) {
+	for name, make := range map[string]func(int) []byte{"packages": many, "mounts": manyMounts} {
+		small, large := allocations(t, make(200)), allocations(t, make(2_000))
+		if large > 11*small {
+			t.Errorf("%s: %.0f allocations for 200, %.0f for 2000", name, small, large)
+		}
+	}
+}
+
+func allocations(t *testing.T, src []byte) float64 {
+	t.Helper()
+	return testing.AllocsPerRun(1, func() {
+		if _, _, err := profile.Parse("many.yaml", src); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func BenchmarkParse(b *testing.B) {
 	for name, src := range map[string][]byte{
 		"usual":        []byte(everything),

@@ -135,6 +135,7 @@ var onlyDecoder = []string{
 	"an allow list for another tier",
 	"an allow list without a tier must not mean the full network",
 	"git hosts that are one",
+	"an agent in the project",
 	"a variable that is constant and passes",
 	"mounts that show what must not be seen",
 	"mounts at places that are taken",

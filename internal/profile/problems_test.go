@@ -275,6 +275,10 @@ work.yaml:1:56: home: "../z" is not a plain path below home -> write z
 work.yaml:1:71: home: "a//b" is not a plain path below home -> write a/b
 work.yaml:1:91: .ok: unknown word "keep"; expected persist or ephemeral`,
 	},
+	"an agent in the project": {
+		"agent: {command: [./node_modules/.bin/codex, ./prompt]}",
+		`work.yaml:1:19: command: "./node_modules/.bin/codex" is relative, and would lead into the project -> write the whole path, or the name alone`,
+	},
 	"an agent that is a command line": {
 		"agent: codex --yolo",
 		`work.yaml:1:8: agent: "codex --yolo" is a command, not the name of a program -> write agent: {command: [PROGRAM, WORD…]}`,

@@ -23,6 +23,7 @@ func validate(v shape.Value) (problems, warnings diag.Problems) {
 	j.variables(v)
 	j.mounts(v.Get("mounts").Items)
 	j.gitHosts(v.Get("git").Get("hosts"))
+	j.agent(v.Get("agent").Get("command"))
 	return j.problems, j.warnings
 }
 
@@ -91,6 +92,19 @@ func (j *judge) gitHosts(v shape.Value) {
 			continue
 		}
 		first[host] = m.Place
+	}
+}
+
+// agent refuses a program that would be looked up in the project, where any
+// agent could have written it.
+func (j *judge) agent(command shape.Value) {
+	if len(command.Items) == 0 {
+		return
+	}
+	word := command.Items[0]
+	if strings.Contains(word.Text, "/") && !strings.HasPrefix(word.Text, "/") && !strings.HasPrefix(word.Text, "~/") {
+		j.refuse(word.Place, "write the whole path, or the name alone",
+			"command: %s is relative, and would lead into the project", show(word.Text))
 	}
 }
 

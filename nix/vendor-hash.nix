@@ -1,1 +1,1 @@
-"sha256-ldsxiwSw2ZodcnWi9OqvllOiO3d0uXR55XAz8p+QItk="
+"sha256-8xj6EWwrgMFuJN43jx3k+90IzY3pLr/PGvP8qV9UCgs="

@@ -58,6 +58,7 @@ var (
 func TestAnErrorLeavesTheConnectionUsable(t *testing.T) {
 	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
 		p.expect(10, pathA)
+		p.send(msgNext, "\n", msgNext, "path a cannot be had")
 		p.send(msgNext, "\x1b[35;1mwarning:\x1b[0m no signature for a", failure("\x1b[31;1merror:\x1b[0m path a cannot be had"))
 		p.expect(nothingAsked...)
 		p.send(nothingAnswered...)
@@ -82,16 +83,24 @@ func TestAnErrorLeavesTheConnectionUsable(t *testing.T) {
 // An error while the daemon reads the request comes twice. Taken for the
 // answer to the next request it would be reported there.
 func TestAnErrorThatComesTwiceEndsTheConnection(t *testing.T) {
-	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
-		p.expect(10, pathA)
-		p.send(failure("not a store path"), failure("not a store path"))
-	})
-	err := c.EnsurePath(t.Context(), pathA)
-	if err == nil || !strings.Contains(err.Error(), "not a store path") {
-		t.Errorf("EnsurePath = %v; want the daemon's words", err)
-	}
-	if _, err := c.IsValidPath(t.Context(), pathA); !errors.Is(err, nixdaemon.ErrBroken) {
-		t.Errorf("IsValidPath afterwards = %v; want %v", err, nixdaemon.ErrBroken)
+	for name, then := range map[string]func(peer){
+		"when the daemon hangs up": func(peer) {},
+		"when it forgets to do so": peer.untilGone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
+				p.expect(10, pathA)
+				p.send(failure("not a store path"), failure("not a store path"))
+				then(p)
+			})
+			err := c.EnsurePath(t.Context(), pathA)
+			if err == nil || !strings.Contains(err.Error(), "not a store path") {
+				t.Errorf("EnsurePath = %v; want the daemon's words", err)
+			}
+			if _, err := c.IsValidPath(t.Context(), pathA); !errors.Is(err, nixdaemon.ErrBroken) {
+				t.Errorf("IsValidPath afterwards = %v; want %v", err, nixdaemon.ErrBroken)
+			}
+		})
 	}
 }
 
@@ -147,27 +156,28 @@ func TestFaultsOfTheStream(t *testing.T) {
 	}
 }
 
-func TestADaemonThatDiesIdleIsNoticed(t *testing.T) {
-	for name, serve := range map[string]func(peer){
-		"by its end":           func(peer) {},
-		"by words out of turn": func(p peer) { p.send(msgLast) },
+func TestAnIdleConnectionThatIsLostIsNoticed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serve func(peer)
+		want  error
+	}{
+		"by its end":                      {func(p peer) { p.send(msgLast, 1); p.Close() }, nixdaemon.ErrBroken},
+		"by words out of turn":            {func(p peer) { p.send(msgLast, 1); p.send(msgLast) }, nixdaemon.ErrProtocol},
+		"by words out of turn, in one go": {func(p peer) { p.send(msgLast, 1, msgLast) }, nixdaemon.ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone := make(chan struct{})
+			done := make(chan struct{})
 			c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
 				p.expect(1, pathA)
-				p.send(msgLast, 1)
-				serve(p)
-				p.Close()
-				close(gone)
+				tc.serve(p)
+				close(done)
+				p.untilGone()
 			})
 			if _, err := c.IsValidPath(t.Context(), pathA); err != nil {
 				t.Fatal(err)
 			}
-			<-gone
-			if err := c.Alive(); !errors.Is(err, nixdaemon.ErrBroken) && !errors.Is(err, nixdaemon.ErrProtocol) {
-				t.Errorf("Alive() = %v; want the connection lost", err)
-			}
+			<-done
+			checkCause(t, c.Alive(), tc.want, "")
 		})
 	}
 }

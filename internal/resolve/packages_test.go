@@ -101,6 +101,20 @@ func TestPackages(t *testing.T) {
 			want:  []string{"coreutils^out (base)"},
 			calls: []string{"pin gone", "realise gone"},
 		},
+		"brings a nixpkgs of the profile's own that is not there": {
+			packages: []string{"go"},
+			change:   func(w *world) { w.Nixpkgs = path("gone"); w.store(path("gone"), fetchable) },
+			want:     []string{"go^bin,out (profile work:1)", "coreutils^out (base)"},
+			calls: []string{
+				"pin gone", "realise gone", // before the profile's packages are looked at
+				"pin gone", "realise gone", // the fake's disk is none the wiser
+				"evaluate go in gone", "pin go go-bin gone",
+			},
+		},
+		"fetches no tool in a dry run": {
+			change: func(w *world) { w.Manifest.Tools["bwrap"], w.DryRun = path("gone")+"/bin/bwrap", true },
+			want:   []string{"coreutils^out (base)"},
+		},
 		"does nothing but mark in a dry run": {
 			packages: []string{"git", "jq", "gone"},
 			change: func(w *world) {

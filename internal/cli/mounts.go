@@ -60,14 +60,20 @@ func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 	if source == "" || inside == "" {
 		return diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
 	}
-	real, err := filepath.EvalSymlinks(s.absolute(source))
+	real, err := realPath(s.absolute(source))
 	if err != nil {
-		return &diag.Error{Op: op, Err: cause(err), Remedy: "name a file or folder that exists"}
+		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists"}
 	}
 	h.Mounts = append(h.Mounts, launch.Mount{
 		Kind: kind, Source: real, Destination: s.absolute(inside), Open: true, Why: flag,
 	})
 	return nil
+}
+
+// realPath resolves every link of a path that a user named.
+func realPath(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	return real, cause(err)
 }
 
 // cause is the error of the system call alone: its path has been said.

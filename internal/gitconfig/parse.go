@@ -25,6 +25,17 @@ func (e Entry) Key() string {
 	return e.Section + "." + e.Name
 }
 
+// Last gives the value that counts of a variable, by its full name; empty when
+// it is not set or has no value.
+func Last(entries []Entry, key string) (value string) {
+	for _, e := range entries {
+		if e.Key() == key && !e.Bare {
+			value = e.Value
+		}
+	}
+	return value
+}
+
 // top is the first component of the section, which is what names its subject
 // in both forms of a header.
 func (e Entry) top() string {

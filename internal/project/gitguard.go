@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"claudebox/internal/beneath"
@@ -15,11 +14,8 @@ import (
 const (
 	// configLimit is what a git configuration may have, in bytes.
 	configLimit = 1 << 20
-	// repoLimit is how many nested git folders (submodules, other worktrees)
-	// are protected; each costs about five mounts.
-	repoLimit = 20
-	// nameLimit is how many entries a folder of git folders may have.
-	nameLimit = 10_000
+	// smallLimit is what a file that holds one path or name may have, in bytes.
+	smallLimit = 8 << 10
 
 	whyConfig = "the host's git runs what its configuration names"
 	whyHooks  = "the host's git runs hooks"
@@ -40,7 +36,7 @@ func (o *opener) protectRepo() error {
 		return err
 	}
 	o.readHead(g)
-	return o.protectDotGit()
+	return o.protectDotGit(o.Repo.Worktree)
 }
 
 // commonGuard opens the folder beneath which the repository's git folders
@@ -60,20 +56,6 @@ func (o *opener) commonGuard() (guard, func(), error) {
 		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))
 	}
 	return guard{o, at}, at.Close, nil
-}
-
-// protectDotGit keeps the .git file of a worktree or submodule from pointing
-// elsewhere.
-func (o *opener) protectDotGit() error {
-	if o.Repo.Dir == o.Repo.Worktree || o.Repo.Dir == o.Repo.Worktree+"/.git" {
-		return nil
-	}
-	base, err := beneath.Open(o.Repo.Worktree)
-	if err != nil {
-		return unprotectable(o.Repo.Worktree, err.Error())
-	}
-	defer base.Close()
-	return guard{o, base}.existing(".git", whyMoved)
 }
 
 // relative gives path below base; "." for base itself.
@@ -201,7 +183,7 @@ func (g *gitGuard) commondir(rel string) error {
 		return g.failed(rel, err)
 	}
 	if what.Kind != beneath.Absent {
-		content, err := g.at.Read(rel, gitFileLimit)
+		content, err := g.at.Read(rel, smallLimit)
 		if err != nil || strings.TrimRight(string(content), "\r\n") != "." {
 			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
@@ -222,124 +204,9 @@ func (g *gitGuard) running(rel string) error {
 	return nil
 }
 
-// worktreePlaces tell the host's git in a linked worktree where it belongs.
-var worktreePlaces = []string{"gitdir", "commondir"}
-
-func (g *gitGuard) worktrees(rel string) error {
-	names, err := g.list(path.Join(rel, "worktrees"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		at := path.Join(rel, "worktrees", name)
-		if !g.counts(at) {
-			continue
-		}
-		for _, file := range worktreePlaces {
-			if err := g.existing(path.Join(at, file), whyMoved); err != nil {
-				return err
-			}
-		}
-		if _, err := g.config(path.Join(at, "config.worktree")); err != nil {
-			return err
-		}
-		if err := g.running(at); err != nil {
-			return err
-		}
-		if err := g.modules(at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// modules protects the git folders of submodules. A submodule's name may hold
-// slashes, so a folder without HEAD is looked into.
-func (g *gitGuard) modules(rel string) error {
-	return g.modulesIn(path.Join(rel, "modules"))
-}
-
-func (g *gitGuard) modulesIn(rel string) error {
-	names, err := g.list(rel)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		at := path.Join(rel, name)
-		head, err := g.at.Look(path.Join(at, "HEAD"))
-		if err != nil {
-			return g.failed(at, err)
-		}
-		switch {
-		case !g.counts(at):
-		case head.Kind == beneath.Absent:
-			g.pin(at, whyConfig)
-			err = g.modulesIn(at)
-		default:
-			err = g.folder(at)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// counts tells whether the folder at rel is to be protected: it is one, and
-// the limit is not reached.
-func (g *gitGuard) counts(rel string) bool {
-	what, err := g.at.Look(rel)
-	if err != nil || what.Kind != beneath.Dir {
-		return false
-	}
-	g.repos++
-	if g.repos > repoLimit {
-		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.Join(rel), repoLimit))
-		return false
-	}
-	return true
-}
-
-// list names the entries of a folder in order; none when it is not there.
-func (g *gitGuard) list(rel string) ([]string, error) {
-	what, err := g.at.Look(rel)
-	if err != nil {
-		return nil, g.failed(rel, err)
-	}
-	switch what.Kind {
-	case beneath.Absent:
-		return nil, nil
-	case beneath.Dir:
-	default:
-		return nil, unprotectable(g.at.Join(rel), "it is no folder")
-	}
-	names, err := g.at.Names(rel, nameLimit)
-	if err != nil {
-		return nil, g.failed(rel, err)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// checkout protects the .git file in the working tree of a submodule, whose
-// place its configuration tells.
-func (g *gitGuard) checkout(rel string, entries []gitconfig.Entry) error {
-	tree := lastValue(entries, "core.worktree")
-	if g.repos == 0 || tree == "" {
-		return nil
-	}
-	if !filepath.IsAbs(tree) {
-		tree = g.at.Join(rel) + "/" + tree
-	}
-	if tree = path.Clean(tree); !g.o.contains(tree) || tree == g.o.Path {
-		return nil
-	}
-	return guard{g.o, g.o.tree}.existing(relative(g.o.Path, tree)+"/.git", whyMoved)
-}
-
 // readHead takes down the branch, for conditional includes.
 func (o *opener) readHead(g gitGuard) {
-	content, err := g.at.Read(path.Join(relative(g.at.Path(), o.Repo.Dir), "HEAD"), gitFileLimit)
+	content, err := g.at.Read(path.Join(relative(g.at.Path(), o.Repo.Dir), "HEAD"), smallLimit)
 	if err != nil {
 		return
 	}

@@ -98,6 +98,12 @@ var unprotectable = map[string]struct {
 		w.repo("r", "x")
 		w.link("../r/.git", "p/.git")
 	}, "it is a link", true},
+	".git leads through a link": {func(w world) {
+		w.mkdir("p")
+		w.git(".", "init", "-q", "--separate-git-dir", "p/.store", "p")
+		w.link(".store", "p/l")
+		w.write("p/.git", "gitdir: l\n")
+	}, "leads through one", true},
 	".git is a pipe": {func(w world) {
 		w.mkdir("p")
 		must(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))

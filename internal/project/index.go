@@ -40,7 +40,7 @@ func (o *opener) tracked(places []string) map[string]bool {
 
 // hashSize is how long object names are, in bytes.
 func hashSize(entries []gitconfig.Entry) int {
-	if strings.EqualFold(lastValue(entries, "extensions.objectformat"), "sha256") {
+	if strings.EqualFold(gitconfig.Last(entries, "extensions.objectformat"), "sha256") {
 		return 32
 	}
 	return 20

@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/gitdir"
 	"claudebox/internal/placeholder"
 )
 
@@ -106,12 +107,12 @@ type opener struct {
 }
 
 func (o *opener) open() error {
-	git, err := discover(o.Path, o.Home)
+	git, err := gitdir.Find(o.Path, o.Home)
 	if err != nil {
-		return err
+		return &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.worktree != "" && o.GitRoot {
-		o.Path, o.Root = git.worktree, git.worktree
+	if git.Worktree != "" && o.GitRoot {
+		o.Path, o.Root = git.Worktree, git.Worktree
 	}
 	if err := o.judge(); err != nil {
 		return err

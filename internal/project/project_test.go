@@ -104,7 +104,15 @@ var layouts = map[string]struct {
 	},
 	"a separate git folder that does not": {
 		make: func(w world) { w.git(".", "init", "-q", "--separate-git-dir", "sep", "p") },
+		want: []string{"ro ~/p/.git"},
 		note: "core.worktree",
+	},
+	"a part of a worktree whose git folder does not count": {
+		make: func(w world) {
+			w.git(".", "init", "-q", "--separate-git-dir", "sep", "r")
+			w.mkdir("r/p")
+		},
+		dir: "r/p", note: "core.worktree",
 	},
 	"a git folder inside under another name": {
 		make: func(w world) { w.mkdir("p"); w.git(".", "init", "-q", "--separate-git-dir", "p/.store", "p") }, root: "p/.store",

@@ -42,9 +42,9 @@ var wrong = map[string]struct{ src, want string }{
 		"packages: hello",
 		`work.yaml:1:11: packages: expected a list, found text -> write a list: [hello]`,
 	},
-	"a number where text is meant keeps its digits": {
+	"a number where a package is meant": {
 		"packages: [1.10]",
-		`work.yaml:1:12: packages: expected a package, found the number 1.10 -> quote it: "1.10"`,
+		`work.yaml:1:12: packages: expected a package, found the number 1.10`,
 	},
 	"a date where text is meant": {
 		"description: 2026-01-01",
@@ -56,7 +56,7 @@ var wrong = map[string]struct{ src, want string }{
 	},
 	"a version of nixpkgs is a number": {
 		"nixpkgs: 25.05",
-		`work.yaml:1:10: nixpkgs: expected "pinned", a store path, or a locked flake reference, found the number 25.05 -> quote it: "25.05"`,
+		`work.yaml:1:10: nixpkgs: expected "pinned", a store path, or a locked flake reference, found the number 25.05`,
 	},
 	"yes is text in YAML 1.2": {
 		"mounts: [{host: /srv, optional: yes}]",
@@ -154,17 +154,18 @@ work.yaml:2:108: allow: the text is empty -> write a value, or remove the key`,
 		`work.yaml:1:37: hosts: github.com is named in work:1 too -> keep one of them`,
 	},
 	"packages in every wrong way": {
-		`packages: ["nixpkgs#hello", nodejs@20, hello@latest, "a b", a..b, hello^, "hello^Out", /nix/store/x, "-rf", ""]`,
+		`packages: ["nixpkgs#hello", nodejs@20, hello@latest, "3.12", "a b", a..b, hello^, "hello^Out", /nix/store/x, "-rf", ""]`,
 		`work.yaml:1:12: packages: "nixpkgs#hello" is not an attribute of nixpkgs -> write it without nixpkgs#
 work.yaml:1:29: packages: "nodejs@20" is not an attribute of nixpkgs -> find the attribute of that version: nodejs_20, python312
 work.yaml:1:40: packages: "hello@latest" is not an attribute of nixpkgs -> write hello
-work.yaml:1:54: packages: "a b" is not an attribute of nixpkgs
-work.yaml:1:61: packages: "a..b" is not an attribute of nixpkgs
-work.yaml:1:67: packages: "hello^": "" is not the name of an output
-work.yaml:1:75: packages: "hello^Out": "Out" is not the name of an output
-work.yaml:1:88: packages: "/nix/store/x" is not an attribute of nixpkgs -> name the attribute of nixpkgs
-work.yaml:1:102: packages: "-rf" is not an attribute of nixpkgs
-work.yaml:1:109: packages: the text is empty -> write a value, or remove the key`,
+work.yaml:1:54: packages: "3.12" is not an attribute of nixpkgs
+work.yaml:1:62: packages: "a b" is not an attribute of nixpkgs
+work.yaml:1:69: packages: "a..b" is not an attribute of nixpkgs
+work.yaml:1:75: packages: "hello^": "" is not the name of an output
+work.yaml:1:83: packages: "hello^Out": "Out" is not the name of an output
+work.yaml:1:96: packages: "/nix/store/x" is not an attribute of nixpkgs -> name the attribute of nixpkgs
+work.yaml:1:110: packages: "-rf" is not an attribute of nixpkgs
+work.yaml:1:117: packages: the text is empty -> write a value, or remove the key`,
 	},
 	"nixpkgs that is not locked": {
 		"nixpkgs: github:NixOS/nixpkgs/nixos-unstable",
@@ -229,7 +230,7 @@ work.yaml:14:5: mounts: expected a mapping, found text`,
 		`work.yaml:1:17: host: / holds ~/.ssh (SSH keys) -> mount the files and folders in it that are needed
 work.yaml:1:28: host: ~ holds ~/.ssh (SSH keys) -> mount the files and folders in it that are needed
 work.yaml:1:41: host: /home/me holds ~/.ssh (SSH keys) -> mount the files and folders in it that are needed
-work.yaml:1:59: host: ~/.config holds ~/.config/age (age keys) -> mount the files and folders in it that are needed
+work.yaml:1:59: host: ~/.config holds ~/.config/gh (a GitHub token) -> mount the files and folders in it that are needed
 work.yaml:1:92: host: /proc/1 shows the processes and devices of the host -> remove the mount; the sandbox has one of its own
 work.yaml:1:109: host: /etc holds /etc/ssh (host keys) -> mount the files and folders in it that are needed`,
 	},

@@ -12,7 +12,7 @@ import (
 var (
 	packageRef = shape.Rule{
 		Name:     "a package",
-		Pattern:  `^[A-Za-z0-9_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*(\^(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*))?$`,
+		Pattern:  `^[A-Za-z_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*(\^(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*))?$`,
 		Examples: []string{"ripgrep", "python3Packages.requests", "openssl^dev,out"},
 		Check:    checkPackage,
 	}
@@ -46,10 +46,12 @@ func checkPackage(text string) *shape.Fault {
 		return fault
 	}
 	attr, outputs, asked := strings.Cut(text, "^")
+	first := isLetterLow // of nixpkgs itself; deeper sets hold names like 3dmodels
 	for segment := range strings.SplitSeq(attr, ".") {
-		if !made(segment, isAlnumLow, isAttrByte) {
+		if !made(segment, first, isAttrByte) {
 			return notPackage(text)
 		}
+		first = isAlnumLow
 	}
 	if !asked || outputs == "*" {
 		return nil

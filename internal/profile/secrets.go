@@ -17,6 +17,7 @@ type SecretPath struct {
 var SecretPaths = []SecretPath{
 	{"~/.ssh", "SSH keys"},
 	{"~/.gnupg", "GPG keys"},
+	{"~/.config/gh", "a GitHub token"},
 	{"~/.age*", "age keys"},
 	{"~/.config/age", "age keys"},
 	{"~/.config/sops", "age keys"},
@@ -35,7 +36,6 @@ var SecretPaths = []SecretPath{
 	{"~/.netrc", "passwords of hosts"},
 	{"~/.git-credentials", "git passwords"},
 	{"~/.config/git/credentials", "git passwords"},
-	{"~/.config/gh", "a GitHub token"},
 	{"~/.config/hub", "a GitHub token"},
 	{"~/.config/glab-cli", "a GitLab token"},
 	{"~/.config/tea", "a Gitea token"},

@@ -27,7 +27,7 @@ func TestExposesJudgesAPathByWhatLiesThere(t *testing.T) {
 		"/run/user":                    {"/run/user/*", profile.Around},
 		"/run/secrets.d/3/token":       {"/run/secrets*", profile.Within},
 		"/run":                         {"/run/user/*", profile.Around},
-		"~/.config":                    {"~/.config/age", profile.Around},
+		"~/.config":                    {"~/.config/gh", profile.Around},
 		"~/.config/nvim":               {"", profile.Apart},
 		"~":                            {"~/.ssh", profile.Around},
 		"/":                            {"~/.ssh", profile.Around},

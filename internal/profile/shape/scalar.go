@@ -75,6 +75,9 @@ func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 	return false
 }
 
+// takes tells whether a text obeys a rule, if there is one.
+func (r *Rule) takes(text string) bool { return r == nil || r.Check(text) == nil }
+
 // obeys judges a text, or the key of a table, by its rule.
 func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
 	if rule == nil {
@@ -122,7 +125,7 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return "write a value, or remove the key"
 	case s.Kind == Number && tag == "!!str" && isDigits(text):
 		return "remove the quotes"
-	case s.Kind == Text:
+	case s.Kind == Text && s.Rule.takes(text):
 		return "quote it: " + quote(text)
 	case s.Kind == List && s.Elem.Kind.isScalar():
 		return "write a list: [" + clip(text) + "]"

@@ -267,8 +267,14 @@ func isBelow(path, folder string) bool {
 }
 
 // ignoredSignals are those that the caller had ignored when claudebox
-// started: nohup, or a background job of a script.
+// started: nohup, or a background job of a script. Go's runtime takes QUIT
+// over from a caller who ignores it and cannot tell. Shells ignore it for a
+// background job together with INT (POSIX, 2.11), which therefore stands for
+// both.
 func ignoredSignals() []string {
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Ignore(syscall.SIGQUIT)
+	}
 	var names []string
 	for name, s := range map[string]os.Signal{
 		"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,

@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -198,12 +200,25 @@ type Source struct {
 }
 
 // Fetch brings what a locked flake reference names ("github:NixOS/nixpkgs/REV")
-// to the store.
+// to the store. Nix's own cache of downloads is a folder that goes when it
+// is done: the store keeps the result.
 func (e Evaluator) Fetch(ctx context.Context, ref string) (Source, error) {
 	var src Source
-	args := []string{"--extra-experimental-features", "flakes fetch-tree", "--read-write-mode", "--argstr", "ref", ref}
-	if err := e.eval(ctx, fetchExpr, args, &src); err != nil {
-		return Source{}, &diag.Error{Op: "fetch " + ref, Err: err, Remedy: remedyFor(err)}
+	err := e.fetch(ctx, ref, &src)
+	if err != nil {
+		return Source{}, &diag.Error{Op: "fetch " + ref, Err: err}
 	}
 	return src, nil
+}
+
+func (e Evaluator) fetch(ctx context.Context, ref string, src *Source) error {
+	cache, err := os.MkdirTemp("", "claudebox-fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(cache)
+	e.Env = append(slices.Clone(e.Env), "XDG_CACHE_HOME="+cache)
+	return e.eval(ctx, fetchExpr, []string{
+		"--extra-experimental-features", "nix-command flakes", "--read-write-mode", "--argstr", "ref", ref,
+	}, src)
 }

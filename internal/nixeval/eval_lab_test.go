@@ -38,8 +38,10 @@ func labNixpkgs(t *testing.T, e nixeval.Evaluator) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "default.nix"), nixpkgsText, 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string][]byte{"default.nix": nixpkgsText, "flake.nix": []byte("{ outputs = _: { }; }")} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", dir)
 	cmd.Env = append(os.Environ(), e.Env...)
@@ -124,5 +126,21 @@ func TestLabNixpkgsWithoutAValueIsOneError(t *testing.T) {
 	packages, err := e.Evaluate(t.Context(), q)
 	if err == nil || packages != nil {
 		t.Errorf("Evaluate = %v, %v; want an error", packages, err)
+	}
+}
+
+// The other kinds of reference need a network; what Nix does with them is
+// the same.
+func TestLabFetch(t *testing.T) {
+	e := labEvaluator(t)
+	src, err := e.Fetch(t.Context(), "path:"+labNixpkgs(t, e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(src.Path + "/default.nix"); err != nil || !strings.HasPrefix(src.NarHash, "sha256-") {
+		t.Errorf("Fetch = %+v, %v; want a copy in the store, with its hash", src, err)
+	}
+	if _, err := e.Fetch(t.Context(), "path:/nowhere"); err == nil {
+		t.Error("a reference to nothing was fetched")
 	}
 }

@@ -262,3 +262,15 @@ func TestReasonInWhatNixPrints(t *testing.T) {
 		})
 	}
 }
+
+func TestFetch(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	e, _ := fakeNix(t, `[ -d "$XDG_CACHE_HOME" ] && echo '{"path":"`+nixpkgs+`","narHash":"sha256-x","rev":"'"$ref"'"}'`)
+	got, err := e.Fetch(t.Context(), "github:NixOS/nixpkgs/0123")
+	if want := (nixeval.Source{Path: nixpkgs, NarHash: "sha256-x", Rev: "github:NixOS/nixpkgs/0123"}); err != nil || got != want {
+		t.Errorf("Fetch = %+v, %v; want %+v", got, err, want)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
+		t.Errorf("Fetch leaves %v, %v", left, err)
+	}
+}

@@ -173,7 +173,7 @@ func faulty(attr string, err error) *Failure {
 // remedyFor is what to do when the evaluator does not work at all.
 func remedyFor(err error) string {
 	if isEvalError(err) {
-		return "check that nixpkgs names a nixpkgs"
+		return "check that the Nix daemon runs, and that the profile's nixpkgs is one"
 	}
 	return ""
 }

@@ -1,10 +1,11 @@
-# Fetches what a locked flake reference names. Needs the flakes feature.
+# Fetches what a locked flake reference names. Needs the flakes feature; not
+# fetchTree, which Nix 2.8 does not give references in this form.
 { ref }:
 let
-  tree = builtins.fetchTree ref;
+  flake = builtins.getFlake ref;
 in
 {
-  path = tree.outPath;
-  narHash = tree.narHash or "";
-  rev = tree.rev or "";
+  path = flake.outPath;
+  narHash = flake.narHash or "";
+  rev = flake.rev or "";
 }

@@ -16,7 +16,10 @@ func (r *resolver) pickNixpkgs(ctx context.Context) error {
 		return err
 	}
 	ref := r.Nixpkgs
-	path := strings.TrimPrefix(ref, "path:")
+	path, isFlake := strings.CutPrefix(ref, "path:")
+	if isFlake {
+		path, _, _ = strings.Cut(path, "?") // a store path needs no further lock
+	}
 	switch {
 	case ref == "" || ref == "pinned":
 		if r.Manifest != nil {

@@ -141,7 +141,7 @@ func TestPackages(t *testing.T) {
 		},
 		"takes the manifest for the same nixpkgs by path": {
 			packages: []string{"git"},
-			change:   func(w *world) { w.Nixpkgs = path("nixpkgs") },
+			change:   func(w *world) { w.Nixpkgs = "path:" + path("nixpkgs") + "?narHash=sha256-0000" },
 			want:     []string{"git^out (profile work:1)", "coreutils^out (base)"},
 		},
 		"fetches a nixpkgs named by reference": {

@@ -9,9 +9,9 @@
 //	instances/<id>/live           locked while a session runs; its time is the last use
 //	ephemeral/<id>-<random>       the same for one session
 //
-// The package imports diag and beneath. It reads a few files of the user's
-// own ~/.claude and copies what is allowed of them. It does not trust what
-// lies in an agent's home: the agent wrote there.
+// The package imports diag, beneath and agenthome, which says what the files
+// of an agent's home hold. It reads a few files of the user's own ~/.claude.
+// It does not trust what lies in an agent's home: the agent wrote there.
 //
 // [Look] only reads; [Instance.Prepare] makes. A launch of which nothing is
 // new costs a few system calls. An instance is locked, as a folder, while it is

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"syscall"
 
+	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
 )
 
@@ -22,35 +23,6 @@ type write struct {
 	do   func(dir *beneath.Folder) error
 	file string // name in the agent's home whose stamp is to be taken afterwards
 	seen seen   // what is known of that file, without the stamp
-}
-
-// madeFile is a file of the agent's home that is made at launch from the
-// user's own files and what lies there already.
-type madeFile struct {
-	name    string
-	sources func(r Request) []string // files of the user, by path
-	// make gives the new content, nil for none. old is nil when there is no
-	// usable file; sources are nil where a file is missing.
-	make func(r Request, old []byte, sources [][]byte) (content []byte, notes []string, err error)
-}
-
-// madeFiles are all of them.
-var madeFiles = []madeFile{
-	{".claude.json", hostFiles(".claude.json"), makeAnswers},
-	{"settings.json", hostFiles(".claude/settings.json"), makeSettings},
-	{"keybindings.json", hostFiles(".claude/keybindings.json"), copyFirst},
-	{"CLAUDE.md", memoryFiles, makeMemory},
-	{".credentials.json", credentialFiles, makeCredentials},
-}
-
-// hostFiles names one file below the user's home.
-func hostFiles(name string) func(Request) []string {
-	return func(r Request) []string { return []string{path.Join(r.UserHome, name)} }
-}
-
-// copyFirst takes the user's file as it is; without one what is there stays.
-func copyFirst(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
-	return sources[0], nil, nil
 }
 
 // fileLimit is what a file of the agent's home may have, in bytes. Claude
@@ -88,7 +60,7 @@ func (in *Instance) plan(w write) {
 
 // files works out which made files are not as they should be.
 func (in *Instance) files(dir *beneath.Folder) error {
-	for _, f := range madeFiles {
+	for _, f := range agenthome.Files {
 		if err := in.file(dir, f); err != nil {
 			return err
 		}
@@ -96,11 +68,11 @@ func (in *Instance) files(dir *beneath.Folder) error {
 	return nil
 }
 
-func (in *Instance) file(dir *beneath.Folder, f madeFile) error {
-	rel := path.Join(agentHome, f.name)
-	inputs, err := f.inputs(in.req)
+func (in *Instance) file(dir *beneath.Folder, f agenthome.File) error {
+	rel := path.Join(agentHome, f.Name)
+	inputs, err := inputs(in.req.home(), f)
 	if err != nil {
-		return in.failed("look at your own "+f.name, err)
+		return in.failed("look at your own "+f.Name, err)
 	}
 	var what beneath.Entry
 	if dir != nil {
@@ -108,7 +80,7 @@ func (in *Instance) file(dir *beneath.Folder, f madeFile) error {
 			return in.failed("look at "+dir.Join(rel), err)
 		}
 	}
-	if was := in.known.Files[f.name]; was.Inputs == inputs && was.Output == what.Stamp {
+	if was := in.known.Files[f.Name]; was.Inputs == inputs && was.Output == what.Stamp {
 		in.Notes = append(in.Notes, was.Notes...)
 		return nil
 	}
@@ -116,21 +88,21 @@ func (in *Instance) file(dir *beneath.Folder, f madeFile) error {
 }
 
 // remake makes the file's content anew and plans a write if it differs.
-func (in *Instance) remake(dir *beneath.Folder, f madeFile, rel, inputs string, what beneath.Entry) error {
+func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs string, what beneath.Entry) error {
 	var old []byte
 	if what.Kind == beneath.Regular {
 		old, _ = dir.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
-	sources, err := readSources(f.sources(in.req))
+	sources, err := readSources(f.Sources(in.req.home()))
 	if err != nil {
-		return in.failed("read your own "+f.name, err)
+		return in.failed("read your own "+f.Name, err)
 	}
-	content, notes, err := f.make(in.req, old, sources)
+	content, notes, err := f.Make(in.req.home(), old, sources)
 	if err != nil {
-		return in.failed("make "+f.name+" for the agent", err)
+		return in.failed("make "+f.Name+" for the agent", err)
 	}
 	in.Notes = append(in.Notes, notes...)
-	w := write{rel: rel, file: f.name, seen: seen{Inputs: inputs, Notes: notes}}
+	w := write{rel: rel, file: f.Name, seen: seen{Inputs: inputs, Notes: notes}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
 	if content != nil && !bytes.Equal(content, old) {
 		w.what = "update"
@@ -162,10 +134,10 @@ func aside(dir *beneath.Folder, rel string) error {
 }
 
 // inputs hashes all that a file is made of, without reading it.
-func (f madeFile) inputs(r Request) (string, error) {
+func inputs(r agenthome.Request, f agenthome.File) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%d %q %q\n", recordVersion, r.Trusted, approvedSuffix(r.APIKey))
-	for _, name := range f.sources(r) {
+	fmt.Fprintf(sum, "%d %s\n", recordVersion, r.Key())
+	for _, name := range f.Sources(r) {
 		info, err := os.Stat(name)
 		if err != nil {
 			if !missing(err) {

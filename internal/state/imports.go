@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
 )
 
@@ -12,14 +13,10 @@ import (
 // cannot be mounted in the agent's home itself: the agent can write there.
 const importRoot = "/run/claudebox/import"
 
-// importNames are the folders of ~/.claude that hold the user's own additions
-// to Claude Code.
-var importNames = []string{"agents", "commands", "skills", "output-styles", "rules", "plugins"}
-
 // imports links the agent's home to those that the user has. A link of ours
 // without a folder behind it goes.
 func (in *Instance) imports(dir *beneath.Folder) error {
-	for _, name := range importNames {
+	for _, name := range agenthome.Folders {
 		real := canonicalFolder(path.Join(in.req.UserHome, ".claude", name))
 		if real != "" {
 			in.Imports = append(in.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})

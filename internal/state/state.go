@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 )
@@ -34,6 +35,10 @@ type Request struct {
 	Trusted  []string // canonical folders that the agent is told to trust
 	Caches   []string // folders that the cache must hold, by name
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+}
+
+func (r Request) home() agenthome.Request {
+	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey}
 }
 
 // Instance is the state of one project. A value made by [Look] is what is

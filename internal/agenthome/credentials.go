@@ -1,4 +1,4 @@
-package state
+package agenthome
 
 import (
 	"encoding/json"

@@ -1,13 +1,13 @@
-package state
+package agenthome
 
 import "path"
 
-// memoryName is the stand-in for a user without a CLAUDE.md, below Home.
-const memoryName = "CLAUDE.md"
+// MemoryName is the stand-in for a user without a CLAUDE.md, below Home.
+const MemoryName = "CLAUDE.md"
 
-// memoryFiles are the user's own memory, and the stand-in.
-func memoryFiles(r Request) []string {
-	return []string{path.Join(r.UserHome, ".claude/CLAUDE.md"), path.Join(r.Home, memoryName)}
+// MemoryFiles are the user's own memory, and the stand-in.
+func MemoryFiles(r Request) []string {
+	return []string{path.Join(r.UserHome, ".claude/CLAUDE.md"), path.Join(r.Home, MemoryName)}
 }
 
 // makeMemory copies the first that there is. What the agent wrote to its copy
@@ -18,12 +18,12 @@ func makeMemory(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error)
 			return content, nil, nil
 		}
 	}
-	return []byte(firstMemory), nil, nil
+	return []byte(FirstMemory), nil, nil
 }
 
-// firstMemory is the CLAUDE.md that a user who has none finds below Home, to
+// FirstMemory is the CLAUDE.md that a user who has none finds below Home, to
 // change as he likes (AWARE-01). What the sandbox is stands in SANDBOX.md.
-const firstMemory = `# Notes for Claude
+const FirstMemory = `# Notes for Claude
 
 These notes reach Claude in every claudebox sandbox. Change them as you like;
 claudebox made this file once and will not write to it again.

@@ -88,7 +88,7 @@ func (c *checkup) project(p plan.Plan) bool {
 		return true
 	}
 	c.session.instance, err = c.session.lookAtState(p)
-	c.judge("agent's home", err, describeState(c.session.instance.Dir, len(c.session.instance.Makes) > 0))
+	c.judge("state", err, describeState(c.session.instance.Dir, len(c.session.instance.Makes) > 0))
 	return true
 }
 

@@ -43,11 +43,11 @@ var looks = []struct {
 	{name: "shim", look: shim},
 	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "shim"}},
 	{name: "abstract sockets", look: abstractSockets},
-	{name: "typing into terminals", look: terminalInjection},
+	{name: "terminal input", look: terminalInjection},
 	{name: "store", look: storePaths},
 	{name: "nix daemon", look: daemon},
-	{name: "agents' homes", look: homes},
-	{name: "terminal", look: terminal},
+	{name: "state folder", look: homes},
+	{name: "confirmation", look: terminal},
 }
 
 // daemonWait bounds what the Nix daemon may take for its answers.

@@ -19,6 +19,7 @@ type facility struct {
 	use   func() error
 }
 
+// facilities are what every launch uses, the newest last.
 var facilities = []facility{
 	{"memfd_create", "3.17", sealMemory},
 	{"seccomp filters", "4.14", askForFilters},

@@ -25,17 +25,24 @@ func storePaths(e examination) Finding {
 	if len(gone) > 0 {
 		gone = slices.Compact(slices.Sorted(slices.Values(gone)))
 		return Finding{
-			Level: Failed, Detail: fmt.Sprintf("%d paths that the plan pins are gone, %s first", len(gone), gone[0]),
+			Level: Failed, Detail: "gone from the store: " + firstOf(gone),
 			Remedy: "fetch them with `nix-store --realise " + strings.Join(gone, " ") + "`, or install claudebox anew",
 		}
 	}
 	if unknown := e.unknownPaths(); len(unknown) > 0 {
 		return Finding{
-			Level: Warning, Detail: fmt.Sprintf("%d paths are there, and unknown to the Nix daemon, %s first", len(unknown), unknown[0]),
+			Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " + firstOf(unknown),
 			Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
 		}
 	}
 	return Finding{Level: OK, Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched)}
+}
+
+func firstOf(paths []string) string {
+	if len(paths) == 1 {
+		return paths[0]
+	}
+	return fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
 }
 
 func toFetch(packages []string) string {

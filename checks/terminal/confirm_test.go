@@ -1,0 +1,116 @@
+//go:build lab
+
+package terminal_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// question is what claudebox asks.
+const question = "Start? [y/N] "
+
+func TestTheAnswerDecides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		keys   string
+		starts bool
+		status int
+	}{
+		"y":      {"y\n", true, 5},
+		"YES":    {"YES\n", true, 5},
+		"n":      {"n\n", false, 125},
+		"Enter":  {"\n", false, 125},
+		"Ctrl-C": {"\x03", false, 130},
+		"Ctrl-D": {"\x04", false, 125},
+		"yellow": {"yellow\n", false, 125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := on(t, w.claudebox())
+			before := c.modes(t)
+			c.await(t, question)
+			c.press(t, tc.keys)
+			if tc.starts {
+				w.agent(t).say(t, "exit 5")
+			}
+			if got := c.end(t); got != tc.status {
+				t.Errorf("status %d, want %d:\n%s", got, tc.status, c.text())
+			}
+			if after := c.modes(t); after != before {
+				t.Errorf("the terminal was %+v and is %+v", before, after)
+			}
+		})
+	}
+}
+
+func TestWithoutATerminalItIsRefusedWithARemedy(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.claudebox()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	got := run(t, cmd)
+	if got.status != 125 || got.stdout != "" || !strings.Contains(got.stderr, "claudebox: remedy: pass `--yes`") {
+		t.Errorf("status %d, want 125 and a remedy:\n%s", got.status, got.stderr)
+	}
+}
+
+func TestYesAsksAndSaysNothing(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("--yes"))
+	w.agent(t).say(t, "exit 0")
+	if got := c.end(t); got != 0 || c.text() != "" {
+		t.Errorf("status %d, on the terminal: %q", got, c.text())
+	}
+}
+
+// The question is asked on the terminal although the standard streams are
+// elsewhere, and the agent gets every byte of its standard input.
+func TestStandardInputIsTheAgentsWhileTheTerminalIsAsked(t *testing.T) {
+	w := newWorld(t)
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := out.WriteString("y, says a prompt\n"); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	cmd := w.claudebox()
+	cmd.Stdin = in
+	c := on(t, cmd)
+	c.await(t, question)
+	c.press(t, "y\n")
+	agent := w.agent(t)
+	agent.ask(t, "read", `read: "y, says a prompt\n"`)
+	agent.say(t, "exit 0")
+	if got := c.end(t); got != 0 {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
+	w := newWorld(t)
+	agentLine := "agent: {command: [" + w.home + "/bin/probe]}"
+	start := func(asked bool) {
+		t.Helper()
+		c := on(t, w.claudebox())
+		if asked {
+			c.await(t, question)
+			c.press(t, "y\n")
+		}
+		w.agent(t).say(t, "exit 0")
+		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
+			t.Errorf("status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
+		}
+	}
+	w.profile(t, "probe", agentLine, "confirm: changed")
+	start(true)
+	start(false)
+	w.profile(t, "probe", agentLine, "confirm: changed", "env: {NEW: variable}")
+	start(true)
+	start(false)
+	w.profile(t, "probe", agentLine, "confirm: never", "env: {NEWER: variable}")
+	start(false)
+}

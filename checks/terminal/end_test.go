@@ -1,0 +1,175 @@
+//go:build lab
+
+package terminal_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestTheAgentsExitStatusIsClaudeboxs(t *testing.T) {
+	for command, want := range map[string]int{
+		"exit 0": 0, "exit 1": 1, "exit 42": 42, "exit 125": 125, "exit 255": 255,
+		"kill TERM": 143, "kill KILL": 137, "kill HUP": 129, "kill INT": 130,
+	} {
+		t.Run(command, func(t *testing.T) {
+			w := newWorld(t)
+			c := on(t, w.claudebox("-y"))
+			agent := w.agent(t)
+			agent.ask(t, "default", "default: done")
+			agent.say(t, command)
+			if got := c.end(t); got != want {
+				t.Errorf("status %d, want %d; on the terminal: %q", got, want, c.text())
+			}
+		})
+	}
+}
+
+func TestFailuresThatAreNotTheAgentsHaveAStatusOfTheirOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		agent  string
+		words  []string
+		status int
+		says   string
+	}{
+		"bwrap cannot make a mount point": {"/bin/probe", []string{"--mount-ro", ".:/proc/none"}, 125, "claudebox: remedy: "},
+		"the agent is not executable":     {"/bin/text", nil, 126, "claudebox: remedy: "},
+		"the agent is a folder":           {"/bin", nil, 126, "claudebox: "},
+		"there is no agent":               {"/bin/none", nil, 127, "claudebox: remedy: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if err := os.WriteFile(w.home+"/bin/text", []byte("text\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.profile(t, "probe", "agent: {command: ["+w.home+tc.agent+"]}")
+			got := run(t, w.claudebox(append(tc.words, "-y")...))
+			if got.status != tc.status || !strings.Contains(got.stderr, tc.says) || got.stdout != "" {
+				t.Errorf("status %d, want %d; want %q on standard error:\n%s", got.status, tc.status, tc.says, got.stderr)
+			}
+		})
+	}
+}
+
+// What the caller ignores stays ignored, whatever claudebox does meanwhile;
+// all other signals are as they were, and none is blocked.
+func TestTheAgentHasTheCallersDispositions(t *testing.T) {
+	for name, tc := range map[string]struct{ caller, ignored string }{
+		"of a plain call":              {`exec "$@"`, "0000000000000000"},
+		"of nohup":                     {`exec nohup "$@"`, "0000000000000001"},
+		"of a job in a script":         {`"$@" & wait $!`, "0000000000000006"},
+		"of a caller who ignores more": {`trap "" INT QUIT HUP; exec "$@"`, "0000000000000007"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.profile(t, "probe", `agent: {command: [grep, -E, "^Sig(Blk|Ign)", /proc/self/status]}`)
+			got := run(t, w.command(append([]string{"sh", "-c", tc.caller, "sh"}, w.claudebox("-y").Args...)...))
+			want := "SigBlk:\t0000000000000000\nSigIgn:\t" + tc.ignored + "\n"
+			if got.stdout != want {
+				t.Errorf("got %q, want %q\n%s", got.stdout, want, got.stderr)
+			}
+		})
+	}
+}
+
+func TestATerminalIsPutBackWhenTheAgentIsKilled(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("-y"))
+	agent := w.agent(t)
+	before := c.modes(t)
+	agent.ask(t, "raw", "raw: done")
+	if c.modes(t) == before {
+		t.Fatal("bug: the probe did not change the terminal")
+	}
+	agent.say(t, "kill KILL")
+	if got := c.end(t); got != 137 {
+		t.Errorf("status %d", got)
+	}
+	if after := c.modes(t); after != before {
+		t.Errorf("the terminal was %+v and is %+v", before, after)
+	}
+	c.await(t, "\x1b[?25l") // the last that the agent wrote
+	for _, off := range []string{"\x1b[?1049l", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"} {
+		c.await(t, off)
+	}
+}
+
+func TestNothingIsWrittenForAnAgentThatExitsByItself(t *testing.T) {
+	for _, code := range []string{"0", "1", "128", "255"} {
+		t.Run(code, func(t *testing.T) {
+			w := newWorld(t)
+			c := on(t, w.claudebox("-y"))
+			agent := w.agent(t)
+			agent.ask(t, "print from the agent", "print: done")
+			agent.say(t, "exit "+code)
+			c.end(t)
+			c.await(t, "from the agent")
+			if got := c.text(); got != "from the agent" {
+				t.Errorf("on the terminal: %q", got)
+			}
+		})
+	}
+}
+
+// Whenever TERM comes, it ends the sandbox, with the status of that signal,
+// and nothing is left.
+func TestTermWhileTheSandboxStartsIsNotLost(t *testing.T) {
+	w := newWorld(t)
+	w.profile(t, "probe", "agent: {command: [sleep, inf]}")
+	for range 40 {
+		cmd := w.claudebox("-y")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pause := time.Duration(rand.N(25_000)) * time.Microsecond
+		time.Sleep(pause)
+		cmd.Process.Signal(syscall.SIGTERM)
+		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		kill.Stop()
+		if got := status(cmd.ProcessState); got != 143 {
+			t.Errorf("TERM after %v: status %d", pause, got)
+		}
+	}
+	w.awaitGone(t)
+}
+
+func TestNothingSurvivesClaudebox(t *testing.T) {
+	w := newWorld(t)
+	w.profile(t, "probe", "agent: {command: [sleep, inf]}")
+	before := w.filesAfterARun(t)
+	for range 50 {
+		cmd := w.claudebox("-y")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pause := time.Duration(rand.N(25_000)) * time.Microsecond
+		time.Sleep(pause)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if !eventually(func() bool { return len(w.processes()) == 0 }) {
+			t.Fatalf("killed after %v, and left behind: %+v", pause, w.processes())
+		}
+	}
+	if after := w.filesAfterARun(t); !slices.Equal(after, before) {
+		t.Errorf("files were\n%s\nand are\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// filesAfterARun is what one whole run leaves: a run sweeps what killed ones
+// could not.
+func (w *world) filesAfterARun(t *testing.T) []string {
+	t.Helper()
+	w.profile(t, "finish", `agent: {command: ["true"]}`)
+	cmd := w.command(os.Getenv("CLAUDEBOX_BIN"), "-P", w.file("finish"), "-y")
+	if got := run(t, cmd); got.status != 0 {
+		t.Fatalf("status %d\n%s", got.status, got.stderr)
+	}
+	return slices.DeleteFunc(w.files(t), func(file string) bool { return filepath.Base(file) == "finish.yaml" })
+}

@@ -1,0 +1,168 @@
+//go:build lab
+
+package terminal_test
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+)
+
+func TestKeysOfTheTerminalReachTheAgentAndAllLive(t *testing.T) {
+	for name, tc := range map[string]struct{ key, signal string }{
+		"Ctrl-C":  {"\x03", "signal SIGINT"},
+		"Ctrl-\\": {"\x1c", "signal SIGQUIT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			shell := w.shell(t)
+			agent := shell.launch(t, w)
+			before := pids(w.processes())
+			for range 3 {
+				shell.press(t, tc.key)
+				agent.await(t, tc.signal)
+			}
+			agent.ping(t)
+			if after := pids(w.processes()); !slices.Equal(after, before) {
+				t.Errorf("processes were %v, are %v", before, after)
+			}
+			if got := agent.count(tc.signal); got != 3 {
+				t.Errorf("the agent got %q for 3 keys", agent.signals())
+			}
+			agent.say(t, "exit 7")
+			shell.status(t, "7")
+		})
+	}
+}
+
+func TestResizeReachesTheAgent(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	agent.ask(t, "size", "size: 80x24")
+	shell.resize(t, 132, 43)
+	agent.await(t, "signal SIGWINCH")
+	agent.ask(t, "size", "size: 132x43")
+	agent.say(t, "exit 0")
+	shell.status(t, "0")
+}
+
+func TestTheWholeJobStopsAndGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct{ key, command string }{
+		"by Ctrl-Z":                  {key: "\x1a"},
+		"by the agent to its group":  {command: "killall TSTP"},
+		"by the agent, not to catch": {command: "killall STOP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			shell := w.shell(t)
+			agent := shell.launch(t, w)
+			for range 3 {
+				if shell.press(t, tc.key); tc.command != "" {
+					agent.say(t, tc.command)
+				}
+				shell.await(t, "Stopped")
+				w.awaitStates(t, "T")
+				shell.enter(t, "fg")
+				agent.await(t, "signal SIGCONT")
+				agent.ping(t)
+				w.awaitStates(t, "SR")
+			}
+			agent.say(t, "exit 3")
+			shell.status(t, "3")
+		})
+	}
+}
+
+// An agent that stops itself alone leaves the shell waiting: nobody outside
+// is the parent of a process inside, so nobody is told. Ctrl-Z then stops the
+// rest of the job, and fg continues all of it.
+func TestAnAgentThatStopsItselfAloneIsBroughtBackByCtrlZ(t *testing.T) {
+	for _, signal := range []string{"TSTP", "STOP"} {
+		t.Run(signal, func(t *testing.T) {
+			w := newWorld(t)
+			shell := w.shell(t)
+			agent := shell.launch(t, w)
+			agent.say(t, "kill "+signal)
+			w.awaitOneStopped(t)
+			shell.press(t, "\x1a")
+			shell.await(t, "Stopped")
+			shell.enter(t, "fg")
+			agent.await(t, "kill: went on")
+			agent.say(t, "exit 0")
+			shell.status(t, "0")
+		})
+	}
+}
+
+func (w *world) awaitOneStopped(t *testing.T) {
+	t.Helper()
+	if !eventually(func() bool {
+		return slices.ContainsFunc(w.processes(), func(p process) bool { return p.state == 'T' })
+	}) {
+		t.Fatal("no process has stopped")
+	}
+}
+
+func TestWhatIsSentToClaudeboxAloneReachesTheAgentOnce(t *testing.T) {
+	for name, s := range map[string]syscall.Signal{"signal SIGTERM": syscall.SIGTERM, "signal SIGHUP": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := on(t, w.claudebox("-y"))
+			agent := w.agent(t)
+			for range 3 {
+				if err := c.cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				agent.await(t, name)
+			}
+			agent.ping(t)
+			if got := agent.signals(); len(got) != 3 {
+				t.Errorf("the agent got %q", got)
+			}
+			agent.ask(t, "default", "default: done")
+			if err := c.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := c.end(t), 128+int(s); got != want {
+				t.Errorf("status %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftWhenTheTerminalCloses(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	agent.ask(t, "default", "default: done")
+	shell.close()
+	agent.awaitEnd(t)
+	w.awaitGone(t)
+	shell.end(t)
+}
+
+func TestAJobInTheBackgroundIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	shell.press(t, "\x1a")
+	shell.await(t, "Stopped")
+	shell.enter(t, "bg")
+	agent.await(t, "signal SIGCONT")
+	before := shell.modes(t)
+	heard := len(agent.signals())
+	shell.await(t, prompt)
+	shell.press(t, "\x03")
+	agent.ping(t)
+	if got := agent.signals()[heard:]; len(got) > 0 {
+		t.Errorf("the agent got %q", got)
+	}
+	agent.say(t, "kill KILL")
+	w.awaitGone(t)
+	if after := shell.modes(t); after != before {
+		t.Errorf("the shell's terminal was changed from %+v to %+v", before, after)
+	}
+	shell.enter(t, "fg")
+	shell.status(t, "1")
+}

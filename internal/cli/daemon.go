@@ -37,6 +37,9 @@ func (s *session) addDaemon(h *launch.Host, p plan.Plan, _ options, why purpose)
 			"(take yourself out of `trusted-users` in nix.conf; Nix before 2.15 cannot tell)")
 	default:
 		h.Daemon = true
+		if off := h.Etc.NixSandbox; off == "false" || off == "relaxed" {
+			h.Warnings = append(h.Warnings, "what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
+		}
 	}
 	return nil
 }

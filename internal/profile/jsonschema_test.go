@@ -135,6 +135,7 @@ var onlyDecoder = []string{
 	"an allow list for another tier",
 	"an allow list without a tier must not mean the full network",
 	"git hosts that are one",
+	"a token in the place of a name is not shown",
 	"an agent in the project",
 	"a variable that is constant and passes",
 	"mounts that show what must not be seen",

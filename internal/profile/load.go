@@ -231,8 +231,8 @@ func (l *loader) extend(ref shape.Value) {
 	case err != nil:
 		l.refuse(at, remedyOf(err), "extends: %s", err)
 	case slices.Contains(l.stack, file):
-		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s",
-			file, strings.Join(append(l.stack[slices.Index(l.stack, file):], file), " → "))
+		circle := slices.Concat(l.stack[slices.Index(l.stack, file):], []string{file})
+		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s", file, strings.Join(circle, " → "))
 	case slices.Contains(l.read, file):
 		return // applied already, where it was met first
 	case len(l.stack) >= maxDepth:

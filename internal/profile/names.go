@@ -93,3 +93,23 @@ func SecretName(name string) bool {
 	}
 	return false
 }
+
+// tokenPrefixes are how well-known tokens begin that could be taken for the
+// name of a variable.
+var tokenPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-", "hf_", "sk-", "sk_", "xox", "AKIA", "eyJ"}
+
+// tokenRun is how many letters, digits and dashes follow at least.
+const tokenRun = 16
+
+// isToken tells whether a text is probably a token itself, where a name is
+// expected: it must reach neither a message nor a plan.
+func isToken(text string) bool {
+	inRun := func(c byte) bool { return isAlnum(c) || c == '-' }
+	for _, prefix := range tokenPrefixes {
+		rest, found := strings.CutPrefix(text, prefix)
+		if found && len(rest) >= tokenRun && made(rest[:tokenRun], inRun, inRun) {
+			return true
+		}
+	}
+	return false
+}

@@ -191,6 +191,11 @@ work.yaml:1:55: extra_env_passthrough: "f f" is not the name of a variable; expe
 work.yaml:1:62: extra_env_passthrough: "" is not the name of a variable; expected letters, digits and underscores
 work.yaml:2:7: env: SHELL is made by claudebox and cannot be set -> remove it; it is the bash of the sandbox`,
 	},
+	"a token in the place of a name is not shown": {
+		"git: {hosts: {github.com: ghp_0123456789abcdefghijABCDEFGHIJ012345}}\nextra_env_passthrough: [sk-ant-api03-0123456789abcdef, npm_config_registry_of_2]",
+		`work.yaml:1:27: github.com: a token stands where the name of a variable is expected -> put it into a variable, and name that
+work.yaml:2:25: extra_env_passthrough: a token stands where the name of a variable is expected -> put it into a variable, and name that`,
+	},
 	"a variable that is constant and passes": {
 		"env: {A: 1, B: 2}\nextra_env_passthrough: [A]\nagent: {env: [B]}",
 		`work.yaml:2:25: A passes from the host, and is a constant in work:1 -> keep one of them

@@ -130,6 +130,8 @@ func checkCommandWord(text string) *shape.Fault {
 func checkEnvName(text string) *shape.Fault {
 	name, value, assigned := strings.Cut(text, "=")
 	switch {
+	case isToken(text):
+		return fault("put it into a variable, and name that", "a token stands where the name of a variable is expected")
 	case assigned && made(name, isLetterLow, isAlnumLow):
 		return fault("name the variable only; constants go under env", "%s=… has a value (%d bytes)", name, len(value))
 	case strings.HasPrefix(text, "$"):

@@ -181,35 +181,42 @@ func TestExtendsThatCannotBeFollowed(t *testing.T) {
 		want  string // the beginning of the report
 	}{
 		"a circle is shown": {
-			"a", files{"a.yaml": "extends: b", "b.yaml": "packages: []\nextends: [c]", "c.yaml": "extends: b"},
+			"a",
+			files{"a.yaml": "extends: b", "b.yaml": "packages: []\nextends: [c]", "c.yaml": "extends: b"},
 			"c.yaml:1:10: extends: b.yaml extends itself: b.yaml → c.yaml → b.yaml -> remove one extends of the circle\n",
 		},
 		"a profile that extends itself": {
-			"a", files{"a.yaml": "extends: a"},
+			"a",
+			files{"a.yaml": "extends: a"},
 			"a.yaml:1:10: extends: a.yaml extends itself: a.yaml → a.yaml -> remove one extends of the circle\n",
 		},
 		"a name that is not there": {
-			"a", files{"a.yaml": "extends: [base, basf]", "base.yaml": ""},
+			"a",
+			files{"a.yaml": "extends: [base, basf]", "base.yaml": ""},
 			"a.yaml:1:17: extends: no profile \"basf\"; did you mean \"base\"?\n",
 		},
 		"too deep": {"p0", deep, "p15.yaml:1:10: extends: more than 16 profiles deep\n"},
 		"too many": {"top", wide, "top.yaml:1:663: extends: more than 128 profiles\n"},
 		"a reference that is no text": {
-			"a", files{"a.yaml": "extends: [[b]]"},
+			"a",
+			files{"a.yaml": "extends: [[b]]"},
 			"a.yaml:1:11: extends: expected the name or file of a profile, found a list\n",
 		},
 		"all problems of all files, the outermost first": {
-			"a", files{"a.yaml": "extends: [b, nothere]\nstate: x", "b.yaml": "x: 1\nextends: c", "c.yaml": "mounts: [{host: a}]"},
+			"a",
+			files{"a.yaml": "extends: [b, nothere]\nstate: x", "b.yaml": "x: 1\nextends: c", "c.yaml": "mounts: [{host: a}]"},
 			"a.yaml:1:14: extends: no profile \"nothere\"\n" +
 				"a.yaml:2:8: state: unknown word \"x\"; expected project, shared, ephemeral or host\n" +
 				"b.yaml:1:1: unknown key \"x\" in profile; expected name, ",
 		},
 		"mounts of two files that conflict": {
-			"a", files{"a.yaml": "extends: b\nmounts: [{host: /x, mode: rw}]", "b.yaml": "mounts: [{host: /x}]"},
+			"a",
+			files{"a.yaml": "extends: b\nmounts: [{host: /x, mode: rw}]", "b.yaml": "mounts: [{host: /x}]"},
 			"a.yaml:2:10: mounts: /x is mounted differently in b:1 -> keep one of them, or tag the list with !replace\n",
 		},
 		"a variable that is constant here and passes there": {
-			"a", files{"a.yaml": "extends: b\nenv: {X: 1}", "b.yaml": "extra_env_passthrough: [X]"},
+			"a",
+			files{"a.yaml": "extends: b\nenv: {X: 1}", "b.yaml": "extra_env_passthrough: [X]"},
 			"b.yaml:1:25: X passes from the host, and is a constant in a:2 -> keep one of them\n",
 		},
 	} {

@@ -220,6 +220,7 @@ func (l *loader) document(name, file string, src []byte) {
 	if file == BuiltIn {
 		doc.Name = "built-in" // in origins: its lines are not those of a default of one's own
 	}
+	doc.Rank = len(l.layers)
 	l.layers = append(l.layers, layer(value, len(l.stack) == 0))
 }
 

@@ -214,6 +214,11 @@ func TestExtendsThatCannotBeFollowed(t *testing.T) {
 			files{"a.yaml": "extends: b\nmounts: [{host: /x, mode: rw}]", "b.yaml": "mounts: [{host: /x}]"},
 			"a.yaml:2:10: mounts: /x is mounted differently in b:1 -> keep one of them, or tag the list with !replace\n",
 		},
+		"an allow list on top of another tier must not look like a restriction": {
+			"a",
+			files{"a.yaml": "extends: b\nnetwork: {allow: [a.org]}", "b.yaml": "extends: c\nnetwork: inet", "c.yaml": "network: {tier: allow, allow: [c.org]}"},
+			"a.yaml:2:18: allow: a list of hosts is for tier allow, and the tier is inet -> write tier: allow, or remove the list\n",
+		},
 		"a variable that is constant here and passes there": {
 			"a",
 			files{"a.yaml": "extends: b\nenv: {X: 1}", "b.yaml": "extra_env_passthrough: [X]"},

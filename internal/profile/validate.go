@@ -35,6 +35,9 @@ func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
 	j.warnings = append(j.warnings, diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// network judges the tier with what belongs to it. A list of hosts that is
+// said with or after another tier would be a restriction that does not hold;
+// one that was said before is dropped with the tier it was for.
 func (j *judge) network(v, ports shape.Value) {
 	tier, allow, out := v.Get("tier"), v.Get("allow"), ports.Get("out")
 	switch {
@@ -42,7 +45,7 @@ func (j *judge) network(v, ports shape.Value) {
 	case tier.Text == string(TierAllow) && !allow.Said():
 		j.refuse(tier.Place, "write network: {tier: allow, allow: [api.anthropic.com]}",
 			"network: tier allow needs a list of hosts under allow")
-	case allow.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc == allow.Doc):
+	case allow.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc.Rank <= allow.Doc.Rank):
 		j.refuse(allow.Place, "write tier: allow, or remove the list",
 			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
 	}

@@ -59,11 +59,12 @@ type Fault struct {
 	Remedy  string // one imperative line; empty when none is known
 }
 
-// Document is where values were said. Name is what origins show ("work"), and
-// may be set after decoding, as the document itself may say it.
+// Document is where values were said. Name and Rank may be set after decoding:
+// the document itself may say its name, and what it is merged with.
 type Document struct {
-	Name string
-	File string
+	Name string // what origins show: "work"
+	File string // what errors show
+	Rank int    // its place in the order of merging; a later one is laid over
 }
 
 // Place is one place in a document. Line and Column count from 1; a column

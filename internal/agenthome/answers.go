@@ -1,6 +1,7 @@
 package agenthome
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -18,9 +19,16 @@ func parseObject(src []byte) object {
 	return o
 }
 
-func (o object) encode() ([]byte, error) {
-	content, err := json.MarshalIndent(o, "", "  ")
-	return append(content, '\n'), err
+func (o object) encode() ([]byte, error) { return encode(o, "  ") }
+
+// encode writes JSON without the escapes that only HTML needs.
+func encode(value any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(value)
+	return b.Bytes(), err
 }
 
 // accountKeys are what an agent's .claude.json starts with of the user's own:
@@ -116,11 +124,11 @@ func (o object) approve(suffix string) (changed bool) {
 
 // set stores a value that is known to have a JSON form.
 func (o object) set(key string, value any) {
-	content, err := json.Marshal(value)
+	content, err := encode(value, "")
 	if err != nil {
 		panic("bug: " + err.Error())
 	}
-	o[key] = content
+	o[key] = bytes.TrimSpace(content)
 }
 
 // approvedSuffix is what Claude Code remembers of an API key: its last 20

@@ -41,7 +41,7 @@ type Source struct {
 
 // Agent is the program that runs inside.
 type Agent struct {
-	Name    string            // "claude", or the first word of Command
+	Name    string            // "claude", or the file name of Command's first word
 	Command []string          // empty: the agent Name is looked up
 	Home    map[string]string // folders of its home: path below home → "persist" or "ephemeral"
 	Env     []HostEnv         // host variables it may have
@@ -73,7 +73,9 @@ type Pattern struct {
 }
 
 // Mount is a path of the host that the sandbox may see. Host and Sandbox are
-// absolute, or begin with "~/" or "./" (relative to the project).
+// clean, and absolute or begin with "~/" or "./" (relative to the project); no
+// two mounts of a profile have the same Sandbox. Links are not followed yet:
+// who does judges the result by [Exposes] again.
 type Mount struct {
 	Host     string
 	Sandbox  string
@@ -86,10 +88,11 @@ type Mount struct {
 // Network is the tier, and what it is narrowed or widened by.
 type Network struct {
 	Tier  Tier
-	Allow []string // host patterns, for tier allow only
+	Allow []string // hosts in lower case and [Presets], for tier allow only
 }
 
-// Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only.
+// Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only;
+// sorted, each once.
 type Ports struct {
 	In  []int // host 127.0.0.1:N → inside
 	Out []int // inside → host 127.0.0.1:N

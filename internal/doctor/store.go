@@ -98,6 +98,9 @@ func daemon(e examination) Finding {
 		f.Detail += "; packages outside the manifest cannot be had, and Nix does not work inside"
 		return f
 	}
+	if e.Tier == "" { // no plan says what it is for
+		return Finding{Level: OK, Detail: "Nix " + e.client.Info().Version}
+	}
 	return judgeDaemon(e.client.Info(), e.Daemon)
 }
 

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,27 +28,34 @@ func write(t *testing.T, file, content string, mode os.FileMode) {
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(file, mode); err != nil {
+	err := os.Chmod(file, mode)
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skipf("SKIPPED: %v, as in a build of Nix", err)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestBwrapIsLookedAtBeforeEachLaunch(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"program": 0o755, "setuid": 0o755 | os.ModeSetuid, "setgid": 0o755 | os.ModeSetgid, "text": 0o644} {
-		write(t, filepath.Join(dir, name), "", mode)
-	}
-	for name, tc := range map[string]struct{ file, want string }{
-		"a program will do":               {dir + "/program", ""},
-		"a setuid one is refused":         {dir + "/setuid", "setuid"},
-		"a setgid one is refused":         {dir + "/setgid", "setuid"},
-		"what cannot be run is refused":   {dir + "/text", "not a program"},
-		"a folder is refused":             {dir, "not a program"},
-		"what is not there is refused":    {dir + "/absent", "no such file"},
-		"a plan that names none is wrong": {"", "names none"},
+	for name, tc := range map[string]struct {
+		mode os.FileMode
+		want string // part of the error; empty: none
+	}{
+		"a program will do":             {0o755, ""},
+		"a setuid one is refused":       {0o755 | os.ModeSetuid, "setuid"},
+		"a setgid one is refused":       {0o755 | os.ModeSetgid, "setuid"},
+		"what cannot be run is refused": {0o644, "not a program"},
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, CheckBwrap(tc.file), tc.want) })
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "bwrap")
+			write(t, file, "", tc.mode)
+			expect(t, CheckBwrap(file), tc.want)
+		})
 	}
+	expect(t, CheckBwrap(t.TempDir()), "not a program")
+	expect(t, CheckBwrap(t.TempDir()+"/absent"), "no such file")
+	expect(t, CheckBwrap(""), "names none")
 }
 
 // expect fails unless err holds want and names a remedy; an empty want is no

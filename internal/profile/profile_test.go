@@ -220,3 +220,38 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		t.Errorf("warnings %v, difference:\n%s", warnings, diff)
 	}
 }
+
+// The words of the schema and the constants of the package are two lists of
+// one thing.
+func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
+	schema := profile.Schema()
+	for name, tc := range map[string]struct {
+		words []string
+		want  []string
+	}{
+		"tier":         {schema.Key("network").Key("tier").Words, words(profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone)},
+		"state":        {schema.Key("state").Words, words(profile.StateProject, profile.StateShared, profile.StateEphemeral, profile.StateHost)},
+		"daemon":       {schema.Key("nix").Key("daemon").Words, words(profile.DaemonGate, profile.DaemonRaw, profile.DaemonOff)},
+		"store":        {schema.Key("nix").Key("store").Words, words(profile.StoreFull, profile.StoreClosure)},
+		"builds":       {schema.Key("nix").Key("builds").Words, words(profile.BuildsSandboxed, profile.BuildsUnsandboxed, profile.BuildsOff)},
+		"fetch":        {schema.Key("nix").Key("fetch").Words, words(profile.FetchTier, profile.FetchAny)},
+		"config":       {schema.Key("git").Key("config").Words, words(profile.GitConfigReadonly, profile.GitConfigWritable)},
+		"protect_mode": {schema.Key("protect_mode").Words, words(profile.ProtectDefault, profile.ProtectStrict)},
+		"cache":        {schema.Key("cache").Words, words(profile.CacheProject, profile.CacheEphemeral)},
+		"compat":       {schema.Key("compat").Words, words(profile.CompatNixLd, profile.CompatOff)},
+		"project":      {schema.Key("project").Words, words(profile.ProjectCwd, profile.ProjectGitRoot)},
+		"confirm":      {schema.Key("confirm").Words, words(profile.ConfirmAlways, profile.ConfirmChanged, profile.ConfirmNever)},
+	} {
+		if diff := cmp.Diff(tc.want, tc.words); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+func words[T ~string](constants ...T) []string {
+	var list []string
+	for _, c := range constants {
+		list = append(list, string(c))
+	}
+	return list
+}

@@ -129,7 +129,7 @@ func memfd(name string, data []byte) (int, error) {
 		return -1, &diag.Error{Op: "make " + name, Err: err}
 	}
 	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if err := fill(fd, data); err == nil {
+	if err = fill(fd, data); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
 	}
 	if err != nil {

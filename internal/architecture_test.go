@@ -17,25 +17,30 @@ import (
 var mayImport = map[string][]string{
 	"diag":          {},
 	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
+	"beneath":       {sys},
 	"host":          {"diag"},
-	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
 	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
+	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
 	"nixdaemon":     {"diag", "storepath", nix + "wire", nix + "derivation", sys},
 	"nixeval":       {"diag", "storepath"},
 	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
 	"plan":          {"diag", "profile", "resolve"},
 	"gitconfig":     {"diag"},
-	"project":       {"diag", "profile", "gitconfig", sys},
-	"state":         {"diag", sys},
+	"gitdir":        {"diag", "beneath", "gitconfig", sys},
+	"gitindex":      {"diag", "beneath", sys},
+	"placeholder":   {"diag", "beneath", sys},
+	"project":       {"diag", "profile", "beneath", "gitconfig", "gitdir", "gitindex", "placeholder", sys},
+	"agenthome":     {"diag", "beneath", sys},
+	"state":         {"diag", "beneath", "agenthome", sys},
 	"agent":         {"diag", sys},
-	"seccomp":       {},
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
+	"seccomp":       {},
 	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "plan", "launch"},
 	"doctor":        {"diag", "host", "launch", "nixdaemon", "plan", sys},
 	"cli": {
-		"diag", "host", "profile", "nixdaemon", "nixeval", "resolve", "plan", "gitconfig", "project", "state",
-		"agent", "seccomp", "launch", "audit", "doctor", "storepath",
+		"diag", "storepath", "host", "profile", "profile/shape", "nixdaemon", "nixeval", "resolve", "plan", "gitconfig",
+		"project", "state", "agent", "seccomp", "launch", "audit", "doctor",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }
@@ -47,7 +52,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath"}
+var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

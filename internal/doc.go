@@ -2,21 +2,26 @@
 // package imports only what stands above it, and nothing imports cli. The
 // table in architecture_test.go says who may import whom, and is held by it.
 //
-//	diag       what is said when something is wrong
-//	storepath  the form of a store path
-//	host       who runs claudebox, where, with which environment
-//	profile    YAML to a valid Profile, or every fault with its place
-//	nixdaemon  the Nix daemon's worker protocol
-//	nixeval    one evaluation of many attributes
-//	resolve    package names to store paths
-//	plan       the pinned plan: a pure function of profile and resolution
-//	gitconfig  git's configuration files, read without running git
-//	project    the folder that is given away, its repository, what the host executes in it
-//	state      the instance's folder: the agent's home between sessions
-//	agent      the program that runs inside, and what its loader needs
-//	seccomp    the system call filter
-//	launch     plan and host to bwrap's words; the running sandbox
-//	audit      what will enter, for a person
-//	doctor     what a launch needs, checked
-//	cli        the command line, where effects meet
+//	diag         what is said when something is wrong
+//	storepath    the form of a store path
+//	beneath      a folder that an agent can write, looked into without following links
+//	host         who runs claudebox, where, with which environment
+//	profile      YAML to a valid Profile, or every fault with its place
+//	nixdaemon    the Nix daemon's worker protocol
+//	nixeval      one evaluation of many attributes
+//	resolve      package names to store paths
+//	plan         the pinned plan: a pure function of profile and resolution
+//	gitconfig    git's configuration files, read without running git
+//	gitdir       the git folders of a project, and what they refer to
+//	gitindex     which files a repository tracks
+//	placeholder  empty files that hold a place against an agent while it runs
+//	project      the folder that is given away, its repository, what the host executes in it
+//	agenthome    what is made in the agent's home from the user's own
+//	state        the instance's folder: the agent's home between sessions
+//	agent        the program that runs inside, and what its loader needs
+//	seccomp      the system call filter
+//	launch       plan and host to bwrap's words; the running sandbox
+//	audit        what will enter, for a person
+//	doctor       what a launch needs, checked
+//	cli          the command line, where effects meet
 package internal

@@ -110,9 +110,11 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	ctx, cancel := interruptible()
-	defer cancel()
-	res, err := s.resolve(ctx, manifest, prof, why)
+	var res resolve.Resolution
+	err = s.interruptible(func(ctx context.Context) (err error) {
+		res, err = s.resolve(ctx, manifest, prof, why)
+		return err
+	})
 	if err != nil {
 		return plan.Plan{}, err
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -33,6 +31,7 @@ import (
 type session struct {
 	facts    host.Facts
 	folders  folders
+	ignored  []string // signals that the caller ignores
 	project  project.Project
 	instance state.Instance
 	launch   launch.Launch
@@ -81,7 +80,7 @@ func prepare(sys System, o options, why purpose) (session, error) {
 		return session{}, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := session{facts: facts, folders: foldersOf(facts)}
+	s := session{facts: facts, folders: foldersOf(facts), ignored: ignoredSignals()}
 	p, err := s.choosePlan(sys, o, why)
 	if err != nil {
 		return session{}, err
@@ -107,7 +106,7 @@ func (s *session) bind(p plan.Plan, o options, why purpose) error {
 	}
 	h := launch.Host{
 		Facts: s.facts, Etc: host.ReadEtc(s.facts.Env), Project: s.project.Path, Dir: s.project.Dir,
-		State: s.instance.Dir, Words: o.words, Seccomp: seccomp.Filter(), Ignored: ignoredSignals(),
+		State: s.instance.Dir, Words: o.words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
 		ExtraEnv: extraEnv(s.facts.Env), Real: realPath,
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, options, purpose) error{
@@ -181,9 +180,11 @@ func (s *session) addClosure(h *launch.Host, p plan.Plan, program string) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := interruptible()
-	defer cancel()
-	paths, err := closure(ctx, s.store(), []string{root})
+	var paths []string
+	err = s.interruptible(func(ctx context.Context) (err error) {
+		paths, err = closure(ctx, s.store(), []string{root})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -266,27 +267,6 @@ func isBelow(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// ignoredSignals are those that the caller had ignored when claudebox
-// started: nohup, or a background job of a script. Go's runtime takes QUIT
-// over from a caller who ignores it and cannot tell. Shells ignore it for a
-// background job together with INT (POSIX, 2.11), which therefore stands for
-// both.
-func ignoredSignals() []string {
-	if signal.Ignored(syscall.SIGINT) {
-		signal.Ignore(syscall.SIGQUIT)
-	}
-	var names []string
-	for name, s := range map[string]os.Signal{
-		"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
-	} {
-		if signal.Ignored(s) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).
 func extraEnv(env host.Environment) []string {
 	var names []string
@@ -296,9 +276,4 @@ func extraEnv(env host.Environment) []string {
 		}
 	}
 	return names
-}
-
-// interruptible is a context that Ctrl-C ends, for what may take long.
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }

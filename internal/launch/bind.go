@@ -56,7 +56,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(p, h), Notes: h.Notes, Warnings: h.Warnings,
+		Command: command(p, h), Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
 	}
 	var err error
 	if l.Mounts, err = bindMounts(p, h, late); err != nil {

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -148,10 +149,11 @@ func (l liveCopy) update() {
 }
 
 // copyFile makes the file that a live copy is mounted from. bwrap asks for
-// its name, so it keeps one until the session ends.
+// its name, so it keeps one until the session ends. The descriptor holds a
+// lock, by which [sweep] knows that there is a session.
 func copyFile(d Descriptor) (int, error) {
 	sweep(d.Folder)
-	file, err := os.CreateTemp(d.Folder, copyPrefix+"*")
+	file, err := lockedFile(d.Folder)
 	if err != nil {
 		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
 	}
@@ -168,19 +170,41 @@ func copyFile(d Descriptor) (int, error) {
 
 const copyPrefix = ".copy-"
 
-// setUp is longer than bwrap needs, from the copy being made until it is
-// mounted. After that the name may go: a mount keeps its file.
-const setUp = time.Minute
+// lockedFile makes a file and locks it. Another session may sweep it in
+// between; then another is made.
+func lockedFile(folder string) (*os.File, error) {
+	for {
+		file, err := os.CreateTemp(folder, copyPrefix+"*")
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		if err := errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_SH), unix.Fstat(int(file.Fd()), &st)); err != nil {
+			file.Close()
+			return nil, err
+		}
+		if st.Nlink > 0 {
+			return file, nil
+		}
+		file.Close()
+	}
+}
 
-// sweep removes copies that a killed claudebox has left.
+// sweep removes copies that a killed claudebox has left: nobody holds their
+// lock.
 func sweep(folder string) {
 	left, err := filepath.Glob(filepath.Join(folder, copyPrefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, name := range left {
-		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > setUp {
+		file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			os.Remove(name)
 		}
+		file.Close()
 	}
 }

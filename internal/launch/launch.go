@@ -17,6 +17,7 @@ type Launch struct {
 	Agent    []string   // the program and what it is always called with
 	Request  []string   // the caller's words for the agent
 	Command  []string   // the shim, the agent, the caller's words
+	Ignored  []string   // signals that the caller ignores, and so the agent: "INT", "HUP"
 	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
 	Notes    []string   // what a person should know before it starts
 	Warnings []string   // the same, in red

@@ -63,7 +63,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal, post := saveTerminal(), openPost()
+	terminal, post := saveTerminal(), openPost(l.Ignored)
 	child, err := l.start(arguments(lines), fds, post)
 	if err != nil {
 		return err

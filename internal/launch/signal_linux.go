@@ -30,10 +30,11 @@ type post struct {
 	ended syscall.Signal // ended the sandbox before there was an agent; 0: none
 }
 
-func openPost() *post {
+func openPost(ignored []string) *post {
 	p := &post{received: make(chan os.Signal, 16)}
 	for _, s := range guarded {
-		if !signal.Ignored(s) {
+		name := unix.SignalName(s.(syscall.Signal))
+		if !slices.Contains(ignored, strings.TrimPrefix(name, "SIG")) {
 			p.caught = append(p.caught, s)
 		}
 	}

@@ -142,18 +142,28 @@ func nixWords(daemon bool) string {
 		"`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
 }
 
+// readOnlyWords tells which files of the project the agent cannot write, and
+// what to do instead.
 func readOnlyWords(h Host) string {
 	var paths []string
+	git := ""
 	for _, m := range h.Mounts {
-		if m.Kind == plan.ROBind && strings.HasPrefix(m.Destination, h.Project+"/") {
-			paths = append(paths, "`"+strings.TrimPrefix(m.Destination, h.Project+"/")+"`")
+		rel, below := strings.CutPrefix(m.Destination, h.Project+"/")
+		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
+			continue
+		}
+		paths = append(paths, "`"+rel+"`")
+		if rel == ".git/config" {
+			git = gitWords
 		}
 	}
 	if len(paths) == 0 {
 		return "No file of the project is read-only."
 	}
-	return "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "."
+	return "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
 }
+
+const gitWords = "\n  So `git config`, `git remote add` and `git push -u` fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
 
 const sandboxText = `# You are in a sandbox (claudebox)
 
@@ -165,7 +175,6 @@ nothing outside is reachable. Do not try to leave it or to find credentials: the
 - Network: {tier}: {network}.
 - {nix}
 - {readonly}
-  ` + "`git config`, `git remote add` and `git push -u` cannot write there: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." + `
 - There is no sudo, docker, man, ssh key, GPG key or git credential. Commits are not signed.
 - A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.

@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+
+	"claudebox/internal/plan"
+)
+
+func TestPasswdAndGroupNameRootTheUserAndNobodyOnly(t *testing.T) {
+	h := aHost()
+	if got, want := string(passwd(plan.Plan{}, h)), "root:x:0:0:root:/root:\nu:x:1000:100::/home/u:\nnobody:x:65534:65534:nobody:/:/bin/false\n"; got != want {
+		t.Errorf("passwd is %q, want %q", got, want)
+	}
+	if got, want := string(group(h)), "root:x:0:\nusers:x:100:\nnogroup:x:65534:\n"; got != want {
+		t.Errorf("group is %q, want %q", got, want)
+	}
+}
+
+func TestTheHostsOwnNamesEnterInTierFullOnly(t *testing.T) {
+	h := aHost()
+	h.Etc.Hosts = []byte("192.0.2.1 internal.example\n")
+	for tier, want := range map[string]bool{"full": true, "none": false, "inet": false, "allow": false} {
+		got := string(hosts(plan.Plan{Network: plan.Network{Tier: tier}}, h))
+		if strings.Contains(got, "internal.example") != want || !strings.Contains(got, "127.0.0.1 "+Hostname) {
+			t.Errorf("tier %s: hosts is %q", tier, got)
+		}
+	}
+}
+
+func TestSandboxMDTellsWhatIsThere(t *testing.T) {
+	h := aHost()
+	h.Etc.ManagedText = []byte("policy of the company\n\n")
+	h.Daemon = true
+	h.Mounts = []Mount{
+		{Kind: plan.Bind, Destination: "/home/u/src/p/.git"},
+		{Kind: plan.ROData, Destination: "/home/u/src/p/.git/config"},
+		{Kind: plan.ROBind, Destination: "/home/u/src/p/.envrc"},
+		{Kind: plan.ROBind, Destination: "/elsewhere"},
+	}
+	got := string(sandboxMD(plan.Plan{Profile: "work", Network: plan.Network{Tier: "none"}}, h))
+	for _, want := range []string{
+		"policy of the company\n\n# You are in a sandbox", `profile "work"`, "Project: /home/u/src/p, read-write",
+		"Network: none: none; only the loopback", "nix shell nixpkgs#NAME", "`.git/config`, `.envrc`.", "`git remote add`",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "{") || strings.Contains(got, "elsewhere") {
+		t.Errorf("a placeholder, or a file outside the project, is left in\n%s", got)
+	}
+}
+
+func TestTheRegistryPinsNixpkgs(t *testing.T) {
+	p := plan.Plan{Pins: plan.Pins{Nixpkgs: plan.Nixpkgs{Path: "/nix/store/x-source"}}}
+	want := `{"flakes":[{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"/nix/store/x-source"}}],"version":2}` + "\n"
+	if got := string(registry(p)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // Position is a place in a file that a person wrote. Line and Column count
-// from 1; zero means unknown. A column counts bytes, as yaml.v3 reports it.
+// from 1; zero means unknown. A column counts characters, as yaml.v3 reports it.
 type Position struct {
 	File   string
 	Line   int

@@ -112,8 +112,8 @@ func agent(a profile.Agent) Agent {
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	vars := map[string]Env{}
-	add := func(e Env, from EnvFrom, why string) {
-		e.From, e.Why = from, cmp.Or(e.Why, why)
+	add := func(e Env, from EnvFrom, rule string) {
+		e.From, e.Why = from, rule
 		vars[e.Name] = e
 	}
 	for _, e := range hostVariables {
@@ -121,17 +121,20 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
 		if _, known := vars[h.Name]; !known {
-			add(Env{Name: h.Name, Secret: true}, FromHost, string(h.Origin))
+			add(Env{Name: h.Name, Secret: true}, FromHost, why(h.Origin))
 		}
 	}
 	for _, c := range prof.Env {
-		add(Env{Name: c.Name, Value: c.Value}, FromConst, string(c.Origin))
+		add(Env{Name: c.Name, Value: c.Value}, FromConst, why(c.Origin))
 	}
 	for _, e := range made(prof, res) {
 		add(e, FromMade, base)
 	}
 	return slices.SortedFunc(maps.Values(vars), func(a, b Env) int { return cmp.Compare(a.Name, b.Name) })
 }
+
+// why is the rule behind something that a profile says.
+func why(origin profile.Origin) string { return "profile " + string(origin) }
 
 func made(prof profile.Profile, res resolve.Resolution) []Env {
 	list := slices.Clone(madeVariables)

@@ -99,14 +99,18 @@ func CacheFolders() []string { return mapped(caches[1:], CacheFolder) }
 // CacheFolder is the name, in the instance's cache, of a folder below home.
 func CacheFolder(name string) string { return "home-" + path.Base(name) }
 
+// profileMount is a mount that a profile asks for. One that says no
+// `secret: true` though its path is known to be secret is marked all the
+// same, as the profile's reader has warned.
 func profileMount(m profile.Mount) Mount {
+	_, relation := profile.Exposes(m.Host)
 	kind := ROBind
 	if m.Writable {
 		kind = Bind
 	}
 	return Mount{
 		Kind: kind, Source: late(m.Host), Destination: late(m.Sandbox),
-		Optional: m.Optional, Secret: m.Secret, Why: string(m.Origin),
+		Optional: m.Optional, Secret: m.Secret || relation == profile.Within, Why: why(m.Origin),
 	}
 }
 

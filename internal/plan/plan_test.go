@@ -16,13 +16,13 @@ func example() profile.Profile {
 		Name:    "work",
 		Agent:   profile.Agent{Name: "claude"},
 		Network: profile.Network{Tier: profile.TierFull},
-		Env:     []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "profile work:3"}},
+		Env:     []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "work:3"}},
 		PassThrough: []profile.HostEnv{
-			{Name: "VAULT_TOKEN", Origin: "profile work:4"}, {Name: "TERM", Origin: "profile work:5"},
+			{Name: "VAULT_TOKEN", Origin: "work:4"}, {Name: "TERM", Origin: "work:5"},
 		},
 		Mounts: []profile.Mount{
-			{Host: "~/data", Sandbox: "~/data", Origin: "profile work:7"},
-			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "profile work:6"},
+			{Host: "~/data", Sandbox: "~/data", Origin: "work:7"},
+			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "work:6"},
 		},
 		State: profile.StateProject, Cache: profile.CacheProject, Compat: profile.CompatNixLd,
 		Nix:     profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull},
@@ -96,6 +96,16 @@ func TestMountsComeParentsFirst(t *testing.T) {
 	}
 }
 
+func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
+	prof := example()
+	prof.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: "work:8"}}
+	for _, m := range build(t, prof).Mounts {
+		if m.Why == "profile work:8" && !m.Secret {
+			t.Errorf("%+v is not marked", m)
+		}
+	}
+}
+
 func TestTierNoneHasNoResolver(t *testing.T) {
 	prof := example()
 	prof.Network.Tier = profile.TierNone
@@ -108,7 +118,7 @@ func TestTierNoneHasNoResolver(t *testing.T) {
 
 func TestTwoMountsAtOneDestinationAreRefusedWithBothRules(t *testing.T) {
 	prof := example()
-	prof.Mounts = append(prof.Mounts, profile.Mount{Host: "/x", Sandbox: "/tmp", Origin: "profile work:9"})
+	prof.Mounts = append(prof.Mounts, profile.Mount{Host: "/x", Sandbox: "/tmp", Origin: "work:9"})
 	_, err := Build(prof, resolution())
 	if err == nil || !strings.Contains(err.Error(), "base and profile work:9 both mount at /tmp") {
 		t.Errorf("got %v", err)

@@ -71,28 +71,26 @@ func relative(base, path string) string {
 type gitGuard struct {
 	guard
 	worktreeRoot string
-	repos        int // git folders protected so far, beyond the first
+	repos        int  // git folders protected so far, beyond the first
+	perWorktree  bool // the repository at hand has configuration by worktree
 }
 
 // folder protects a git folder that has its own configuration: the common
 // folder or a submodule's.
 func (g *gitGuard) folder(rel string) error {
 	g.pin(rel, whyConfig)
-	entries, err := g.config(path.Join(rel, "config"))
+	entries, err := g.config(path.Join(rel, "config"), true)
 	if err != nil {
 		return err
 	}
 	if g.repos == 0 {
 		g.o.hashSize = hashSize(entries)
 	}
-	own := path.Join(rel, "config.worktree")
-	if _, err := g.config(own); err != nil {
+	g.perWorktree = worktreeConfig(entries)
+	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
 		return err
 	}
-	if what, err := g.at.Look(own); err == nil && what.Kind == beneath.Absent && worktreeConfig(entries) && !g.o.WritableConfig {
-		g.placeholder(placeholder.Placeholder{Rel: own}, whyConfig)
-	}
-	for _, step := range []func(string) error{g.hooks, g.commondir, g.running, g.worktrees, g.modules} {
+	for _, step := range []func(string) error{g.hooks, g.commondir, g.running, g.alternates, g.worktrees, g.modules} {
 		if err := step(rel); err != nil {
 			return err
 		}
@@ -110,14 +108,19 @@ func worktreeConfig(entries []gitconfig.Entry) bool {
 }
 
 // config covers a configuration file with a copy that holds no secrets, and
-// gives its entries. What the repository's own says about remotes and about
-// programs in the project is noted down.
-func (g *gitGuard) config(rel string) ([]gitconfig.Entry, error) {
+// gives its entries. Where git would read one that is absent an empty one
+// stands in. What it says about remotes and programs is taken down.
+func (g *gitGuard) config(rel string, wouldRead bool) ([]gitconfig.Entry, error) {
 	what, err := g.at.Look(rel)
-	if err != nil || what.Kind == beneath.Absent {
-		return nil, err
-	}
-	if what.Kind != beneath.Regular {
+	switch {
+	case err != nil:
+		return nil, g.failed(rel, err)
+	case what.Kind == beneath.Absent:
+		if wouldRead && !g.o.WritableConfig {
+			g.placeholder(placeholder.Placeholder{Rel: rel}, whyConfig)
+		}
+		return nil, nil
+	case what.Kind != beneath.Regular:
 		return nil, unprotectable(g.at.Join(rel), "it is no regular file")
 	}
 	content, err := g.at.Read(rel, configLimit)
@@ -130,32 +133,6 @@ func (g *gitGuard) config(rel string) ([]gitconfig.Entry, error) {
 	}
 	g.learn(entries, path.Dir(rel))
 	return entries, nil
-}
-
-// learn takes down remotes, and files of the project that this configuration
-// makes git read or run.
-func (g *gitGuard) learn(entries []gitconfig.Entry, dir string) {
-	for _, e := range entries {
-		switch {
-		case e.Section == "remote" && e.Name == "url" && g.repos == 0:
-			g.o.Repo.Remotes = append(g.o.Repo.Remotes, e.Value)
-		case e.Key() == "core.hookspath":
-			g.o.named(g.worktreeRoot, e.Value)
-		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
-			g.o.named(g.at.Join(dir), e.Value)
-		}
-	}
-}
-
-// named adds a path that git's configuration names to those the host
-// executes, when it lies in the project.
-func (o *opener) named(from, name string) {
-	if !filepath.IsAbs(name) {
-		name = from + "/" + name
-	}
-	if name = path.Clean(name); o.contains(name) && name != o.Path {
-		o.alsoExecuted = append(o.alsoExecuted, relative(o.Path, name))
-	}
 }
 
 // hooks are read-only; where there is no folder an empty one stands in, or
@@ -200,6 +177,16 @@ func (g *gitGuard) running(rel string) error {
 		if err := g.existing(path.Join(rel, name), whyTodo); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// alternates tells of objects that are kept in another repository, which is
+// never mounted for it.
+func (g *gitGuard) alternates(rel string) error {
+	what, err := g.at.Look(path.Join(rel, "objects/info/alternates"))
+	if err == nil && what.Kind != beneath.Absent {
+		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), which is not inside; add --mount-ro for it", g.at.Join(rel)))
 	}
 	return nil
 }

@@ -130,6 +130,14 @@ var unprotectable = map[string]struct {
 		w.repo("p", "x")
 		w.link("../evil", "p/.git/commondir")
 	}, "from elsewhere", false},
+	"a submodule's git folder is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../../evil", "p/.git/modules/sub")
+	}, "it is a link", false},
+	"a worktree's git folder is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../../evil", "p/.git/worktrees/l")
+	}, "it is a link", false},
 	"the folder of submodules is a link": {func(w world) {
 		w.repo("p", "x")
 		w.link("../evil", "p/.git/modules")

@@ -27,73 +27,85 @@ func (g *gitGuard) worktrees(rel string) error {
 		return err
 	}
 	for _, name := range names {
-		at := path.Join(rel, "worktrees", name)
-		if !g.counts(at) {
-			continue
-		}
-		for _, file := range worktreePlaces {
-			if err := g.existing(path.Join(at, file), whyMoved); err != nil {
-				return err
-			}
-		}
-		if _, err := g.config(path.Join(at, "config.worktree")); err != nil {
-			return err
-		}
-		if err := g.running(at); err != nil {
-			return err
-		}
-		if err := g.modules(at); err != nil {
+		if err := g.worktree(path.Join(rel, "worktrees", name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// modules protects the git folders of submodules. A submodule's name may hold
-// slashes, so a folder without HEAD is looked into.
+func (g *gitGuard) worktree(rel string) error {
+	if ok, err := g.counts(rel); err != nil || !ok {
+		return err
+	}
+	for _, file := range worktreePlaces {
+		if err := g.existing(path.Join(rel, file), whyMoved); err != nil {
+			return err
+		}
+	}
+	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
+		return err
+	}
+	if err := g.running(rel); err != nil {
+		return err
+	}
+	return g.modules(rel)
+}
+
+// modules protects the git folders of submodules.
 func (g *gitGuard) modules(rel string) error {
 	return g.modulesIn(path.Join(rel, "modules"))
 }
 
+// modulesIn goes through a folder of git folders. A submodule's name may hold
+// slashes, so one that is none is looked into.
 func (g *gitGuard) modulesIn(rel string) error {
 	names, err := g.list(rel)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		at := path.Join(rel, name)
-		head, err := g.at.Look(path.Join(at, "HEAD"))
-		if err != nil {
-			return g.failed(at, err)
-		}
-		switch {
-		case !g.counts(at):
-		case head.Kind == beneath.Absent:
-			g.pin(at, whyConfig)
-			err = g.modulesIn(at)
-		default:
-			err = g.folder(at)
-		}
-		if err != nil {
+		if err := g.module(path.Join(rel, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (g *gitGuard) module(rel string) error {
+	if ok, err := g.counts(rel); err != nil || !ok {
+		return err
+	}
+	for _, sign := range gitFolderSigns {
+		if what, err := g.at.Look(path.Join(rel, sign)); err != nil || what.Kind != beneath.Absent {
+			return g.folder(rel)
+		}
+	}
+	g.pin(rel, whyConfig)
+	return g.modulesIn(rel)
+}
+
+// gitFolderSigns tell a git folder from a part of a name. One is enough: the
+// agent may have removed the others, to put them back later.
+var gitFolderSigns = []string{"HEAD", "config", "objects", "refs", "hooks"}
+
 // counts tells whether the folder at rel is to be protected: it is one, and
-// the limit is not reached.
-func (g *gitGuard) counts(rel string) bool {
+// the limit is not reached. A link cannot be.
+func (g *gitGuard) counts(rel string) (bool, error) {
 	what, err := g.at.Look(rel)
-	if err != nil || what.Kind != beneath.Dir {
-		return false
+	switch {
+	case err != nil:
+		return false, g.failed(rel, err)
+	case what.Kind == beneath.Link:
+		return false, unprotectable(g.at.Join(rel), "it is a link: the agent could replace it")
+	case what.Kind != beneath.Dir:
+		return false, nil
 	}
 	g.repos++
 	if g.repos > repoLimit {
 		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.Join(rel), repoLimit))
-		return false
 	}
-	return true
+	return g.repos <= repoLimit, nil
 }
 
 // list names the entries of a folder in order; none when it is not there.

@@ -124,6 +124,44 @@ var layouts = map[string]struct {
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
 		},
 	},
+	"configuration by worktree in a linked one": {
+		make: func(w world) {
+			w.repo("p")
+			w.git("p", "config", "extensions.worktreeConfig", "true")
+			w.git("p", "worktree", "add", "-q", "../l")
+		},
+		want: []string{
+			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
+			"pin ~/p/.git/worktrees", "pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir",
+			"ro ~/p/.git/worktrees/l/config.worktree", "ro ~/p/.git/worktrees/l/gitdir",
+		},
+	},
+	"no configuration at all": {
+		make: func(w world) {
+			w.repo("p")
+			must(w.t, os.Remove(w.path("p/.git/config")))
+		},
+		want: []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "ro ~/p/.git/config", "ro ~/p/.git/hooks"},
+	},
+	"a submodule's git folder that has lost its HEAD": {
+		make: func(w world) {
+			w.repo("p")
+			w.mkdir("p/.git/modules/a/b/objects")
+		},
+		want: []string{
+			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/modules",
+			"pin ~/p/.git/modules/a", "pin ~/p/.git/modules/a/b", "ro ~/p/.git/modules/a/b/commondir",
+			"ro ~/p/.git/modules/a/b/config", "ro ~/p/.git/modules/a/b/hooks",
+		},
+	},
+	"objects in another repository": {
+		make: func(w world) {
+			w.repo("m", "x")
+			w.git(".", "clone", "-q", "--shared", "m", "p")
+		},
+		want: []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks"},
+		note: "alternates",
+	},
 	"a rebase that waits": {
 		make: func(w world) {
 			w.repo("p")
@@ -152,12 +190,16 @@ var layouts = map[string]struct {
 			w.repo("p")
 			w.git("p", "config", "core.hooksPath", "tools/hooks")
 			w.git("p", "config", "include.path", "../team.gitconfig")
-			w.write("p/tools/hooks/pre-commit", "")
-			w.write("p/team.gitconfig", "")
+			w.git("p", "config", "filter.x.clean", "sh 'tools/clean.sh' --dir=tools/data/")
+			w.git("p", "config", "core.fsmonitor", w.path("p/watch/man"))
+			w.git("p", "config", "remote.x.url", "tools/repo")
+			for _, file := range []string{"tools/hooks/pre-commit", "team.gitconfig", "tools/clean.sh", "watch/man", "tools/repo/x"} {
+				w.write("p/"+file, "")
+			}
 		},
 		want: []string{
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
-			"ro ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/hooks",
+			"ro ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
 		},
 	},
 }

@@ -89,8 +89,11 @@ var namespaceCauses = []struct {
 	remedy string
 }{
 	{
-		func(s switches, _ error) bool { return s.sandboxed && s.users == "0" },
-		"this is a sandbox already, and it forbids further ones",
+		// claudebox's own sandboxes among them: their filter answers EPERM
+		func(s switches, err error) bool {
+			return s.sandboxed && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EPERM))
+		},
+		"this is a sandbox or a container already, and it forbids further ones",
 		"run claudebox outside of it",
 	},
 	{

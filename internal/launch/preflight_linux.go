@@ -148,5 +148,16 @@ func failure(err error, text []byte) error {
 	if line == "" {
 		return err
 	}
-	return errors.New(strings.TrimPrefix(line, "bwrap: "))
+	return said(strings.TrimPrefix(line, "bwrap: "))
+}
+
+// said is the message of a program that ended with the words of strerror(3).
+type said string
+
+func (s said) Error() string { return string(s) }
+
+// Is tells which error number the words stand for.
+func (s said) Is(target error) bool {
+	errno, ok := target.(unix.Errno)
+	return ok && strings.HasSuffix(strings.ToLower(string(s)), errno.Error())
 }

@@ -163,7 +163,8 @@ func TestTheReasonOfForbiddenNamespacesIsNamed(t *testing.T) {
 		remedy string
 	}{
 		"switched off by the limit":   {with(func(s *switches) { s.users = "0" }), syscall.ENOSPC, "max_user_namespaces is 0", "user.max_user_namespaces=15000"},
-		"inside a sandbox":            {with(func(s *switches) { s.users, s.sandboxed = "0", true }), syscall.ENOSPC, "a sandbox already", "outside"},
+		"inside a sandbox":            {with(func(s *switches) { s.users, s.sandboxed = "0", true }), syscall.ENOSPC, "a sandbox or a container already", "outside"},
+		"inside one of ours":          {with(func(s *switches) { s.sandboxed = true }), syscall.EPERM, "a sandbox or a container already", "outside"},
 		"without network namespaces":  {with(func(s *switches) { s.networks = "0" }), syscall.ENOSPC, "max_net_namespaces is 0", "max_net_namespaces=15000"},
 		"kept for root":               {with(func(s *switches) { s.debian = "0" }), syscall.EPERM, "unprivileged_userns_clone is 0", "unprivileged_userns_clone=1"},
 		"kept for known programs":     {with(func(s *switches) { s.apparmor = "1" }), syscall.EACCES, "AppArmor", "apparmor_parser -r"},
@@ -185,7 +186,7 @@ func TestTheReasonOfForbiddenNamespacesIsNamed(t *testing.T) {
 
 func TestTheReasonOfAFailedTrialIsNamed(t *testing.T) {
 	apparmor := switches{apparmor: "1"}
-	for said, want := range map[string]string{
+	for text, want := range map[string]string{
 		"Unknown option --disable-userns":                            "too old",
 		"Can't mount proc on /newroot/proc: Operation not permitted": "container hides",
 		"prctl(PR_SET_SECCOMP): Invalid argument":                    "no filter",
@@ -195,6 +196,7 @@ func TestTheReasonOfAFailedTrialIsNamed(t *testing.T) {
 		"setting up uid map: Permission denied":                      "AppArmor",
 		"something that nobody has seen yet":                         "nobody has seen",
 	} {
-		expect(t, explainTrial(errors.New(said), apparmor), want)
+		expect(t, explainTrial(failure(nil, []byte(text)), apparmor), want)
 	}
+	expect(t, explainTrial(failure(nil, []byte("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted\n")), switches{}), "container")
 }

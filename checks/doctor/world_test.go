@@ -1,0 +1,153 @@
+//go:build lab
+
+package doctor_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// world is a user with a project and a profile that runs a shell of the
+// store, so that no fault of an agent is in the way.
+type world struct {
+	home, project string
+	env           []string
+}
+
+const labProfile = `name: lab
+agent: {name: bash, command: [bash]}
+confirm: never
+`
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	own, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(own, "claudebox-doctor-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Errorf("left behind: %v", err)
+		}
+	})
+	w := &world{home: home, project: filepath.Join(home, "project")}
+	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, "lab.yaml")}
+	err = errors.Join(os.Mkdir(w.project, 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// binary is the claudebox under test.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("CLAUDEBOX_BIN")
+	if path == "" {
+		t.Fatal("CLAUDEBOX_BIN is not set: run checks/test")
+	}
+	return path
+}
+
+// tool is the path of a tool in claudebox's manifest.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(binary(t))), "share/claudebox/manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct{ Tools map[string]string }
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Tools[name]
+}
+
+// result is how a run ended.
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+// run runs claudebox in the project, with nothing on standard input.
+func (w *world) run(t *testing.T, words ...string) result {
+	t.Helper()
+	return w.start(t, binary(t), words...)
+}
+
+// foreign is the finding that every broken world has besides: in a user
+// namespace root is nobody, so that no program of the host's can be trusted.
+const foreign = "agent"
+
+// runBroken does the same where a shell script with the rights of root over
+// mounts and limits has broken something first. The rights are gone when
+// claudebox starts.
+func (w *world) runBroken(t *testing.T, script string, words ...string) result {
+	t.Helper()
+	script = "set -e\n" + script + "\n" + `exec setpriv --inh-caps=-all --ambient-caps=-all -- "$@"`
+	return w.start(t, "unshare", slices.Concat(
+		[]string{"--user", "--map-current-user", "--mount", "--keep-caps", "sh", "-c", script, "sh", binary(t)}, words)...)
+}
+
+func (w *world) start(t *testing.T, program string, words ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, words...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.project, w.env, &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// finding is one entry of `check --format json`.
+type finding struct{ Name, Level, Detail, Remedy string }
+
+func (r result) findings(t *testing.T) []finding {
+	t.Helper()
+	var list []finding
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil {
+		t.Fatalf("%v in %q; standard error: %s", err, r.stdout, r.stderr)
+	}
+	return list
+}
+
+// of gives the findings of a level.
+func of(list []finding, level string) []finding {
+	return slices.DeleteFunc(slices.Clone(list), func(f finding) bool { return f.Level != level })
+}
+
+// listing names every file below a folder with what it is.
+func listing(t *testing.T, folder string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		b.WriteString(path + " " + info.Mode().String() + " " + info.ModTime().String() + "\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -43,7 +43,10 @@ let
           "-euo"
           "pipefail"
           "-c"
-          script
+          # The shell must end last: it would replace itself by a last command,
+          # and where that closes its output before it exits, as those of
+          # coreutils do, Nix takes it for hanging and kills it.
+          (script + "\n:")
         ];
         PATH = builtins.concatStringsSep ":" (
           map (input: "${input}/bin") (arguments.nativeBuildInputs or [ ]) ++ [ path ]

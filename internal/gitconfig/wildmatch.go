@@ -43,12 +43,12 @@ func (m *matcher) match(pattern, text string, start bool) bool {
 	return text == ""
 }
 
-// star handles a pattern that begins with stars. Two of them between slashes
+// star handles a pattern that begins with stars. Two or more between slashes
 // (or ends) match any depth, "**/" none as well; else they match within one
 // component.
 func (m *matcher) star(pattern, text string, start bool) bool {
 	rest := strings.TrimLeft(pattern, "*")
-	deep := len(pattern)-len(rest) == 2 && start && (rest == "" || rest[0] == '/')
+	deep := len(pattern)-len(rest) >= 2 && start && (rest == "" || rest[0] == '/')
 	if deep && rest != "" && m.match(rest[1:], text, true) {
 		return true
 	}
@@ -121,7 +121,7 @@ func (m *matcher) member(pattern string, c byte) (rest string, hit, valid bool) 
 		return pattern, m.equal(low, c), true
 	}
 	high, pattern, ok := literal(pattern[1:])
-	return pattern, m.within(low, high, c), ok
+	return pattern, m.equal(low, c) || m.within(low, high, c), ok // git takes "z-a" for "z"
 }
 
 func (m *matcher) within(low, high, c byte) bool {

@@ -99,6 +99,10 @@ type BuildResult struct {
 	Outputs          map[string]string // name → store path
 }
 
+// Undecided says that the daemon stopped, since something else failed, before
+// it knew whether this could be had.
+func (r BuildResult) Undecided() bool { return !r.Status.OK() && r.Message == "" }
+
 // Err is why the path is not there; nil when it is.
 func (r BuildResult) Err() error {
 	if r.Status.OK() {
@@ -142,17 +146,22 @@ func derivedWords(targets []DerivedPath) ([]string, error) {
 	return words, nil
 }
 
-// ordered puts results, which 2.8 sorts, in the order of the ask.
+// ordered puts results, which 2.8 sorts, in the order of the ask. What a
+// daemon left undecided, because something else failed first, has status
+// MiscFailure without a message up to 2.26 and no result at all in 2.34.
 func ordered(results []BuildResult, words []string) ([]BuildResult, error) {
 	byTarget := make(map[string]BuildResult, len(results))
 	for _, r := range results {
+		if !slices.Contains(words, r.Target) {
+			return nil, explain(opBuildPathsWithResults.String(), fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
+		}
 		byTarget[r.Target] = r
 	}
 	all := make([]BuildResult, len(words))
 	for i, word := range words {
 		r, ok := byTarget[word]
 		if !ok {
-			return nil, explain(opBuildPathsWithResults.String(), fmt.Errorf("%w: no result for %s", ErrProtocol, word))
+			r = BuildResult{Target: word, Status: MiscFailure}
 		}
 		all[i] = r
 	}

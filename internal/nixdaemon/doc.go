@@ -32,6 +32,9 @@
 //	41 QueryDerivationOutputMap  QueryDerivationOutputMap
 //	46 BuildPathsWithResults     BuildPaths
 //
+// The lab tests run each of them against the daemons of Nix 2.8.0 (protocol
+// 1.34), 2.26.3 and 2.34.8 (both 1.38).
+//
 // SetOptions (19) is never sent: all its numbers apply, so that it would
 // override what the administrator set for jobs, cores and caches.
 package nixdaemon

@@ -74,7 +74,7 @@ const (
 	UntrustedPath    ResultType = 102
 	CorruptedPath    ResultType = 103
 	SetPhase         ResultType = 104 // fields: the phase
-	Progress         ResultType = 105 // fields: done, expected, running, failed
+	Progressed       ResultType = 105 // fields: done, expected, running, failed
 	SetExpected      ResultType = 106 // fields: activity type, number
 	PostBuildLogLine ResultType = 107
 	FetchStatus      ResultType = 108

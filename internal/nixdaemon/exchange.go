@@ -170,9 +170,16 @@ func notesFor(message, path string, notes []string) []string {
 	anyway := !slices.ContainsFunc(notes, names)
 	var useful []string
 	for _, n := range notes {
-		if (anyway || names(n)) && !strings.Contains(message, n) {
+		if (anyway || names(n)) && !repeats(n, message) {
 			useful = append(useful, n)
 		}
 	}
 	return useful
+}
+
+// repeats compares words: daemons log a failure with an indentation, and
+// "error:" before it, that the message itself lacks.
+func repeats(note, message string) bool {
+	note, message = strings.Join(strings.Fields(note), " "), strings.Join(strings.Fields(message), " ")
+	return strings.Contains(message, note) || message != "" && strings.Contains(note, message)
 }

@@ -62,7 +62,7 @@ func (w *realisation) round(ctx context.Context, pending []int) ([]int, error) {
 	}
 	var undecided []int
 	for n, r := range results {
-		if !r.Status.OK() && r.Message == "" {
+		if r.Undecided() {
 			undecided = append(undecided, pending[n])
 			continue
 		}

@@ -28,14 +28,12 @@ func (f *finder) mountLibraries() {
 		return
 	}
 	f.libraries = true
-	var names []string
 	for _, folder := range libraryFolders {
 		if end, err := f.follow(folder); err == nil && end.info.IsDir() {
-			names = append(names, folder)
 			f.mounts = append(f.mounts, libraryFolder(folder, end.name))
 		}
 	}
-	f.notes = append(f.notes, "its libraries are the host's: "+strings.Join(names, ", ")+" are visible, read-only")
+	f.notes = append(f.notes, "its libraries are the host's")
 }
 
 // libraryFolder shows a library folder that is found at end: as the same link

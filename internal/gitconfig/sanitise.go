@@ -56,7 +56,7 @@ var secretShapes = []string{
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-",
 	"sk-ant-", "AKIA", "xoxb-", "xoxp-", "npm_", "pypi-", "ATATT3", "ATBB",
 	"BEGIN OPENSSH PRIVATE", "BEGIN RSA PRIVATE", "BEGIN PRIVATE",
-	"authorization:", "Authorization:", "AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
+	"_token=", "authorization:", "Authorization:", "AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
 func removed(e Entry) bool {

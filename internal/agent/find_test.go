@@ -85,7 +85,7 @@ func TestFindLooksInOrder(t *testing.T) {
 			want{words: "/nix/store/c-codex/bin/codex"},
 		},
 		"PATH, to the end of its links": {
-			nil, want{words: versions, mounts: installer, note: versions + " of the host"},
+			nil, want{words: versions, mounts: installer, note: "2.1 is the host's"},
 		},
 		"PATH of NixOS, to the package and not to the system's link farm": {
 			func(r *agent.Request) { r.Path = "/run/current-system/sw/bin" },

@@ -1,0 +1,239 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/profile"
+)
+
+// canary is a secret of the host's. It has the shape of a token, so that who
+// judges tokens takes it for one.
+const canary = "ghp_CanaryCanaryCanaryCanaryCanary012345"
+
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// search looks for the canary everywhere in a sandbox.
+func (w *world) search(flags ...string) *exec.Cmd {
+	return w.withProbe([]string{"search", reversed(canary)}, flags...)
+}
+
+// findings are what a search printed but for its last line, which must say
+// that it looked around at all.
+func findings(t *testing.T, output string) []string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	last := len(lines) - 1
+	var files, processes int
+	if n, _ := fmt.Sscanf(lines[last], "searched %d files, %d processes", &files, &processes); n != 2 || files < 10 || processes < 2 {
+		t.Fatalf("the search saw too little: %q", lines[last])
+	}
+	return lines[:last]
+}
+
+// wantNothing runs a search that must find nothing.
+func (w *world) wantNothing(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	for _, line := range findings(t, succeed(t, cmd)) {
+		t.Error(line)
+	}
+}
+
+// tiers that can be launched.
+var tiers = []string{"full", "none"}
+
+func TestASecretOfTheCallersEnvironmentIsNowhereInside(t *testing.T) {
+	for _, tier := range tiers {
+		t.Run(tier, func(t *testing.T) {
+			w := newWorld(t)
+			for _, name := range []string{
+				"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LD_PRELOAD_NOT", "BASH_ENV", "IFS_", "PS1", "XDG_CONFIG_HOME_",
+				"BASH_FUNC_x%%", "CLAUDE_CODE_OAUTH_TOKEN", "NIX_CONFIG", "NIX_PATH", "npm_config__auth", "MAIL", "OLDPWD", "HTTPS_PROXY",
+			} {
+				w.env[name] = canary
+			}
+			w.wantNothing(t, w.search("--network", tier))
+		})
+	}
+}
+
+// Every path of SAND-09 below the home holds the canary, and so do the user's
+// own configuration files that claudebox reads.
+func TestASecretFileOfTheHomeIsNowhereInside(t *testing.T) {
+	for _, tier := range tiers {
+		t.Run(tier, func(t *testing.T) {
+			w := newWorld(t)
+			w.hideCanaries(t)
+			w.wantNothing(t, w.search("--network", tier))
+		})
+	}
+}
+
+// readByClaudebox are files of the home that claudebox reads, with a secret
+// where programs keep one.
+var readByClaudebox = map[string]string{
+	".gitconfig": "[user]\n name = N\n email = e@example.org\n signingkey = CANARY\n[credential]\n helper = store CANARY\n" +
+		"[http]\n extraHeader = Authorization: CANARY\n[url \"https://x:CANARY@example.org/\"]\n insteadOf = gh:\n[alias]\n x = !CANARY\n",
+	".config/git/config":      "[core]\n sshCommand = ssh -i CANARY\n pager = CANARY\n",
+	".config/git/credentials": "https://u:CANARY@example.org\n",
+	".config/nix/nix.conf":    "access-tokens = github.com=CANARY\nnetrc-file = CANARY\n",
+	".claude/history.jsonl":   `{"display":"CANARY"}` + "\n",
+	".claude/settings.json": `{"model":"opus","env":{"GITHUB_TOKEN":"CANARY"},"apiKeyHelper":"echo CANARY",` +
+		`"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"CANARY"}]}]}}`,
+	".claude/projects/-home-other/session.jsonl": `{"message":"CANARY"}` + "\n",
+	".claude/todos/1.json":                       `["CANARY"]`,
+	".claude/shell-snapshots/s.sh":               "export TOKEN=CANARY\n",
+	".claude/file-history/x/1":                   "CANARY\n",
+	".claude/paste-cache/1":                      "CANARY\n",
+	".claude.json":                               `{"hasCompletedOnboarding":true,"mcpServers":{"x":{"env":{"TOKEN":"CANARY"}}},"projects":{"/x":{"history":["CANARY"]}}}`,
+	".claudebox/instances/0123456789abcdef/.claude/history.jsonl": `{"display":"CANARY"}` + "\n",
+	"project/.git/config": "[core]\n repositoryformatversion = 0\n[remote \"origin\"]\n url = https://u:CANARY@example.org/x\n" +
+		"[credential]\n helper = CANARY\n[http]\n extraheader = CANARY\n",
+	"project/.git/HEAD": "ref: refs/heads/main\n",
+}
+
+func (w *world) hideCanaries(t *testing.T) {
+	t.Helper()
+	w.inside(t, "true") // makes ~/.claudebox as it should be
+	for name, content := range readByClaudebox {
+		w.write(t, name, strings.ReplaceAll(content, "CANARY", canary))
+	}
+	w.folder(t, "project/.git/objects")
+	w.folder(t, "project/.git/refs")
+	for _, secret := range profile.SecretPaths {
+		rest, below := strings.CutPrefix(secret.Path, "~/")
+		if !below {
+			continue
+		}
+		rest = strings.ReplaceAll(rest, "*", canary)
+		if info, err := os.Stat(w.path(rest)); err == nil && !info.IsDir() {
+			continue // one of the files above
+		}
+		w.write(t, filepath.Join(rest, "secret-"+canary), canary)
+	}
+	for _, name := range []string{"other/project/.env", "../other-user/.ssh/id_ed25519", "Documents/tax.txt", "notes-" + canary} {
+		w.write(t, filepath.Join(w.home, name), canary)
+	}
+}
+
+// What of SAND-09 lies outside the home an unprivileged test cannot write, but
+// for the folders of temporary files: the names themselves must be absent.
+func TestASecretPathOfTheSystemIsAbsentInside(t *testing.T) {
+	w := newWorld(t)
+	made := map[string]string{ // of these there is one of the sandbox's own
+		"/tmp": "/tmp", "/run/user/*": fmt.Sprintf("/run/user/%d", os.Getuid()), "/etc/nix/nix.conf": "/etc/nix/nix.conf",
+	}
+	var patterns, want []string
+	for _, secret := range profile.SecretPaths {
+		if !strings.HasPrefix(secret.Path, "~/") {
+			patterns = append(patterns, secret.Path)
+			if own := made[secret.Path]; own != "" {
+				want = append(want, own)
+			}
+		}
+	}
+	slices.Sort(want)
+	got := strings.Fields(w.inside(t, "shopt -s nullglob; for p in "+strings.Join(patterns, " ")+`; do [ -e "$p" ] && echo "$p"; done; true`))
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("inside are %q; want %q", got, want)
+	}
+}
+
+func TestTheHostsTemporaryFilesAreNowhereInside(t *testing.T) {
+	w := newWorld(t)
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		f, err := os.CreateTemp(dir, "cb-"+canary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Remove(f.Name()) })
+		if _, err := f.WriteString(canary); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	w.wantNothing(t, w.search())
+}
+
+// An agent keeps what it likes in its home, caches, /tmp and the project. An
+// agent in another project must not find it.
+func TestWhatAnotherProjectsAgentKeptIsNowhereInside(t *testing.T) {
+	w := newWorld(t)
+	other := *w
+	other.project = w.folder(t, "other")
+	other.inside(t, "for d in ~/.claude ~/.cache ~/.npm ~/.cargo ~ /tmp $XDG_RUNTIME_DIR .; do echo "+canary+" >$d/kept; done")
+	if held := findings(t, succeed(t, other.search())); len(held) < 4 {
+		t.Fatalf("the other project itself finds only %q", held)
+	}
+	w.wantNothing(t, w.search())
+}
+
+// bwrap hands every descriptor that it inherits to the agent: an open
+// /etc/shadow was readable.
+func TestAnInheritedDescriptorIsNotThereInside(t *testing.T) {
+	w := newWorld(t)
+	secret := w.write(t, "secret", canary)
+	for _, flags := range []int{unix.O_RDONLY, unix.O_RDWR, unix.O_PATH} {
+		for _, name := range []string{secret, w.home} {
+			if name == w.home && flags == unix.O_RDWR {
+				continue
+			}
+			fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := os.NewFile(uintptr(fd), name)
+			cmd := w.search()
+			for number := 3; number <= 200; number++ {
+				if number == 3 || number == 9 || number == 200 {
+					cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+				} else {
+					cmd.ExtraFiles = append(cmd.ExtraFiles, nil)
+				}
+			}
+			w.wantNothing(t, cmd)
+			file.Close()
+		}
+	}
+}
+
+// The searches above prove nothing if the probe is blind: each place that it
+// looks at is shown to it once with the canary in it.
+func TestTheSearchFindsACanaryThatWasLetIn(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "shown/"+canary+"/file", canary)
+	w.write(t, "project/file", strings.Repeat("x", 1<<20-7)+canary)
+	w.link(t, "/"+canary, "project/link")
+	w.env["TOKEN"], w.env["CLAUDEBOX_EXTRA_ENV"] = canary, "TOKEN"
+	input, err := os.Open(w.write(t, "input", canary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	cmd := w.search("--mount-ro", w.home+"/shown")
+	cmd.Stdin = input
+	got := findings(t, succeed(t, cmd))
+	for _, want := range []string{
+		"name HOME/shown/CANARY", "content of HOME/shown/CANARY/file", "content of HOME/project/file", "link HOME/project/link",
+		"content of /proc/2/environ", "content of /proc/2/fd/0", "memory of /proc/1",
+	} {
+		want = "found: " + strings.ReplaceAll(want, "HOME", w.home)
+		if !slices.Contains(got, want) {
+			t.Errorf("not %q, but:\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+}

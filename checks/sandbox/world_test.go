@@ -1,0 +1,261 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long a session may hang before its test fails; no test
+// measures time.
+const patience = 30 * time.Second
+
+var (
+	update = flag.Bool("update", false, "write the golden files anew")
+	// top holds all worlds and the probe. It lies in the user's own home, as
+	// claudebox refuses projects in some other places.
+	top, probe string
+)
+
+func TestMain(m *testing.M) { flag.Parse(); os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	if os.Getenv("CLAUDEBOX_BIN") == "" {
+		fmt.Fprintln(os.Stderr, "CLAUDEBOX_BIN is not set: run checks/test, or see the package's documentation")
+		return 1
+	}
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(top)
+	return m.Run()
+}
+
+func prepare() error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	if top, err = os.MkdirTemp(home, "cb-sandbox-"); err != nil {
+		return err
+	}
+	probe = filepath.Join(top, "probe")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", probe, "./probe")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the probe: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// world is a user of claudebox with a home, a project and an environment.
+type world struct {
+	home, project string
+	env           map[string]string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	home, err := os.MkdirTemp(top, "home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{home: home, project: filepath.Join(home, "project")}
+	w.folder(t, "project")
+	w.env = map[string]string{
+		"HOME": home, "USER": "someone", "PATH": "/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
+	}
+	return w
+}
+
+// path is a path of the world: absolute, or below the home.
+func (w *world) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(w.home, name)
+}
+
+func (w *world) folder(t *testing.T, name string) string {
+	t.Helper()
+	name = w.path(name)
+	if err := os.MkdirAll(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (w *world) write(t *testing.T, name, content string) string {
+	t.Helper()
+	name = w.path(name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (w *world) link(t *testing.T, target, name string) string {
+	t.Helper()
+	name = w.path(name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(target, name)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (w *world) read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(w.path(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// profile writes a profile that extends the default one, and returns its file.
+func (w *world) profile(t *testing.T, lines ...string) string {
+	t.Helper()
+	return w.write(t, "profile.yaml", "name: test\nextends: default\n"+strings.Join(lines, "\n")+"\n")
+}
+
+// claudebox is a call in the project, without a terminal.
+func (w *world) claudebox(words ...string) *exec.Cmd {
+	cmd := exec.Command(os.Getenv("CLAUDEBOX_BIN"), words...)
+	cmd.Dir, cmd.WaitDelay = w.project, patience
+	cmd.Env = w.environment()
+	return cmd
+}
+
+func (w *world) environment() []string {
+	var list []string
+	for name, value := range w.env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// outcome is what a run left.
+type outcome struct {
+	status         int
+	stdout, stderr string
+}
+
+func run(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer hang.Stop()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// session runs a script by bash in a sandbox. Flags of claudebox go before.
+func (w *world) session(script string, flags ...string) *exec.Cmd {
+	words := slices.Concat([]string{"shell", "--yes", "--no-report"}, flags, []string{"--", "bash", "-euc", script})
+	return w.claudebox(words...)
+}
+
+// inside is what a script in a sandbox prints; it must succeed, and nothing
+// may be on standard error.
+func (w *world) inside(t *testing.T, script string, flags ...string) string {
+	t.Helper()
+	return succeed(t, w.session(script, flags...))
+}
+
+func succeed(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	got := run(t, cmd)
+	if got.status != 0 || got.stderr != "" {
+		t.Fatalf("%q\nstatus %d\nstderr: %s\nstdout: %s", cmd.Args[1:], got.status, got.stderr, got.stdout)
+	}
+	return got.stdout
+}
+
+// withProbe runs the probe in a sandbox, mounted at a path of its own.
+func (w *world) withProbe(words []string, flags ...string) *exec.Cmd {
+	const place = "/opt/probe"
+	return w.claudebox(slices.Concat(
+		[]string{"shell", "--yes", "--no-report", "--mount-ro", probe + ":" + place}, flags, []string{"--", place}, words,
+	)...)
+}
+
+// wantRefused is the fate of a launch that must not start: status 125, the
+// reason and a remedy on standard error, nothing on standard output.
+func wantRefused(t *testing.T, got outcome, reason string) {
+	t.Helper()
+	if got.status != 125 || got.stdout != "" || !strings.Contains(got.stderr, reason) || !strings.Contains(got.stderr, "remedy: ") {
+		t.Errorf("status %d, stdout %q, stderr:\n%s\nwant a refusal that says %q", got.status, got.stdout, got.stderr, reason)
+	}
+}
+
+func wantEqual(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s\n%s", got, want, difference(got, want))
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(got, want string) string {
+	var b strings.Builder
+	lines := func(sign string, all, known string) {
+		for line := range strings.Lines(all) {
+			if !slices.Contains(strings.SplitAfter(known, "\n"), line) {
+				b.WriteString(sign + strings.TrimSuffix(line, "\n") + "\n")
+			}
+		}
+	}
+	lines("+ ", got, want)
+	lines("- ", want, got)
+	return b.String()
+}
+
+// golden compares with a file of testdata, or writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, got, string(want))
+}
+
+var storePath = regexp.MustCompile(`/nix/store/[a-z0-9]{32}-[^/\s:]+`)
+
+// normal replaces what differs between machines and runs.
+func (w *world) normal(text string) string {
+	text = strings.ReplaceAll(text, w.home, "HOME")
+	return storePath.ReplaceAllString(text, "STORE")
+}

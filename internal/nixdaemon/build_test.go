@@ -145,12 +145,11 @@ func TestRealiseFailsAsAWholeWithoutADaemon(t *testing.T) {
 	}
 }
 
+// What is valid before it is pinned may be gone after.
 func TestPinComesBeforeTheQuestion(t *testing.T) {
 	s := open(t, func(p peer) {
-		p.expect(11, pathA, 11, pathB)
-		p.send(msgLast, 1, msgLast, 1)
-		p.expect(31, 2, pathA, pathB, 0)
-		p.send(msgLast, 1, pathB)
+		p.expect(11, pathA, 11, pathB, 31, 2, pathA, pathB, 0) // without waiting for an answer
+		p.send(msgLast, 1, msgLast, 1, msgLast, 1, pathB)
 	})
 	valid, err := s.Pin(t.Context(), []string{pathA, pathB})
 	if err != nil || !reflect.DeepEqual(valid, []string{pathB}) {

@@ -52,7 +52,7 @@ func (c *Client) Close() error {
 }
 
 // Alive says whether the connection still holds its pins: nil, or why not.
-// It sends nothing.
+// It sends nothing, and waits for an operation that runs.
 func (c *Client) Alive() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,7 +3,9 @@ package nixdaemon_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,6 +79,29 @@ func TestAnErrorLeavesTheConnectionUsable(t *testing.T) {
 	}
 	if valid, err := c.IsValidPath(t.Context(), pathA); !valid || err != nil {
 		t.Errorf("IsValidPath afterwards = %t, %v; want true", valid, err)
+	}
+}
+
+// A daemon may log without end; only the last words are worth keeping.
+func TestAFloodOfMessagesIsNotKept(t *testing.T) {
+	const flood = 5000
+	heard := 0
+	c := dial(t, 38, nixdaemon.Options{Log: func(nixdaemon.Event) { heard++ }}, func(p peer) {
+		p.expect(10, pathA)
+		for i := range flood {
+			p.send(msgNext, fmt.Sprintf("%d %s", i, strings.Repeat("x", 4<<10)))
+		}
+		p.send(failure("no"))
+		p.expect(nothingAsked...)
+		p.send(nothingAnswered...)
+		p.untilGone()
+	})
+	var answer *nixdaemon.DaemonError
+	if err := c.EnsurePath(t.Context(), pathA); !errors.As(err, &answer) || heard != flood {
+		t.Fatalf("EnsurePath = %v after %d events; want the daemon's error after %d", err, heard, flood)
+	}
+	if last := answer.Notes[len(answer.Notes)-1]; len(answer.Notes) != 16 || len(last) > 2<<10 || !strings.HasPrefix(last, "4999 ") {
+		t.Errorf("%d notes are kept, the last of %d bytes; want the last 16, cut short", len(answer.Notes), len(last))
 	}
 }
 
@@ -219,7 +244,7 @@ func TestCloseEndsAWaitingOperation(t *testing.T) {
 
 func TestNothingIsLeftOpen(t *testing.T) {
 	socket := listen(t, 38, func(p peer) { p.greet(); p.expect(31, 1, pathA, 0); p.send(msgNext, 1) })
-	before := descriptors(t)
+	before, running := descriptors(t), runtime.NumGoroutine()
 	for range 20 {
 		c, err := nixdaemon.Dial(t.Context(), socket, nixdaemon.Options{})
 		if err != nil {
@@ -236,6 +261,9 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	}
 	if after := descriptors(t); after > before+2 { // the fake's own may be on its way out
 		t.Errorf("%d descriptors are open; %d were before", after, before)
+	}
+	if after := runtime.NumGoroutine(); after > running+2 {
+		t.Errorf("%d goroutines run; %d did before", after, running)
 	}
 }
 

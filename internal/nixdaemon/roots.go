@@ -10,11 +10,23 @@ import (
 // the garbage collector until the connection ends. Any user may. Do it
 // before asking whether they are valid: the other order leaves a gap.
 func (c *Client) AddTempRoots(ctx context.Context, paths []string) error {
+	return c.doPaths(ctx, paths, tempRoots(paths)...)
+}
+
+func tempRoots(paths []string) []request {
 	requests := make([]request, len(paths))
 	for i, path := range paths {
 		requests[i] = request{op: opAddTempRoot, encode: oneText(path), decode: done}
 	}
-	return c.doPaths(ctx, paths, requests...)
+	return requests
+}
+
+// Pin is [Client.AddTempRoots] and then [Client.QueryValidPaths], sent as
+// one: the daemon works in order, so what it calls valid will stay.
+func (c *Client) Pin(ctx context.Context, paths []string) ([]string, error) {
+	var valid []string
+	requests := append(tempRoots(paths), queryValid(paths, false, &valid))
+	return valid, c.doPaths(ctx, paths, requests...)
 }
 
 // AddIndirectRoot makes what the symlink points at a root, for as long as the

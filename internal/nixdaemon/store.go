@@ -51,10 +51,7 @@ func (s *Store) Pin(ctx context.Context, paths []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := client.AddTempRoots(ctx, paths); err != nil {
-		return nil, err
-	}
-	return client.QueryValidPaths(ctx, paths)
+	return client.Pin(ctx, paths)
 }
 
 // Realise fetches or builds each target ("PATH", "DRV!OUTPUT,…") and says

@@ -7,10 +7,9 @@ import (
 	"claudebox/internal/profile"
 )
 
-// Store is the part of a Nix store that resolving needs; [nixdaemon.Store]
-// is one. It is not used, so need not connect, while every path is there.
-//
-// [nixdaemon.Store]: https://pkg.go.dev/claudebox/internal/nixdaemon#Store
+// Store is the part of a Nix store that resolving needs;
+// [claudebox/internal/nixdaemon.Store] is one. It is not used, so need not
+// connect, while every path is there.
 type Store interface {
 	// Pin keeps paths from the garbage collector for as long as the Store
 	// is open, and then gives those that are valid.

@@ -20,16 +20,20 @@ var looking = purpose{look: true}
 // profile's stands in, so that the rest can be looked at all the same; when
 // there is none of that either, the plan is empty.
 func (c *checkup) plan() plan.Plan {
+	name := "profile"
+	if c.options.plan != "" {
+		name = "plan"
+	}
 	p, err := c.session.choosePlan(c.sys, c.options, looking)
 	if err == nil {
-		c.judge("profile", refuseUnbuilt(p), describePlan(p))
+		c.judge(name, refuseUnbuilt(p), describePlan(p))
 		return p
 	}
-	c.judge("profile", err, "")
+	c.judge(name, err, "")
 	c.session.missing = nil
 	p, second := c.session.choosePlan(c.sys, options{profile: "default"}, looking)
 	if second == nil {
-		c.add("profile", doctor.Info, "what follows was looked at for the profile default")
+		c.add(name, doctor.Info, "what follows was looked at for the profile default")
 		return p
 	}
 	if second.Error() != err.Error() {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -54,25 +53,31 @@ func TestTheKernelOfTheTestsHasAll(t *testing.T) {
 }
 
 func TestTypingIntoATerminalIsToldOf(t *testing.T) {
-	expect(t, judgeInjection([]byte("0\n"), nil), OK, "off")
-	expect(t, judgeInjection([]byte("1\n"), nil), Info, "refused by the sandbox")
-	expect(t, judgeInjection(nil, fs.ErrNotExist), Info, "refused by the sandbox")
+	expect(t, judgeInjection([]byte("0\n")), OK, "off")
+	expect(t, judgeInjection([]byte("1\n")), Info, "refused by the sandbox")
+	expect(t, judgeInjection(nil), Info, "refused by the sandbox")
 }
 
 func TestTheDaemonsTrustDecides(t *testing.T) {
 	for name, tc := range map[string]struct {
 		trust  nixdaemon.Trust
+		tier   string
 		inside bool
 		level  Level
 		words  string
 	}{
-		"one that does not trust is reachable":  {nixdaemon.NotTrusted, true, OK, "is reachable inside"},
-		"one that trusts is not":                {nixdaemon.Trusted, true, Warning, "could make you root"},
-		"one that does not say is not":          {nixdaemon.TrustUnknown, true, Warning, "does not say"},
-		"none is when the profile does not ask": {nixdaemon.Trusted, false, OK, "not reachable inside"},
+		"one that does not trust is reachable":  {nixdaemon.NotTrusted, "full", true, OK, " does not trust you, so it is reachable inside"},
+		"one that trusts is not":                {nixdaemon.Trusted, "full", true, Warning, " trusts you, and could make you root"},
+		"one that does not say is not":          {nixdaemon.TrustUnknown, "full", true, Warning, " does not say"},
+		"none is when the profile does not ask": {nixdaemon.Trusted, "none", false, OK, "; not reachable inside"},
+		"nothing more is said without a plan":   {nixdaemon.Trusted, "", false, OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, judgeDaemon(nixdaemon.Info{Version: "2.26.3", Trust: tc.trust}, tc.inside), tc.level, tc.words)
+			f := judgeDaemon(nixdaemon.Info{Version: "2.26.3", Trust: tc.trust}, tc.tier, tc.inside)
+			expect(t, f, tc.level, "Nix 2.26.3"+tc.words)
+			if tc.words == "" && f.Detail != "Nix 2.26.3" {
+				t.Errorf("got %q; want the version alone", f.Detail)
+			}
 		})
 	}
 }

@@ -98,17 +98,16 @@ func daemon(e examination) Finding {
 		f.Detail += "; packages outside the manifest cannot be had, and Nix does not work inside"
 		return f
 	}
-	if e.Tier == "" { // no plan says what it is for
-		return Finding{Level: OK, Detail: "Nix " + e.client.Info().Version}
-	}
-	return judgeDaemon(e.client.Info(), e.Daemon)
+	return judgeDaemon(e.client.Info(), e.Tier, e.Daemon)
 }
 
 // judgeDaemon says what the daemon's trust means. One that trusts the user
 // makes root of him, so that no sandbox may reach it (SAND-07).
-func judgeDaemon(info nixdaemon.Info, inside bool) Finding {
+func judgeDaemon(info nixdaemon.Info, tier string, inside bool) Finding {
 	version := "Nix " + info.Version
 	switch {
+	case tier == "": // no plan says what it is for
+		return Finding{Level: OK, Detail: version}
 	case !inside:
 		return Finding{Level: OK, Detail: version + "; not reachable inside, as profile and tier say"}
 	case info.Trust == nixdaemon.NotTrusted:

@@ -117,7 +117,7 @@ var namespaceCauses = []struct {
 		"tell AppArmor of bwrap: `" + appArmorProfile + "`",
 	},
 	{
-		func(_ switches, err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) },
+		func(_ switches, err error) bool { return errors.Is(err, unix.ENOSPC) },
 		"a limit on namespaces is reached",
 		"end programs that use namespaces, or raise the limits: `sysctl user` lists them",
 	},

@@ -187,14 +187,15 @@ func TestTheReasonOfForbiddenNamespacesIsNamed(t *testing.T) {
 func TestTheReasonOfAFailedTrialIsNamed(t *testing.T) {
 	apparmor := switches{apparmor: "1"}
 	for text, want := range map[string]string{
-		"Unknown option --disable-userns":                            "too old",
-		"Can't mount proc on /newroot/proc: Operation not permitted": "container hides",
-		"prctl(PR_SET_SECCOMP): Invalid argument":                    "no filter",
-		"/store/env: unrecognized option '--default-signal=INT'":     "shim cannot set",
-		"execvp /store/env: No such file or directory":               "shim cannot be run",
-		"loopback: Failed RTM_NEWADDR: Operation not permitted":      "AppArmor",
-		"setting up uid map: Permission denied":                      "AppArmor",
-		"something that nobody has seen yet":                         "nobody has seen",
+		"Unknown option --disable-userns":                                           "too old",
+		"Can't mount proc on /newroot/proc: Operation not permitted":                "container hides",
+		"prctl(PR_SET_SECCOMP): Invalid argument":                                   "no filter",
+		"/store/env: unrecognized option '--default-signal=INT'":                    "shim cannot set",
+		"execvp /store/env: No such file or directory":                              "shim cannot be run",
+		"loopback: Failed RTM_NEWADDR: Operation not permitted":                     "AppArmor",
+		"setting up uid map: Permission denied":                                     "AppArmor",
+		"Creating new namespace failed: nesting depth or maximum exceeded (ENOSPC)": "AppArmor",
+		"something that nobody has seen yet":                                        "nobody has seen",
 	} {
 		expect(t, explainTrial(failure(nil, []byte(text)), apparmor), want)
 	}

@@ -79,8 +79,9 @@ var trialCauses = []struct {
 }
 
 // namespaceWords tell in bwrap's words that namespaces, or the rights in
-// them, are what it could not get.
-var namespaceWords = []string{"namespace", "uid map", "gid map", "loopback", "Operation not permitted", "Permission denied"}
+// them, are what it could not get: "loopback: Failed RTM_NEWADDR: Operation
+// not permitted", "setting up uid map: Permission denied".
+var namespaceWords = []string{"namespace", "Operation not permitted", "Permission denied"}
 
 // explainTrial names the reason why bwrap stopped, and what to do about it.
 func explainTrial(err error, s switches) error {

@@ -3,7 +3,6 @@ package project
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
@@ -83,10 +82,8 @@ func (o *opener) protectDotGit(worktree string) error {
 // judgeGitFolder holds a folder that would be mounted for git's sake to the
 // rules for projects, and to being a git folder of the user's.
 func (o *opener) judgeGitFolder(path string) error {
-	for _, rule := range o.rules() {
-		if rule.relation.holds(path, strings.Replace(rule.path, "~", o.Home, 1)) {
-			return fmt.Errorf("%s %s", path, rule.why)
-		}
+	if why := o.forbids(path); why != "" {
+		return errors.New(why)
 	}
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

@@ -62,3 +62,24 @@ func TestAProjectMayLieInTheHostsTmp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFolderThatASecretLinksToIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("dotfiles/ssh")
+	w.link("dotfiles/ssh", ".ssh")
+	wantRefusal(t, w.request("dotfiles"), "secrets")
+	wantRefusal(t, w.request("dotfiles/ssh"), "secrets")
+}
+
+func TestSignsInAHomesNameAreNoPattern(t *testing.T) {
+	w := newWorld(t)
+	for _, home := range []string{"a[b]", "c*", "d~e"} {
+		for _, dir := range []string{".ssh/x", ".age-keys", ".claudebox", ".config/gh", "."} {
+			w.mkdir(home + "/" + dir)
+			req := w.request(home + "/" + dir)
+			req.Home = w.path(home)
+			req.Own = []string{w.path(home + "/.claudebox")}
+			wantRefusal(t, req, "")
+		}
+	}
+}

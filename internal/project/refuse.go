@@ -3,7 +3,7 @@ package project
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
@@ -21,9 +21,9 @@ const (
 	either                 // inside or around
 )
 
-// forbidden is one rule of SAND-05. In path "~" stands for the user's home.
+// forbidden is one rule of SAND-05.
 type forbidden struct {
-	path     string
+	path     string // "~" at the beginning stands for the user's home
 	relation relation
 	why      string
 	except   string // a folder in path that may be a project after all
@@ -54,7 +54,7 @@ var forbiddenPlaces = []forbidden{
 }
 
 // executedPlaces may be projects, with a red line: the host executes what is
-// written there. A place that lies in a forbidden one is an exception to it.
+// written there.
 var executedPlaces = []string{
 	"/etc/nixos",
 	"~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
@@ -65,11 +65,8 @@ const elsewhere = "start claudebox in the folder of one project"
 
 // judge holds the canonical path of the project against SAND-05.
 func (o *opener) judge() error {
-	for _, rule := range o.rules() {
-		path := strings.Replace(rule.path, "~", o.Home, 1)
-		if rule.relation.holds(o.Path, path) && (rule.except == "" || !inside.holds(o.Path, rule.except)) {
-			return diag.Errorf("take "+o.Path+" as the project", elsewhere, "%s %s", path, rule.why)
-		}
+	if why := o.forbids(o.Path); why != "" {
+		return diag.Errorf("take "+o.Path+" as the project", elsewhere, "%s", why)
 	}
 	if slices.Contains(strings.Split(o.Path, "/"), ".git") {
 		return diag.Errorf("take "+o.Path+" as the project", "start claudebox in the working tree",
@@ -81,37 +78,66 @@ func (o *opener) judge() error {
 	return o.judgeOwner()
 }
 
-// rules are the fixed ones and those of the request. A path that has a fixed
-// rule keeps it: /tmp must never be seen, but a project may lie in it.
-func (o *opener) rules() []forbidden {
-	rules := slices.Clone(forbiddenPlaces)
+// forbids says why a folder must not be given to a sandbox; empty when it may.
+func (o *opener) forbids(dir string) string {
+	for _, rule := range forbiddenPlaces {
+		rule.path = o.expand(rule.path)
+		if rule.relation.holds(dir, rule.path) && (rule.except == "" || !isBelow(dir, rule.except)) {
+			return rule.path + " " + rule.why
+		}
+	}
 	for _, path := range o.Own {
-		rules = append(rules, forbidden{canonicalOr(path), either, "is claudebox's own", ""})
+		if path = canonicalOr(path); either.holds(dir, path) {
+			return path + " is claudebox's own"
+		}
 	}
 	for _, path := range o.Never {
-		if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == path }) {
-			continue
+		if o.shows(dir, path) {
+			return o.expand(path) + " holds secrets (no sandbox may see it)"
 		}
-		rules = append(rules, forbidden{strings.Replace(path, "~", o.Home, 1), either, "holds secrets (no sandbox may see it)", ""})
 	}
-	return rules
+	return ""
+}
+
+// shows tells whether a folder is, holds or lies in a path of SAND-09, or what
+// that leads to when it is a link. A path that has a rule of its own above
+// keeps that: /tmp must never be seen, but a project may lie in it.
+func (o *opener) shows(dir, never string) bool {
+	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
+		return false
+	}
+	if strings.ContainsAny(never, "*?[") {
+		return matchesEither(dir, never, o.Home)
+	}
+	path := o.expand(never)
+	if either.holds(dir, path) {
+		return true
+	}
+	var target [1]byte
+	if _, err := unix.Readlink(path, target[:]); err != nil || never[0] != '~' {
+		return false
+	}
+	return either.holds(dir, canonicalOr(path))
+}
+
+func (o *opener) expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		return o.Home + rest
+	}
+	return path
 }
 
 func (o *opener) executedPlace() string {
 	for _, place := range executedPlaces {
-		if place = strings.Replace(place, "~", o.Home, 1); inside.holds(o.Path, place) {
+		if place = o.expand(place); isBelow(o.Path, place) {
 			return place
 		}
 	}
 	return ""
 }
 
-// holds compares clean paths; forbidden may be a pattern of path/filepath
-// for its last component ("~/.age*").
+// holds compares clean paths.
 func (r relation) holds(project, forbidden string) bool {
-	if strings.ContainsAny(forbidden, "*?[") {
-		return r.holdsPattern(project, forbidden)
-	}
 	switch r {
 	case itself:
 		return project == forbidden
@@ -123,19 +149,22 @@ func (r relation) holds(project, forbidden string) bool {
 	return isBelow(project, forbidden) || isBelow(forbidden, project)
 }
 
-// holdsPattern compares as many components as the pattern has.
-func (r relation) holdsPattern(project, pattern string) bool {
-	if r == either && isBelow(filepath.Dir(pattern), project) {
-		return true
+// matchesEither is [either] for a pattern ("~/.age*"), component by component.
+func matchesEither(dir, pattern, home string) bool {
+	if rest, ok := strings.CutPrefix(pattern, "~"); ok {
+		below, ok := strings.CutPrefix(dir, home)
+		if !ok {
+			return isBelow(home, dir)
+		}
+		dir, pattern = below, rest
 	}
-	depth := strings.Count(pattern, "/")
-	parts := strings.SplitAfterN(project, "/", depth+2)
-	if len(parts) <= depth {
-		return false
+	theirs, ours := strings.Split(pattern, "/"), strings.Split(dir, "/")
+	for i := range min(len(theirs), len(ours)) {
+		if matched, err := path.Match(theirs[i], ours[i]); err != nil || !matched {
+			return err != nil
+		}
 	}
-	head := strings.TrimSuffix(strings.Join(parts[:depth+1], ""), "/")
-	matched, err := filepath.Match(pattern, head)
-	return matched || err != nil
+	return true
 }
 
 // isBelow tells whether path is folder or lies in it.

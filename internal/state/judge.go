@@ -46,7 +46,7 @@ func (in *Instance) judgeFolder(name string, what beneath.Entry) error {
 		return refused(name, "it is not a real folder", afresh)
 	case what.UID != uint32(in.req.UID):
 		return refused(name, fmt.Sprintf("it belongs to user %d", what.UID), afresh)
-	case what.Perm != privateDir:
+	case what.Perm&0o777 != privateDir: // a folder may inherit the set-group bit
 		return refused(name, fmt.Sprintf("its mode is %o", what.Perm), "chmod 700 "+name)
 	}
 	return nil

@@ -160,7 +160,7 @@ func (c *Client) hear(e Event) {
 		c.notes = slices.Delete(c.notes, 0, 1)
 	}
 	text := message.Text
-	c.notes = append(c.notes, Plain(strings.TrimSpace(text[:min(len(text), maxNote)])))
+	c.notes = append(c.notes, Plain(strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), maxNote)], ""))))
 }
 
 // notesFor picks what helps to understand message: the notes that name path

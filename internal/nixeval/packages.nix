@@ -20,8 +20,18 @@ let
   deep = x: builtins.tryEval (builtins.deepSeq x x);
   orNull = r: if r.success then r.value else null;
   # A value of another type than nixpkgs promises is taken as none.
-  text = x: let r = deep x; in if r.success && builtins.isString r.value then r.value else "";
-  texts = x: let r = deep x; in if r.success && builtins.isList r.value then builtins.filter builtins.isString r.value else [ ];
+  text =
+    x:
+    let
+      r = deep x;
+    in
+    if r.success && builtins.isString r.value then r.value else "";
+  texts =
+    x:
+    let
+      r = deep x;
+    in
+    if r.success && builtins.isList r.value then builtins.filter builtins.isString r.value else [ ];
 
   # Names that could have been meant: what is typed wrong is mostly of about
   # the same length. nixpkgs has some 25,000, too many to hand out.

@@ -14,7 +14,7 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	if err := r.needEvaluator(unknown); err != nil {
+	if ok, err := r.canEvaluate(unknown); !ok {
 		return err
 	}
 	query := r.query(unknown)
@@ -26,14 +26,15 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 	return r.ask(ctx, query, entry, unknown)
 }
 
-// needEvaluator says why unknown packages cannot be looked up, if so.
-func (r *resolver) needEvaluator(unknown []*wanted) error {
+// canEvaluate says whether there is somebody to ask. If not, each package
+// gets its problem.
+func (r *resolver) canEvaluate(unknown []*wanted) (bool, error) {
 	if r.nixpkgs.Path == "" {
-		return diag.Errorf("look up packages", "install claudebox by its flake, or set nixpkgs in the profile to a store path",
-			"there is no nixpkgs: this claudebox was not built by Nix")
+		return false, diag.Errorf("look up packages", "install claudebox by its flake, or set nixpkgs in the profile to a store path",
+			"there is no nixpkgs: claudebox brings none of its own")
 	}
 	if r.Evaluator != nil {
-		return nil
+		return true, nil
 	}
 	for _, w := range unknown {
 		message := w.attr + " is not among the packages that claudebox was built with"
@@ -42,7 +43,7 @@ func (r *resolver) needEvaluator(unknown []*wanted) error {
 		}
 		w.fail(message, "install Nix, which looks other packages up")
 	}
-	return problemsOf(unknown)
+	return false, nil
 }
 
 // query asks for each attribute once, in a fixed order.
@@ -65,18 +66,19 @@ func (r *resolver) ask(ctx context.Context, query nixeval.Query, entry entry, un
 		return err
 	}
 	found := split(answers, unknown)
-	if err := problemsOf(unknown); err != nil {
-		return err
+	if problemsOf(unknown) == nil {
+		entry.save(found)
 	}
-	entry.save(found)
 	assign(unknown, found)
 	return nil
 }
 
+// assign hands out what was found, to those that can be had.
 func assign(all []*wanted, found map[string]ManifestPackage) {
 	for _, w := range all {
-		p := found[w.attr]
-		w.found = &p
+		if p, ok := found[w.attr]; ok && w.problem == nil {
+			w.found = &p
+		}
 	}
 }
 

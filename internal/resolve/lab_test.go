@@ -6,12 +6,14 @@
 package resolve_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -196,4 +198,82 @@ func BenchmarkLabCached(b *testing.B) {
 		}
 		store.Close()
 	}
+}
+
+// meddler is a Store whose packages a garbage collector is after at every
+// step. Deleting one path asks it the same question as a whole run.
+type meddler struct {
+	resolve.Store
+	t     *testing.T
+	paths []string
+	taken int
+}
+
+func (m *meddler) collect() {
+	for _, path := range m.paths {
+		if exec.Command("nix-store", "--delete", path).Run() == nil {
+			m.taken++
+		}
+	}
+}
+
+func (m *meddler) Pin(ctx context.Context, paths []string) ([]string, error) {
+	m.collect()
+	defer m.collect()
+	return m.Store.Pin(ctx, paths)
+}
+
+func (m *meddler) Realise(ctx context.Context, targets []string) (map[string]error, error) {
+	m.collect()
+	defer m.collect()
+	return m.Store.Realise(ctx, targets)
+}
+
+func TestLabTheGarbageCollectorTakesNothingThatIsUsed(t *testing.T) {
+	first := labRequest(t, "sampleSet.hello", "manyOutputsSample^*")
+	res, err := resolve.Packages(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Store.(*nixdaemon.Store).Close()
+
+	m := &meddler{t: t}
+	for _, p := range res.Packages[:2] {
+		for _, o := range p.Outputs {
+			m.paths = append(m.paths, o.Path)
+		}
+	}
+	second := labRequest(t, "sampleSet.hello", "manyOutputsSample^*")
+	second.Cache = first.Cache
+	m.Store, second.Store = second.Store, m
+	if _, err := resolve.Packages(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	m.collect()
+	for _, path := range m.paths {
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s was taken", path)
+		}
+	}
+	if m.taken == 0 {
+		t.Log("somebody else holds the packages, so nothing was there to take")
+	}
+}
+
+// Many launches begin at once, with one cache.
+func TestLabManyAtOnce(t *testing.T) {
+	first := labRequest(t, "sampleSet.hello")
+	var all sync.WaitGroup
+	for range 60 {
+		all.Go(func() {
+			req := first
+			store := &nixdaemon.Store{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
+			defer store.Close()
+			req.Store = store
+			if res, err := resolve.Packages(t.Context(), req); err != nil || res.Packages[0].Attr != "sampleSet.hello" {
+				t.Errorf("Packages = %v, %v", res.Packages, err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -60,7 +60,9 @@ func (r *resolver) lookUp(ctx context.Context, all []*wanted) error {
 		return err
 	}
 	for _, w := range all {
-		w.choose()
+		if w.problem == nil {
+			w.choose()
+		}
 	}
 	return problemsOf(all)
 }

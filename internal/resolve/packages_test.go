@@ -210,10 +210,11 @@ func TestProblems(t *testing.T) {
 		want     diag.Problems
 	}{
 		"come all at once, each with its place and what may have been meant": {
-			packages: []string{"nope", "git", "nada"},
+			packages: []string{"nope", "git", "go^doc", "nada"},
 			want: diag.Problems{
 				{Position: at(1), Message: "nope is not in nixpkgs; did you mean near?"},
-				{Position: at(3), Message: "nada is not in nixpkgs; did you mean near?"},
+				{Position: at(3), Message: `go has no output "doc"; it has bin, out`},
+				{Position: at(4), Message: "nada is not in nixpkgs; did you mean near?"},
 			},
 		},
 		"name the outputs that there are": {

@@ -109,7 +109,8 @@ func (r *resolver) build(ctx context.Context, absent []*wanted, failed map[strin
 func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 	query := r.query(unbuilt)
 	query.Write = true
-	if err := r.ask(ctx, query, entry{}, unbuilt); err != nil {
+	err := cmp.Or(r.ask(ctx, query, entry{}, unbuilt), problemsOf(unbuilt))
+	if err != nil {
 		return err
 	}
 	targets := map[string]*wanted{}

@@ -152,3 +152,26 @@ func TestNothingOutlivesTheSession(t *testing.T) {
 		}
 	}
 }
+
+// echoServer is an MCP server of one tool, for whoever has bash and jq.
+const echoServer = `while read -r line; do
+  case $(jq -r .method <<<"$line") in
+    initialize) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "echo", "version": "1"}}' ;;
+    tools/list) result='{"tools": [{"name": "say", "description": "says where it is", "inputSchema": {"type": "object"}}]}' ;;
+    tools/call) result=$(jq -n --arg text "echo from $PWD, CLAUDEBOX=$CLAUDEBOX" '{content: [{type: "text", text: $text}]}') ;;
+    *) jq -c 'select(.id) | {jsonrpc, id, error: {code: -32601, message: "unknown method"}}' <<<"$line"; continue ;;
+  esac
+  jq -c --argjson result "$result" '{jsonrpc: "2.0", id: .id, result: $result}' <<<"$line"
+done
+`
+
+func TestProjectsMCPServerRunsInside(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/.mcp.json", `{"mcpServers": {"echo": {"command": "bash", "args": ["echo.sh"]}}}`)
+	w.write(t, "project/echo.sh", echoServer)
+	w.model.Add(
+		script.Use("mcp__echo__say", nil),
+		script.Say("Heard.").After(script.Succeeded("echo from "+w.project, "CLAUDEBOX=1")),
+	)
+	w.print(t).succeed(t, "Heard.")
+}

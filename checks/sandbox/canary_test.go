@@ -93,12 +93,12 @@ var readByClaudebox = map[string]string{
 	".claude/history.jsonl":   `{"display":"CANARY"}` + "\n",
 	".claude/settings.json": `{"model":"opus","env":{"GITHUB_TOKEN":"CANARY"},"apiKeyHelper":"echo CANARY",` +
 		`"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"CANARY"}]}]}}`,
-	".claude/projects/-home-other/session.jsonl": `{"message":"CANARY"}` + "\n",
-	".claude/todos/1.json":                       `["CANARY"]`,
-	".claude/shell-snapshots/s.sh":               "export TOKEN=CANARY\n",
-	".claude/file-history/x/1":                   "CANARY\n",
-	".claude/paste-cache/1":                      "CANARY\n",
-	".claude.json":                               `{"hasCompletedOnboarding":true,"mcpServers":{"x":{"env":{"TOKEN":"CANARY"}}},"projects":{"/x":{"history":["CANARY"]}}}`,
+	".claude/projects/-home-other/session.jsonl":                  `{"message":"CANARY"}` + "\n",
+	".claude/todos/1.json":                                        `["CANARY"]`,
+	".claude/shell-snapshots/s.sh":                                "export TOKEN=CANARY\n",
+	".claude/file-history/x/1":                                    "CANARY\n",
+	".claude/paste-cache/1":                                       "CANARY\n",
+	".claude.json":                                                `{"hasCompletedOnboarding":true,"mcpServers":{"x":{"env":{"TOKEN":"CANARY"}}},"projects":{"/x":{"history":["CANARY"]}}}`,
 	".claudebox/instances/0123456789abcdef/.claude/history.jsonl": `{"display":"CANARY"}` + "\n",
 	"project/.git/config": "[core]\n repositoryformatversion = 0\n[remote \"origin\"]\n url = https://u:CANARY@example.org/x\n" +
 		"[credential]\n helper = CANARY\n[http]\n extraheader = CANARY\n",

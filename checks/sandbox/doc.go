@@ -4,6 +4,6 @@
 // pass when it fails.
 //
 // The tests need the lab (checks/setup) and carry the build tag lab. They run
-// $CLAUDEBOX_BIN; checks/test runs them with all others. What a golden file in
-// testdata holds is written anew by `go test -tags lab -update`.
+// $CLAUDEBOX_BIN; checks/test runs them with all others. The golden
+// files of testdata are written anew by `go test -tags lab -update FOLDER`.
 package sandbox

@@ -22,7 +22,7 @@ import (
 const patience = 30 * time.Second
 
 var (
-	update = flag.Bool("update", false, "write the golden files anew")
+	update = flag.String("update", "", "write the golden files anew, into this `folder`")
 	// top holds all worlds and the probe. It lies in the user's own home, as
 	// claudebox refuses projects in some other places.
 	top, probe string
@@ -75,8 +75,13 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.folder(t, "project")
+	w.folder(t, ".local/share/claude")
+	if err := os.Link(probe, w.path(".local/share/claude/claude")); err != nil {
+		t.Fatal(err)
+	}
+	w.link(t, "../share/claude/claude", ".local/bin/claude") // as Claude Code's installer does
 	w.env = map[string]string{
-		"HOME": home, "USER": "someone", "PATH": "/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
+		"HOME": home, "USER": "someone", "PATH": home + "/.local/bin:/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
 	}
 	return w
 }
@@ -239,13 +244,13 @@ func difference(got, want string) string {
 // golden compares with a file of testdata, or writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+	if *update != "" {
+		if err := os.WriteFile(filepath.Join(*update, name), []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return
 	}
-	want, err := os.ReadFile(name)
+	want, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,172 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// environ is a sandbox's environment as the agent's first program finds it.
+func (w *world) environ(t *testing.T, flags ...string) map[string]string {
+	t.Helper()
+	cmd := w.claudebox(slices.Concat([]string{"shell", "--yes"}, flags, []string{"--", "env", "--null"})...)
+	found := map[string]string{}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(succeed(t, cmd), "\x00"), "\x00") {
+		name, value, _ := strings.Cut(entry, "=")
+		if _, twice := found[name]; twice {
+			t.Errorf("%s is set twice", name)
+		}
+		found[name] = value
+	}
+	return found
+}
+
+// wantEnviron compares all variables.
+func (w *world) wantEnviron(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	text := func(env map[string]string) string {
+		var b strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			fmt.Fprintf(&b, "%s=%q\n", name, env[name])
+		}
+		return b.String()
+	}
+	wantEqual(t, text(got), text(want))
+}
+
+// planned is the environment that the plan lists, with its late values and
+// the caller's variables filled in by the test: not by the code under test.
+func (w *world) planned(t *testing.T, flags ...string) map[string]string {
+	t.Helper()
+	var p struct {
+		Env []struct{ Name, From, Value string }
+	}
+	text := succeed(t, w.claudebox(slices.Concat([]string{"plan", "--format", "json"}, flags)...))
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	late := strings.NewReplacer("${home}", w.home, "${cwd}", w.project, "${runtime}", fmt.Sprintf("/run/user/%d", os.Getuid()))
+	env := map[string]string{}
+	for _, v := range p.Env {
+		value, set := late.Replace(v.Value), true
+		if v.From == "host" {
+			value, set = w.env[v.Name], w.env[v.Name] != ""
+		}
+		if set {
+			env[v.Name] = value
+		}
+	}
+	return env
+}
+
+// everyVariable is an environment in which all of SAND-03 is set.
+func (w *world) everyVariable() {
+	maps.Copy(w.env, map[string]string{
+		"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1", "FORCE_COLOR": "0",
+		"LANG": "en_US.UTF-8", "LC_ALL": "C.UTF-8", "LC_CTYPE": "C", "TZ": "UTC", "USER": "someone", "EDITOR": "less", "VISUAL": "less",
+		"ANTHROPIC_API_KEY": "sk-ant-api03-0123456789", "SSL_CERT_FILE": "/nowhere", "NIX_SSL_CERT_FILE": "/nowhere",
+		"SHELL": "/bin/zsh", "NIX_REMOTE": "unix:///evil", "NIX_PATH": "evil", "XDG_RUNTIME_DIR": "/evil", "TMPDIR": "/evil",
+		"CLAUDE_CONFIG_DIR": "/evil", "LD_LIBRARY_PATH": "/evil", "CLAUDEBOX": "0", "LOCALE_ARCHIVE": "/evil", "PROMPT_COMMAND": "evil",
+	})
+}
+
+func TestTheEnvironmentIsThePlansListByteForByte(t *testing.T) {
+	for name, set := range map[string]func(*world){
+		"with the fewest variables": func(*world) {},
+		"with all that may pass":    (*world).everyVariable,
+		"with values that quoting could spoil": func(w *world) {
+			w.env["ANTHROPIC_API_KEY"] = "a 'b' \"c\" $HOME `id`\n--ro-bind\t/ \\ é \xff"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			set(w)
+			w.wantEnviron(t, w.environ(t), w.planned(t))
+		})
+	}
+}
+
+// The table of SAND-03 itself: a variable more in the code's table is one
+// more that enters, and has to be written down here as well.
+func TestNoOtherVariableEntersThanThoseOfTheTable(t *testing.T) {
+	w := newWorld(t)
+	w.everyVariable()
+	got := slices.Collect(maps.Keys(w.environ(t)))
+	slices.Sort(got)
+	want := strings.Fields(`ANTHROPIC_API_KEY CLAUDEBOX CLAUDE_CONFIG_DIR COLORTERM DISABLE_AUTOUPDATER EDITOR FORCE_COLOR HOME LANG
+		LC_ALL LC_CTYPE LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_REMOTE NIX_SSL_CERT_FILE NO_COLOR PATH PWD SHELL
+		SSL_CERT_FILE TERM TERMINFO_DIRS TMPDIR TZ USER VISUAL XDG_RUNTIME_DIR`)
+	if !slices.Equal(got, want) {
+		t.Errorf("inside are\n%q\nwant\n%q", got, want)
+	}
+}
+
+func TestVariablesThatHaveToFitTheInside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host, want map[string]string // "-": not set
+	}{
+		"an unknown terminal becomes a common one":    {map[string]string{"TERM": "no-such-terminal"}, map[string]string{"TERM": "xterm-256color"}},
+		"a terminal's name does not climb":            {map[string]string{"TERM": "../x/xterm"}, map[string]string{"TERM": "xterm-256color"}},
+		"an editor that is not inside stays out":      {map[string]string{"EDITOR": "/usr/bin/vi", "VISUAL": "code --wait"}, map[string]string{"EDITOR": "-", "VISUAL": "-", "GIT_EDITOR": "true"}},
+		"an editor that is inside passes":             {map[string]string{"EDITOR": "less -R"}, map[string]string{"EDITOR": "less -R", "GIT_EDITOR": "-"}},
+		"a language is made when there is none":       {map[string]string{"LANG": "-"}, map[string]string{"LANG": "C.UTF-8"}},
+		"no locale is inherited beyond the three":     {map[string]string{"LC_TIME": "de_DE.UTF-8", "LANGUAGE": "de"}, map[string]string{"LC_TIME": "-", "LANGUAGE": "-"}},
+		"a variable is added for one launch":          {map[string]string{"CLAUDEBOX_EXTRA_ENV": "A, B,MISSING", "A": "1", "B": "x=y z", "C": "3"}, map[string]string{"A": "1", "B": "x=y z", "C": "-", "MISSING": "-", "CLAUDEBOX_EXTRA_ENV": "-"}},
+		"no added variable replaces a made one":       {map[string]string{"CLAUDEBOX_EXTRA_ENV": "PATH,TMPDIR"}, map[string]string{"TMPDIR": "/tmp"}},
+		"a hook of the loader passes when asked for":  {map[string]string{"CLAUDEBOX_EXTRA_ENV": "NODE_OPTIONS", "NODE_OPTIONS": "--trace-warnings"}, map[string]string{"NODE_OPTIONS": "--trace-warnings"}},
+		"claudebox's own variables stay out":          {map[string]string{"CLAUDEBOX_PROFILE": "default"}, map[string]string{"CLAUDEBOX_PROFILE": "-"}},
+		"what a profile does not name does not pass":  {map[string]string{"VAULT_TOKEN": "s.x"}, map[string]string{"VAULT_TOKEN": "-"}},
+		"a set but empty variable is not a secret":    {map[string]string{"ANTHROPIC_API_KEY": ""}, map[string]string{"CLAUDEBOX": "1"}},
+		"a zone outside the table of zones stays out": {map[string]string{"TZ": "../../etc/passwd"}, map[string]string{"CLAUDEBOX": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			maps.Copy(w.env, tc.host)
+			maps.DeleteFunc(w.env, func(_, value string) bool { return value == "-" })
+			got := w.environ(t)
+			for name, want := range tc.want {
+				value, set := got[name]
+				if want == "-" && set || want != "-" && value != want {
+					t.Errorf("%s is %q (set: %v); want %q", name, value, set, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAProfilesVariablesEnter(t *testing.T) {
+	w := newWorld(t)
+	w.env["MY_ORG_TOKEN"], w.env["OTHER_TOKEN"] = "t0ken", "other"
+	file := w.profile(t, "env: {AWS_PROFILE: work, FOUR: '4'}", "extra_env_passthrough: [MY_ORG_TOKEN, UNSET_TOKEN]")
+	got := w.environ(t, "--profile", file)
+	w.wantEnviron(t, got, w.planned(t, "--profile", file))
+	if got["AWS_PROFILE"] != "work" || got["FOUR"] != "4" || got["MY_ORG_TOKEN"] != "t0ken" || got["OTHER_TOKEN"] != "" {
+		t.Errorf("inside is %q", got)
+	}
+}
+
+func TestTheZoneIsTheHostsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.env["TZ"] = "Asia/Kathmandu"
+	if !exists("/usr/share/zoneinfo/Asia/Kathmandu") && !exists("/etc/zoneinfo/Asia/Kathmandu") {
+		t.Skip("this machine has no zones")
+	}
+	got := w.inside(t, "date -d @0 +%H:%M; unset TZ; date -d @0 +%H:%M; readlink /etc/localtime")
+	wantEqual(t, got, "05:30\n05:30\n/usr/share/zoneinfo/Asia/Kathmandu\n")
+}
+
+// The C library of the lab's packages does not read LOCALE_ARCHIVE, so that the
+// file can be looked at only.
+func TestTheLocalesAreInside(t *testing.T) {
+	w := newWorld(t)
+	got := w.inside(t, `for l in C.utf8 en_US.utf8; do grep -qaF "$l" "$LOCALE_ARCHIVE" && echo "$l"; done; ls -d "$TERMINFO_DIRS"/x/xterm`)
+	if !strings.HasPrefix(got, "C.utf8\nen_US.utf8\n/nix/store/") {
+		t.Errorf("inside are %q", got)
+	}
+}

@@ -23,7 +23,7 @@ func example() launch.Launch {
 	}
 	return launch.Launch{
 		Plan: plan.Plan{
-			Profile: "work", Digest: strings.Repeat("0123456789abcdef", 4), State: "project",
+			Profile: "work", State: "project",
 			Network: plan.Network{Tier: "full"}, Nix: plan.Nix{Store: "full"},
 			Pins: plan.Pins{
 				Nixpkgs: plan.Nixpkgs{Rev: "391b592eb448", Path: store + "source"},

@@ -26,7 +26,7 @@ const shownDigest = 16
 
 func (p *page) pins(pl plan.Plan) {
 	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+p.short(pl.Pins.Nixpkgs.Path)), "not pinned"))
-	p.field("plan", "sha256 "+pl.Digest[:min(len(pl.Digest), shownDigest)]+"…")
+	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…")
 }
 
 func orElse(text, fallback string) string {

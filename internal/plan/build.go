@@ -41,7 +41,6 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	if err := checkMounts(p.Mounts); err != nil {
 		return Plan{}, err
 	}
-	p.Digest = digest(p)
 	return p, nil
 }
 
@@ -183,6 +182,5 @@ func (p Plan) WithTier(tier string) Plan {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)
 		SortMounts(p.Mounts)
 	}
-	p.Digest = digest(p)
 	return p
 }

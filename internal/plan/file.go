@@ -11,42 +11,57 @@ import (
 	"claudebox/internal/diag"
 )
 
+// file is a plan as it stands in a file: with its digest, which is made and
+// checked there only.
+type file struct {
+	Digest string `json:"digest"` // sha256 in hex over the file without this line
+	Plan
+}
+
 // Encode renders the plan's file form: JSON, indented, a newline at the end.
 // Equal plans give equal bytes.
-func (p Plan) Encode() []byte {
+func (p Plan) Encode() []byte { return encode(file{Digest: p.Digest(), Plan: p}) }
+
+// Digest is the sha256, in hex, of the plan's bytes.
+func (p Plan) Digest() string {
+	sum := sha256.Sum256(encode(p))
+	return hex.EncodeToString(sum[:])
+}
+
+func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(p); err != nil {
+	if err := enc.Encode(v); err != nil {
 		panic("bug: a plan holds only plain values: " + err.Error())
 	}
 	return b.Bytes()
 }
 
 // Decode reads a plan's file form back strictly: an unknown key, a version
-// of another build, a digest that does not fit are refused. file is named in
-// errors.
-func Decode(file string, src []byte) (Plan, error) {
-	op := "read plan " + file
-	var p Plan
+// of another build, a digest that does not fit are refused. Errors name the
+// file.
+func Decode(name string, src []byte) (Plan, error) {
+	op := "read plan " + name
+	var f file
 	dec := json.NewDecoder(bytes.NewReader(src))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
+	if err := dec.Decode(&f); err != nil {
 		return Plan{}, notAPlan(op, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Plan{}, notAPlan(op, errors.New("more follows after the plan"))
 	}
-	if p.Version != Version {
+	if f.Version != Version {
 		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`",
-			"version %d; this claudebox reads version %d", p.Version, Version)
+			"version %d; this claudebox reads version %d", f.Version, Version)
 	}
-	if want := digest(p); p.Digest != want {
+	if f.Digest != f.Plan.Digest() {
 		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`; a plan is not edited by hand",
 			"its content does not fit its digest")
 	}
-	return p, nil
+	return f.Plan, nil
 }
 
 func notAPlan(op string, err error) error {
@@ -59,13 +74,6 @@ func notAPlan(op string, err error) error {
 		err = errors.New("not JSON, or cut short")
 	}
 	return &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
-}
-
-// digest is the sha256 of the plan's bytes with an empty digest.
-func digest(p Plan) string {
-	p.Digest = ""
-	sum := sha256.Sum256(p.Encode())
-	return hex.EncodeToString(sum[:])
 }
 
 // ToolPath gives the path of a pinned tool; empty when the plan has none.

@@ -12,7 +12,6 @@ const Version = 1
 // agent is looked up on the host when Agent.Command is empty.
 type Plan struct {
 	Version int      `json:"version"`
-	Digest  string   `json:"digest"` // sha256 in hex over the canonical bytes without it
 	Profile string   `json:"profile"`
 	Sources []Source `json:"sources"` // the profile files it was made of
 	System  string   `json:"system"`

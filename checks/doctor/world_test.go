@@ -87,6 +87,12 @@ func (w *world) run(t *testing.T, words ...string) result {
 	return w.start(t, binary(t), words...)
 }
 
+// withoutTerminal does the same in a session that no terminal belongs to.
+func (w *world) withoutTerminal(t *testing.T, words ...string) result {
+	t.Helper()
+	return w.start(t, "setsid", append([]string{"--wait", binary(t)}, words...)...)
+}
+
 // foreign is the finding that every broken world has besides: in a user
 // namespace root is nobody, so that no program of the host's can be trusted.
 const foreign = "agent"

@@ -71,18 +71,20 @@ type checkup struct {
 	options  options
 	session  session
 	findings []doctor.Finding
+	told     []string // errors that became findings
 }
 
 // examine looks at the session first, then at the machine.
 func (c *checkup) examine() {
 	facts, err := host.Detect()
 	if err != nil {
-		c.findings = append(c.findings, doctor.Faults("caller", err)...)
+		c.judge("caller", err, "")
 		c.findings = append(c.findings, doctor.Examine(doctor.Machine{})...)
 		return
 	}
 	c.session = session{facts: facts, folders: foldersOf(facts)}
 	p := c.plan()
 	c.parts(p)
+	c.launch()
 	c.findings = append(c.findings, doctor.Examine(c.machine(p))...)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -34,11 +35,10 @@ func (c *checkup) plan() plan.Plan {
 	p, second := c.session.choosePlan(c.sys, options{profile: "default"}, looking)
 	if second == nil {
 		c.add(name, doctor.Info, "what follows was looked at for the profile default")
+		p.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
 		return p
 	}
-	if second.Error() != err.Error() {
-		c.judge("default profile", second, "")
-	}
+	c.judge("default profile", second, "")
 	return plan.Plan{}
 }
 
@@ -46,10 +46,8 @@ func describePlan(p plan.Plan) string {
 	return fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages))
 }
 
-// parts prepares each part of the session by itself. When none has a fault,
-// the launch is bound as a whole: what this says is what a launch says.
+// parts prepares each part of the session by itself.
 func (c *checkup) parts(p plan.Plan) {
-	failed := doctor.Count(c.findings, doctor.Failed)
 	located := c.project(p)
 	h := &launch.Host{Facts: c.session.facts}
 	for _, part := range []struct {
@@ -67,11 +65,16 @@ func (c *checkup) parts(p plan.Plan) {
 			c.judge(part.name, err, part.done())
 		}
 	}
-	if doctor.Count(c.findings, doctor.Failed) > failed || p.Version == 0 {
-		return
-	}
-	err := c.session.bind(p, c.options, looking)
-	c.judge("launch", err, fmt.Sprintf("%d mounts, %d variables", len(c.session.launch.Mounts), len(c.session.launch.Env)))
+}
+
+// launch prepares the whole as a launch does. So nothing that keeps it from
+// starting goes unseen, even what no part knows of.
+func (c *checkup) launch() {
+	sys := c.sys
+	sys.Stderr = io.Discard // the same warnings, said before
+	s, err := prepare(sys, c.options, looking)
+	defer s.close()
+	c.judge("launch", err, fmt.Sprintf("%d mounts, %d variables", len(s.launch.Mounts), len(s.launch.Env)))
 }
 
 // project looks at the folder and at what is kept for it. It tells whether
@@ -129,13 +132,16 @@ func presentPaths(p plan.Plan, missing []string) []string {
 	return p.StorePaths()
 }
 
-// judge adds the faults of err or, without any, that all is well.
+// judge adds the faults of err or, without any, that all is well. A fault
+// that was seen before is not told again.
 func (c *checkup) judge(name string, err error, detail string) {
-	if err == nil {
+	switch {
+	case err == nil:
 		c.add(name, doctor.OK, detail)
-		return
+	case !slices.Contains(c.told, err.Error()):
+		c.told = append(c.told, err.Error())
+		c.findings = append(c.findings, doctor.Faults(name, err)...)
 	}
-	c.findings = append(c.findings, doctor.Faults(name, err)...)
 }
 
 func (c *checkup) add(name string, level doctor.Level, detail string) {

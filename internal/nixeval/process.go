@@ -30,7 +30,7 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	cmd.Env = append(environment(), e.Env...)
 	cmd.Dir = "/" // not the project
 	cmd.WaitDelay = time.Second
-	stdout, stderr := &limited{max: maxAnswer}, &limited{max: maxStderr}
+	stdout, stderr := &head{max: maxAnswer}, &tail{max: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -38,13 +38,13 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &exit) && exit.Exited():
-		return evalError{stderr.String()}
+		return evalError{string(stderr.kept)}
 	case err != nil:
 		return fmt.Errorf("run %s: %w", e.Program, err)
 	case stdout.over:
 		return fmt.Errorf("the answer is over %d bytes", maxAnswer)
 	}
-	if err := json.Unmarshal(stdout.Bytes(), answer); err != nil {
+	if err := json.Unmarshal(stdout.kept.Bytes(), answer); err != nil {
 		return fmt.Errorf("%s gives an answer that is not understood: %w", e.Program, err)
 	}
 	return nil
@@ -57,18 +57,32 @@ func environment() []string {
 	return []string{"HOME=/homeless-shelter", "NIX_USER_CONF_FILES=/dev/null", "NIX_PATH=", "NO_COLOR=1"}
 }
 
-// limited keeps the first max bytes and takes the rest without a word, so
-// that the process is not held up.
-type limited struct {
-	bytes.Buffer
+// head keeps the first max bytes and takes the rest without a word, so that
+// the process is not held up. It has no ReadFrom, which would pass Write by.
+type head struct {
+	kept bytes.Buffer
 	max  int
 	over bool
 }
 
-func (l *limited) Write(p []byte) (int, error) {
-	room := min(len(p), l.max-l.Len())
-	l.over = l.over || room < len(p)
-	l.Buffer.Write(p[:room])
+func (h *head) Write(p []byte) (int, error) {
+	room := min(len(p), h.max-h.kept.Len())
+	h.over = h.over || room < len(p)
+	h.kept.Write(p[:room])
+	return len(p), nil
+}
+
+// tail keeps the last max bytes or more: the reason stands at the end.
+type tail struct {
+	kept []byte
+	max  int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if len(t.kept) > 2*t.max {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-t.max:]...)
+	}
 	return len(p), nil
 }
 

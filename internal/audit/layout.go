@@ -31,17 +31,18 @@ func wrap(text string, width int) []string {
 // table writes rows in aligned columns, four blanks in. The flexible column
 // is shortened where a line would not fit; the marked one is red. A first
 // cell that is much longer than the others stands on a line of its own; the
-// last column, a reason, gets two fifths of the line at most.
+// last column, a reason, gives way before the flexible one, down to two fifths
+// of the line.
 func (p *page) table(rows [][]string, flexible, marked int) {
 	widths := columnWidths(rows)
 	if flexible > 0 {
 		widths[0] = min(widths[0], p.view.Width/3)
 	}
-	last := len(widths) - 1
-	widths[last] = min(widths[last], p.view.Width*2/5)
-	if over := sum(widths) + indent - p.view.Width; over > 0 {
-		widths[flexible] = max(widths[flexible]-over, least/2)
+	over := func() int { return sum(widths) + indent - p.view.Width }
+	if last := len(widths) - 1; over() > 0 {
+		widths[last] = min(widths[last], max(widths[last]-over(), p.view.Width*2/5))
 	}
+	widths[flexible] = max(widths[flexible]-max(over(), 0), least/2)
 	for _, row := range rows {
 		p.row(row, widths, flexible, marked)
 	}

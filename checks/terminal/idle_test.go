@@ -18,7 +18,7 @@ func TestTheWaitingParentSleepsAndIsSmall(t *testing.T) {
 	w := newWorld(t)
 	c := on(t, w.claudebox("-y"))
 	agent := w.agent(t)
-	time.Sleep(time.Second) // what a start leaves to be done
+	time.Sleep(3 * time.Second) // what a start leaves to be done
 	before := wakeUps(t, c.cmd.Process.Pid)
 	time.Sleep(5 * time.Second)
 	if after := wakeUps(t, c.cmd.Process.Pid); after != before {

@@ -111,7 +111,7 @@ func (w *world) file(profile string) string { return filepath.Join(w.home, profi
 // environment is all that claudebox and the shells get.
 func (w *world) environment() []string {
 	return []string{
-		"HOME=" + w.home, "USER=user", "PATH=/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8", "PS1=@ ",
+		"HOME=" + w.home, "USER=user", "PATH=/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8", "PS1=@ ", "HISTFILE=",
 		"XDG_RUNTIME_DIR=" + w.home + "/run", "TMPDIR=" + w.home + "/tmp",
 	}
 }
@@ -177,7 +177,9 @@ func (w *world) processes() []process {
 // isFirst tells whether a process is pid 1 in a namespace of its own.
 func isFirst(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return bytes.Contains(text, fmt.Appendf(nil, "\nNSpid:\t%d\t1\n", pid))
+	_, rest, _ := strings.Cut(string(text), "\nNSpid:")
+	ids, _, _ := strings.Cut(rest, "\n")
+	return strings.HasSuffix(ids, "\t1")
 }
 
 func pids(list []process) []int {

@@ -149,7 +149,7 @@ func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) er
 // addAgent finds the program that runs inside, and what its loader needs.
 func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) error {
 	if len(why.command) > 0 {
-		h.Agent = why.command
+		h.Agent, h.LookUp = why.command, true
 		return nil
 	}
 	program, err := agent.Find(agent.Request{

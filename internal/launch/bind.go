@@ -19,12 +19,13 @@ type Host struct {
 	Facts     host.Facts
 	Etc       host.Etc
 	Bwrap     string   // the program; the manifest's, or one from PATH
-	Env       string   // coreutils' env, which sets the signals back
+	Env       string   // coreutils' env
 	Project   string   // canonical folder, mounted at its own path
 	Dir       string   // current folder inside, at or below Project
 	State     string   // the instance's folder
 	Daemon    bool     // the Nix daemon may be reached
 	Agent     []string // the program and the words it always gets, as the sandbox sees them
+	LookUp    bool     // the program is a name for the PATH inside, or may not be there
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
 	Mounts    []Mount  // of the project's git, the agent's program, the imports
@@ -56,7 +57,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(p, h), Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
+		Command: command(h), Runner: h.Env, Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
 	}
 	var err error
 	if l.Mounts, err = bindMounts(p, h, late); err != nil {
@@ -96,19 +97,14 @@ func lateValues(h Host) *strings.Replacer {
 	)
 }
 
-// command is what bwrap runs: the shim that sets back the signals which bwrap
-// had to ignore, then the agent and its words. A signal that the caller
-// ignores (nohup, a background job of a script) stays ignored.
-func command(p plan.Plan, h Host) []string {
-	var restore []string
-	for _, name := range []string{"INT", "QUIT", "TERM", "HUP"} {
-		if !slices.Contains(h.Ignored, name) {
-			restore = append(restore, name)
-		}
+// command is what bwrap runs: the agent and its words. A command that is not
+// claudebox's own choice goes through env(1), which looks it up on the PATH
+// inside and whose status says that it was not found there (127) or cannot be
+// run (126).
+func command(h Host) []string {
+	words := slices.Concat(h.Agent, h.Words)
+	if h.LookUp {
+		return append([]string{h.Env, "--"}, words...)
 	}
-	shim := []string{h.Env}
-	if len(restore) > 0 {
-		shim = append(shim, "--default-signal="+strings.Join(restore, ","))
-	}
-	return slices.Concat(shim, []string{"--"}, h.Agent, h.Words)
+	return words
 }

@@ -149,11 +149,14 @@ func TestAMountPointInAWritableFolderMustBeThereAlready(t *testing.T) {
 	}
 }
 
-func TestASignalThatTheCallerIgnoresStaysIgnored(t *testing.T) {
+func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 	h := aHost()
-	h.Ignored = []string{"HUP"}
-	want := []string{"/store/env", "--default-signal=INT,QUIT,TERM", "--", "/store/agent", "--fixed", "-p", "hi"}
+	want := []string{"/store/agent", "--fixed", "-p", "hi"}
 	if got := bind(t, aPlan(usual...), h).Command; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	h.LookUp = true
+	if got, want := bind(t, aPlan(usual...), h).Command, append([]string{"/store/env", "--"}, want...); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -16,7 +16,8 @@ type Launch struct {
 	Dir      string     // current folder inside
 	Agent    []string   // the program and what it is always called with
 	Request  []string   // the caller's words for the agent
-	Command  []string   // the shim, the agent, the caller's words
+	Command  []string   // the agent and the caller's words, as bwrap runs them
+	Runner   string     // coreutils' env: starts what has to be looked up inside
 	Ignored  []string   // signals that the caller ignores, and so the agent: "INT", "HUP"
 	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
 	Notes    []string   // what a person should know before it starts

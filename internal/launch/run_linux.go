@@ -111,10 +111,8 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	for _, fd := range fds {
 		files = append(files, uintptr(fd))
 	}
-	pid, err := post.blocked(func() (int, error) {
-		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-			Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
-		})
+	pid, err := syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
+		Env: []string{}, Files: files, Sys: ofItsOwn(),
 	})
 	if err != nil {
 		unix.Close(pipe[0])
@@ -122,6 +120,24 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	}
 	post.forwardTo(pid)
 	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), post: post}, nil
+}
+
+// ofItsOwn starts bwrap as the first process of a pid namespace, for two
+// things that the kernel then guarantees (pid_namespaces(7)). When this thread
+// dies, so does bwrap, and with it everything inside: --die-with-parent alone
+// takes hold only when the sandbox is set up, and whoever killed claudebox
+// before left a sandbox running. And no signal of the terminal ends bwrap and
+// the agent with it before the agent has handled it.
+func ofItsOwn() *syscall.SysProcAttr {
+	one := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	return &syscall.SysProcAttr{
+		Pdeathsig:   syscall.SIGKILL,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+		UidMappings: one(os.Getuid()),
+		GidMappings: one(os.Getgid()),
+	}
 }
 
 // wait blocks until bwrap is gone and tells how the agent ended.

@@ -90,13 +90,13 @@ func (l Launch) Script(bash string) (string, error) {
 	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile), quote(l.Project))
 	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\nexec 9<&-\n", quote(bash), scriptEnd)
 	for i, d := range descriptors {
-		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(path.Dir(l.Command[0]), "base64")))
+		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(path.Dir(l.Runner), "base64")))
 	}
 	fmt.Fprintf(&b, "exec %d>/dev/null\nexec %d< <(printf '%%s\\0'", StatusDescriptor, ArgsDescriptor)
 	for _, line := range lines {
 		b.WriteString(" \\\n  " + shown(line))
 	}
-	fmt.Fprintf(&b, ")\nexec %s -i %s %s\n%s\n", quote(l.Command[0]), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
+	fmt.Fprintf(&b, ")\nexec %s -i %s %s\n%s\n", quote(l.Runner), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
 	return b.String(), nil
 }
 

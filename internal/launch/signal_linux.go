@@ -13,16 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded are the signals that bwrap must not die of: it would take the agent
-// along before a handler of the agent has run. INT and QUIT come from the
+// guarded are the signals that end a program. INT and QUIT come from the
 // terminal to every process of the job, TERM and HUP from whoever ends it.
+// bwrap's own processes do not heed them, see [ofItsOwn].
 var guarded = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
-// post takes the guarded signals in claudebox's stead from its making to the
-// end of the process. None is lost on the way: what comes while bwrap is
-// being started waits here, or in the shim inside.
+// post takes the guarded signals from its making to the end of the process.
+// None is lost on the way: what comes while bwrap is being started waits here.
 type post struct {
-	caught   []os.Signal // what the caller had ignored is not among them
 	received chan os.Signal
 
 	mu    sync.Mutex
@@ -30,35 +28,17 @@ type post struct {
 	ended syscall.Signal // ended the sandbox before there was an agent; 0: none
 }
 
+// openPost leaves alone what the caller has ignored: it stays ignored here, in
+// bwrap and in the agent.
 func openPost(ignored []string) *post {
 	p := &post{received: make(chan os.Signal, 16)}
 	for _, s := range guarded {
 		name := unix.SignalName(s.(syscall.Signal))
 		if !slices.Contains(ignored, strings.TrimPrefix(name, "SIG")) {
-			p.caught = append(p.caught, s)
+			signal.Notify(p.received, s)
 		}
 	}
-	if len(p.caught) > 0 { // Notify takes none to mean all
-		signal.Notify(p.received, p.caught...)
-	}
 	return p
-}
-
-// blocked runs start with the caught signals blocked in the calling thread. A
-// child inherits that, and so do bwrap's processes; the shim inside unblocks
-// them for the agent (env(1), --default-signal). To ignore them instead would
-// lose those that claudebox gets meanwhile.
-func (p *post) blocked(start func() (pid int, err error)) (pid int, err error) {
-	var set, before unix.Sigset_t
-	for _, s := range p.caught {
-		n := uint(s.(syscall.Signal)) - 1
-		set.Val[n/64] |= 1 << (n % 64)
-	}
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
-		return 0, err
-	}
-	pid, err = start()
-	return pid, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 }
 
 // forwardTo begins to pass on what comes.
@@ -88,14 +68,18 @@ func (p *post) endedBy() syscall.Signal {
 
 // deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
 // INT and QUIT have reached it already: they are the terminal's. While there
-// is no agent yet, the sandbox ends before it starts.
+// is no agent yet, each of them ends the sandbox before it starts.
 func (p *post) deliver(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bwrap == 0 || !slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}, s) {
+	if p.bwrap == 0 {
 		return
 	}
-	if !sendToAgent(p.bwrap, s) {
+	passed := s
+	if s == syscall.SIGINT || s == syscall.SIGQUIT {
+		passed = 0 // only asks whether there is an agent (kill(2))
+	}
+	if !sendToAgent(p.bwrap, passed) {
 		p.ended = s
 		syscall.Kill(p.bwrap, syscall.SIGKILL)
 	}

@@ -117,7 +117,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Env: l.Command[0], Tier: l.Tier, Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}

@@ -207,7 +207,6 @@ while [ $i -lt $n ]; do [ $i = 1 ] || printf ,; printf '{"error":"throws"}'; i=$
 	}
 }
 
-// A trace may be of any length; the reason stands behind it.
 func TestFetch(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	e, _ := fakeNix(t, `[ -d "$XDG_CACHE_HOME" ] && echo '{"path":"`+nixpkgs+`","narHash":"sha256-x","rev":"'"$ref"'"}'`)

@@ -42,6 +42,7 @@ func TestAProgramThatCannotRunIsAnError(t *testing.T) {
 	}
 }
 
+// A trace may be of any length; the reason stands behind it.
 func TestALongTraceDoesNotHideTheReason(t *testing.T) {
 	e, _ := fakeNix(t, `i=0; while [ $i -lt 20000 ]; do echo "while evaluating something that is rather long, number $i"; i=$((i+1)); done >&2
 echo "error: the reason" >&2; exit 1`)

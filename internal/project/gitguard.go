@@ -147,8 +147,9 @@ func (g *gitGuard) hooks(rel string) error {
 }
 
 // samePlace is a commondir that changes nothing: git finds all in the folder
-// where it stands.
-const samePlace = ".\n"
+// where it stands. Tried with git 2.39 and 2.47 and libgit2 1.5, which takes a
+// plain "." for a path from where it was called and finds no repository.
+const samePlace = "./\n"
 
 // commondir must be absent in such a folder. An agent that writes one moves
 // the host's git to a configuration of its own, so one that says "here"
@@ -161,7 +162,7 @@ func (g *gitGuard) commondir(rel string) error {
 	}
 	if what.Kind != beneath.Absent {
 		content, err := g.at.Read(rel, smallLimit)
-		if err != nil || strings.TrimRight(string(content), "\r\n") != "." {
+		if err != nil || string(content) != samePlace {
 			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
 	}

@@ -67,7 +67,7 @@ func TestTheLastSessionTakesPlaceholdersAway(t *testing.T) {
 func TestWhatAKilledSessionLeftIsTakenOver(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	w.write("p/.git/commondir", ".\n")
+	w.write("p/.git/commondir", "./\n")
 	h, err := w.open("p").Hold()
 	must(t, err)
 	h.Release()

@@ -37,8 +37,9 @@ func bwrap(e examination) Finding {
 func judgeVersion(b launch.Bwrap, path string) Finding {
 	if b.Before(launch.SafeBwrap) {
 		return Finding{
-			Level:  Warning,
-			Detail: b.Version + ", " + path + ": it makes mount points through links (CVE-2026-87766); launches keep it from doing so, and refuse mounts for that",
+			Level: Warning,
+			Detail: b.Version + " makes mount points through links (CVE-2026-87766); " +
+				"launches keep it from that, and refuse some mounts: " + path,
 			Remedy: "use bwrap " + launch.SafeBwrap + " or newer: the claudebox that its flake builds has it",
 		}
 	}

@@ -32,10 +32,18 @@ func need(t testing.TB, name string) string {
 	return value
 }
 
+// manifestFile is the lab's manifest, named or beside the claudebox to test.
+func manifestFile(t testing.TB) string {
+	if file := os.Getenv("CLAUDEBOX_MANIFEST"); file != "" {
+		return file
+	}
+	return filepath.Join(filepath.Dir(need(t, "CLAUDEBOX_BIN")), "../share/claudebox/manifest.json")
+}
+
 // labRequest is the request of a real launch for packages.
 func labRequest(t testing.TB, packages ...string) resolve.Request {
 	t.Helper()
-	f, err := os.Open(need(t, "CLAUDEBOX_MANIFEST"))
+	f, err := os.Open(manifestFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +173,7 @@ func TestLabDryRunLeavesTheStoreAlone(t *testing.T) {
 }
 
 func BenchmarkLabWarmManifest(b *testing.B) {
-	file := need(b, "CLAUDEBOX_MANIFEST")
+	file := manifestFile(b)
 	req := labRequest(b, "git", "jq", "ripgrep")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -64,6 +64,16 @@ func TestFirstStartInALinkedWorktreeAsksNothing(t *testing.T) {
 	c.leave(t)
 }
 
+func TestTwoSessionsShareAProject(t *testing.T) {
+	w := newWorld(t, script.Say("From the second."), script.Say("From the first."))
+	c := w.interact(t)
+	c.await(t, ready)
+	w.print(t).succeed(t, "From the second.")
+	c.enter(t, "still there?")
+	c.await(t, "From the first.")
+	c.leave(t)
+}
+
 func TestWidthFollowsTheTerminal(t *testing.T) {
 	c := newWorld(t).interact(t)
 	c.await(t, ready)

@@ -28,12 +28,7 @@ func CheckUserNamespaces() error {
 func makeUserNamespace() error {
 	_, err := syscall.ForkExec("", []string{""}, &syscall.ProcAttr{
 		Env: []string{},
-		Sys: &syscall.SysProcAttr{
-			Cloneflags:  unix.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-			Pdeathsig:   syscall.SIGKILL,
-		},
+		Sys: ofItsOwn(),
 	})
 	if errors.Is(err, syscall.ENOENT) {
 		return nil

@@ -116,6 +116,9 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	})
 	if err != nil {
 		unix.Close(pipe[0])
+		if cause := CheckUserNamespaces(); cause != nil {
+			return nil, cause
+		}
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	post.forwardTo(pid)

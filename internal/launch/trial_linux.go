@@ -34,7 +34,7 @@ func (t Trial) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
-	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{filter}
+	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{filter}, ofItsOwn()
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

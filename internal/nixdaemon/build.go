@@ -230,8 +230,9 @@ type Missing struct {
 	WillBuild      []string // derivations
 	WillSubstitute []string
 	Unknown        []string
-	DownloadSize   uint64 // bytes, compressed
-	NARSize        uint64 // bytes, unpacked
+	DownloadSize   uint64   // bytes, compressed
+	NARSize        uint64   // bytes, unpacked
+	Notes          []string // what the daemon logged: why a cache could not be asked
 }
 
 // QueryMissing predicts what [Client.BuildPaths] would do.
@@ -242,7 +243,7 @@ func (c *Client) QueryMissing(ctx context.Context, targets []DerivedPath) (Missi
 	}
 	var m Missing
 	r := request{op: opQueryMissing, slow: true, encode: func(e *encoder) { e.texts(words) }, decode: func(d *decoder) {
-		m = Missing{d.texts(), d.texts(), d.texts(), d.uint(), d.uint()}
+		m = Missing{d.texts(), d.texts(), d.texts(), d.uint(), d.uint(), c.notes}
 	}}
 	return m, c.do(ctx, r)
 }

@@ -91,11 +91,12 @@ func checkFailed(t *testing.T, s *nixdaemon.Store, targets []string, want map[st
 // What no cache has would stop the daemon's work on the others.
 func TestRealiseDoesNotTryWhatIsNowhere(t *testing.T) {
 	s := open(t, func(p peer) {
-		p.foresee([]any{pathA, drvA + "!out", pathB}, []any{drvA, pathA})
+		p.expect(40, 3, pathA, drvA+"!out", pathB)
+		p.send(msgNext, "warning: unable to reach the cache", msgLast, 0, 0, 2, drvA, pathA, 0, 0)
 		p.expect(46, 1, pathB, 0)
 		p.send(msgLast, 1, result(pathB, 1, ""))
 	})
-	nowhere := "it is not in the store, and no binary cache has it"
+	nowhere := "it is not in the store, and no binary cache has it\nwarning: unable to reach the cache"
 	checkFailed(t, s, []string{pathA, drvA + "!out", pathB}, map[string]string{pathA: nowhere, drvA + "!out": nowhere})
 }
 

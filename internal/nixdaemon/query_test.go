@@ -118,7 +118,7 @@ func TestOperations(t *testing.T) {
 			},
 			[]any{40, 1, drvA + "!*"},
 			[]any{msgLast, 1, drvA, 1, pathA, 1, pathB, 10, 20},
-			nixdaemon.Missing{[]string{drvA}, []string{pathA}, []string{pathB}, 10, 20},
+			nixdaemon.Missing{[]string{drvA}, []string{pathA}, []string{pathB}, 10, 20, nil},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

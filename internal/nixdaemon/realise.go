@@ -18,7 +18,7 @@ type realisation struct {
 	reasons []error // by index of wanted
 }
 
-var errNowhere = errors.New("it is not in the store, and no binary cache has it")
+const nowhere = "it is not in the store, and no binary cache has it"
 
 func (w *realisation) run(ctx context.Context) error {
 	pending, err := w.sortOut(ctx)
@@ -38,7 +38,7 @@ func (w *realisation) sortOut(ctx context.Context) ([]int, error) {
 	var pending []int
 	for i, target := range w.wanted {
 		if slices.Contains(missing.Unknown, target.Path) {
-			w.reasons[i] = errNowhere
+			w.reasons[i] = &DaemonError{nowhere, notesFor(nowhere, target.Path, missing.Notes)}
 			continue
 		}
 		pending = append(pending, i)

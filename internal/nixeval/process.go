@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -26,6 +27,9 @@ func isEvalError(err error) bool { return errors.As(err, new(evalError)) }
 // eval runs one nix-instantiate on expr and decodes its JSON. Nix 2.8 prints
 // half an answer before it fails, so the exit status is looked at first.
 func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer any) error {
+	if !filepath.IsAbs(e.Program) {
+		return fmt.Errorf("there is no nix-instantiate to run: %q is not an absolute path", e.Program)
+	}
 	cmd := exec.CommandContext(ctx, e.Program, append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
 	cmd.Env = append(environment(), e.Env...)
 	cmd.Dir = "/" // not the project

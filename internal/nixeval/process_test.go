@@ -35,6 +35,21 @@ func TestCancelStopsTheProcess(t *testing.T) {
 	}
 }
 
+// A bare name would be looked up on the caller's PATH, or in the project.
+func TestAProgramIsNotLookedUp(t *testing.T) {
+	e, calls := fakeNix(t, "echo '[]'")
+	t.Setenv("PATH", filepath.Dir(e.Program))
+	t.Chdir(filepath.Dir(e.Program))
+	for _, program := range []string{"nix-instantiate", "./nix-instantiate", ""} {
+		if _, err := (nixeval.Evaluator{Program: program}).Evaluate(t.Context(), query("x")); err == nil {
+			t.Errorf("%q was run", program)
+		}
+	}
+	if got := calls(); got[0] != "" {
+		t.Errorf("processes = %q; want none", got)
+	}
+}
+
 func TestAProgramThatCannotRunIsAnError(t *testing.T) {
 	e := nixeval.Evaluator{Program: filepath.Join(t.TempDir(), "none")}
 	if _, err := e.Evaluate(t.Context(), query("x")); !errors.Is(err, os.ErrNotExist) {

@@ -108,6 +108,9 @@ func (s *session) judgeSources() error {
 			continue
 		}
 		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
+		if m.Why == imported && secret.Path == "~/.claude" {
+			continue // state chose these folders of it, and these only
+		}
 		if relation != profile.Apart {
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
 				"mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out",

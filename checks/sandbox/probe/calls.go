@@ -24,9 +24,9 @@ var calls = []struct {
 	{"TIOCSTI with high bits", terminal(unix.TIOCSTI | high)},
 	{"TIOCLINUX", terminal(unix.TIOCLINUX)},
 	{"TIOCLINUX with high bits", terminal(unix.TIOCLINUX | high)},
-	{"AF_VSOCK", socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
-	{"AF_PACKET", socket(unix.AF_PACKET, unix.SOCK_RAW)},
-	{"raw socket", socket(unix.AF_INET, unix.SOCK_RAW)},
+	{"AF_VSOCK", socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+	{"AF_PACKET", socket(unix.AF_PACKET, unix.SOCK_RAW, 0)},
+	{"raw socket", socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{"unshare user", func() error { return unix.Unshare(unix.CLONE_NEWUSER) }},
 	{"clone user", cloneUser},
 	{"setns user", setnsUser},
@@ -79,8 +79,8 @@ func terminal(request uintptr) func() error {
 	}
 }
 
-func socket(family, kind int) func() error {
-	return func() error { return second(unix.Socket(family, kind, 0)) }
+func socket(family, kind, protocol int) func() error {
+	return func() error { return second(unix.Socket(family, kind, protocol)) }
 }
 
 // raw makes a call with no argument that makes sense: where it is allowed, the

@@ -1,0 +1,156 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// git runs the host's git for the set-up of a test, with nobody's
+// configuration.
+func (w *world) git(t *testing.T, dir string, words ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", w.path(dir), "-c", "user.name=Setup", "-c", "user.email=setup@example.org"}, words...)...)
+	cmd.Env = append(w.environment(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %q: %v\n%s", words, err, out)
+	}
+}
+
+// repository makes the project one, with a commit.
+func (w *world) repository(t *testing.T) {
+	t.Helper()
+	w.git(t, "project", "init", "-q", "-b", "main")
+	w.write(t, "project/README.md", "# A project\n")
+	w.git(t, "project", "add", ".")
+	w.git(t, "project", "commit", "-qm", "begin")
+}
+
+const commit = `echo more >>README.md; git commit -qam "work"; git log -1 --format='%an <%ae> %cn <%ce>'`
+
+func TestACommitHasTheUsersIdentity(t *testing.T) {
+	const plain = "[user]\n\tname = Ada Lovelace\n\temail = ada@example.org\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		env   map[string]string
+		want  string
+	}{
+		"of ~/.gitconfig":       {map[string]string{".gitconfig": plain}, nil, "Ada Lovelace <ada@example.org>"},
+		"of the XDG folder":     {map[string]string{".config/git/config": plain}, nil, "Ada Lovelace <ada@example.org>"},
+		"of the includes":       {map[string]string{".gitconfig": "[include]\n\tpath = ~/who\n", "who": plain}, nil, "Ada Lovelace <ada@example.org>"},
+		"of a folder's include": {map[string]string{".gitconfig": plain + "[includeIf \"gitdir:~/project/\"]\n\tpath = work\n", "work": "[user]\n\temail = ada@work.example\n"}, nil, "Ada Lovelace <ada@work.example>"},
+		"not of another folder": {map[string]string{".gitconfig": plain + "[includeIf \"gitdir:~/elsewhere/\"]\n\tpath = work\n", "work": "[user]\n\temail = ada@work.example\n"}, nil, "Ada Lovelace <ada@example.org>"},
+		"of a branch's include": {map[string]string{".gitconfig": plain + "[includeIf \"onbranch:main\"]\n\tpath = work\n", "work": "[user]\n\tname = Main\n"}, nil, "Main <ada@example.org>"},
+		"of the remote's":       {map[string]string{".gitconfig": plain + "[includeIf \"hasconfig:remote.*.url:https://work.example/**\"]\n\tpath = work\n", "work": "[user]\n\temail = ada@work.example\n"}, nil, "Ada Lovelace <ada@work.example>"},
+		"with a strange name":   {map[string]string{".gitconfig": "[user]\n\tname = \"A # \\\"B\\\" \\\\ é\"\n\temail = a@example.org\n"}, nil, `A # "B" \ é <a@example.org>`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.git(t, "project", "remote", "add", "origin", "https://work.example/x/y")
+			for file, content := range tc.files {
+				w.write(t, file, content)
+			}
+			wantEqual(t, w.inside(t, commit), tc.want+" "+tc.want+"\n")
+		})
+	}
+}
+
+// Nobody is invented: git says itself what is missing.
+func TestWithoutAnIdentityGitAsksForOne(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	got := run(t, w.session(commit))
+	if got.status != 128 || !strings.Contains(got.stderr, "Please tell me who you are") && !strings.Contains(got.stderr, "unable to auto-detect email") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+}
+
+// What else the user's configuration says stays outside: an alias, helper,
+// pager or signing program would run inside, or miss there.
+func TestNothingElseOfTheUsersGitConfigurationEnters(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", `[user]
+	name = Ada
+	email = ada@example.org
+	signingkey = KEY
+[commit]
+	gpgsign = true
+[credential]
+	helper = store
+[core]
+	pager = evil
+	sshCommand = evil
+	hooksPath = ~/hooks
+	fsmonitor = evil
+[alias]
+	st = !evil
+[url "git@example.org:"]
+	insteadOf = https://example.org/
+[http]
+	extraHeader = X: Y
+`)
+	got := w.inside(t, `git config --global --list --name-only | sort -u; `+commit)
+	wantEqual(t, got, `branch.autosetupmerge
+push.default
+safe.directory
+user.email
+user.name
+user.useconfigonly
+Ada <ada@example.org> Ada <ada@example.org>
+`)
+}
+
+// GIT-02: files of the project belong to the user inside as well, but git in a
+// user namespace may see another owner above.
+func TestSafeDirectoryIsTheProjectAndItsRepository(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	wantEqual(t, w.normal(w.inside(t, `git config --global --get-all safe.directory; git status --short`)), "HOME/project\nHOME/project/.git\n")
+}
+
+func TestGitWorksFromALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
+	w.git(t, "project", "worktree", "add", "-q", "-b", "side", w.path("side"))
+	w.write(t, "project/untracked", canary)
+	w.project = w.path("side")
+	got := w.inside(t, commit+`; git switch -qc other; git branch -qD side 2>/dev/null; git gc -q; git log --oneline | wc -l; ls -A ../project`)
+	wantEqual(t, got, "Ada <ada@example.org> Ada <ada@example.org>\n2\n.git\n")
+	for _, line := range findings(t, succeed(t, w.search())) {
+		t.Errorf("of the main checkout: %s", line)
+	}
+}
+
+// git worktree add ../x would make a folder that vanishes with the session.
+func TestAWorktreeBesideTheProjectFailsClearly(t *testing.T) {
+	w := newWorld(t)
+	w.project = w.folder(t, "src/project")
+	w.git(t, "src/project", "init", "-q", "-b", "main")
+	w.git(t, "src/project", "commit", "-qm", "begin", "--allow-empty")
+	got := run(t, w.session(`git worktree add ../x`))
+	if got.status == 0 || !strings.Contains(got.stderr, "Read-only file system") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	wantEqual(t, w.inside(t, `git worktree add -q .claude/worktrees/x && git -C .claude/worktrees/x status --short`), "")
+}
+
+// A subfolder sees itself and the repository, not its siblings. Between the
+// two lies a mount, which git crosses only when told to.
+func TestASubfolderOfARepositoryIsAProject(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, "project/a/file", "a\n")
+	w.write(t, "project/b/file", "b\n")
+	w.git(t, "project", "add", ".")
+	w.git(t, "project", "commit", "-qm", "two")
+	w.project = w.path("project/a")
+	file := w.profile(t, "env: {GIT_DISCOVERY_ACROSS_FILESYSTEM: '1'}")
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
+	got := w.inside(t, `pwd; ls; ls -A ..; git log --oneline -- file | wc -l; echo x >>file; git commit -qm three -- file && git log --oneline -- file | wc -l`, "--profile", file)
+	wantEqual(t, w.normal(got), "HOME/project/a\nfile\n.git\na\n1\n2\n")
+}

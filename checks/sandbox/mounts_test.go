@@ -1,0 +1,169 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAProfilesMounts(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "data/file", "data\n")
+	w.write(t, "notes/file", "notes\n")
+	w.write(t, "single", "single\n")
+	w.write(t, "behind/file", "behind\n")
+	w.link(t, "behind", "linked")
+	file := w.profile(t, "mounts:",
+		"  - {host: ~/data, mode: ro}",
+		"  - {host: ~/notes, sandbox: /mnt/notes, mode: rw}",
+		"  - {host: ~/single, sandbox: /mnt/deep/er/single, mode: ro}",
+		"  - {host: ~/linked, mode: ro}",
+		"  - {host: ~/missing, mode: ro, optional: true}")
+	got := w.inside(t, `
+		cat ~/data/file /mnt/notes/file /mnt/deep/er/single ~/linked/file
+		for f in ~/data/file ~/data/new /mnt/notes/file /mnt/notes/new /mnt/deep/er/single ~/linked/file; do
+			if echo changed >>$f; then echo "$f"; fi
+		done 2>/dev/null
+		ls -d ~/missing ~/behind 2>/dev/null || true`, "--profile", file)
+	wantEqual(t, got, "data\nnotes\nsingle\nbehind\n/mnt/notes/file\n/mnt/notes/new\n")
+	wantEqual(t, w.read(t, "notes/file")+w.read(t, "notes/new"), "notes\nchanged\nchanged\n")
+}
+
+func TestTheFlagsMounts(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "ro/file", "ro\n")
+	w.write(t, "rw/file", "rw\n")
+	w.link(t, w.path("ro"), "project/link")
+	got := w.inside(t, `cat ~/ro/file /mnt/there ~/rw/file /mnt/link/file; for f in ~/ro/file /mnt/there ~/rw/file /mnt/link/x; do if echo x >>$f; then echo "$f"; fi; done 2>/dev/null`,
+		"--mount-ro", "~/ro", "--mount-ro", "../ro/file:/mnt/there", "--mount-rw", "~/rw", "--mount-ro", "link:/mnt/link")
+	wantEqual(t, w.normal(got), "ro\nro\nrw\nro\nHOME/rw/file\n")
+}
+
+func TestAMountThatCannotBeIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mount, flag, reason string
+	}{
+		"a missing source":                     {mount: "{host: ~/missing, mode: ro}", reason: "no such file"},
+		"a missing source of a flag":           {flag: "~/missing", reason: "no such file"},
+		"a secret that is not marked as one":   {flag: "~/.ssh", reason: "~/.ssh"},
+		"a folder that holds secrets":          {flag: "~:/mnt/home", reason: "~/.ssh"},
+		"a part of a secret":                   {flag: "~/.aws/credentials", reason: "~/.aws"},
+		"a link that leads to a secret":        {flag: "innocent", reason: "~/.ssh"},
+		"a profile's link that leads to one":   {mount: "{host: ~/project/innocent, mode: ro}", reason: "~/.ssh"},
+		"the home in a profile":                {mount: "{host: ~/., sandbox: /mnt/h, mode: rw}", reason: ""},
+		"another folder of temporary files":    {flag: "/var/tmp", reason: "/var/tmp"},
+		"a folder of sockets":                  {flag: "/run:/mnt/run", reason: "/run"},
+		"the same destination twice":           {flag: "~/data:" + "/etc/passwd", reason: "/etc/passwd"},
+		"a destination that is the project":    {flag: "~/data:.", reason: "both lie at"},
+		"a file over a folder":                 {flag: "~/data/file:sub", reason: ""},
+		"a mount point that the project lacks": {flag: "~/data:lacking", reason: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".ssh/id", canary)
+			w.write(t, ".aws/credentials", canary)
+			w.write(t, "data/file", "data")
+			w.folder(t, "project/sub")
+			w.link(t, "../.ssh", "project/innocent")
+			var flags []string
+			if tc.mount != "" {
+				flags = append(flags, "--profile", w.profile(t, "mounts: ["+tc.mount+"]"))
+			}
+			if tc.flag != "" {
+				flags = append(flags, "--mount-ro", tc.flag)
+			}
+			wantRefused(t, run(t, w.session("true", flags...)), tc.reason)
+			if exists(w.path("project/lacking")) {
+				t.Error("a mount point was made in the project")
+			}
+		})
+	}
+}
+
+func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".aws/credentials", "key\n")
+	w.write(t, ".aws/config", "config\n")
+	file := w.profile(t, "mounts: [{host: ~/.aws/credentials, sandbox: ~/.aws/credentials, mode: ro, secret: true}]")
+	wantEqual(t, w.inside(t, `cat ~/.aws/credentials; ls ~/.aws`, "--profile", file), "key\ncredentials\n")
+}
+
+// CVE-2026-87766: bwrap before 0.12 made mount points through a link that an
+// earlier session left in the project, on the host.
+func TestAPlantedLinkAtAMountPointLeadsNowhere(t *testing.T) {
+	for name, tc := range map[string]struct{ plant, destination string }{
+		"the mount point is a link to a folder":  {`ln -s "$HOME/.config" evil`, "evil"},
+		"a parent of the mount point is a link":  {`ln -s /oldroot"$HOME"/.config evil`, "evil/autostart"},
+		"a link by another name of the host's":   {`ln -s ../.config evil`, "evil/autostart"},
+		"the link leads to a file":               {`ln -s ../.bashrc evil`, "evil"},
+		"the link leads into a folder inside":    {`mkdir real; ln -s real evil`, "evil"},
+		"a parent is a link to a folder inside":  {`mkdir -p real/x; ln -s real evil`, "evil/x"},
+		"the link leads to what /proc tells":     {`ln -s /proc/self/root evil`, "evil/x"},
+		"the mount point was removed":            {`rmdir there`, "there"},
+		"the mount point became a file":          {`rmdir there; touch there`, "there"},
+		"the mount point became a named pipe":    {`rmdir there; mknod there p`, "there"},
+		"the folder above was moved out of view": {`mv deep other; mkdir deep`, "deep/there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, "data/file", "data")
+			w.write(t, ".config/own", "own")
+			w.write(t, ".bashrc", "own")
+			w.folder(t, "project/there")
+			w.folder(t, "project/deep/there")
+			w.inside(t, tc.plant)
+			got := run(t, w.session("true", "--mount-ro", "~/data:"+tc.destination))
+			if got.status != 125 {
+				t.Errorf("status %d, %s", got.status, got.stderr)
+			}
+			entries, err := os.ReadDir(w.path(".config"))
+			if err != nil || len(entries) != 1 {
+				t.Errorf("on the host ~/.config holds %v, %v", entries, err)
+			}
+			wantEqual(t, w.read(t, ".bashrc"), "own")
+		})
+	}
+}
+
+// Between two sessions an agent swaps the folder that a mount of the profile
+// takes from the project for a link out of it.
+func TestASourceSwappedForALinkIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".ssh/id", canary)
+	w.folder(t, "project/out")
+	file := w.profile(t, "mounts: [{host: ~/project/out, sandbox: /mnt/out, mode: ro}]")
+	w.inside(t, `rmdir out; ln -s ../.ssh out`, "--profile", file)
+	wantRefused(t, run(t, w.session("cat /mnt/out/id", "--profile", file)), "~/.ssh")
+}
+
+// The agent owns its home; what it leaves there must not lead claudebox out of
+// it at the next launch.
+func TestALinkPlantedInTheAgentsHomeLeadsNowhere(t *testing.T) {
+	for name, plant := range map[string]string{
+		"in place of its settings":     `rm -f ~/.claude/settings.json; ln -s ../../../../.bashrc ~/.claude/settings.json`,
+		"in place of its state":        `rm -f ~/.claude/.claude.json; ln -s "$HOME"/.bashrc ~/.claude/.claude.json`,
+		"in place of its memory":       `rm -f ~/.claude/CLAUDE.md; ln -s "$HOME"/.bashrc ~/.claude/CLAUDE.md`,
+		"in place of a cache":          `rm -rf ~/.cache/home-.npm; ln -s "$HOME"/.config ~/.cache/home-.npm`,
+		"in place of an imported list": `rm -rf ~/.claude/commands; ln -s "$HOME"/.config ~/.claude/commands`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".bashrc", "own")
+			w.write(t, ".config/own", "own")
+			w.write(t, ".claude/settings.json", `{"model":"opus"}`)
+			w.write(t, ".claude/commands/c.md", "command")
+			w.inside(t, plant)
+			got := run(t, w.session("cat ~/.claude/* ~/.cache/*/own 2>/dev/null || true"))
+			if strings.Contains(got.stdout, "own") || got.status != 0 && got.status != 125 {
+				t.Errorf("status %d, stdout %q, %s", got.status, got.stdout, got.stderr)
+			}
+			wantEqual(t, w.read(t, ".bashrc")+w.read(t, ".config/own"), "ownown")
+			if entries, _ := filepath.Glob(w.path(".config/*")); len(entries) != 1 {
+				t.Errorf("on the host ~/.config holds %q", entries)
+			}
+		})
+	}
+}

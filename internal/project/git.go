@@ -11,7 +11,9 @@ import (
 )
 
 // Repo is the repository that the project lies in, and what conditional
-// includes ask about it.
+// includes ask about it. Where Worktree lies above the project, git inside
+// finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the
+// folders between are of another file system there (measured).
 type Repo struct {
 	gitdir.Repo
 	Branch  string   // short name that HEAD points at; empty when detached
@@ -35,7 +37,7 @@ func (o *opener) repository(found gitdir.Found) error {
 	o.Repo.Repo, o.Root = repo, repo.Root()
 	if found.Worktree != o.Path {
 		o.note(true, fmt.Sprintf("the project is a part of the repository %s: git inside takes the rest for deleted, "+
-			"so never `commit -a` or `add -A`; `project: git-root` gives all of it", found.Worktree))
+			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", found.Worktree))
 	}
 	return o.protectRepo()
 }

@@ -72,9 +72,9 @@ func faults(t *testing.T) map[string]fault {
 			script: over(bwrap, script(`'case $1 in --version|--help) exec `+"/mnt/real"+` "$@"; esac' 'echo bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted >&2' 'exit 1'`)+"\ncp "+bwrap+" /mnt/real"),
 			name:   "sandbox", detail: "RTM_NEWADDR", remedy: "run claudebox outside of it",
 		},
-		"the shim knows no signals": {
-			script: over(env, script(`'echo "env: unrecognized option $1" >&2' 'exit 125'`)),
-			name:   "shim", detail: "unrecognized option", remedy: "pins coreutils 9", without: "sandbox", untold: true,
+		"what the store holds cannot be run": {
+			script: over(env, ": >/mnt/it"),
+			name:   "sandbox", detail: "execvp", remedy: "install claudebox anew", untold: true,
 		},
 		"the disk is full": {
 			script: "mkdir -p $HOME/.claudebox\nmount -t tmpfs -o size=64k,mode=700 none $HOME/.claudebox\ncat /dev/zero >$HOME/.claudebox/fill 2>/dev/null || :",

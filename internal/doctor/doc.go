@@ -1,6 +1,6 @@
 // Package doctor looks at what a launch needs of this machine and says what
-// to do about what is missing: the kernel, bwrap and its shim, the store and
-// its daemon, room for the agent's home, a terminal. What a launch is made of
+// to do about what is missing: the kernel, bwrap, the store and its daemon,
+// room for the agents' homes, a terminal. What a launch is made of
 // (profile, project, agent) is judged by those who make it; their errors
 // become findings as well, by [Faults].
 //

@@ -11,7 +11,7 @@ import (
 // no plan could be made for is left empty, and not looked at.
 type Machine struct {
 	Bwrap   string   // the program
-	Env     string   // the signal shim, coreutils' env
+	Env     string   // coreutils' env
 	Seccomp []byte   // the filter
 	Tier    string   // network tier
 	Paths   []string // files and folders of the store that have to be there
@@ -40,11 +40,10 @@ var looks = []struct {
 	{name: "kernel", look: kernel},
 	{name: "user namespaces", look: userNamespaces},
 	{name: "bwrap", look: bwrap},
-	{name: "shim", look: shim},
-	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "shim"}},
+	{name: "store", look: storePaths},
+	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store"}},
 	{name: "abstract sockets", look: abstractSockets},
 	{name: "terminal input", look: terminalInjection},
-	{name: "store", look: storePaths},
 	{name: "nix daemon", look: daemon},
 	{name: "state folder", look: homes},
 	{name: "confirmation", look: terminal},

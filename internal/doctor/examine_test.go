@@ -167,23 +167,6 @@ func TestAnOldBwrapIsAWarning(t *testing.T) {
 	expect(t, judgeVersion(launch.Bwrap{Version: "0.12.0"}, "/bwrap"), OK, "0.12.0")
 }
 
-func TestTheShimHasToSetSignalsBack(t *testing.T) {
-	const old = "#!/bin/sh\necho \"env: unrecognized option '$1'\" >&2\nexit 125\n"
-	for name, tc := range map[string]struct {
-		script string
-		level  Level
-		words  string
-	}{
-		"one that does will do": {"#!/bin/sh\n[ \"$*\" = --default-signal=INT,QUIT,TERM,HUP ]\n", OK, "sets signals back"},
-		"an old one will not":   {old, Failed, "unrecognized option"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			expect(t, shim(examination{Machine: Machine{Env: program(t, tc.script)}}), tc.level, tc.words)
-		})
-	}
-	expect(t, shim(examination{Machine: Machine{Env: "/absent/env"}}), Failed, "no such file")
-}
-
 func program(t *testing.T, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")

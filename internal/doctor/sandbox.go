@@ -1,11 +1,6 @@
 package doctor
 
 import (
-	"context"
-	"os/exec"
-	"strings"
-	"time"
-
 	"claudebox/internal/launch"
 )
 
@@ -44,26 +39,6 @@ func judgeVersion(b launch.Bwrap, path string) Finding {
 		}
 	}
 	return Finding{Level: OK, Detail: b.Version + ", " + path}
-}
-
-// shim asks whether env sets signals back, without which the agent would
-// never see Ctrl-C.
-func shim(e examination) Finding {
-	if e.Env == "" {
-		return Finding{}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, e.Env, "--default-signal=INT,QUIT,TERM,HUP")
-	cmd.Env = []string{}
-	if text, err := cmd.CombinedOutput(); err != nil {
-		said, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		return Finding{
-			Level: Failed, Detail: strings.TrimSuffix(e.Env+" cannot set signals back: "+err.Error()+", "+said, ", "),
-			Remedy: "use the claudebox that its flake builds, which pins coreutils 9",
-		}
-	}
-	return Finding{Level: OK, Detail: e.Env + " sets signals back"}
 }
 
 // sandbox starts an empty one.

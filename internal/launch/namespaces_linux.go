@@ -71,10 +71,11 @@ func holdsAllUsers() bool {
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// appArmorProfile lets bwrap make namespaces where Ubuntu lets only confined
-// programs do so. The path is that of a bwrap in the store, of any version.
-const appArmorProfile = `printf 'abi <abi/4.0>,\nprofile claudebox-bwrap /nix/store/*-bubblewrap-*/bin/bwrap flags=(unconfined) { userns, }\n'` +
-	` | sudo tee /etc/apparmor.d/claudebox-bwrap && sudo apparmor_parser -r /etc/apparmor.d/claudebox-bwrap`
+// appArmorProfile lets claudebox and bwrap make namespaces where Ubuntu lets
+// only programs with a profile do so. The paths are those in the store, of
+// any version.
+const appArmorProfile = `printf 'abi <abi/4.0>,\nprofile claudebox /nix/store/*-{claudebox,bubblewrap}-*/bin/* flags=(unconfined) { userns, }\n'` +
+	` | sudo tee /etc/apparmor.d/claudebox && sudo apparmor_parser -r /etc/apparmor.d/claudebox`
 
 // namespaceCauses are the known reasons why namespaces cannot be made, the
 // surest first.
@@ -109,7 +110,7 @@ var namespaceCauses = []struct {
 	{
 		func(s switches, _ error) bool { return s.apparmor == "1" },
 		"AppArmor lets only programs that it knows use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
-		"tell AppArmor of bwrap: `" + appArmorProfile + "`",
+		"give claudebox a profile: `" + appArmorProfile + "`",
 	},
 	{
 		func(_ switches, err error) bool { return errors.Is(err, unix.ENOSPC) },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -13,11 +14,11 @@ import (
 )
 
 // Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
-// this machine: the namespaces, the filter and the shim are those of a
-// launch, around the host's files, read-only.
+// this machine: the namespaces and the filter are those of a launch, around
+// the host's files, read-only.
 type Trial struct {
 	Bwrap   string
-	Env     string // the shim
+	Env     string // coreutils' env, which ends at once
 	Tier    string
 	Seccomp []byte
 }
@@ -33,6 +34,8 @@ func (t Trial) Run() error {
 	defer filter.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
+	runtime.LockOSThread() // bwrap dies with the thread that starts it
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
 	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{filter}, ofItsOwn()
 	text, err := cmd.CombinedOutput()
@@ -43,7 +46,7 @@ func (t Trial) Run() error {
 }
 
 // words is bwrap's command line. The first of the extra files is descriptor
-// 3. The shim ends at once: without a program env prints its environment.
+// 3. Without a program env prints its environment, in which there is only PWD.
 func (t Trial) words() []string {
 	words := slices.Clone(namespaces)
 	if t.Tier == "none" {
@@ -51,7 +54,7 @@ func (t Trial) words() []string {
 	}
 	return append(words,
 		"--seccomp", "3", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/",
-		"--", t.Env, "--default-signal=INT,QUIT,TERM,HUP")
+		"--", t.Env)
 }
 
 // trialCauses are the known reasons why bwrap stops, by what it says.
@@ -69,13 +72,7 @@ var trialCauses = []struct {
 		"PR_SET_SECCOMP", "this kernel takes no filter of system calls",
 		"use a kernel that is built with CONFIG_SECCOMP_FILTER",
 	},
-	{
-		"unrecognized option", "the shim cannot set signals back",
-		"use the claudebox that its flake builds, which pins coreutils 9",
-	},
-	{
-		"execvp", "the shim cannot be run", "use the claudebox that its flake builds",
-	},
+	{"execvp", "what claudebox pins cannot be run", "install claudebox anew, or mend the store with `nix-store --verify --check-contents --repair`"},
 }
 
 // namespaceWords tell in bwrap's words that namespaces, or the rights in

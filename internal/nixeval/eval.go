@@ -181,7 +181,9 @@ func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) e
 		return context.Cause(ctx)
 	}
 	args := []string{
+		// Said in full, since nix.conf may have set any of them.
 		"--option", "restrict-eval", "true", "-I", "src=" + r.query.Nixpkgs,
+		"--option", "pure-eval", "false",
 		"--option", "allow-import-from-derivation", "false",
 		"--argstr", "src", r.query.Nixpkgs, "--argstr", "system", r.query.System,
 		"--argstr", "mode", mode, "--argstr", "wants", wants,
@@ -219,6 +221,7 @@ func (e Evaluator) fetch(ctx context.Context, ref string, src *Source) error {
 	defer os.RemoveAll(cache)
 	e.Env = append(slices.Clone(e.Env), "XDG_CACHE_HOME="+cache)
 	return e.eval(ctx, fetchExpr, []string{
-		"--extra-experimental-features", "nix-command flakes", "--read-write-mode", "--argstr", "ref", ref,
+		"--extra-experimental-features", "nix-command flakes", "--read-write-mode",
+		"--option", "restrict-eval", "false", "--option", "pure-eval", "false", "--argstr", "ref", ref,
 	}, src)
 }

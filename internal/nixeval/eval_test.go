@@ -124,7 +124,10 @@ func TestReasonsOfFailures(t *testing.T) {
 		},
 		"tells a set that is missing on the way": {
 			"python3Package.requests.x", `{"error":"missing","rest":["python3Package","requests","x"],"near":[]}`,
-			nixeval.Failure{Reason: nixeval.Missing, Message: "python3Package.requests.x is not in nixpkgs"},
+			nixeval.Failure{
+				Reason: nixeval.Missing, Message: "python3Package.requests.x is not in nixpkgs",
+				Remedy: "find its attribute path: nix search nixpkgs x",
+			},
 		},
 		"tells what is no set": {
 			"lib.id.x", `{"error":"not-a-set","rest":["x"],"type":"lambda"}`,

@@ -99,6 +99,9 @@ func (a answer) missing(attr string) *Failure {
 	for _, name := range Nearest(a.Rest[0], a.Near) {
 		f.Similar = append(f.Similar, set+name)
 	}
+	if f.Similar == nil {
+		f.Remedy = "find its attribute path: nix search nixpkgs " + a.Rest[len(a.Rest)-1]
+	}
 	return f
 }
 

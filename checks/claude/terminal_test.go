@@ -77,6 +77,12 @@ func (c *terminal) String() string {
 	return c.display.String()
 }
 
+func (c *terminal) title() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.display.Title()
+}
+
 func (c *terminal) modes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

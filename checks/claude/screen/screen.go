@@ -12,6 +12,7 @@ type Screen struct {
 	cells       [][]rune // rows of columns; 0 is blank
 	row, col    int      // of the cursor; col may be one past the end of its row
 	saved       [2]int   // row and col, as kept by ESC 7
+	title       string
 	modes       map[string]bool
 	keyboard    map[bool]int // depth of the kitty keyboard stack, by "is the alternate screen"
 	modifyOther bool         // xterm's modifyOtherKeys
@@ -111,6 +112,9 @@ func (s *Screen) String() string {
 	}
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
+
+// Title is the window's title; empty at rest.
+func (s *Screen) Title() string { return s.title }
 
 // Modes are the modes that differ from a terminal's at rest, sorted: private
 // ones as "?2004", ones that are on at rest and were switched off as "?25l",

@@ -69,6 +69,25 @@ func TestModesTellWhatWasLeftSet(t *testing.T) {
 	}
 }
 
+func TestTitleIsTheLastOneSet(t *testing.T) {
+	for name, tc := range map[string]struct{ written, want string }{
+		"none at rest":        {"text", ""},
+		"ended by a bell":     {"\x1b]0;one\x07", "one"},
+		"ended by ST":         {"\x1b]2;one\x1b\\", "one"},
+		"the last one counts": {"\x1b]0;one\x07\x1b]0;two\x07", "two"},
+		"taken back":          {"\x1b]0;one\x07\x1b]0;\x07", ""},
+		"not a clipboard":     {"\x1b]52;c;b25l\x07", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := screen.New(4, 8)
+			_, _ = s.Write([]byte(tc.written))
+			if got := s.Title(); got != tc.want {
+				t.Errorf("%q gives the title %q; want %q", tc.written, got, tc.want)
+			}
+		})
+	}
+}
+
 // The law of a stream: where it is cut makes no difference.
 func FuzzCutsMakeNoDifference(f *testing.F) {
 	f.Add("a\x1b[2;3Hé\x1b]0;t\x07\x1b[?1049h❯", 3)
@@ -83,6 +102,9 @@ func FuzzCutsMakeNoDifference(f *testing.F) {
 		}
 		if got, want := parts.String(), whole.String(); got != want {
 			t.Errorf("%q cut at %d shows %q; want %q", written, cut, got, want)
+		}
+		if got, want := parts.Title(), whole.Title(); got != want {
+			t.Errorf("%q cut at %d has the title %q; want %q", written, cut, got, want)
 		}
 		if got, want := parts.Modes(), whole.Modes(); !slices.Equal(got, want) {
 			t.Errorf("%q cut at %d leaves %q; want %q", written, cut, got, want)

@@ -24,12 +24,13 @@ var controls = map[byte]func(*Screen){
 	'\t': func(s *Screen) { s.move(s.row, s.col/8*8+8) },
 }
 
-// forms are the shapes of sequences; the first that fits is it. A control
-// sequence has its private mark, parameters and final byte as groups.
+// The shapes of sequences; the first that fits is it. A control sequence has
+// its private mark, parameters and final byte as groups, a title its text.
 var (
 	controlSequence = regexp.MustCompile(`^\x1b\[([<=>?]?)([0-9;:]*)[ -/]*([@-~])`)
+	titleSequence   = regexp.MustCompile(`^\x1b\][02];([^\x07\x1b]*)(?:\x07|\x1b\\)`)
 	otherSequences  = []*regexp.Regexp{
-		regexp.MustCompile(`(?s)^\x1b[\]P_^X].*?(?:\x07|\x1b\\)`), // a string: title, clipboard, …
+		regexp.MustCompile(`(?s)^\x1b[\]P_^X].*?(?:\x07|\x1b\\)`), // a string: clipboard, terminal query, …
 		regexp.MustCompile(`^\x1b[ -/]+[0-~]`),                    // a character set
 	}
 	introducers = []byte("[]P_^X !\"#$%&'()*+,-./")
@@ -39,6 +40,10 @@ var (
 func (s *Screen) sequence(data []byte) int {
 	if m := controlSequence.FindSubmatch(data); m != nil {
 		s.control(string(m[1]), string(m[2]), m[3][0])
+		return len(m[0])
+	}
+	if m := titleSequence.FindSubmatch(data); m != nil {
+		s.title = string(m[1])
 		return len(m[0])
 	}
 	for _, form := range otherSequences {

@@ -15,8 +15,17 @@ func TestNothingIsWrongInTheLab(t *testing.T) {
 	w := newWorld(t)
 	before := listing(t, w.home)
 	r := w.run(t, "check", "--format", "json")
-	if failed := of(r.findings(t), "failed"); r.status != 0 || len(failed) > 0 || r.stderr != "" {
+	list := r.findings(t)
+	if failed := of(list, "failed"); r.status != 0 || len(failed) > 0 || r.stderr != "" {
 		t.Errorf("status %d, %v, %q", r.status, failed, r.stderr)
+	}
+	for _, name := range []string{
+		"profile", "project", "state", "agent", "git", "mounts", "launch", "kernel", "user namespaces", "bwrap",
+		"store", "sandbox", "nix daemon", "state folder", "confirmation",
+	} {
+		if !slices.ContainsFunc(of(list, "ok"), func(f finding) bool { return f.Name == name }) {
+			t.Errorf("%q is not ok in %+v", name, list)
+		}
 	}
 	if after := listing(t, w.home); after != before {
 		t.Errorf("the check changed the home:\n%s\nbefore:\n%s", after, before)

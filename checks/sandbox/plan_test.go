@@ -1,0 +1,169 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// report is what two sandboxes must have in common.
+const report = `cat /proc/self/mountinfo; env; cat /proc/self/status | grep -E '^(Cap|NoNew|Seccomp)'; 
+	find / -path /proc -prune -o -path /nix/store -prune -o -printf '%M %U %s %p %l\n' | sort; cat /etc/passwd /etc/nix/nix.conf "$HOME/.gitconfig"; pwd; ls /proc/self/fd`
+
+// ids are numbers that the kernel hands out anew for each mount, and names
+// that bwrap makes up.
+var ids = regexp.MustCompile(`(?m)^\d+ \d+ \d+:\d+ |/bindfile[A-Za-z0-9]+|\.copy-[0-9]+`)
+
+// What is printed is what runs: a shell that follows the script has the same
+// sandbox.
+func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
+	for _, tier := range tiers {
+		t.Run(tier, func(t *testing.T) {
+			w := newWorld(t)
+			w.everyVariable()
+			w.env["LC_ALL"] = "C"
+			w.write(t, ".gitconfig", "[user]\n\tname = Ada 'x' \"y\"\n\temail = ada@example.org\n")
+			w.write(t, "data/it's", "")
+			profile := w.profile(t, "env: {QUOTED: \"it's \\\"$HOME\\\" `id`\"}", "mounts: [{host: ~/data, sandbox: \"/mnt/a b'c\", mode: ro}]",
+				"agent: {command: [bash, -euc, '"+strings.ReplaceAll(report, "'", "''")+"']}")
+			flags := []string{"--profile", profile, "--network", tier}
+			launched := succeed(t, w.claudebox(append([]string{"--yes", "--no-report"}, flags...)...))
+			script := succeed(t, w.claudebox(append([]string{"plan", "--format", "sh"}, flags...)...))
+			hand := exec.Command("/bin/sh")
+			hand.Dir, hand.Env, hand.Stdin = w.project, w.environment(), strings.NewReader(script)
+			byHand := succeed(t, hand)
+			wantEqual(t, comparable(byHand), comparable(launched))
+			if strings.Contains(script, w.env["ANTHROPIC_API_KEY"]) {
+				t.Error("the script holds the key")
+			}
+		})
+	}
+}
+
+func comparable(text string) string { return ids.ReplaceAllString(text, "") }
+
+// Nothing that prints a launch prints a secret, whoever brings it in.
+func TestNoSecretIsPrinted(t *testing.T) {
+	for name, words := range map[string][]string{
+		"as a plan":               {"plan"},
+		"as a plan in JSON":       {"plan", "--format", "json"},
+		"as a plan in YAML":       {"plan", "--format", "yaml"},
+		"as words":                {"plan", "--format", "argv"},
+		"as a script":             {"plan", "--format", "sh"},
+		"as a pinned plan":        {"plan", "--pinned"},
+		"by a dry run":            {"--dry-run"},
+		"by a dry run of a shell": {"shell", "--dry-run", "--", "true"},
+		"by an audit":             {},
+		"by a check":              {"check"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.hideCanaries(t)
+			for _, variable := range []string{"ANTHROPIC_API_KEY", "MY_TOKEN", "ADDED_TOKEN"} {
+				w.env[variable] = canary
+			}
+			w.env["CLAUDEBOX_EXTRA_ENV"] = "ADDED_TOKEN"
+			w.env["CLAUDEBOX_PROFILE"] = w.profile(t, "extra_env_passthrough: [MY_TOKEN]",
+				"mounts: [{host: ~/.aws, mode: ro, secret: true}]", "confirm: always")
+			got := run(t, w.claudebox(words...))
+			if strings.Contains(got.stdout+got.stderr, canary) {
+				t.Errorf("status %d\n%s\n%s", got.status, got.stdout, got.stderr)
+			}
+			if !strings.Contains(got.stdout+got.stderr, "MY_TOKEN") && name != "by a check" {
+				t.Errorf("the variable is not named:\n%s\n%s", got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+// files lists everything of the world, with times of change.
+func (w *world) files(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		list = append(list, strings.TrimPrefix(path, w.home)+" "+info.Mode().String()+" "+info.ModTime().String())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestLookingChangesNothing(t *testing.T) {
+	for name, words := range map[string][]string{
+		"a dry run":            {"--dry-run"},
+		"a dry run of a shell": {"shell", "--dry-run", "--", "touch", "made"},
+		"a plan":               {"plan"},
+		"a plan as a script":   {"plan", "--format", "sh"},
+		"a check":              {"check"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, ".claude/settings.json", `{"model":"opus"}`)
+			before := w.files(t)
+			run(t, w.claudebox(words...))
+			if after := w.files(t); !slices.Equal(before, after) {
+				t.Error(difference(strings.Join(after, "\n"), strings.Join(before, "\n")))
+			}
+		})
+	}
+}
+
+// What was evaluated may be remembered; nothing else is made, and nothing is
+// fetched or built.
+func TestADryRunOfAPackageThatIsNotThereMakesNoInstance(t *testing.T) {
+	w := newWorld(t)
+	file := w.profile(t, "packages: [unbuildableSample]")
+	got := run(t, w.claudebox("--dry-run", "--profile", file))
+	if got.status != 0 || !strings.Contains(strings.Join(strings.Fields(got.stderr), " "), "to be fetched or built: unbuildableSample") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	for _, line := range w.files(t) {
+		if strings.HasPrefix(line, "/.claudebox") {
+			t.Errorf("made: %s", line)
+		}
+	}
+}
+
+func TestADryRunShowsTheWordsThatRun(t *testing.T) {
+	w := newWorld(t)
+	shown := succeed(t, w.claudebox("plan", "--format", "argv"))
+	dry := run(t, w.claudebox("--dry-run"))
+	wantEqual(t, dry.stdout, shown)
+	for _, want := range []string{"--unshare-user", "--disable-userns", "--cap-drop ALL", "--clearenv", "--remount-ro /\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not shown", want)
+		}
+	}
+}
+
+// A plan that was kept gives the sandbox of the launch that it was made of.
+func TestAKeptPlanLaunchesTheSameSandbox(t *testing.T) {
+	w := newWorld(t)
+	profile := w.profile(t, "packages: [hello]", "env: {A: b}")
+	kept := w.write(t, "plan.json", succeed(t, w.claudebox("plan", "--pinned", "--profile", profile)))
+	first := w.inside(t, report, "--profile", profile)
+	wantEqual(t, comparable(w.inside(t, report, "--plan", kept)), comparable(first))
+}
+
+func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
+	w := newWorld(t)
+	plan := succeed(t, w.claudebox("plan", "--pinned", "--network", "none"))
+	tampered := strings.Replace(plan, `"tier": "none"`, `"tier": "full"`, 1)
+	if tampered == plan {
+		t.Fatalf("no tier in\n%s", plan)
+	}
+	wantRefused(t, run(t, w.session("true", "--plan", w.write(t, "plan.json", tampered))), "plan")
+}

@@ -14,7 +14,8 @@ import (
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing
 and what to do about it. Nothing is changed, and no agent is run.
 
-The exit status is 0 when a launch would start, else 125.`
+Format json is an array of {name, level, detail, remedy}; the level is ok, info,
+warning or failed. The exit status is 0 when nothing failed, else 125.`
 
 func newCheckCommand(sys System) *cobra.Command {
 	var (

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -160,6 +161,27 @@ func TestStorePathsHaveToBeThere(t *testing.T) {
 		t.Errorf("remedy %q; want %s", f.Remedy, want)
 	}
 	expect(t, storePaths(examination{Machine: Machine{Paths: []string{t.TempDir()}, Fetched: []string{"hello"}}}), OK, "first: hello")
+}
+
+// fakeDaemon calls these paths valid.
+type fakeDaemon map[string]bool
+
+func (d fakeDaemon) QueryValidPaths(_ context.Context, paths []string) ([]string, error) {
+	if d == nil {
+		return nil, errors.New("no answer")
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !d[path] }), nil
+}
+
+func TestPathsUnknownToTheDaemonAreFound(t *testing.T) {
+	const known, unknown = "/nix/store/00000000000000000000000000000000-known", "/nix/store/11111111111111111111111111111111-unknown"
+	files := []string{known + "/bin/a", unknown + "/bin/a", unknown + "/bin/b", "/home/u/own"}
+	if got := unknownPaths(fakeDaemon{known: true}, files); !slices.Equal(got, []string{unknown}) {
+		t.Errorf("got %q; want %q", got, unknown)
+	}
+	if got := unknownPaths(fakeDaemon(nil), files); len(got) > 0 {
+		t.Errorf("got %q from a daemon that does not answer", got)
+	}
 }
 
 func TestAnOldBwrapIsAWarning(t *testing.T) {

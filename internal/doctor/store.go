@@ -29,10 +29,12 @@ func storePaths(e examination) Finding {
 			Remedy: "fetch them with `nix-store --realise " + strings.Join(gone, " ") + "`, or install claudebox anew",
 		}
 	}
-	if unknown := e.unknownPaths(); len(unknown) > 0 {
-		return Finding{
-			Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " + firstOf(unknown),
-			Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
+	if e.client != nil { // else there is a finding of the daemon's
+		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
+			return Finding{
+				Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " + firstOf(unknown),
+				Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
+			}
 		}
 	}
 	return Finding{Level: OK, Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched)}
@@ -52,22 +54,24 @@ func toFetch(packages []string) string {
 	return "; a launch fetches or builds first: " + strings.Join(packages, ", ")
 }
 
-// unknownPaths are those that the daemon does not call valid; none when it
-// cannot be asked, which is a finding of its own.
-func (e examination) unknownPaths() []string {
-	if e.client == nil {
-		return nil
-	}
+// validity is the part of a Nix daemon that a look at store paths needs.
+type validity interface {
+	QueryValidPaths(ctx context.Context, paths []string) ([]string, error)
+}
+
+// unknownPaths are those of the store that the daemon does not call valid;
+// none when it does not answer.
+func unknownPaths(daemon validity, files []string) []string {
 	var paths []string
-	for _, path := range e.Paths {
-		if strings.HasPrefix(path, store) {
-			paths = append(paths, storePath(path))
+	for _, file := range files {
+		if strings.HasPrefix(file, store) {
+			paths = append(paths, storePath(file))
 		}
 	}
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
 	defer cancel()
-	valid, err := e.client.QueryValidPaths(ctx, paths)
+	valid, err := daemon.QueryValidPaths(ctx, paths)
 	if err != nil {
 		return nil
 	}

@@ -198,9 +198,33 @@ func TestMaskShowsNoneOfAShortSecret(t *testing.T) {
 func TestQuoteMakesOneWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "''", "a b": "'a b'", "it's": `'it'\''s'`, "/nix/store/x-1.0": "/nix/store/x-1.0", "$(id)": "'$(id)'", "~": "'~'",
+		"a\nrm -rf ~":        `$'a\x0arm -rf ~'`,
+		"\x1b]0;x\a it's \\": `$'\x1b]0;x\x07 it\'s \\'`,
+		"abc\u202ecod.exe":   `$'abc\xe2\x80\xaecod.exe'`,
+		"Größe":              "'Größe'",
+		"\xff":               `$'\xff'`,
 	} {
 		if got := quote(in); got != want {
 			t.Errorf("quote(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestAScriptHasNoLineThatANameMade(t *testing.T) {
+	h := aHost()
+	h.Project = "/home/u/a\ntouch /tmp/broken #"
+	h.Dir = h.Project
+	h.Mounts = []Mount{
+		{Kind: plan.ROData, Source: h.Project + "/f\nfalse", Destination: h.Project + "/f\nfalse", Data: []byte("text\n")},
+		{Kind: plan.ROData, Source: h.Project + "/g\nfalse", Destination: h.Project + "/g\nfalse", Data: []byte{1}},
+	}
+	text, err := bind(t, aPlan(usual...), h).Script("/store/bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "touch") || strings.HasPrefix(line, "false") {
+			t.Errorf("a name became the line %q of\n%s", line, text)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,11 +34,11 @@ func (l Launch) Argv() (string, error) {
 func (d Descriptor) String() string {
 	switch {
 	case d.Path != "":
-		return d.Path
+		return quote(d.Path)
 	case d.Follows != "":
 		return d.Follows + ", a copy that follows it"
 	}
-	return fmt.Sprintf("%s, made, %d bytes", d.Name, len(d.Data))
+	return fmt.Sprintf("%s, made, %d bytes", quote(d.Name), len(d.Data))
 }
 
 func shown(line Line) string {
@@ -59,12 +60,44 @@ func quoteAll(list []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quote makes s one word of a POSIX shell.
+// quote makes s one word of bash, on one line. What cannot be seen is spelt
+// out: the name of a folder may hold a line break, to be run as a line of its
+// own, or orders for the terminal.
 func quote(s string) string {
-	if s != "" && strings.IndexFunc(s, isShellSpecial) < 0 {
+	switch {
+	case !isSeen(s):
+		return quoteUnseen(s)
+	case s != "" && strings.IndexFunc(s, isShellSpecial) < 0:
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// quoteUnseen quotes as bash's $'…', byte by byte where a character is not
+// seen (bash(1), "Quoting").
+func quoteUnseen(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + s[:size])
+		case isSeen(s[:size]):
+			b.WriteString(s[:size])
+		default:
+			for _, c := range []byte(s[:size]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
+		}
+		s = s[size:]
+	}
+	return "$'" + b.String() + "'"
+}
+
+// isSeen tells whether text shows as what it is: it has no control character,
+// none that turns or hides others, and no byte that is no character.
+func isSeen(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 func isShellSpecial(r rune) bool {
@@ -110,12 +143,12 @@ func redirect(number int, d Descriptor, decoder string) string {
 	case d.Follows != "":
 		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Follows))
 	case isPlainText(text):
-		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, d.Name, text, fileEnd)
+		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, quote(d.Name), text, fileEnd)
 	}
-	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder), quote(base64.StdEncoding.EncodeToString(d.Data)), d.Name)
+	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder), quote(base64.StdEncoding.EncodeToString(d.Data)), quote(d.Name))
 }
 
 func isPlainText(s string) bool {
-	return strings.HasSuffix(s, "\n") && utf8.ValidString(s) && !strings.Contains(s, "\x00") &&
+	return strings.HasSuffix(s, "\n") && isSeen(strings.NewReplacer("\n", "", "\t", "").Replace(s)) &&
 		!strings.Contains(s, fileEnd) && !strings.Contains(s, scriptEnd)
 }

@@ -44,6 +44,7 @@ func (s *session) run() error {
 		return err
 	}
 	defer hold.Release()
+	s.launch.Outlive = s.project.Holds() || s.launch.Plan.State == "ephemeral"
 	return s.launch.Run()
 }
 

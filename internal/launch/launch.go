@@ -17,6 +17,7 @@ type Launch struct {
 	Agent    []string   // the program and what it is always called with
 	Request  []string   // the caller's words for the agent
 	Command  []string   // the agent and the caller's words, as bwrap runs them
+	Outlive  bool       // end only when no process of the sandbox is left: what protects the project is taken away then
 	Runner   string     // coreutils' env: starts what has to be looked up inside
 	Ignored  []string   // signals that the caller ignores, and so the agent: "INT", "HUP"
 	Seccomp  []byte     // the filter, as bwrap --seccomp takes it

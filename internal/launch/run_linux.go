@@ -3,11 +3,9 @@ package launch
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -69,7 +67,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
-	err = l.explain(child.wait())
+	err = l.explain(child.wait(l.Outlive))
 	terminal.restoreAfter(err)
 	return err
 }
@@ -143,25 +141,35 @@ func ofItsOwn() *syscall.SysProcAttr {
 	}
 }
 
-// wait blocks until bwrap is gone and tells how the agent ended.
-func (s *sandbox) wait() error {
+// wait blocks until the agent has ended, and with outlive until nothing is
+// left of the sandbox, which takes the kernel a millisecond more. What is left
+// otherwise is being killed, and cannot live longer than this process.
+func (s *sandbox) wait(outlive bool) error {
 	defer s.status.Close()
-	state, err := s.reap()
-	if err != nil {
-		return &diag.Error{Op: "wait for bwrap", Err: err}
-	}
 	code, ran := s.report()
+	if ran && !outlive {
+		s.post.stop()
+		return exit(code)
+	}
+	state, err := s.reap()
 	switch {
-	case ran && code == 0:
-		return nil
+	case err != nil:
+		return &diag.Error{Op: "wait for bwrap", Err: err}
 	case ran:
-		return &ExitError{Code: code}
+		return exit(code)
 	case s.post.endedBy() != 0:
-		return &ExitError{Code: 128 + int(s.post.endedBy())}
+		return exit(128 + int(s.post.endedBy()))
 	case state.Signaled():
-		return &ExitError{Code: 128 + int(state.Signal())}
+		return exit(128 + int(state.Signal()))
 	}
 	return errSetUp
+}
+
+func exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &ExitError{Code: code}
 }
 
 // reap waits for bwrap in two steps: its process id stays its own until
@@ -188,19 +196,27 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// report reads what bwrap said of the agent (bwrap(1), --json-status-fd). An
-// exit code is there only when the agent ran: bwrap's own failure looks like
-// the agent's status 1 otherwise.
+// report reads what bwrap says of the agent (bwrap(1), --json-status-fd). An
+// exit code comes only when the agent ran: bwrap's own failure looks like the
+// agent's status 1 otherwise.
 func (s *sandbox) report() (code int, ran bool) {
-	text, err := io.ReadAll(s.status)
-	if err != nil {
-		return 0, false
+	var text []byte
+	piece := make([]byte, 512)
+	for {
+		n, err := s.status.Read(piece)
+		text = append(text, piece[:n]...)
+		if code, ran := exitCode(text); ran || err != nil {
+			return code, ran
+		}
 	}
-	_, rest, ran := strings.Cut(string(text), `"exit-code": `)
-	if digits, _, found := strings.Cut(rest, " "); ran && found {
-		code, err = strconv.Atoi(digits)
-	}
-	return code, ran && err == nil
+}
+
+// exitCode finds the whole number behind its name in bwrap's report.
+func exitCode(report []byte) (code int, found bool) {
+	_, rest, found := bytes.Cut(report, []byte(`"exit-code": `))
+	digits, _, ended := bytes.Cut(rest, []byte(" "))
+	code, err := strconv.Atoi(string(digits))
+	return code, found && ended && err == nil
 }
 
 // raiseFileLimit makes room for the descriptors of a launch. Past the soft

@@ -163,6 +163,9 @@ func (p Project) SafeDirectories() []string {
 // before the sandbox starts, and released when it has ended.
 func (p Project) Hold() (*placeholder.Hold, error) { return placeholder.Make(p.placeholders) }
 
+// Holds tells whether [Project.Hold] makes anything.
+func (p Project) Holds() bool { return len(p.placeholders) > 0 }
+
 func (o *opener) note(red bool, text string) {
 	o.Notes = append(o.Notes, Note{Text: text, Red: red})
 }

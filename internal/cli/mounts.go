@@ -60,14 +60,29 @@ func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 	if source == "" || inside == "" {
 		return diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
 	}
-	real, err := realPath(s.absolute(source))
+	real, err := s.real(s.absolute(source))
 	if err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists"}
+		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists, by its own path"}
 	}
 	h.Mounts = append(h.Mounts, launch.Mount{
 		Kind: kind, Source: real, Destination: s.absolute(inside), Open: true, Why: flag,
 	})
 	return nil
+}
+
+// errLedOut is a source that the agent could have exchanged: it may turn a
+// folder of the project into a link to whatever it would like to have mounted
+// next time.
+var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
+
+// real resolves every link of a source that a user named. A path of the
+// project must stay in the project.
+func (s *session) real(path string) (string, error) {
+	real, err := realPath(path)
+	if named := isBelow(path, s.project.Path) || isBelow(path, s.facts.Cwd); err == nil && named && !isBelow(real, s.project.Path) {
+		return "", errLedOut
+	}
+	return real, err
 }
 
 // realPath resolves every link of a path that a user named.

@@ -107,7 +107,7 @@ func (s *session) bind(p plan.Plan, o options, why purpose) error {
 	h := launch.Host{
 		Facts: s.facts, Etc: host.ReadEtc(s.facts.Env), Project: s.project.Path, Dir: s.project.Dir,
 		State: s.instance.Dir, Words: o.words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
-		ExtraEnv: extraEnv(s.facts.Env), Real: realPath,
+		ExtraEnv: extraEnv(s.facts.Env), Real: s.real,
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, options, purpose) error{
 		s.addTools, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,

@@ -1,9 +1,12 @@
 package launch
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
@@ -45,7 +48,7 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	case err == nil:
 		m.Source = source
 		return true, nil
-	case m.Optional:
+	case m.Optional && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)):
 		return false, nil
 	}
 	return false, &diag.Error{

@@ -3,8 +3,10 @@
 package claude_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,6 +154,22 @@ func TestNothingOutlivesTheSession(t *testing.T) {
 			t.Errorf("%s is still there: %q", name, command)
 		}
 	}
+}
+
+// Anthropic's installer keeps the program in the home, which inside is another
+// one, with a link to it on PATH.
+func TestProgramInTheHomeIsBroughtIn(t *testing.T) {
+	w := newWorld(t, script.Say("Running."))
+	version := filepath.Join(w.home, ".local/share/claude/versions/1.2.3")
+	onPath := filepath.Join(w.home, ".local/bin/claude")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(version), 0o755), os.Remove(onPath)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", program(t, "CLAUDEBOX_TEST_CLAUDE"), version).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	link(t, version, onPath)
+	w.print(t).succeed(t, "Running.")
 }
 
 // echoServer is an MCP server of one tool, for whoever has bash and jq.

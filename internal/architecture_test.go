@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"diag":          {},
 	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
 	"beneath":       {sys},
+	"layout":        {},
 	"host":          {"diag"},
 	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
 	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
@@ -26,18 +27,18 @@ var mayImport = map[string][]string{
 	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
 	"plan":          {"diag", "profile", "resolve"},
 	"gitconfig":     {"diag"},
-	"gitdir":        {"diag", "beneath", "gitconfig", sys},
-	"gitindex":      {"diag", "beneath", sys},
+	"gitdir":        {"beneath", "gitconfig", sys},
+	"gitindex":      {},
 	"placeholder":   {"diag", "beneath", sys},
-	"project":       {"diag", "profile", "beneath", "gitconfig", "gitdir", "gitindex", "placeholder", sys},
-	"agenthome":     {"diag", "beneath", sys},
+	"project":       {"diag", "beneath", "gitconfig", "gitdir", "gitindex", "placeholder", sys},
+	"agenthome":     {},
 	"state":         {"diag", "beneath", "agenthome", sys},
 	"agent":         {"diag", sys},
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
 	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
-	"audit":         {"diag", "plan", "launch"},
-	"doctor":        {"diag", "host", "launch", "nixdaemon", "plan", sys},
+	"audit":         {"diag", "layout", "plan", "launch"},
+	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},
 	"cli": {
 		"diag", "storepath", "host", "profile", "profile/shape", "nixdaemon", "nixeval", "resolve", "plan", "gitconfig",
 		"project", "state", "agent", "seccomp", "launch", "audit", "doctor",
@@ -52,7 +53,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome"}
+var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

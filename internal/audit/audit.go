@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
+	"claudebox/internal/layout"
 	"claudebox/internal/plan"
 )
 
@@ -49,25 +50,15 @@ func (p *page) paint(code, text string) string {
 	return code + text + none
 }
 
-// short makes a path readable: home as "~", a store path by the first of its
-// hash and its name, control characters visible.
-func (p *page) short(path string) string {
-	const store, hash, shown = "/nix/store/", 32, 4
-	if rest, ok := strings.CutPrefix(path, p.view.Home); ok && (rest == "" || rest[0] == '/') {
-		path = "~" + rest
-	}
-	if rest, ok := strings.CutPrefix(path, store); ok && len(rest) > hash && rest[hash] == '-' {
-		path = store + rest[:shown] + "…" + rest[hash:]
-	}
-	return diag.Visible(path)
-}
+// short makes a path readable, control characters included.
+func (p *page) short(path string) string { return diag.Visible(layout.Path(p.view.Home, path)) }
 
 // labelWidth is the width of the first column of the head, in columns.
 const labelWidth = 10
 
 // field writes "  label     text", wrapping text at blanks below itself.
 func (p *page) field(label, text string) {
-	for i, line := range wrap(text, p.view.Width-labelWidth-2) {
+	for i, line := range layout.Wrap(text, p.view.Width-labelWidth-2) {
 		if i > 0 {
 			label = ""
 		}
@@ -95,7 +86,7 @@ func (p *page) agent(l launch.Launch) string {
 	}
 	room := p.view.Width - labelWidth - 2
 	words := strings.Join(slices.Concat(l.Agent[1:], l.Request), " ")
-	return shorten(p.short(l.Agent[0]), room) + " " + shorten(diag.Visible(words), 2*room)
+	return layout.Shorten(p.short(l.Agent[0]), room) + " " + layout.Shorten(diag.Visible(words), 2*room)
 }
 
 func home(p *page, l launch.Launch) string {
@@ -165,7 +156,7 @@ func (p *page) variables(env []launch.Variable) {
 	}
 	p.section("variables", rows, 2, 3)
 	p.title("variables made by claudebox")
-	for _, line := range wrap(strings.Join(made, " "), p.view.Width-4) {
+	for _, line := range layout.Wrap(strings.Join(made, " "), p.view.Width-4) {
 		fmt.Fprintf(&p.b, "    %s\n", line)
 	}
 }
@@ -218,7 +209,7 @@ func (p *page) remarks(l launch.Launch) {
 
 // item is a paragraph behind a mark of two characters.
 func (p *page) item(mark, text, code string) {
-	for _, line := range wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
+	for _, line := range layout.Wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
 		if code != "" {
 			line = p.paint(code, line)
 		}

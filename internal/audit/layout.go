@@ -2,31 +2,9 @@ package audit
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"claudebox/internal/layout"
 )
-
-// least is the narrowest text column that is still worth wrapping in.
-const least = 20
-
-// wrap breaks text at blanks into lines of at most width characters. A word
-// that is longer stands alone on its line, whole: a cut path is no path.
-func wrap(text string, width int) []string {
-	width = max(width, least)
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
-}
 
 // table writes rows in aligned columns, four blanks in. The flexible column
 // is shortened where a line would not fit; the marked one is red. A first
@@ -42,24 +20,25 @@ func (p *page) table(rows [][]string, flexible, marked int) {
 	if last := len(widths) - 1; over() > 0 {
 		widths[last] = min(widths[last], max(widths[last]-over(), p.view.Width*2/5))
 	}
-	widths[flexible] = max(widths[flexible]-max(over(), 0), least/2)
+	widths[flexible] = max(widths[flexible]-max(over(), 0), least)
 	for _, row := range rows {
 		p.row(row, widths, flexible, marked)
 	}
 }
 
 const (
-	indent = 4 // blanks before a table
-	gap    = 2 // blanks between columns
+	indent = 4  // blanks before a table
+	gap    = 2  // blanks between columns
+	least  = 12 // narrowest flexible column
 )
 
 func (p *page) row(row []string, widths []int, flexible, marked int) {
 	line := strings.Repeat(" ", indent)
 	for i, cell := range row {
 		if i == flexible || i == len(row)-1 {
-			cell = shorten(cell, widths[i]-gap)
+			cell = layout.Shorten(cell, widths[i]-gap)
 		}
-		length := utf8.RuneCountInString(cell)
+		length := layout.Width(cell)
 		if i == marked {
 			cell = p.paint(red, cell)
 		}
@@ -80,7 +59,7 @@ func columnWidths(rows [][]string) []int {
 	for _, row := range rows {
 		for i, cell := range row {
 			if cell != "" {
-				widths[i] = max(widths[i], utf8.RuneCountInString(cell)+gap)
+				widths[i] = max(widths[i], layout.Width(cell)+gap)
 			}
 		}
 	}
@@ -93,14 +72,4 @@ func sum(list []int) int {
 		total += n
 	}
 	return total
-}
-
-// shorten cuts the middle out: both ends of a path or a value tell more.
-func shorten(s string, width int) string {
-	runes := []rune(s)
-	if len(runes) <= width || width < 3 {
-		return s
-	}
-	head := (width - 1) / 3
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }

@@ -80,10 +80,3 @@ func TestColourIsOfLevelsOnly(t *testing.T) {
 		t.Errorf("without its colours it is %q; want %q", got, bare)
 	}
 }
-
-func TestCommandsAreNotBroken(t *testing.T) {
-	got := wrap("run `one two three four five` now", 12)
-	if want := []string{"run", "`one two three four five`", "now"}; !slices.Equal(got, want) {
-		t.Errorf("got %q; want %q", got, want)
-	}
-}

@@ -3,9 +3,9 @@ package doctor
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/layout"
 )
 
 // View is how findings are shown.
@@ -31,7 +31,7 @@ func (v View) Text(findings []Finding) string {
 	var b strings.Builder
 	name := 0
 	for _, f := range findings {
-		name = max(name, utf8.RuneCountInString(f.Name)+2)
+		name = max(name, layout.Width(f.Name)+2)
 	}
 	for _, f := range findings {
 		v.write(&b, f, name)
@@ -43,7 +43,7 @@ func (v View) write(b *strings.Builder, f Finding, nameWidth int) {
 	const margin = 2
 	blank := strings.Repeat(" ", margin+levelWidth+nameWidth)
 	width := max(v.Width-len(blank), least)
-	for i, line := range wrap(v.short(f.Detail), width) {
+	for i, line := range layout.Wrap(v.short(f.Detail), width) {
 		head := blank
 		if i == 0 {
 			head = strings.Repeat(" ", margin) + v.paint(f.Level) + fmt.Sprintf("%-*s", nameWidth, f.Name)
@@ -53,7 +53,7 @@ func (v View) write(b *strings.Builder, f Finding, nameWidth int) {
 	if f.Remedy == "" {
 		return
 	}
-	for i, line := range wrap(diag.Visible(f.Remedy), width-2) {
+	for i, line := range layout.Wrap(diag.Visible(f.Remedy), width-2) {
 		mark := "  "
 		if i == 0 {
 			mark = "→ "
@@ -76,52 +76,7 @@ func (v View) paint(level Level) string {
 func (v View) short(text string) string {
 	list := strings.Split(diag.Visible(text), " ")
 	for i, word := range list {
-		if below, ok := strings.CutPrefix(word, v.Home+"/"); ok && v.Home != "" {
-			word = "~/" + below
-		}
-		list[i] = shortHash(word)
+		list[i] = layout.Path(v.Home, word)
 	}
 	return strings.Join(list, " ")
-}
-
-// shortHash leaves of a store path's hash so much that one can be told from
-// another.
-func shortHash(word string) string {
-	const hash, shown = 32, 4
-	rest, ok := strings.CutPrefix(word, store)
-	if !ok || len(rest) <= hash || rest[hash] != '-' {
-		return word
-	}
-	return store + rest[:shown] + "…" + rest[hash:]
-}
-
-// wrap breaks text at blanks into lines of at most width characters. What is
-// longer stands alone on its line, whole, and so does a command between
-// backticks: both are there to be copied.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range words(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
-}
-
-// words splits text at the blanks outside of backticks.
-func words(text string) []string {
-	quoted := false
-	return strings.FieldsFunc(text, func(r rune) bool {
-		if r == '`' {
-			quoted = !quoted
-		}
-		return r == ' ' && !quoted
-	})
 }

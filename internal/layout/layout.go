@@ -1,0 +1,67 @@
+// Package layout fits text for people into columns: it wraps, shortens, and
+// makes paths readable. It imports the standard library only and touches
+// nothing.
+package layout
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Wrap breaks text at blanks into lines of at most width characters. What is
+// longer stands alone on its line, whole, and so does a command between
+// backticks: both are there to be copied.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range words(text) {
+		switch {
+		case line == "":
+			line = word
+		case Width(line)+1+Width(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
+// words splits text at the blanks outside of backticks.
+func words(text string) []string {
+	quoted := false
+	return strings.FieldsFunc(text, func(r rune) bool {
+		if r == '`' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	})
+}
+
+// Width is how many columns s takes: its characters, each counted as one.
+func Width(s string) int { return utf8.RuneCountInString(s) }
+
+// Shorten cuts the middle out of what is longer than width characters: both
+// ends of a path or a value tell more.
+func Shorten(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width || width < 3 {
+		return s
+	}
+	head := (width - 1) / 3
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
+
+// Path makes a path readable: home, unless it is empty, as "~", and of a store
+// path's hash so much that one can be told from another.
+func Path(home, path string) string {
+	const store, hash, shown = "/nix/store/", 32, 4
+	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {
+		path = "~" + rest
+	}
+	if rest, ok := strings.CutPrefix(path, store); ok && len(rest) > hash && rest[hash] == '-' {
+		return store + rest[:shown] + "…" + rest[hash:]
+	}
+	return path
+}

@@ -12,7 +12,7 @@ nix() { command nix --extra-experimental-features 'nix-command flakes' "$@"; }
 # what Go has here: if the hash is stale, the build says so.
 modules=$(mktemp -d)
 trap 'rm -rf "$modules"' EXIT
-go mod vendor -o "$modules/go-modules"
+checks/vendor "$modules/go-modules"
 nix-store --add-fixed --recursive sha256 "$modules/go-modules" >/dev/null
 
 # Nix tells at length which inputs are replaced: shown only when it fails.

@@ -3,10 +3,7 @@
 let
   inherit (builtins)
     any
-    all
     concatMap
-    filter
-    head
     listToAttrs
     map
     stringLength
@@ -28,12 +25,6 @@ rec {
   optionalString = condition: text: if condition then text else "";
   optionalAttrs = condition: set: if condition then set else { };
 
-  hasSuffix =
-    suffix: text:
-    let
-      length = stringLength text - stringLength suffix;
-    in
-    length >= 0 && substring length (-1) text == suffix;
   versionAtLeast = a: b: builtins.compareVersions a b >= 0;
 
   makeOverridable =
@@ -56,14 +47,6 @@ rec {
     unions = sets: {
       roots = concatMap (set: (fileset.of set).roots) sets;
       has = path: any (set: (fileset.of set).has path) sets;
-    };
-    difference = a: b: {
-      inherit (fileset.of a) roots;
-      has = path: (fileset.of a).has path && !(fileset.of b).has path;
-    };
-    fileFilter = keep: folder: {
-      roots = [ folder ];
-      has = path: below path folder && keep { name = baseNameOf path; };
     };
     of =
       set:

@@ -26,7 +26,7 @@ func TestPrint(t *testing.T) {
 			"claudebox: work.yaml:3:5: unknown key\nclaudebox: remedy: leave it out\nclaudebox: b.yaml:1: too long\n",
 		},
 		"control characters made visible": {
-			errors.New("bad \x1b[2J name"), "claudebox: bad \\x1b[2J name\n",
+			errors.New("bad \x1b[2J\u202ename\u00a0\u200b"), "claudebox: bad \\x1b[2J\\u202ename\\xa0\\u200b\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // Print writes err as a person reads it: one line a problem with its place,
@@ -49,21 +50,25 @@ func printLine(w io.Writer, kind, text string) {
 	}
 }
 
-// Visible returns s with control characters escaped, so that text from files
-// and other programs can be printed on a terminal.
+// Visible returns s with those characters escaped that a terminal would obey
+// or hide, so that text from files and other programs can be printed: control
+// characters, those that turn text around, blanks of no or unusual width.
 func Visible(s string) string {
-	if strings.IndexFunc(s, isControl) < 0 {
+	if strings.IndexFunc(s, isUnseen) < 0 {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if isControl(r) {
+		switch {
+		case !isUnseen(r):
+			b.WriteRune(r)
+		case r <= 0xff:
 			fmt.Fprintf(&b, "\\x%02x", r)
-			continue
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }
 
-func isControl(r rune) bool { return r < 0x20 && r != '\t' || r >= 0x7f && r < 0xa0 }
+func isUnseen(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }

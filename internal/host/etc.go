@@ -2,9 +2,11 @@ package host
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Etc is what the host's system configuration gives a sandbox: paths to
@@ -21,8 +23,10 @@ type Etc struct {
 	ManagedText  []byte   // the host's managed CLAUDE.md
 }
 
-// bundles are the places where distributions keep the certificate bundle;
-// the first two are variables.
+// bundleVariables name the user's own certificate bundle.
+var bundleVariables = []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"}
+
+// bundles are the places where distributions keep the certificate bundle.
 var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/ssl/certs/ca-bundle.crt",
@@ -50,14 +54,31 @@ func ReadEtc(env Environment) Etc {
 	return e
 }
 
+// certificates finds the bundle: what a variable names must look like one, as
+// it is read inside.
 func certificates(env Environment) string {
-	candidates := append([]string{env.Value("NIX_SSL_CERT_FILE", ""), env.Value("SSL_CERT_FILE", "")}, bundles...)
-	for _, candidate := range candidates {
-		if file := regularFile(candidate); file != "" {
-			return file
+	for _, name := range bundleVariables {
+		if real := regularFile(env.Value(name, "")); real != "" && isBundle(readUpTo(real, bundleLimit)) {
+			return real
+		}
+	}
+	for _, name := range bundles {
+		if real := regularFile(name); real != "" {
+			return real
 		}
 	}
 	return ""
+}
+
+// bundleLimit is what a certificate bundle may have, in bytes; that of Mozilla
+// has a quarter of a million.
+const bundleLimit = 4 << 20
+
+// isBundle tells certificates from what else a variable may name, by mistake
+// or because a tool took it from a file of the project. A key beside its
+// certificate makes it none.
+func isBundle(content []byte) bool {
+	return bytes.Contains(content, []byte("CERTIFICATE-----")) && !bytes.Contains(content, []byte("PRIVATE KEY-----"))
 }
 
 // regularFile resolves every link of path; empty when no regular file is
@@ -108,12 +129,21 @@ func isZoneName(s string) bool {
 }
 
 // readSmall reads a configuration file, links followed, up to 1 MiB.
-func readSmall(path string) []byte {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+func readSmall(path string) []byte { return readUpTo(path, 1<<20) }
+
+// readUpTo reads a regular file; nil when it is none, is larger than limit in
+// bytes, or cannot be read. It does not wait for the other end of a pipe.
+func readUpTo(path string, limit int64) []byte {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return nil
 	}
-	content, err := os.ReadFile(path)
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil
+	}
+	content, err := io.ReadAll(io.LimitReader(file, limit))
 	if err != nil {
 		return nil
 	}

@@ -68,17 +68,25 @@ func TestTheBundleIsTheFirstThatIsAFile(t *testing.T) {
 	dir := t.TempDir()
 	bundle := filepath.Join(dir, "bundle.crt")
 	link := filepath.Join(dir, "link.crt")
-	if err := os.WriteFile(bundle, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
+	const certificate = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+	for name, content := range map[string]string{
+		"bundle.crt": certificate, "secret": "hunter2",
+		"both.pem": certificate + "-----BEGIN RSA PRIVATE KEY-----\nAA==\n-----END RSA PRIVATE KEY-----\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.Symlink("bundle.crt", link); err != nil {
 		t.Fatal(err)
 	}
 	for name, env := range map[string]Environment{
-		"through a link":       {"NIX_SSL_CERT_FILE=" + link},
-		"past a missing one":   {"NIX_SSL_CERT_FILE=" + dir + "/none", "SSL_CERT_FILE=" + bundle},
-		"past a folder":        {"NIX_SSL_CERT_FILE=" + dir, "SSL_CERT_FILE=" + bundle},
-		"past a relative path": {"NIX_SSL_CERT_FILE=bundle.crt", "SSL_CERT_FILE=" + bundle},
+		"through a link":         {"NIX_SSL_CERT_FILE=" + link},
+		"past a missing one":     {"NIX_SSL_CERT_FILE=" + dir + "/none", "SSL_CERT_FILE=" + bundle},
+		"past what is no bundle": {"NIX_SSL_CERT_FILE=" + dir + "/secret", "SSL_CERT_FILE=" + bundle},
+		"past a private key":     {"NIX_SSL_CERT_FILE=" + dir + "/both.pem", "SSL_CERT_FILE=" + bundle},
+		"past a folder":          {"NIX_SSL_CERT_FILE=" + dir, "SSL_CERT_FILE=" + bundle},
+		"past a relative path":   {"NIX_SSL_CERT_FILE=bundle.crt", "SSL_CERT_FILE=" + bundle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := certificates(env); got != bundle {

@@ -64,6 +64,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 		return Launch{}, err
 	}
 	parents := projectParents(h, l.Mounts)
+	l.Mounts = withoutLinksAbove(l.Mounts)
 	for _, dir := range parents {
 		l.Mounts = append(l.Mounts, Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
 	}

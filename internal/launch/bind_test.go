@@ -120,6 +120,28 @@ func TestParentsOfTheProjectBelowHomeAreReadOnly(t *testing.T) {
 	}
 }
 
+func TestALinkAboveAMountIsLeftOut(t *testing.T) {
+	h := aHost()
+	h.Project, h.Dir = "/home/u/go/src/p", "/home/u/go/src/p"
+	l := bind(t, aPlan(append(usual,
+		plan.Mount{Kind: plan.Symlink, Source: "${home}/.cache/home-go", Destination: "${home}/go", Why: "base"},
+		plan.Mount{Kind: plan.Symlink, Source: "${home}/.cache/home-gopher", Destination: "${home}/gopher", Why: "base"},
+	)...), h)
+	at := func(destination string) plan.MountKind {
+		i := slices.IndexFunc(l.Mounts, func(m Mount) bool { return m.Destination == destination })
+		if i < 0 {
+			return ""
+		}
+		return l.Mounts[i].Kind
+	}
+	if at("/home/u/go") != plan.Dir || at("/home/u/gopher") != plan.Symlink {
+		t.Errorf("~/go is %q, ~/gopher is %q", at("/home/u/go"), at("/home/u/gopher"))
+	}
+	if slices.Contains(l.ReadOnly, "/home/u/go") {
+		t.Error("~/go is read-only: go has to keep its modules there")
+	}
+}
+
 func TestTwoMountsAtOnePlaceAreRefused(t *testing.T) {
 	h := aHost()
 	h.Mounts = []Mount{{Kind: plan.ROBind, Source: "/x", Destination: "/home/u/src/p", Why: "--mount-ro"}}

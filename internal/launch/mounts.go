@@ -100,7 +100,7 @@ func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]b
 // that only root and Nix can: the former are opened and checked before they
 // are mounted.
 func isBeneathUser(m plan.Mount) bool {
-	return m.Why != "base" || strings.HasPrefix(m.Source, "${") && m.Source != "${certs}"
+	return m.Why != base || strings.HasPrefix(m.Source, "${")
 }
 
 // projectParents are the folders between home and the project. Inside they
@@ -118,6 +118,17 @@ func projectParents(h Host, mounts []Mount) []string {
 		return nil
 	}
 	return []string{top}
+}
+
+// withoutLinksAbove leaves out the links below which something is mounted, a
+// project in ~/go for one: its mount point would be made where the link leads,
+// in the cache, which the agent can write.
+func withoutLinksAbove(list []Mount) []Mount {
+	return slices.DeleteFunc(slices.Clone(list), func(link Mount) bool {
+		return link.Kind == plan.Symlink && slices.ContainsFunc(list, func(m Mount) bool {
+			return strings.HasPrefix(m.Destination, link.Destination+"/")
+		})
+	})
 }
 
 // noConflicts refuses two mounts at one destination.

@@ -1,7 +1,9 @@
 package nixeval
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -175,8 +177,11 @@ func faulty(attr string, err error) *Failure {
 
 // remedyFor is what to do when the evaluator does not work at all.
 func remedyFor(err error) string {
-	if isEvalError(err) {
+	switch {
+	case isEvalError(err):
 		return "check that the Nix daemon runs, and that the profile's nixpkgs is one"
+	case errors.Is(err, errNoProgram), errors.Is(err, fs.ErrNotExist):
+		return "use the claudebox that its flake builds, which brings Nix along"
 	}
 	return ""
 }

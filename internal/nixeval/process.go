@@ -17,6 +17,8 @@ const (
 	maxStderr = 256 << 10
 )
 
+var errNoProgram = errors.New("there is no nix-instantiate to run")
+
 // evalError is Nix's own word that an expression has no value.
 type evalError struct{ stderr string }
 
@@ -28,7 +30,7 @@ func isEvalError(err error) bool { return errors.As(err, new(evalError)) }
 // half an answer before it fails, so the exit status is looked at first.
 func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer any) error {
 	if !filepath.IsAbs(e.Program) {
-		return fmt.Errorf("there is no nix-instantiate to run: %q is not an absolute path", e.Program)
+		return errNoProgram
 	}
 	cmd := exec.CommandContext(ctx, e.Program, append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
 	cmd.Env = append(environment(), e.Env...)

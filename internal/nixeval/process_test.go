@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/nixeval"
 )
 
@@ -41,8 +42,10 @@ func TestAProgramIsNotLookedUp(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(e.Program))
 	t.Chdir(filepath.Dir(e.Program))
 	for _, program := range []string{"nix-instantiate", "./nix-instantiate", ""} {
-		if _, err := (nixeval.Evaluator{Program: program}).Evaluate(t.Context(), query("x")); err == nil {
-			t.Errorf("%q was run", program)
+		_, err := nixeval.Evaluator{Program: program}.Evaluate(t.Context(), query("x"))
+		var said *diag.Error
+		if !errors.As(err, &said) || said.Remedy == "" {
+			t.Errorf("Evaluate with %q = %v; want an error with a remedy", program, err)
 		}
 	}
 	if got := calls(); got[0] != "" {

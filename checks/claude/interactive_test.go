@@ -64,6 +64,14 @@ func TestFirstStartInALinkedWorktreeAsksNothing(t *testing.T) {
 	c.leave(t)
 }
 
+func TestFirstStartWithoutNetworkAsksNothing(t *testing.T) {
+	w := newWorld(t)
+	w.network = "none"
+	c := w.interact(t)
+	c.await(t, ready)
+	c.leave(t)
+}
+
 func TestTwoSessionsShareAProject(t *testing.T) {
 	w := newWorld(t, script.Say("From the second."), script.Say("From the first."))
 	c := w.interact(t)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+func main() { os.Exit(run(os.Stdout, os.Stderr)) }
+
+func run(stdout, stderr io.Writer) int {
+	rounds := flag.Int("n", 50, "rounds of each measurement")
+	flag.Parse()
+	w, err := newWorld(os.Getenv("CLAUDEBOX_BIN"))
+	if err == nil {
+		defer w.remove()
+		err = w.report(stdout, *rounds)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "benchmark:", err)
+		return 1
+	}
+	return 0
+}
+
+// report makes every measurement and prints its row as soon as it is there.
+func (w *world) report(out io.Writer, rounds int) error {
+	fmt.Fprintln(out, "| what | claudebox | compared with | ratio |")
+	fmt.Fprintln(out, "| --- | ---: | ---: | ---: |")
+	for _, measure := range []func(io.Writer, int) error{
+		w.start, w.plan, w.mounts, w.packages, w.builds, w.parent,
+	} {
+		if err := measure(out, rounds); err != nil {
+			return err
+		}
+	}
+	return method(out, rounds)
+}
+
+// start is the reference: an agent that does nothing.
+func (w *world) start(out io.Writer, rounds int) error {
+	return w.againstBwrap(out, "start and end of `true`", w.profile("plain", ""), rounds)
+}
+
+func (w *world) mounts(out io.Writer, rounds int) error {
+	for _, n := range counts {
+		text := "mounts:\n"
+		for i := range n {
+			dir := filepath.Join(w.home, "m", fmt.Sprint(i))
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			text += "  - {host: " + dir + ", mode: ro}\n"
+		}
+		name := fmt.Sprintf("the same with %d mounts more", n)
+		if err := w.againstBwrap(out, name, w.profile("mounts", text), fewer(rounds, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) packages(out io.Writer, rounds int) error {
+	names, err := w.addPackages(counts[len(counts)-1])
+	if err != nil {
+		return err
+	}
+	for _, n := range counts {
+		text := "packages:\n"
+		for _, name := range names[:n] {
+			text += "  - " + name + "\n"
+		}
+		name := fmt.Sprintf("the same with %d packages more", n)
+		if err := w.againstBwrap(out, name, w.profile("packages", text), fewer(rounds, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var counts = []int{10, 100, 1000}
+
+// fewer rounds will do where one takes long.
+func fewer(rounds, n int) int {
+	if n >= 1000 {
+		return max(3, rounds/5)
+	}
+	return rounds
+}
+
+func (w *world) plan(out io.Writer, rounds int) error {
+	plan := w.command("plan", "-P", w.profile("plain", ""))
+	times, err := takeTurns(rounds, plan)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| `claudebox plan` | %s | | |\n", times[0])
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"claudebox/internal/cli"
+)
+
+// way is one of the ways that are compared: it makes a command anew for each
+// round. What the making costs is not measured.
+type way func() (*exec.Cmd, error)
+
+// warmUp is how many rounds go by before the first is counted.
+const warmUp = 5
+
+// duration is a median, printed in milliseconds.
+type duration time.Duration
+
+func (d duration) String() string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
+
+// takeTurns runs the ways in turn and gives the median of each.
+func takeTurns(rounds int, ways ...way) ([]duration, error) {
+	times := make([][]time.Duration, len(ways))
+	for round := range warmUp + rounds {
+		for i, w := range ways {
+			took, err := once(w)
+			if err != nil {
+				return nil, err
+			}
+			if round >= warmUp {
+				times[i] = append(times[i], took)
+			}
+		}
+	}
+	medians := make([]duration, len(ways))
+	for i := range times {
+		slices.Sort(times[i])
+		medians[i] = duration(times[i][len(times[i])/2])
+	}
+	return medians, nil
+}
+
+// once measures from fork to the end of wait, as a shell would see it.
+func once(make way) (time.Duration, error) {
+	cmd, err := make()
+	if err != nil {
+		return 0, err
+	}
+	defer closeAll(cmd.ExtraFiles)
+	said, err := os.CreateTemp("", "said-") // a file: a pipe would need a goroutine
+	if err != nil {
+		return 0, err
+	}
+	defer said.Close()
+	defer os.Remove(said.Name())
+	cmd.Stdout, cmd.Stderr = said, said
+	start := time.Now()
+	err = cmd.Run()
+	took := time.Since(start)
+	if err != nil {
+		text, _ := os.ReadFile(said.Name())
+		return 0, fmt.Errorf("%q: %w\n%s", cmd.Args, err, bytes.TrimSpace(text))
+	}
+	return took, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// againstBwrap compares a start by claudebox with bwrap and the same words.
+func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) error {
+	words := []string{"-P", profile, "--yes", "--no-report"}
+	if _, err := once(w.command(words...)); err != nil { // makes the instance
+		return err
+	}
+	l, err := cli.Bound(words, w.system())
+	if err != nil {
+		return err
+	}
+	times, err := takeTurns(rounds, w.command(words...), l.Bare)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| %s | %s | bare bwrap %s | %.2f |\n", name, times[0], times[1], float64(times[0])/float64(times[1]))
+	return nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/cli"
+	"claudebox/internal/resolve"
+)
+
+// world is a user with a home, a project, and a claudebox of his own whose
+// manifest can be changed.
+type world struct {
+	home     string
+	manifest resolve.Manifest
+}
+
+// newWorld makes the home this process lives in from here on.
+func newWorld(bin string) (*world, error) {
+	if bin == "" {
+		return nil, errors.New("CLAUDEBOX_BIN is not set: run checks/bench")
+	}
+	own, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	home, err := os.MkdirTemp(own, "claudebox-bench-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{home: home}
+	if err := errors.Join(w.install(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
+		w.remove()
+		return nil, err
+	}
+	return w, nil
+}
+
+// install copies claudebox and its manifest.
+func (w *world) install(bin string) error {
+	if err := os.MkdirAll(w.home+"/bin", 0o700); err != nil {
+		return err
+	}
+	program, err := os.ReadFile(bin)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(bin)), "share/claudebox/manifest.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &w.manifest); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(w.home+"/bin/claudebox", program, 0o700), w.writeManifest())
+}
+
+func (w *world) writeManifest() error {
+	text, err := json.Marshal(w.manifest)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(w.manifestFile()), 0o700), os.WriteFile(w.manifestFile(), text, 0o600))
+}
+
+func (w *world) manifestFile() string { return w.home + "/share/claudebox/manifest.json" }
+
+// addPackages puts so many packages into the manifest. Each is a package of its
+// own, whose store path may be another's as well: the manifest has not so many.
+func (w *world) addPackages(n int) ([]string, error) {
+	var known []resolve.ManifestPackage
+	for _, attribute := range slices.Sorted(maps.Keys(w.manifest.Packages)) {
+		known = append(known, w.manifest.Packages[attribute])
+	}
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("bench%d", i))
+		w.manifest.Packages[names[i]] = known[i%len(known)]
+	}
+	return names, w.writeManifest()
+}
+
+func (w *world) remove() { os.RemoveAll(w.home) }
+
+// profile writes a profile whose agent ends at once.
+func (w *world) profile(name, rest string) string { return w.profileOf(name, "true", rest) }
+
+func (w *world) profileOf(name, agent, rest string) string {
+	file := filepath.Join(w.home, name+".yaml")
+	text := "name: " + name + "\nextends: default\nagent: {command: [" + agent + "]}\n" + rest
+	text = strings.Replace(text, "[true]", `["true"]`, 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		panic(err) // the home was made by us a moment ago
+	}
+	return file
+}
+
+// command is claudebox with these words.
+func (w *world) command(words ...string) way {
+	return func() (*exec.Cmd, error) { return exec.Command(w.home+"/bin/claudebox", words...), nil }
+}
+
+func (w *world) system() cli.System {
+	return cli.System{Stdin: os.Stdin, Stdout: io.Discard, Stderr: io.Discard, Manifest: w.manifestFile()}
+}

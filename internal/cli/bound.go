@@ -1,0 +1,17 @@
+package cli
+
+import "claudebox/internal/launch"
+
+// Bound is the launch that a call of claudebox with these words would run. It
+// changes nothing, and is there for measurements.
+func Bound(args []string, sys System) (launch.Launch, error) {
+	o, err := split(args)
+	if err != nil {
+		return launch.Launch{}, err
+	}
+	s, err := prepare(sys, o, purpose{look: true})
+	if err != nil {
+		return launch.Launch{}, err
+	}
+	return s.launch, s.close()
+}

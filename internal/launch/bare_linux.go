@@ -1,0 +1,34 @@
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+)
+
+// Bare is the command that bwrap is started with, its descriptors open: the
+// same sandbox without claudebox around it, to measure what claudebox costs.
+// It can be started once. The caller closes the command's ExtraFiles.
+func (l Launch) Bare() (*exec.Cmd, error) {
+	lines, descriptors, err := l.Words()
+	if err != nil {
+		return nil, err
+	}
+	report, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := append([]Descriptor{{Name: "arguments", Data: arguments(lines)}}, descriptors...)
+	fds, err := open(list)
+	if err != nil {
+		report.Close()
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: l.Bwrap, Args: l.commandLine(), Env: []string{}}
+	for i, fd := range fds {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(fd), list[i].Name))
+	}
+	// The report stands behind the arguments, see [StatusDescriptor].
+	cmd.ExtraFiles = slices.Insert(cmd.ExtraFiles, 1, report)
+	return cmd, nil
+}

@@ -36,9 +36,9 @@ func TestTheFlagsMounts(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, "ro/file", "ro\n")
 	w.write(t, "rw/file", "rw\n")
-	w.link(t, w.path("ro"), "project/link")
+	w.link(t, w.path("ro"), "link")
 	got := w.inside(t, `cat ~/ro/file /mnt/there ~/rw/file /mnt/link/file; for f in ~/ro/file /mnt/there ~/rw/file /mnt/link/x; do if echo x >>$f; then echo "$f"; fi; done 2>/dev/null`,
-		"--mount-ro", "~/ro", "--mount-ro", "../ro/file:/mnt/there", "--mount-rw", "~/rw", "--mount-ro", "link:/mnt/link")
+		"--mount-ro", "~/ro", "--mount-ro", "../ro/file:/mnt/there", "--mount-rw", "~/rw", "--mount-ro", "../link:/mnt/link")
 	wantEqual(t, w.normal(got), "ro\nro\nrw\nro\nHOME/rw/file\n")
 }
 
@@ -51,8 +51,9 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 		"a secret that is not marked as one":   {flag: "~/.ssh", reason: "~/.ssh"},
 		"a folder that holds secrets":          {flag: "~:/mnt/home", reason: "~/.ssh"},
 		"a part of a secret":                   {flag: "~/.aws/credentials", reason: "~/.aws"},
-		"a link that leads to a secret":        {flag: "innocent", reason: "~/.ssh"},
-		"a profile's link that leads to one":   {mount: "{host: ~/project/innocent, mode: ro}", reason: "~/.ssh"},
+		"a link that leads to a secret":        {flag: "~/to-keys:/mnt/keys", reason: "~/.ssh"},
+		"a link of the project that leads out": {flag: "innocent", reason: "a link in the project leads out"},
+		"a profile's link that leads to one":   {mount: "{host: ~/to-keys, sandbox: /mnt/keys, mode: ro}", reason: "~/.ssh"},
 		"the home in a profile":                {mount: "{host: ~/., sandbox: /mnt/h, mode: rw}", reason: ""},
 		"another folder of temporary files":    {flag: "/var/tmp", reason: "/var/tmp"},
 		"a folder of sockets":                  {flag: "/run:/mnt/run", reason: "/run"},
@@ -68,6 +69,7 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 			w.write(t, "data/file", "data")
 			w.folder(t, "project/sub")
 			w.link(t, "../.ssh", "project/innocent")
+			w.link(t, ".ssh", "to-keys")
 			var flags []string
 			if tc.mount != "" {
 				flags = append(flags, "--profile", w.profile(t, "mounts: ["+tc.mount+"]"))
@@ -136,7 +138,7 @@ func TestASourceSwappedForALinkIsRefused(t *testing.T) {
 	w.folder(t, "project/out")
 	file := w.profile(t, "mounts: [{host: ~/project/out, sandbox: /mnt/out, mode: ro}]")
 	w.inside(t, `rmdir out; ln -s ../.ssh out`, "--profile", file)
-	wantRefused(t, run(t, w.session("cat /mnt/out/id", "--profile", file)), "~/.ssh")
+	wantRefused(t, run(t, w.session("cat /mnt/out/id", "--profile", file)), "a link in the project leads out")
 }
 
 // The agent owns its home; what it leaves there must not lead claudebox out of

@@ -78,7 +78,8 @@ func TestNoSecretIsPrinted(t *testing.T) {
 			w.env["CLAUDEBOX_PROFILE"] = w.profile(t, "extra_env_passthrough: [MY_TOKEN]",
 				"mounts: [{host: ~/.aws, mode: ro, secret: true}]", "confirm: always")
 			got := run(t, w.claudebox(words...))
-			if strings.Contains(got.stdout+got.stderr, canary) {
+			const part = "anary" // of a long one the middle is left out
+			if strings.Contains(got.stdout+got.stderr, part) {
 				t.Errorf("status %d\n%s\n%s", got.status, got.stdout, got.stderr)
 			}
 			if !strings.Contains(got.stdout+got.stderr, "MY_TOKEN") && name != "by a check" {

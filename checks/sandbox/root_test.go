@@ -103,8 +103,11 @@ func TestTheFoldersAboveTheProjectCannotBeWritten(t *testing.T) {
 func TestEveryWritableTmpfsIsBounded(t *testing.T) {
 	w := newWorld(t)
 	got := w.inside(t, `while read -r _ _ _ _ at options rest; do
-		case "$rest" in *" - tmpfs "*) case "$options" in rw*) echo "$at ${rest##* }";; esac;; esac
+		case " $rest" in *" - tmpfs "*) case "$options" in rw*) echo "$at ${rest##* }";; esac;; esac
 	done </proc/self/mountinfo`)
+	if !strings.Contains(got, "/tmp ") {
+		t.Errorf("/tmp is none of %q", got)
+	}
 	for line := range strings.Lines(got) {
 		if !strings.Contains(line, "size=") && !strings.HasPrefix(line, "/dev ") {
 			t.Errorf("no size: %s", line)

@@ -44,6 +44,11 @@ func (s *session) run() error {
 		return err
 	}
 	defer hold.Release()
+	restore, err := copyInput()
+	if err != nil {
+		return err
+	}
+	defer restore()
 	s.launch.Outlive = s.project.Holds() || s.launch.Plan.State == "ephemeral"
 	return s.launch.Run()
 }

@@ -92,7 +92,7 @@ func (c *terminal) modes() []string {
 // await waits until the display shows the text.
 func (c *terminal) await(t *testing.T, text string) {
 	t.Helper()
-	c.until(t, strconv.Quote(text), func(shown string) bool { return strings.Contains(shown, text) })
+	c.until(t, strconv.Quote(text), shows(text))
 }
 
 // until waits for a display that fits.
@@ -119,20 +119,30 @@ func (c *terminal) within(limit time.Duration, fits func(shown string) bool) boo
 	return true
 }
 
-// enter types a line as a person does. What is typed must show before Enter
-// is hit, else it would be taken for a paste; and an Enter that comes while
-// Claude Code is still starting can be lost, so it is hit until it is heard.
+// enter types a line as a person does: what is typed must show before Enter is
+// hit, else it would be taken for a paste.
 func (c *terminal) enter(t *testing.T, line string) {
 	t.Helper()
 	c.press(t, line)
 	c.until(t, "typed "+line, func(shown string) bool { return typed(shown) == line })
+	c.confirm(t, func(shown string) bool { return typed(shown) != line })
+}
+
+// confirm hits Enter until it is heard, for one that comes while Claude Code
+// is changing its display can be lost. A person does the same.
+func (c *terminal) confirm(t *testing.T, heard func(shown string) bool) {
+	t.Helper()
 	for range 10 {
 		c.press(t, "\r")
-		if c.within(3*time.Second, func(shown string) bool { return typed(shown) != line }) {
+		if c.within(3*time.Second, heard) {
 			return
 		}
 	}
 	t.Fatalf("Enter is not heard:\n%s", indent(c.String()))
+}
+
+func shows(text string) func(shown string) bool {
+	return func(shown string) bool { return strings.Contains(shown, text) }
 }
 
 // typed is what stands in Claude Code's input line: behind the last prompt.

@@ -72,6 +72,9 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	if err := noConflicts(l.Mounts); err != nil {
 		return Launch{}, err
 	}
+	if err := nothingMadeOutside(l.Mounts); err != nil {
+		return Launch{}, err
+	}
 	l.Mounts = withParents(l.Mounts)
 	markAbove(l.Mounts)
 	l.ReadOnly = append(parents, "/")

@@ -120,6 +120,19 @@ func TestParentsOfTheProjectBelowHomeAreReadOnly(t *testing.T) {
 	}
 }
 
+func TestNothingIsMadeInAFolderOfTheHost(t *testing.T) {
+	for _, kind := range []plan.MountKind{plan.File, plan.Symlink, plan.Tmpfs} {
+		for _, folder := range []plan.MountKind{plan.Bind, plan.ROBind} {
+			_, err := Bind(aPlan(append(usual,
+				plan.Mount{Kind: folder, Source: "/srv/bin", Destination: "/bin", Why: "profile p:1"},
+				plan.Mount{Kind: kind, Source: "/store/bash", Destination: "/bin/sh", Why: "base"})...), aHost())
+			if err == nil {
+				t.Errorf("a %s is made in a %s of the host", kind, folder)
+			}
+		}
+	}
+}
+
 func TestALinkAboveAMountIsLeftOut(t *testing.T) {
 	h := aHost()
 	h.Project, h.Dir = "/home/u/go/src/p", "/home/u/go/src/p"

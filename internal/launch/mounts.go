@@ -183,6 +183,20 @@ func markAbove(list []Mount) {
 	}
 }
 
+// nothingMadeOutside refuses files, folders and links that would be made in a
+// folder of the host, because what is mounted there leaves no room for them.
+func nothingMadeOutside(list []Mount) error {
+	for i, m := range list {
+		up := nearest(list[:i], m.Destination)
+		if up == nil || up.Kind != plan.Bind && up.Kind != plan.ROBind || m.Kind == plan.Bind || m.Kind == plan.ROBind || m.Kind == plan.ROData {
+			continue
+		}
+		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")", "mount it elsewhere, or single files of it",
+			"the sandbox needs %s, which would be made in %s", m.Destination, up.Source)
+	}
+	return nil
+}
+
 // nearest is the last mount that destination lies strictly below.
 func nearest(list []Mount, destination string) *Mount {
 	for i := len(list) - 1; i >= 0; i-- {

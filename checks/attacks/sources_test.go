@@ -1,0 +1,150 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A folder of the project that a profile mounts elsewhere is the agent's to
+// exchange.
+func TestAMountedFolderOfTheProjectBecomesALinkOutOfIt(t *testing.T) {
+	for name, lines := range map[string]string{
+		"required": "mounts: [{host: ./data, sandbox: /data, mode: rw}]",
+		"optional": "mounts: [{host: ./data, sandbox: /data, mode: rw, optional: true}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			flags := w.profile(lines)
+			w.folder("project/data")
+			w.prepared("rmdir data; ln -s ../documents data", flags...)
+			got := w.attack("cat /data/letter; echo changed >>/data/letter", flags...)
+			w.wantNoCanary(got)
+			w.wantRefused(got, "leads out of it")
+			if w.read("documents/letter") != canary {
+				t.Error("the file outside was changed")
+			}
+		})
+	}
+}
+
+func TestAFolderOfTheProjectThatAFlagNamesBecomesALinkOutOfIt(t *testing.T) {
+	w := newWorld(t)
+	w.prepared("ln -s ../documents data")
+	got := w.attack("cat /data/letter", "--mount-ro", "data:/data")
+	w.wantNoCanary(got)
+	w.wantRefused(got, "leads out of it")
+}
+
+func TestALinkWithinTheProjectIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/real/file", "fine")
+	w.prepared("ln -s real data")
+	if got := w.attack("cat /data/file", "--mount-ro", "data:/data"); got.stdout != "fine" {
+		t.Error(got)
+	}
+}
+
+// The certificate bundle is named by variables, which tools set that read
+// files of the project.
+func TestASecretFileAsCertificateBundle(t *testing.T) {
+	for _, variable := range []string{"NIX_SSL_CERT_FILE", "SSL_CERT_FILE"} {
+		t.Run(variable, func(t *testing.T) {
+			w := newWorld(t)
+			got := w.with(variable + "=" + w.path(".ssh/id_ed25519")).attack("cat /etc/ssl/certs/ca-certificates.crt")
+			w.wantNoCanary(got)
+		})
+	}
+}
+
+func TestAPrivateKeyBesideItsCertificateAsCertificateBundle(t *testing.T) {
+	w := newWorld(t)
+	w.write("both.pem", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"+canary+"\n-----END PRIVATE KEY-----\n")
+	w.wantNoCanary(w.with("NIX_SSL_CERT_FILE=" + w.path("both.pem")).attack("cat /etc/ssl/certs/ca-certificates.crt"))
+}
+
+// ~/.claude often leads into a folder of dotfiles, which is a project too.
+func TestTheUsersMemoryBecomesALinkToASecret(t *testing.T) {
+	for _, name := range []string{"CLAUDE.md", "keybindings.json"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("dotfiles/claude/"+name, "{}")
+			w.link("../dotfiles/claude/"+name, ".claude/"+name)
+			w.in("dotfiles").prepared("ln -sf " + w.path("documents/letter") + " claude/" + name)
+			w.wantNoCanary(w.attack("cat ~/.claude/" + name))
+		})
+	}
+}
+
+func TestTheUsersSkillsBecomeALinkToSecrets(t *testing.T) {
+	for _, target := range []string{"documents", ".ssh", ".claude"} {
+		t.Run(target, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(".claude/projects/history", canary)
+			w.write("dotfiles/skills/one/SKILL.md", "fine")
+			w.link("../dotfiles/skills", ".claude/skills")
+			w.in("dotfiles").prepared("rm -r skills; ln -s " + w.path(target) + " skills")
+			w.wantNoCanary(w.attack("cat ~/.claude/skills/* ~/.claude/skills/projects/*"))
+		})
+	}
+}
+
+func TestTheUsersOwnLinksAreFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.write("dotfiles/claude/CLAUDE.md", "mine\n")
+	w.write("dotfiles/skills/one/SKILL.md", "skilled\n")
+	w.link("../dotfiles/claude/CLAUDE.md", ".claude/CLAUDE.md")
+	w.link("../dotfiles/skills", ".claude/skills")
+	if got := w.attack("cat ~/.claude/CLAUDE.md ~/.claude/skills/one/SKILL.md"); got.stdout != "mine\nskilled\n" {
+		t.Error(got)
+	}
+}
+
+// A project in a folder that is a link to the cache inside would have its
+// mount point made in the cache, which the agent can write.
+func TestAMountPointIsMadeInTheCache(t *testing.T) {
+	w := newWorld(t).in("go/src/module")
+	w.prepared("touch made")
+	if !w.exists("go/src/module/made") {
+		t.Error("the project is not where it should be")
+	}
+	made, err := filepath.Glob(w.path(".claudebox/instances/*/cache/home-go/*"))
+	if err != nil || len(made) > 0 {
+		t.Errorf("a mount point was made in the cache: %q, %v", made, err)
+	}
+	if got := w.attack("pwd"); got.stdout != w.project+"\n" {
+		t.Error(got)
+	}
+}
+
+// A file that is opened for reading can be opened once more by what /proc
+// says of it, and then for writing.
+func TestAFileAsInputIsWrittenTo(t *testing.T) {
+	w := newWorld(t)
+	stdin, err := os.Open(w.path("documents/letter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	got := w.run(stdin, os.Getenv("CLAUDEBOX_BIN"), "shell", "--yes", "--no-report", "--", "bash", "-c",
+		"cat; echo changed >/proc/self/fd/0")
+	if !strings.HasPrefix(got.stdout, canary) {
+		t.Errorf("the input cannot be read\n%s", got)
+	}
+	if w.read("documents/letter") != canary {
+		t.Error("the file was changed")
+	}
+}
+
+func TestAFileAsInputIsReadAsFarAsTheAgentReads(t *testing.T) {
+	w := newWorld(t)
+	w.write("lines", "one\ntwo\nthree\nfour\n")
+	got := w.run(nil, "/bin/sh", "-c", `exec <"$HOME/lines"; read a; "$0" shell -y --no-report -- bash -c 'head -c 4; head -c 6'; cat`,
+		os.Getenv("CLAUDEBOX_BIN"))
+	if got.stdout != "two\nthree\nfour\n" {
+		t.Error(got)
+	}
+}

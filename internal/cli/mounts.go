@@ -126,6 +126,9 @@ func (s *session) judgeSources() error {
 		if m.Why == imported && secret.Path == "~/.claude" {
 			continue // state chose these folders of it, and these only
 		}
+		if relation == profile.Apart && s.showsState(m.Source) {
+			secret, relation = profile.SecretPath{Path: s.folders.home, What: "the sandboxes of other projects"}, profile.Around
+		}
 		if relation != profile.Apart {
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
 				"mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out",
@@ -133,4 +136,11 @@ func (s *session) judgeSources() error {
 		}
 	}
 	return nil
+}
+
+// showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie
+// anywhere, or lies in it or around it.
+func (s *session) showsState(path string) bool {
+	home, err := filepath.EvalSymlinks(s.folders.home)
+	return err == nil && (isBelow(path, home) || isBelow(home, path))
 }

@@ -34,7 +34,7 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	}
 	cmd := exec.CommandContext(ctx, e.Program, append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
 	cmd.Env = append(environment(), e.Env...)
-	cmd.Dir = "/" // not the project
+	cmd.Dir = "/"                    // not the project
 	cmd.WaitDelay = 10 * time.Second // a grandchild may hold the pipes; a busy machine is slow to drain them
 	stdout, stderr := &head{max: maxAnswer}, &tail{max: maxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr

@@ -27,7 +27,7 @@ func TestTheProcessKnowsNothingOfTheCaller(t *testing.T) {
 }
 
 func TestCancelStopsTheProcess(t *testing.T) {
-	e, _ := fakeNix(t, "sleep 600")
+	e, _ := fakeNix(t, "exec sleep 600")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("Ctrl-C")
 	go cancel(why)

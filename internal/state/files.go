@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"syscall"
 
 	"claudebox/internal/agenthome"
@@ -93,7 +92,7 @@ func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs st
 	if what.Kind == beneath.Regular {
 		old, _ = dir.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
-	sources, err := readSources(f.Sources(in.req.home()))
+	sources, foreign, err := in.req.readSources(f.Sources(in.req.home()))
 	if err != nil {
 		return in.failed("read your own "+f.Name, err)
 	}
@@ -101,6 +100,7 @@ func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs st
 	if err != nil {
 		return in.failed("make "+f.Name+" for the agent", err)
 	}
+	notes = append(foreign, notes...)
 	in.Notes = append(in.Notes, notes...)
 	w := write{rel: rel, file: f.Name, seen: seen{Inputs: inputs, Notes: notes}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
@@ -151,18 +151,20 @@ func inputs(r agenthome.Request, f agenthome.File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// readSources reads files of the user; links are followed, for home-manager
-// makes them.
-func readSources(names []string) ([][]byte, error) {
-	contents := make([][]byte, len(names))
+// readSources reads files of the user. Links are followed, for home-manager
+// makes them, as far as they are the user's; notes name those that are not.
+func (r Request) readSources(names []string) (contents [][]byte, notes []string, err error) {
+	contents = make([][]byte, len(names))
 	for i, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil && !missing(err) {
-			return nil, err
+		content, note, err := r.readOwn(name)
+		if err != nil {
+			return nil, nil, err
 		}
-		contents[i] = slices.Clip(content)
+		if contents[i] = content; note != "" {
+			notes = append(notes, note)
+		}
 	}
-	return contents, nil
+	return contents, notes, nil
 }
 
 // missing tells a file that is not there from one that cannot be read.

@@ -1,9 +1,9 @@
 package state
 
 import (
+	"errors"
 	"os"
 	"path"
-	"path/filepath"
 
 	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
@@ -17,7 +17,7 @@ const importRoot = "/run/claudebox/import"
 // without a folder behind it goes.
 func (in *Instance) imports(dir *beneath.Folder) error {
 	for _, name := range agenthome.Folders {
-		real := canonicalFolder(path.Join(in.req.UserHome, ".claude", name))
+		real := in.ownFolder(path.Join(in.req.UserHome, ".claude", name))
 		if real != "" {
 			in.Imports = append(in.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
 		}
@@ -28,14 +28,14 @@ func (in *Instance) imports(dir *beneath.Folder) error {
 	return nil
 }
 
-// canonicalFolder gives the folder that a path leads to, empty for none.
-func canonicalFolder(name string) string {
-	info, err := os.Stat(name)
-	if err != nil || !info.IsDir() {
-		return ""
+// ownFolder gives the folder that a path of the user leads to, empty for none.
+func (in *Instance) ownFolder(name string) string {
+	real, err := in.req.own(name)
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		in.Notes = append(in.Notes, "your "+name+" does not enter: "+foreign.Error())
 	}
-	real, err := filepath.EvalSymlinks(name)
-	if err != nil {
+	if info, statErr := os.Lstat(real); err != nil || statErr != nil || !info.IsDir() {
 		return ""
 	}
 	return real

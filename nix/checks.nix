@@ -3,7 +3,9 @@
 { self, pkgs }:
 let
   inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) claudebox;
-  over = name: tools: script: pkgs.runCommand name { nativeBuildInputs = tools; } "${script}; touch $out";
+  over =
+    name: tools: script:
+    pkgs.runCommand name { nativeBuildInputs = tools; } "${script}; touch $out";
 in
 {
   inherit claudebox;
@@ -33,5 +35,5 @@ in
     pkgs.statix
   ] "cd ${self} && find . -name '*.nix' -exec nixfmt --check {} + && deadnix --fail . && statix check .";
 
-  shell-form = over "claudebox-shell-form" [ pkgs.shellcheck ] "cd ${self} && shellcheck -x checks/{setup,build,try,test,suite,fresh,as-user,vendor-hash} .ci/run";
+  shell-form = over "claudebox-shell-form" [ pkgs.shellcheck ] "cd ${self} && grep -rlE '^#!.*bash' checks .ci | xargs shellcheck -x";
 }

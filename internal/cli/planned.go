@@ -99,7 +99,14 @@ func readPlan(file string, src []byte) (plan.Plan, error) {
 
 // makePlan goes the whole way from a profile to a plan.
 func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, error) {
-	prof, warnings, err := profile.Load(ref, newProfileFiles(s.facts))
+	cache := s.planCache(sys, ref)
+	if p, found := cache.find(); found {
+		return p, nil
+	}
+	files := newProfileFiles(s.facts)
+	files.seen = &witnesses{}
+	files.seen.note(sys.Manifest)
+	prof, warnings, err := profile.Load(ref, files)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -123,7 +130,11 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 			s.missing = append(s.missing, pkg.Attr)
 		}
 	}
-	return plan.Build(prof, res)
+	p, err := plan.Build(prof, res)
+	if err == nil && !why.look && len(warnings) == 0 && cacheable(prof, manifest, res) {
+		cache.keepFor(p, files.seen.list)
+	}
+	return p, err
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there

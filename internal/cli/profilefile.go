@@ -22,7 +22,14 @@ import (
 type profileFiles struct {
 	cwd, home string
 	uid       int
-	folders   []string // where names are looked up, first match first
+	folders   []string   // where names are looked up, first match first
+	seen      *witnesses // what was looked for; nil: not noted
+}
+
+// read reads a profile file, and notes how it was found.
+func (f profileFiles) read(file string) ([]byte, error) {
+	f.seen.note(file)
+	return readProfileFile(file, f.uid)
 }
 
 // newProfileFiles takes the folders from the environment: claudebox's own,
@@ -53,7 +60,7 @@ func (f profileFiles) Open(ref string, from diag.Position) (name, file string, s
 		return f.openName(ref)
 	}
 	file = f.absolute(ref, from)
-	src, err = readProfileFile(file, f.uid)
+	src, err = f.read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &profile.NotFoundError{Ref: ref}
 	}
@@ -64,7 +71,7 @@ func (f profileFiles) openName(name string) (_, file string, src []byte, err err
 	for _, folder := range f.folders {
 		for _, extension := range profile.Extensions {
 			file := filepath.Join(folder, name+extension)
-			src, err := readProfileFile(file, f.uid)
+			src, err := f.read(file)
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 				return name, f.shown(file), src, err
 			}

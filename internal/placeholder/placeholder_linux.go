@@ -90,11 +90,18 @@ func (p Placeholder) make(parent int) error {
 	} else {
 		err = writeNew(parent, name, p.Content)
 	}
-	if errors.Is(err, unix.EEXIST) {
-		return nil
+	if !errors.Is(err, unix.EEXIST) {
+		return err
 	}
-	return err
+	// Another session may be writing it; anything else was put there since the
+	// project was looked at.
+	if there, err := p.read(parent); !p.Dir && (err != nil || !strings.HasPrefix(p.Content, there)) {
+		return errOther
+	}
+	return nil
 }
+
+var errOther = errors.New("something else is there")
 
 func writeNew(parent int, name, content string) error {
 	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
@@ -134,15 +141,22 @@ func (p Placeholder) remove(parent int) {
 		_ = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 		return
 	}
-	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if there, err := p.read(parent); err == nil && strings.TrimRight(there, "\n") == strings.TrimRight(p.Content, "\n") {
+		_ = unix.Unlinkat(parent, name, 0)
+	}
+}
+
+// read gives what stands in a file's place, but no more than tells it from
+// the placeholder.
+func (p Placeholder) read(parent int) (string, error) {
+	fd, err := unix.Openat(parent, path.Base(p.Rel), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return
+		return "", err
 	}
 	defer unix.Close(fd)
 	content := make([]byte, len(p.Content)+1)
-	if n, err := unix.Read(fd, content); err == nil && strings.TrimRight(string(content[:n]), "\n") == strings.TrimRight(p.Content, "\n") {
-		_ = unix.Unlinkat(parent, name, 0)
-	}
+	n, err := unix.Read(fd, content)
+	return string(content[:max(n, 0)]), err
 }
 
 // A lock on a folder is held for microseconds when it is exclusive, so a few

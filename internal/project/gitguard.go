@@ -98,13 +98,15 @@ func (g *gitGuard) folder(rel string) error {
 	return g.checkout(rel, entries)
 }
 
-func worktreeConfig(entries []gitconfig.Entry) bool {
+// worktreeConfig tells whether git reads config.worktree. What git takes for
+// false in other words counts as true here: a placeholder does no harm.
+func worktreeConfig(entries []gitconfig.Entry) (on bool) {
 	for _, e := range entries {
 		if e.Key() == "extensions.worktreeconfig" {
-			return e.Bare || e.Value != "false"
+			on = e.Bare || e.Value != "false"
 		}
 	}
-	return false
+	return on
 }
 
 // config covers a configuration file with a copy that holds no secrets, and

@@ -124,6 +124,9 @@ func (o *opener) open() error {
 	if err := o.repository(git); err != nil {
 		return err
 	}
+	if err := o.nested(); err != nil {
+		return err
+	}
 	if err := o.executed(); err != nil {
 		return err
 	}

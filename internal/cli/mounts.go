@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -75,14 +76,40 @@ func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 // next time.
 var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
 
-// real resolves every link of a source that a user named. A path of the
-// project must stay in the project.
+// real resolves every link of a source that a user named. The way may lead
+// through the project, but no link of the project may lead out of it.
 func (s *session) real(path string) (string, error) {
 	real, err := realPath(path)
-	if named := isBelow(path, s.project.Path) || isBelow(path, s.facts.Cwd); err == nil && named && !isBelow(real, s.project.Path) {
+	if err == nil && !isBelow(real, s.project.Path) && passesLinkOf(s.project.Path, path) {
 		return "", errLedOut
 	}
 	return real, err
+}
+
+// passesLinkOf tells whether the way to a path goes by a link that lies in a
+// folder. A way that does not end was changed while it was followed.
+func passesLinkOf(folder, path string) bool {
+	const steps = 1000
+	at, rest := "/", strings.Split(path, "/")
+	for range steps {
+		if len(rest) == 0 {
+			return false
+		}
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		text, err := os.Readlink(next)
+		switch {
+		case err != nil: // no link
+			at = next
+			continue
+		case isBelow(next, folder):
+			return true
+		case filepath.IsAbs(text):
+			at = "/"
+		}
+		rest = append(strings.Split(text, "/"), rest...)
+	}
+	return true
 }
 
 // realPath resolves every link of a path that a user named.

@@ -18,11 +18,15 @@ var commands = map[string]func(words []string) error{
 }
 
 func main() {
-	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+	words := os.Args[1:]
+	if len(words) > 0 && words[0] == "--dangerously-skip-permissions" {
+		words = words[1:] // the probe stands in for Claude Code
+	}
+	if len(words) == 0 || commands[words[0]] == nil {
 		fmt.Fprintln(os.Stderr, "probe: unknown word")
 		os.Exit(2)
 	}
-	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+	if err := commands[words[0]](words[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
 	}

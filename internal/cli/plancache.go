@@ -115,7 +115,12 @@ func (c planCache) keepFor(p plan.Plan, made []witness) {
 	payload := pack(keptPlan{Made: made, Plan: p})
 	sum := sha256.Sum256(payload)
 	c.makeRoom()
-	keep(c.file, string(sum[:])+string(payload))
+	// One name for all who write this: whatever they leave when they are
+	// killed is written over, and the sum tells of a mixture.
+	unfinished := c.file + ".new"
+	if os.WriteFile(unfinished, append(sum[:], payload...), 0o600) == nil {
+		os.Rename(unfinished, c.file)
+	}
 }
 
 func (c planCache) settled(made []witness) bool {

@@ -4,6 +4,8 @@ package claude_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -57,10 +59,11 @@ func TestLoginInsideIsRefreshedInside(t *testing.T) {
 	}
 }
 
-func TestLoginOfTheHostIsUsed(t *testing.T) {
+// TestLoginOfTheHostIsLent: what renews it stays outside, as it works once.
+func TestLoginOfTheHostIsLent(t *testing.T) {
 	w := newWorld(t, script.Say("Hello."))
 	a := w.openAccount(t, "", time.Hour)
-	w.write(t, ".claude/.credentials.json", `{"claudeAiOauth": {"accessToken": "from-the-host", "refreshToken": "unused",
+	w.write(t, ".claude/.credentials.json", `{"claudeAiOauth": {"accessToken": "from-the-host", "refreshToken": "once",
 		"expiresAt": 4102444800000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}`)
 	w.print(t).succeed(t, "Hello.")
 	if got, want := w.model.Requests()[0].Header.Get("Authorization"), "Bearer from-the-host"; got != want {
@@ -68,6 +71,13 @@ func TestLoginOfTheHostIsUsed(t *testing.T) {
 	}
 	if grants := a.Grants(); len(grants) > 0 {
 		t.Errorf("tokens were asked for: %+v", grants)
+	}
+	homes, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/.claude/.credentials.json"))
+	if err != nil || len(homes) != 1 {
+		t.Fatalf("want one login inside, got %q, %v", homes, err)
+	}
+	if inside, err := os.ReadFile(homes[0]); err != nil || strings.Contains(string(inside), "once") {
+		t.Errorf("what renews the login is inside: %s, %v", inside, err)
 	}
 }
 

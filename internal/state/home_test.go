@@ -154,28 +154,38 @@ func TestAUserWithAMemoryGetsNoStandIn(t *testing.T) {
 	}
 }
 
-// logins say which login the agent has after a launch.
+// logins say which login the agent has after a launch: one of its own, by its
+// expiry, or one that was lent, by its expiry behind "lent ".
 var logins = map[string]struct {
-	host, second, inside string // expiry; empty: no file
+	host, second, inside string // empty: no file
 	apiKey               string
 	want                 string
 }{
-	"none anywhere":                     {},
-	"the host's alone":                  {host: "5", want: "5"},
-	"the second source alone":           {second: "5", want: "5"},
-	"the newer of both sources":         {host: "5", second: "7", want: "7"},
-	"a newer one inside stays":          {host: "5", inside: "6", want: "6"},
-	"an older one inside is replaced":   {host: "7", inside: "6", want: "7"},
-	"one of the same age inside stays":  {host: "6", inside: "6", want: "6"},
-	"one made inside without a host's":  {inside: "6", want: "6"},
-	"with an API key none is copied":    {host: "5", apiKey: "k"},
-	"a host's file of another shape":    {host: "x", inside: "6", want: "6"},
-	"a broken one inside gives way":     {host: "5", inside: "x", want: "5"},
-	"a broken one at both stays as is":  {host: "x", inside: "x", want: "x"},
-	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6"},
+	"none anywhere":                        {},
+	"the host's alone":                     {host: "5", want: "lent 5"},
+	"the second source alone":              {second: "5", want: "lent 5"},
+	"the newer of both sources":            {host: "5", second: "7", want: "lent 7"},
+	"a newer one lent before stays":        {host: "5", inside: "lent 6", want: "lent 6"},
+	"an older one lent before is replaced": {host: "7", inside: "lent 6", want: "lent 7"},
+	"one of the same age stays":            {host: "6", inside: "lent 6", want: "lent 6"},
+	"one made inside stays":                {inside: "6", want: "6"},
+	"one made inside outranks the host's":  {host: "7", inside: "6", want: "6"},
+	"with an API key none is lent":         {host: "5", apiKey: "k"},
+	"a host's file of another shape":       {host: "x", inside: "6", want: "6"},
+	"a broken one inside gives way":        {host: "5", inside: "x", want: "lent 5"},
+	"a broken one at both stays as is":     {host: "x", inside: "x", want: "x"},
+	"with an API key the one inside is":    {host: "7", inside: "6", apiKey: "k", want: "6"},
 }
 
-func TestTheNewerLoginWins(t *testing.T) {
+// credentials is a file with a login as the table names it.
+func credentials(name string) string {
+	if expiry, lent := strings.CutPrefix(name, "lent "); lent {
+		return strings.Replace(loginAt(expiry), `"refreshToken":"r",`, "", 1)
+	}
+	return loginAt(name)
+}
+
+func TestALoginIsLentWithoutWhatRenewsIt(t *testing.T) {
 	for name, tc := range logins {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -185,7 +195,7 @@ func TestTheNewerLoginWins(t *testing.T) {
 				".claude/.credentials.json": tc.host, ".claudebox/.credentials.json": tc.second, inside: tc.inside,
 			} {
 				if expiry != "" {
-					w.write(file, loginAt(expiry))
+					w.write(file, credentials(expiry))
 				}
 			}
 			req := w.request()
@@ -194,7 +204,7 @@ func TestTheNewerLoginWins(t *testing.T) {
 			got, _ := os.ReadFile(w.path(inside))
 			want := ""
 			if tc.want != "" {
-				want = loginAt(tc.want)
+				want = credentials(tc.want)
 			}
 			if string(got) != want {
 				t.Errorf("got %q, want %q", got, want)

@@ -31,6 +31,7 @@ import (
 type session struct {
 	facts    host.Facts
 	folders  folders
+	orders   []string // profile and plan, where the caller named files
 	ignored  []string // signals that the caller ignores
 	project  project.Project
 	instance state.Instance
@@ -80,7 +81,7 @@ func prepare(sys System, o options, why purpose) (session, error) {
 		return session{}, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := session{facts: facts, folders: foldersOf(facts), ignored: ignoredSignals()}
+	s := session{facts: facts, folders: foldersOf(facts), orders: orders(facts, o), ignored: ignoredSignals()}
 	p, err := s.choosePlan(sys, o, why)
 	if err != nil {
 		return session{}, err
@@ -134,8 +135,25 @@ func (s *session) openProject(p plan.Plan) (project.Project, error) {
 	return project.Open(project.Request{
 		Dir: s.facts.Cwd, Home: s.facts.Home, UID: s.facts.UID, Own: s.folders.own(), Never: secretPaths(),
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs,
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Orders: s.orders,
 	})
+}
+
+// orders are the files of the command line that say what a sandbox may do. In
+// the project an agent could change what the next one may.
+func orders(f host.Facts, o options) []string {
+	ref := o.profile
+	if ref == "" {
+		ref = f.Env.Value("CLAUDEBOX_PROFILE", "")
+	}
+	var list []string
+	if isProfileFile(ref) {
+		list = append(list, newProfileFiles(f).absolute(ref, diag.Position{}))
+	}
+	if o.plan != "" {
+		list = append(list, newProfileFiles(f).absolute(o.plan, diag.Position{}))
+	}
+	return list
 }
 
 func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) error {

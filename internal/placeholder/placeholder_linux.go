@@ -18,6 +18,7 @@ type Placeholder struct {
 	Rel     string // where it stands, below Root
 	Dir     bool
 	Content string // of a file
+	Keep    bool   // another session may have made it: held, neither made nor taken away
 }
 
 // Hold is the placeholders of one running session. The zero value holds
@@ -48,6 +49,9 @@ func (h *Hold) hold(p Placeholder) error {
 	parent, err := h.parent(p)
 	if err != nil {
 		return err
+	}
+	if p.Keep {
+		return nil
 	}
 	if err := p.make(int(parent.Fd())); err != nil {
 		return err

@@ -29,8 +29,14 @@ var executedNames = []string{
 
 // executed protects what is there of the built-in list, of the profile's
 // globs and of what git's configuration names. A tracked file stays writable
-// and is reported: read-only it would stop `git switch` half-way.
+// and is reported: read-only it would stop `git switch` half-way. What git or
+// claudebox reads as configuration never does: it takes hold by itself.
 func (o *opener) executed() error {
+	for _, file := range o.Orders {
+		if file = canonicalOr(file); o.contains(file) {
+			o.configuration = append(o.configuration, relative(o.Path, file))
+		}
+	}
 	found, err := o.found()
 	if err != nil {
 		return err
@@ -41,7 +47,7 @@ func (o *opener) executed() error {
 	}
 	g := guard{o, o.tree}
 	for _, rel := range found {
-		if tracked[rel] {
+		if tracked[rel] && !slices.Contains(o.configuration, rel) {
 			o.Reported = append(o.Reported, rel)
 			continue
 		}
@@ -54,7 +60,7 @@ func (o *opener) executed() error {
 
 // found lists those of the named places that exist, in order.
 func (o *opener) found() ([]string, error) {
-	names := slices.Concat(executedNames, o.alsoExecuted)
+	names := slices.Concat(executedNames, o.alsoExecuted, o.configuration)
 	for _, pattern := range o.Protect {
 		matches, err := o.tree.Glob(pattern)
 		if err != nil {

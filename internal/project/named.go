@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/placeholder"
 )
 
 // commandVariables are git's variables that hold a command, by section and
@@ -49,9 +51,13 @@ func (g *gitGuard) learn(entries []gitconfig.Entry, dir string) {
 		case e.Section == "remote" && e.Name == "url" && g.repos == 0:
 			g.o.Repo.Remotes = append(g.o.Repo.Remotes, e.Value)
 		case e.Section == "core" && e.Name == "hookspath":
-			g.o.named(g.worktreeRoot, e.Value)
+			g.o.kept(g.o.named(g.worktreeRoot, e.Value), true, whyHooks)
 		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
-			g.o.named(g.at.Join(dir), e.Value)
+			rel := g.o.named(g.at.Join(dir), e.Value)
+			if rel != "" {
+				g.o.configuration = append(g.o.configuration, rel)
+			}
+			g.o.kept(rel, false, whyConfig)
 		case isCommand(e):
 			g.o.namedWords(g.worktreeRoot, e.Value)
 		}
@@ -81,12 +87,33 @@ func (o *opener) namedWords(from, command string) {
 func endsWord(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) }
 
 // named adds a path that git's configuration names to those the host
-// executes, when it lies in the project.
-func (o *opener) named(from, name string) {
+// executes, when it lies in the project; empty when it does not.
+func (o *opener) named(from, name string) (rel string) {
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); o.contains(name) && name != o.Path && !isBelow(name, o.Path+"/.git") {
-		o.alsoExecuted = append(o.alsoExecuted, relative(o.Path, name))
+	if name = path.Clean(name); !o.contains(name) || name == o.Path || isBelow(name, o.Path+"/.git") {
+		return ""
 	}
+	rel = relative(o.Path, name)
+	o.alsoExecuted = append(o.alsoExecuted, rel)
+	return rel
+}
+
+// kept keeps a place empty that the host's git would obey as soon as something
+// is there. Where even its folder is missing, it can only be told.
+func (o *opener) kept(rel string, dir bool, why string) {
+	if rel == "" {
+		return
+	}
+	g := guard{o, o.tree}
+	if what, err := o.tree.Look(rel); err != nil || what.Kind != beneath.Absent {
+		o.placeholders = append(o.placeholders, placeholder.Placeholder{Root: o.Path, Rel: rel, Keep: true})
+		return
+	}
+	if what, err := o.tree.Look(path.Dir(rel)); err != nil || what.Kind != beneath.Dir {
+		o.note(true, g.at.Join(rel)+" is not there, and the agent can make it: "+why)
+		return
+	}
+	g.placeholder(placeholder.Placeholder{Rel: rel, Dir: dir}, why)
 }

@@ -23,6 +23,7 @@ type Request struct {
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Protect        []string // globs of the profile, relative to the project
+	Orders         []string // files that claudebox itself takes orders from
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
@@ -101,9 +102,10 @@ func canonicalOr(path string) string {
 type opener struct {
 	Request
 	Project
-	tree         *beneath.Folder // the project
-	hashSize     int             // of git's object names, in bytes
-	alsoExecuted []string        // what git's configuration names, relative to Path
+	tree          *beneath.Folder // the project
+	hashSize      int             // of git's object names, in bytes
+	alsoExecuted  []string        // what git's configuration names, relative to Path
+	configuration []string        // what of it git reads as configuration: protected if tracked, too
 }
 
 func (o *opener) open() error {

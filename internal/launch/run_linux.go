@@ -157,8 +157,8 @@ func (s *sandbox) wait(outlive bool) error {
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	case ran:
 		return exit(code)
-	case s.post.endedBy() != 0:
-		return exit(128 + int(s.post.endedBy()))
+	case s.post.latest() != 0:
+		return exit(128 + int(s.post.latest()))
 	case state.Signaled():
 		return exit(128 + int(state.Signal()))
 	}

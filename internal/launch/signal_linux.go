@@ -25,7 +25,7 @@ type post struct {
 
 	mu    sync.Mutex
 	bwrap int            // 0: not started yet, or gone
-	ended syscall.Signal // ended the sandbox before there was an agent; 0: none
+	last  syscall.Signal // the last that came; 0: none
 }
 
 // openPost leaves alone what the caller has ignored: it stays ignored here, in
@@ -59,11 +59,12 @@ func (p *post) stop() {
 	p.bwrap = 0
 }
 
-// endedBy is the signal that ended the sandbox before the agent was there.
-func (p *post) endedBy() syscall.Signal {
+// latest is the last signal that came, which is what ended a sandbox whose
+// agent has not run; 0: none came.
+func (p *post) latest() syscall.Signal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ended
+	return p.last
 }
 
 // deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
@@ -79,8 +80,8 @@ func (p *post) deliver(s syscall.Signal) {
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
 		passed = 0 // only asks whether there is an agent (kill(2))
 	}
+	p.last = s
 	if !sendToAgent(p.bwrap, passed) {
-		p.ended = s
 		syscall.Kill(p.bwrap, syscall.SIGKILL)
 	}
 }

@@ -1,0 +1,156 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// git runs the host's git in a folder of the home, as a shell's prompt does.
+func (w *world) git(folder string, words ...string) outcome {
+	w.t.Helper()
+	words = append([]string{"-c", "user.name=u", "-c", "user.email=u@example.org", "-C", w.path(folder)}, words...)
+	return w.run(nil, "git", words...)
+}
+
+// taken is what the agent's orders leave when the host obeys.
+const taken = "taken"
+
+// orders is a command that git of the host must not run.
+func (w *world) orders() string { return "touch " + w.path(taken) + "; false" }
+
+func (w *world) wantNotTaken() {
+	w.t.Helper()
+	if w.exists(taken) {
+		w.t.Error("the host ran what the agent had written")
+	}
+}
+
+// onStatus is an attack in a project; then git status is run on the host.
+type onStatus struct {
+	prepare func(w *world)             // what the user has
+	script  func(orders string) string // what the agent does
+	at      string                     // where git runs, below the project
+}
+
+var onStatuses = map[string]onStatus{
+	"configuration of a repository in a folder of repositories": {
+		func(w *world) { w.folder("project/a"); w.git("project/a", "init", "-q") },
+		func(orders string) string { return "git config -f a/.git/config core.fsmonitor '" + orders + "'" },
+		"a",
+	},
+	"a commondir in a repository in a folder of repositories": {
+		func(w *world) { w.folder("project/a"); w.git("project/a", "init", "-q") },
+		func(orders string) string {
+			return "cp -r a/.git b; git config -f b/config core.fsmonitor '" + orders + "'; echo ../../b >a/.git/commondir"
+		},
+		"a",
+	},
+	"a repository in a folder of repositories exchanged": {
+		func(w *world) { w.folder("project/a"); w.git("project/a", "init", "-q") },
+		func(orders string) string {
+			return "mv a b; mkdir a; cp -r b/.git a/; git config -f a/.git/config core.fsmonitor '" + orders + "'"
+		},
+		"a",
+	},
+	"an included file that is not there yet": {
+		func(w *world) {
+			w.git("project", "init", "-q")
+			w.git("project", "config", "include.path", "../.gitconfig")
+		},
+		func(orders string) string { return "git config -f .gitconfig core.fsmonitor '" + orders + "'" },
+		".",
+	},
+	"an included file that is tracked": {
+		func(w *world) {
+			w.git("project", "init", "-q")
+			w.git("project", "config", "include.path", "../.gitconfig")
+			w.write("project/.gitconfig", "[core]\n")
+			w.git("project", "add", ".gitconfig")
+		},
+		func(orders string) string { return "git config -f .gitconfig core.fsmonitor '" + orders + "'" },
+		".",
+	},
+}
+
+func TestTheHostsGitStatusRunsTheAgentsOrders(t *testing.T) {
+	for name, a := range onStatuses {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a.prepare(w)
+			w.attack(a.script(w.orders()))
+			w.git("project/"+a.at, "status")
+			w.wantNotTaken()
+			w.attack(a.script(w.orders()))
+			w.git("project/"+a.at, "status")
+			w.wantNotTaken()
+		})
+	}
+}
+
+func TestAFolderOfHooksThatIsNotThereYet(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "config", "core.hooksPath", ".githooks")
+	w.attack("mkdir .githooks; printf '#!/bin/sh\n" + w.orders() + "\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit")
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	w.wantNotTaken()
+	if w.exists("project/.githooks") {
+		t.Error("the placeholder stays")
+	}
+}
+
+// A profile in the project says what its next sandbox may do.
+func TestAProfileInTheProjectIsWidened(t *testing.T) {
+	for name, file := range map[string]string{"at the root": "profile.yaml", "in a folder": "conf/deep/profile.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("project", "init", "-q")
+			w.write("project/"+file, "name: test\nextends: default\n")
+			w.git("project", "add", file)
+			wider := `name: test\nextends: default\nconfirm: never\nmounts: [{host: ~/documents}]\n`
+			top, _, _ := strings.Cut(file, "/")
+			w.attack("printf '"+wider+"' >"+file+"; mv "+top+" old; mkdir -p conf/deep; printf '"+wider+"' >"+file, "--profile", "./"+file)
+			w.wantNoCanary(w.attack("cat ~/documents/letter", "--profile", "./"+file))
+		})
+	}
+}
+
+// What the agent makes anew the host's git runs all the same: only the report
+// at the end of a session can tell. These are known, and pass when the host
+// has been warned.
+func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
+	if os.Getenv("CLAUDEBOX_OPEN") == "" {
+		t.Skip("known to succeed until there is a report at the end of a session; set CLAUDEBOX_OPEN to see it")
+	}
+	for name, a := range map[string]onStatus{
+		"a submodule in the index": {
+			func(w *world) {
+				w.git("project", "init", "-q")
+				w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+			},
+			func(orders string) string {
+				return "mkdir sub; cd sub; git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; cd ..; " +
+					"git add sub; git config -f sub/.git/config core.fsmonitor '" + orders + "'"
+			},
+			".",
+		},
+		"in a project that had none": {
+			func(*world) {},
+			func(orders string) string { return "git init -q; git config core.fsmonitor '" + orders + "'" },
+			".",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a.prepare(w)
+			got := w.attack(a.script(w.orders()))
+			w.git("project/"+a.at, "status")
+			if w.exists(taken) && !strings.Contains(got.stderr, ".git") {
+				t.Errorf("the host ran what the agent had written, and nobody warned\n%s", got)
+			}
+		})
+	}
+}

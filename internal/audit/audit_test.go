@@ -154,3 +154,19 @@ func TestANewValueIsNoWiderSandbox(t *testing.T) {
 		t.Errorf("differs in %q", diff)
 	}
 }
+
+func TestAWeakerProtectionIsAChange(t *testing.T) {
+	before := Lines(example())
+	for name, weaken := range map[string]func(*plan.Plan){
+		"git's configuration is writable": func(p *plan.Plan) { p.Git.Config = "writable" },
+		"nothing is protected":            func(p *plan.Plan) { p.Protect.Mode = "off" },
+		"a glob is gone":                  func(p *plan.Plan) { p.Protect.Globs = []string{"other"} },
+		"the state is another":            func(p *plan.Plan) { p.State = "shared" },
+	} {
+		l := example()
+		weaken(&l.Plan)
+		if len(Difference(before, Lines(l))) == 0 {
+			t.Errorf("%s, and the user is not asked", name)
+		}
+	}
+}

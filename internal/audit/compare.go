@@ -14,9 +14,12 @@ import (
 func Lines(l launch.Launch) []string {
 	lines := []string{
 		"agent " + strings.Join(l.Agent, " "),
+		"git configuration " + l.Plan.Git.Config,
 		"nix store " + l.Plan.Nix.Store,
 		"network " + strings.Join(append([]string{l.Tier}, l.Plan.Network.Allow...), " "),
 		"profile " + l.Plan.Profile,
+		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
+		"state " + l.Plan.State,
 	}
 	if hasDaemon(l) {
 		lines = append(lines, "nix daemon")

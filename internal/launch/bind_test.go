@@ -78,6 +78,16 @@ func TestOnlyPlannedVariablesEnter(t *testing.T) {
 	}
 }
 
+func TestAnAddedVariableHasAName(t *testing.T) {
+	h := aHost()
+	h.ExtraEnv = []string{"OTHER", "x}$(touch broken)${y", "1ST", "BASH_FUNC_f%%"}
+	h.Facts.Env = append(h.Facts.Env, "x}$(touch broken)${y=1", "1ST=1", "BASH_FUNC_f%%=() { :; }")
+	got := env(bind(t, aPlan(), h))
+	if got["OTHER"] != "canary" || len(got) != 8 {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAnEditorThatIsNotInsideIsDroppedAndGitDoesNotWaitForIt(t *testing.T) {
 	h := aHost()
 	h.Overrides = map[string]Override{"EDITOR": {Drop: true}}

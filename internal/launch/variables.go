@@ -53,11 +53,18 @@ func hostMade(h Host) []Variable {
 	return list
 }
 
+// isName tells a variable's name from what a script that names it would run.
+func isName(s string) bool {
+	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
+}
+
 // extra are the variables that the caller added for this launch.
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
-		if value, ok := h.Facts.Env.Get(name); ok {
+		if value, ok := h.Facts.Env.Get(name); ok && isName(name) {
 			entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
 			list = append(list, Variable{Env: entry, Value: value})
 		}

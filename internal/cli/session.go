@@ -158,6 +158,9 @@ func orders(f host.Facts, o options) []string {
 
 func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) error {
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
+	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
+		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could leave it running")
+	}
 	if h.Etc.Certificates == "" {
 		h.Etc.Certificates = plan.ToolPath(p, resolve.ToolCacert)
 	}

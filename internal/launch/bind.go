@@ -36,6 +36,7 @@ type Host struct {
 	// Real resolves every link of a source that a user named. Its error says
 	// that the source is missing. Nil: paths are taken as they are.
 	Real     func(path string) (string, error)
+	OwnPIDs  bool     // bwrap gets a pid namespace, see [CanOwnPIDs]
 	Ignored  []string // signals that the caller had ignored: "INT", "HUP"
 	Seccomp  []byte
 	Notes    []string
@@ -57,7 +58,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(h), Runner: h.Env, Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
+		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs, Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
 	}
 	var err error
 	if l.Mounts, err = bindMounts(p, h, late); err != nil {
@@ -104,11 +105,20 @@ func lateValues(h Host) *strings.Replacer {
 // command is what bwrap runs: the agent and its words. A command that is not
 // claudebox's own choice goes through env(1), which looks it up on the PATH
 // inside and whose status says that it was not found there (127) or cannot be
-// run (126).
+// run (126). So does any where signals are blocked in bwrap, to be set free
+// for the agent; those that the caller ignores stay as they are.
 func command(h Host) []string {
 	words := slices.Concat(h.Agent, h.Words)
-	if h.LookUp {
-		return append([]string{h.Env, "--"}, words...)
+	shim := []string{h.Env}
+	if !h.OwnPIDs {
+		for _, name := range []string{"INT", "QUIT", "TERM", "HUP"} {
+			if !slices.Contains(h.Ignored, name) {
+				shim = append(shim, "--default-signal="+name)
+			}
+		}
+	}
+	if h.LookUp || len(shim) > 1 {
+		return slices.Concat(shim, []string{"--"}, words)
 	}
 	return words
 }

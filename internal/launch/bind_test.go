@@ -34,7 +34,7 @@ func aHost() Host {
 		},
 		Bwrap: "/store/bwrap", Env: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
 		State: "/home/u/.claudebox/instances/1", Agent: []string{"/store/agent", "--fixed"}, Words: []string{"-p", "hi"},
-		Seccomp: []byte{1},
+		Seccomp: []byte{1}, OwnPIDs: true,
 	}
 }
 
@@ -202,6 +202,18 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 	}
 	h.LookUp = true
 	if got, want := bind(t, aPlan(usual...), h).Command, append([]string{"/store/env", "--"}, want...); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBlockedSignalsAreSetFreeForTheAgentButForWhatTheCallerIgnores(t *testing.T) {
+	h := aHost()
+	h.OwnPIDs, h.Ignored = false, []string{"HUP"}
+	want := []string{
+		"/store/env", "--default-signal=INT", "--default-signal=QUIT", "--default-signal=TERM", "--",
+		"/store/agent", "--fixed", "-p", "hi",
+	}
+	if got := bind(t, aPlan(usual...), h).Command; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

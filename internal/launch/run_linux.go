@@ -67,7 +67,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
-	err = l.explain(child.wait(l.Outlive))
+	err = l.explain(child.wait(l.Outlive || !l.OwnPIDs))
 	terminal.restoreAfter(err)
 	return err
 }
@@ -109,9 +109,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	for _, fd := range fds {
 		files = append(files, uintptr(fd))
 	}
-	pid, err := syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-		Env: []string{}, Files: files, Sys: ofItsOwn(),
-	})
+	pid, err := l.fork(files, post)
 	if err != nil {
 		unix.Close(pipe[0])
 		if cause := CheckUserNamespaces(); cause != nil {
@@ -121,6 +119,42 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	}
 	post.forwardTo(pid)
 	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), post: post}, nil
+}
+
+// fork starts bwrap, by itself in a pid namespace where that is possible. Where
+// it is not, the signals that would end bwrap before the agent has handled
+// them are blocked in it, and set free again for the agent by the shim.
+func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
+	begin := func() (int, error) {
+		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
+			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs),
+		})
+	}
+	if l.OwnPIDs {
+		return begin()
+	}
+	return post.blocked(begin)
+}
+
+func asChild(ownPIDs bool) *syscall.SysProcAttr {
+	if ownPIDs {
+		return ofItsOwn()
+	}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
+// child, which has number 2 there, up in the /proc of this process (bubblewrap
+// 0.12, namespace_ids_read), and stops when there is no such number: in most
+// containers, and where /proc is mounted with hidepid=. What it finds it only
+// reports.
+func CanOwnPIDs() bool {
+	fd, err := unix.Open("/proc/2/ns", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
 }
 
 // ofItsOwn starts bwrap as the first process of a pid namespace, for two
@@ -143,7 +177,8 @@ func ofItsOwn() *syscall.SysProcAttr {
 
 // wait blocks until the agent has ended, and with outlive until nothing is
 // left of the sandbox, which takes the kernel a millisecond more. What is left
-// otherwise is being killed, and cannot live longer than this process.
+// otherwise is being killed, and cannot live longer than this process: that
+// needs a pid namespace of its own, see [Launch.fork].
 func (s *sandbox) wait(outlive bool) error {
 	defer s.status.Close()
 	code, ran := s.report()

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -21,6 +22,7 @@ var guarded = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, sysc
 // post takes the guarded signals from its making to the end of the process.
 // None is lost on the way: what comes while bwrap is being started waits here.
 type post struct {
+	caught   []os.Signal // what the caller had ignored is not among them
 	received chan os.Signal
 
 	mu    sync.Mutex
@@ -35,10 +37,28 @@ func openPost(ignored []string) *post {
 	for _, s := range guarded {
 		name := unix.SignalName(s.(syscall.Signal))
 		if !slices.Contains(ignored, strings.TrimPrefix(name, "SIG")) {
+			p.caught = append(p.caught, s)
 			signal.Notify(p.received, s)
 		}
 	}
 	return p
+}
+
+// blocked runs begin with the caught signals blocked in the calling thread. A
+// child inherits that, and so do bwrap's processes; the shim inside unblocks
+// them for the agent (env(1), --default-signal). To ignore them instead would
+// lose those that claudebox gets meanwhile.
+func (p *post) blocked(begin func() (pid int, err error)) (pid int, err error) {
+	var set, before unix.Sigset_t
+	for _, s := range p.caught {
+		n := uint(s.(syscall.Signal)) - 1
+		set.Val[n/64] |= 1 << (n % 64)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
+		return 0, err
+	}
+	pid, err = begin()
+	return pid, errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }
 
 // forwardTo begins to pass on what comes.

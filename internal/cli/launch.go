@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/audit"
+	"claudebox/internal/launch"
 )
 
 // launchAgent is what `claudebox` without a command does.
@@ -27,6 +28,9 @@ func start(sys System, o options, command []string) error {
 	defer s.close()
 	if o.dryRun {
 		return s.show(sys)
+	}
+	if err := launch.CheckBwrap(s.launch.Bwrap); err != nil {
+		return err
 	}
 	if err := s.ask(sys, o); err != nil {
 		return err

@@ -31,14 +31,12 @@ func (e *ExitError) signaled() bool {
 }
 
 // Run starts bwrap by the launch and waits for the agent. It returns nil,
-// an [ExitError], or what kept the agent from running. The calling goroutine
+// an [ExitError], or what kept the agent from running. The caller has looked at
+// bwrap by [CheckBwrap]. The calling goroutine
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
 	runtime.LockOSThread()
-	if err := CheckBwrap(l.Bwrap); err != nil {
-		return err
-	}
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err

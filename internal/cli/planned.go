@@ -117,6 +117,9 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	waiting := showProgress(sys.Stderr, isTerminal(sys.Stderr))
+	defer waiting.done()
+	s.store().Options.Log = waiting.hear
 	var res resolve.Resolution
 	err = s.interruptible(func(ctx context.Context) (err error) {
 		res, err = s.resolve(ctx, manifest, prof, why)
@@ -153,7 +156,7 @@ func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 	store := s.store()
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
-		Store: store, Evaluator: nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")},
+		Store: store, Evaluator: s.evaluator(m),
 		Cache: filepath.Join(s.folders.cache, "resolve"), DryRun: why.look,
 	})
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
@@ -161,6 +164,20 @@ func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 	}
 	res.Closure, err = closureOf(ctx, store, res)
 	return res, err
+}
+
+// nixVariables tell Nix where its store is and how to reach it. They are all
+// that an evaluation learns of the caller's environment.
+var nixVariables = []string{"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE"}
+
+func (s *session) evaluator(m *resolve.Manifest) nixeval.Evaluator {
+	e := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
+	for _, name := range nixVariables {
+		if value, ok := s.facts.Env.Get(name); ok {
+			e.Env = append(e.Env, name+"="+value)
+		}
+	}
+	return e
 }
 
 // store is the connection to the Nix daemon, made when it is first used and

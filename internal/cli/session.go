@@ -55,13 +55,18 @@ func (s *session) close() error {
 // view is how the session is shown on a stream.
 func (s session) view(w io.Writer) audit.View {
 	v := audit.View{Home: s.facts.Home, Width: 80}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(w) {
 		v.Colour = s.facts.Env.Value("NO_COLOR", "") == ""
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		if width, _, err := term.GetSize(int(w.(*os.File).Fd())); err == nil && width > 0 {
 			v.Width = width
 		}
 	}
 	return v
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // purpose says what a session is made for.

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"claudebox/internal/nixdaemon"
+)
+
+// Times of the progress line. What is over soon shows none; a terminal's line
+// is redrawn as often as an eye follows, a log gets one now and then.
+const (
+	progressAfter  = 300 * time.Millisecond
+	progressRedraw = 100 * time.Millisecond
+	progressLog    = 10 * time.Second
+)
+
+// progress tells a person who waits for packages what is going on.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	first    *time.Timer
+
+	mu    sync.Mutex
+	sum   nixdaemon.Progress
+	text  string
+	shown time.Time // of the last line; zero: none yet
+}
+
+// showProgress begins to wait. The caller ends it with done.
+func showProgress(out io.Writer, terminal bool) *progress {
+	p := &progress{out: out, terminal: terminal, text: "looking packages up"}
+	p.first = time.AfterFunc(progressAfter, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.show()
+	})
+	return p
+}
+
+// hear takes an event of the daemon in.
+func (p *progress) hear(e nixdaemon.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.sum.Hear(e) {
+		return
+	}
+	if text := p.sum.String(); text != "" {
+		p.text = text
+	}
+	pause := progressLog
+	if p.terminal {
+		pause = progressRedraw
+	}
+	if !p.shown.IsZero() && time.Since(p.shown) >= pause {
+		p.show()
+	}
+}
+
+// show writes the line: over the last one on a terminal, else a new one.
+func (p *progress) show() {
+	p.shown = time.Now()
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r\x1b[Kclaudebox: %s", p.text)
+		return
+	}
+	fmt.Fprintf(p.out, "claudebox: %s\n", p.text)
+}
+
+// done takes a terminal's line away.
+func (p *progress) done() {
+	p.first.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminal && !p.shown.IsZero() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	p.shown = time.Time{}
+}

@@ -19,6 +19,10 @@ type way func() (*exec.Cmd, error)
 // warmUp is how many rounds go by before the first is counted.
 const warmUp = 5
 
+// settled is how old a profile must be for its plan to be kept. A warm start
+// is one that finds the plan of an earlier one.
+const settled = 1100 * time.Millisecond
+
 // duration is a median, printed in milliseconds.
 type duration time.Duration
 
@@ -81,6 +85,7 @@ func closeAll(files []*os.File) {
 // againstBwrap compares a start by claudebox with bwrap and the same words.
 func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) error {
 	words := []string{"-P", profile, "--yes", "--no-report"}
+	time.Sleep(settled)
 	if _, err := once(w.command(words...)); err != nil { // makes the instance
 		return err
 	}

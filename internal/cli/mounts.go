@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
@@ -77,39 +79,35 @@ func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
 
 // real resolves every link of a source that a user named. The way may lead
-// through the project, but no link of the project may lead out of it.
+// through the project, but no link of the project may lead out of it. What is
+// judged is the very way that was resolved: a live session may change it
+// between two looks.
 func (s *session) real(path string) (string, error) {
-	real, err := realPath(path)
-	if err == nil && !isBelow(real, s.project.Path) && passesLinkOf(s.project.Path, path) {
-		return "", errLedOut
-	}
-	return real, err
-}
-
-// passesLinkOf tells whether the way to a path goes by a link that lies in a
-// folder. A way that does not end was changed while it was followed.
-func passesLinkOf(folder, path string) bool {
 	const steps = 1000
-	at, rest := "/", strings.Split(path, "/")
+	at, rest, passed := "/", strings.Split(path, "/"), false
 	for range steps {
 		if len(rest) == 0 {
-			return false
+			if passed && !isBelow(at, s.project.Path) {
+				return "", errLedOut
+			}
+			return at, nil
 		}
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		text, err := os.Readlink(next)
 		switch {
-		case err != nil: // no link
+		case errors.Is(err, unix.EINVAL): // no link
 			at = next
 			continue
-		case isBelow(next, folder):
-			return true
+		case err != nil:
+			return "", cause(err)
 		case filepath.IsAbs(text):
 			at = "/"
 		}
+		passed = passed || isBelow(next, s.project.Path)
 		rest = append(strings.Split(text, "/"), rest...)
 	}
-	return true
+	return "", unix.ELOOP
 }
 
 // realPath resolves every link of a path that a user named.

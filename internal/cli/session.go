@@ -235,7 +235,7 @@ func agentMount(m agent.Mount) launch.Mount {
 func (s *session) addGit(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
 		Files: gitconfig.Files(s.facts.Home, s.facts.Env.Get), Home: s.facts.Home,
-		Repo: s.project.Identity(s.facts.Cwd), ReadFile: os.ReadFile, Canonical: filepath.EvalSymlinks,
+		Repo: s.project.Identity(s.facts.Cwd), ReadFile: readGitFile, Canonical: filepath.EvalSymlinks,
 	}, s.facts.Env.Get)
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}

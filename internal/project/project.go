@@ -1,6 +1,8 @@
 package project
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -92,10 +94,15 @@ func Open(req Request) (Project, error) {
 
 // canonicalOr resolves links in a path as far as it exists.
 func canonicalOr(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
+	path = filepath.Clean(path)
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case err == nil:
 		return real
+	case !errors.Is(err, fs.ErrNotExist) || path == "/":
+		return path
 	}
-	return filepath.Clean(path)
+	return filepath.Join(canonicalOr(filepath.Dir(path)), filepath.Base(path))
 }
 
 // opener collects a Project step by step.

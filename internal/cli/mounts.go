@@ -110,12 +110,6 @@ func (s *session) real(path string) (string, error) {
 	return "", unix.ELOOP
 }
 
-// realPath resolves every link of a path that a user named.
-func realPath(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	return real, cause(err)
-}
-
 // cause is the error of the system call alone: its path has been said.
 func cause(err error) error {
 	var at *fs.PathError

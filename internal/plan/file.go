@@ -40,8 +40,8 @@ func encode(v any) []byte {
 }
 
 // Decode reads a plan's file form back strictly: an unknown key, a version
-// of another build, a digest that does not fit are refused. Errors name the
-// file.
+// of another build, a digest that does not fit, a claim that is not true are
+// refused. Errors name the file.
 func Decode(name string, src []byte) (Plan, error) {
 	op := "read plan " + name
 	var f file
@@ -60,6 +60,9 @@ func Decode(name string, src []byte) (Plan, error) {
 	if f.Digest != f.Plan.Digest() {
 		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`; a plan is not edited by hand",
 			"its content does not fit its digest")
+	}
+	if err := checkClaims(f.Plan); err != nil {
+		return Plan{}, &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
 	}
 	return f.Plan, nil
 }

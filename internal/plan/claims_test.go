@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDecodeBelievesNoFalseClaim(t *testing.T) {
+	mount := func(kind MountKind, source string) func(*Plan) {
+		return func(p *Plan) {
+			p.Mounts = append(p.Mounts, Mount{Kind: kind, Source: source, Destination: "/mnt", Why: base})
+		}
+	}
+	tool := func(path string) func(*Plan) {
+		return func(p *Plan) { p.Pins.Tools = append(p.Pins.Tools, Tool{Name: "bwrap", Path: path}) }
+	}
+	const hash = "/nix/store/658q26wqvg2g5n41p231s2fp9rvmrq26-x"
+	for name, tc := range map[string]struct {
+		forge func(*Plan)
+		want  string // in the error; empty: none
+	}{
+		"takes the base as it is":            {func(*Plan) {}, ""},
+		"takes a path of a closure":          {mount(ROBind, hash), ""},
+		"takes a tool of the store":          {tool(hash + "/bin/bwrap"), ""},
+		"refuses keys as of the base":        {mount(ROBind, "/home/u/.ssh"), "none of the base"},
+		"refuses keys by a late value":       {mount(ROBind, "${home}/.ssh"), "none of the base"},
+		"refuses the whole instance":         {mount(Bind, "${state}"), "none of the base"},
+		"refuses to climb out of the store":  {mount(ROBind, "/nix/store/../../home/u"), "none of the base"},
+		"refuses a writable store":           {mount(Bind, "/nix/store"), "none of the base"},
+		"refuses a tool of a project":        {tool("/home/u/project/bwrap"), "not in the store"},
+		"refuses a tool that climbs out":     {tool("/nix/store/../../tmp/bwrap"), "not in the store"},
+		"refuses a tool that has no path":    {tool(""), "not in the store"},
+		"refuses a base mount made writable": {mount(Bind, "${certs}"), "none of the base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Plan{Version: Version, Mounts: slices.Concat(based(baseMounts), based(cacheMounts("project")))}
+			tc.forge(&p)
+			_, err := Decode("p.json", p.Encode())
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v; want %q", err, tc.want)
+			}
+		})
+	}
+}

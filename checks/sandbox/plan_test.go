@@ -3,13 +3,17 @@
 package sandbox_test
 
 import (
+	"encoding/json"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/internal/plan"
 )
 
 // report is what two sandboxes must have in common.
@@ -167,10 +171,51 @@ func TestAKeptPlanLaunchesTheSameSandbox(t *testing.T) {
 
 func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 	w := newWorld(t)
-	plan := succeed(t, w.claudebox("plan", "--pinned", "--network", "none"))
-	tampered := strings.Replace(plan, `"tier": "none"`, `"tier": "full"`, 1)
-	if tampered == plan {
-		t.Fatalf("no tier in\n%s", plan)
+	kept := succeed(t, w.claudebox("plan", "--pinned", "--network", "none"))
+	tampered := strings.Replace(kept, `"tier": "none"`, `"tier": "full"`, 1)
+	if tampered == kept {
+		t.Fatalf("no tier in\n%s", kept)
 	}
 	wantRefused(t, run(t, w.session("true", "--plan", w.write(t, "plan.json", tampered))), "plan")
+}
+
+// Anybody can write a plan with a digest that fits. One that says of keys that
+// they belong to every sandbox would have them in no audit.
+func TestAForgedPlanIsRefused(t *testing.T) {
+	for name, forge := range map[string]struct{ mount, tool string }{
+		"that calls keys a part of the base":    {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"base"}`},
+		"that brings a program for the host":    {tool: "evil"},
+		"that mounts keys and says who asks":    {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"profile x:1"}`},
+		"that mounts keys as the user's skills": {mount: `{"kind":"ro-bind","source":"${home}/.ssh","destination":"/mnt","why":"your ~/.claude"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".ssh/id", canary)
+			made, err := plan.Decode("made", []byte(succeed(t, w.claudebox("plan", "--pinned"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if forge.mount != "" {
+				var m plan.Mount
+				if err := json.Unmarshal([]byte(forge.mount), &m); err != nil {
+					t.Fatal(err)
+				}
+				made.Mounts = append(made.Mounts, m)
+				plan.SortMounts(made.Mounts)
+			}
+			for i := range made.Pins.Tools {
+				if made.Pins.Tools[i].Name == "bwrap" && forge.tool != "" {
+					made.Pins.Tools[i].Path = w.write(t, forge.tool, "#!/bin/sh\ntouch "+w.path("ran")+"\n")
+					if err := os.Chmod(w.path(forge.tool), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			file := w.write(t, "forged.json", string(made.Encode()))
+			wantRefused(t, run(t, w.session("cat /mnt/id", "--plan", file)), "")
+			if exists(w.path("ran")) {
+				t.Error("the plan's program ran on the host")
+			}
+		})
+	}
 }

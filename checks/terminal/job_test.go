@@ -3,7 +3,9 @@
 package terminal_test
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -22,6 +24,10 @@ func TestKeysOfTheTerminalReachTheAgentAndAllLive(t *testing.T) {
 				shell.press(t, tc.key)
 				agent.await(t, tc.signal)
 			}
+			// claudebox passes on in order: what it had of the keys has
+			// arrived when this has.
+			w.parent(t).Signal(syscall.SIGTERM)
+			agent.await(t, "signal SIGTERM")
 			agent.ping(t)
 			if after := pids(w.processes()); !slices.Equal(after, before) {
 				t.Errorf("processes were %v, are %v", before, after)
@@ -93,6 +99,22 @@ func TestAnAgentThatStopsItselfAloneIsBroughtBackByCtrlZ(t *testing.T) {
 			shell.status(t, "0")
 		})
 	}
+}
+
+// parent is claudebox itself, whoever started it.
+func (w *world) parent(t *testing.T) *os.Process {
+	t.Helper()
+	for _, p := range w.processes() {
+		if strings.HasPrefix(p.words, os.Getenv("CLAUDEBOX_BIN")+" ") {
+			own, err := os.FindProcess(p.pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return own
+		}
+	}
+	t.Fatal("no claudebox runs")
+	return nil
 }
 
 func (w *world) awaitOneStopped(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/project"
+	"claudebox/internal/state"
 )
 
 // addMounts adds what the project's repository, the agent's home and the
@@ -142,7 +144,7 @@ func (s *session) judgeSources() error {
 			continue
 		}
 		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
-		if m.Why == imported && secret.Path == "~/.claude" {
+		if secret.Path == "~/.claude" && s.isImport(m.Source) {
 			continue // state chose these folders of it, and these only
 		}
 		if relation == profile.Apart && s.showsState(m.Source) {
@@ -155,6 +157,10 @@ func (s *session) judgeSources() error {
 		}
 	}
 	return nil
+}
+
+func (s *session) isImport(path string) bool {
+	return slices.ContainsFunc(s.instance.Imports, func(in state.Import) bool { return in.Source == path })
 }
 
 // showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie

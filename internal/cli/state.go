@@ -11,10 +11,6 @@ import (
 // apiKey is the variable that makes the agent use a key instead of the login.
 const apiKey = "ANTHROPIC_API_KEY"
 
-// imported is the rule of mounts that bring in the user's own additions to
-// Claude Code.
-const imported = "your ~/.claude"
-
 // lookAtState finds the instance of this project, and what is to be made of
 // it. It changes nothing.
 func (s *session) lookAtState(p plan.Plan) (state.Instance, error) {
@@ -33,7 +29,7 @@ func (s *session) lookAtState(p plan.Plan) (state.Instance, error) {
 func (s *session) addState(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
 	for _, in := range s.instance.Imports {
 		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: imported,
+			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
 		})
 	}
 	h.Notes = append(h.Notes, s.instance.Notes...)

@@ -1,0 +1,50 @@
+package project_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/project"
+)
+
+func TestRepositoriesInTheProjectAreProtected(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p/deep/er/a", "x")
+	w.repo("p/node_modules/b", "x")
+	p := w.open("p")
+	at := func(name string) project.Mode {
+		for _, m := range p.Mounts {
+			if m.Path == w.path(name) {
+				return m.Mode
+			}
+		}
+		return ""
+	}
+	for name, want := range map[string]project.Mode{
+		"p/deep/er/a/.git":         project.Pin,
+		"p/deep/er/a":              project.Pin,
+		"p/deep":                   project.Pin,
+		"p/deep/er/a/.git/config":  project.Made,
+		"p/deep/er/a/.git/hooks":   project.ReadOnly,
+		"p/node_modules/b/.git":    "",
+		"p/deep/er/a/.git/objects": "",
+	} {
+		if got := at(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestMoreFoldersThanAreLookedIntoAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/file", "")
+	for n := range 801 {
+		w.write(fmt.Sprintf("p/%d/file", n), "")
+	}
+	p := w.open("p")
+	if !slices.ContainsFunc(p.Notes, func(n project.Note) bool { return strings.Contains(n.Text, "not all folders") }) {
+		t.Errorf("nothing is said: %+v", p.Notes)
+	}
+}

@@ -115,7 +115,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		}
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	post.forwardTo(pid)
+	post.forwardTo(pid, l.OwnPIDs)
 	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), post: post}, nil
 }
 

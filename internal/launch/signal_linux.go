@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,7 @@ type post struct {
 
 	mu    sync.Mutex
 	bwrap int            // 0: not started yet, or gone
+	whole bool           // all of the sandbox dies with bwrap, see [ofItsOwn]
 	last  syscall.Signal // the last that came; 0: none
 }
 
@@ -62,8 +64,8 @@ func (p *post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 }
 
 // forwardTo begins to pass on what comes.
-func (p *post) forwardTo(bwrap int) {
-	p.bwrap = bwrap
+func (p *post) forwardTo(bwrap int, whole bool) {
+	p.bwrap, p.whole = bwrap, whole
 	go func() {
 		for s := range p.received {
 			p.deliver(s.(syscall.Signal))
@@ -101,8 +103,25 @@ func (p *post) deliver(s syscall.Signal) {
 		passed = 0 // only asks whether there is an agent (kill(2))
 	}
 	p.last = s
-	if !sendToAgent(p.bwrap, passed) {
+	switch {
+	case sendToAgent(p.bwrap, passed):
+	case p.whole:
 		syscall.Kill(p.bwrap, syscall.SIGKILL)
+	default:
+		awaitAgent(p.bwrap, s)
+	}
+}
+
+// awaitAgent signals the agent as soon as there is one. To kill bwrap would
+// leave a sandbox running that is half set up.
+func awaitAgent(bwrap int, s syscall.Signal) {
+	for !sendToAgent(bwrap, s) {
+		var gone unix.Siginfo
+		err := unix.Waitid(unix.P_PID, bwrap, &gone, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+		if err != nil || gone.Signo != 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

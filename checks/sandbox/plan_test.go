@@ -18,7 +18,7 @@ import (
 
 // report is what two sandboxes must have in common.
 const report = `cat /proc/self/mountinfo; env; cat /proc/self/status | grep -E '^(Cap|NoNewPrivs|Seccomp:)'; 
-	find / -path /proc -prune -o -path /nix/store -prune -o -printf '%M %U %s %p %l\n' | sort; cat /etc/passwd /etc/nix/nix.conf "$HOME/.gitconfig"; pwd`
+	find / -path /proc -prune -o -path /nix/store -prune -o -printf '%M %U %s %p %l\n' | sort; cat /etc/passwd /etc/nix/nix.conf "$HOME/.gitconfig"; pwd; ls /proc/self/fd`
 
 // ids are numbers that the kernel hands out anew for each mount, and names that
 // bwrap makes up; resolver is a file that a launch follows the host's by, with
@@ -40,6 +40,7 @@ func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
 			w := newWorld(t)
 			w.everyVariable()
 			w.env["LC_ALL"] = "C"
+			w.repository(t)
 			w.write(t, ".gitconfig", "[user]\n\tname = Ada 'x' \"y\"\n\temail = ada@example.org\n")
 			w.write(t, "data/it's", "")
 			profile := w.profile(t, "env: {QUOTED: \"it's \\\"$HOME\\\" `id`\"}", "mounts: [{host: ~/data, sandbox: \"/mnt/a b'c\", mode: ro}]",
@@ -51,10 +52,23 @@ func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
 			hand.Dir, hand.Env, hand.Stdin = w.project, w.environment(), strings.NewReader(script)
 			byHand := succeed(t, hand)
 			wantEqual(t, comparable(byHand), comparable(launched))
+			if exists(w.path("project/.git/commondir")) {
+				t.Error("what stood in for a file stayed behind")
+			}
 			if strings.Contains(script, w.env["ANTHROPIC_API_KEY"]) {
 				t.Error("the script holds the key")
 			}
 		})
+	}
+}
+
+func TestThePrintedScriptNeedsTheAgentsHome(t *testing.T) {
+	w := newWorld(t)
+	hand := exec.Command("/bin/sh")
+	hand.Dir, hand.Env = w.project, w.environment()
+	hand.Stdin = strings.NewReader(succeed(t, w.claudebox("plan", "--format", "sh")))
+	if got := run(t, hand); got.status != 125 || !strings.Contains(got.stderr, "never launched here") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/internal/launch"
 )
 
 func TestTheAgentsExitStatusIsClaudeboxs(t *testing.T) {
@@ -124,6 +126,20 @@ func (w *world) sleeper(t *testing.T) {
 	w.profile(t, "probe", `agent: {command: [bash, -c, "sleep inf; exit 1", `+w.home+`]}`)
 }
 
+// awaitSleeper waits until the agent of [world.sleeper] runs.
+func (w *world) awaitSleeper(t *testing.T) {
+	t.Helper()
+	runs := func() bool {
+		return slices.ContainsFunc(w.processes(), func(p process) bool {
+			program, _, _ := strings.Cut(p.words, " ")
+			return filepath.Base(program) == "bash"
+		})
+	}
+	if !eventually(runs) {
+		t.Fatalf("the agent does not start: %+v", w.processes())
+	}
+}
+
 // Whenever TERM comes, it ends the sandbox, with the status of that signal,
 // and nothing is left.
 func TestTermWhileTheSandboxStartsIsNotLost(t *testing.T) {
@@ -157,6 +173,11 @@ func TestNothingSurvivesClaudebox(t *testing.T) {
 			t.Fatal(err)
 		}
 		pause := time.Duration(rand.N(25_000)) * time.Microsecond
+		if !launch.CanOwnPIDs() {
+			// While the sandbox is set up it could outlive claudebox, which the
+			// audit says.
+			w.awaitSleeper(t)
+		}
 		time.Sleep(pause)
 		cmd.Process.Kill()
 		cmd.Wait()

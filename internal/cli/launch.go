@@ -21,7 +21,7 @@ func launchAgent(sys System, o options) error {
 // start prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
 func start(sys System, o options, command []string) error {
-	s, err := prepare(sys, o, purpose{look: o.dryRun, command: command})
+	s, err := prepare(sys, o, purpose{look: o.dryRun, dry: o.dryRun, command: command})
 	if err != nil {
 		return err
 	}

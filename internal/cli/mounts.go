@@ -24,6 +24,9 @@ func (s *session) addMounts(h *launch.Host, p plan.Plan, o options, _ purpose) e
 	for _, m := range s.project.Mounts {
 		h.Mounts = append(h.Mounts, projectMount(m))
 	}
+	for _, p := range s.project.Placeholders() {
+		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
+	}
 	for _, word := range o.mountRO {
 		if err := s.addFlagMount(h, word, plan.ROBind, "--mount-ro"); err != nil {
 			return err

@@ -141,7 +141,7 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there
-// is no shell, no shim and no tool that a sandbox could be given.
+// is no shell and no tool that a sandbox could be given.
 func readManifest(file string) (*resolve.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -153,11 +153,14 @@ func readManifest(file string) (*resolve.Manifest, error) {
 }
 
 func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why purpose) (resolve.Resolution, error) {
-	store := s.store()
+	store, cache := s.store(), filepath.Join(s.folders.cache, "resolve")
+	if why.dry {
+		cache = ""
+	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
 		Store: store, Evaluator: s.evaluator(m),
-		Cache: filepath.Join(s.folders.cache, "resolve"), DryRun: why.look,
+		Cache: cache, DryRun: why.look,
 	})
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err

@@ -71,7 +71,8 @@ func isTerminal(w io.Writer) bool {
 
 // purpose says what a session is made for.
 type purpose struct {
-	look    bool     // nothing may be made or fetched
+	look    bool     // nothing may be made or fetched, but for caches
+	dry     bool     // not even caches may be written
 	command []string // run this instead of the agent
 }
 

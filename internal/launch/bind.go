@@ -29,6 +29,7 @@ type Host struct {
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
 	Mounts    []Mount  // of the project's git, the agent's program, the imports
+	StandIns  []StandIn
 	ExtraEnv  []string // host variables added for this launch
 	Overrides map[string]Override
 	Libraries bool // Mounts hold the host's library folders: no other loader fits beside them
@@ -57,7 +58,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
-		Env: variables(p, h, late), State: h.State, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
+		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs, Ignored: h.Ignored, Notes: h.Notes, Warnings: h.Warnings,
 	}
 	var err error

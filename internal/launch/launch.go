@@ -12,6 +12,7 @@ type Launch struct {
 	ReadOnly []string   // remounted read-only when all mounts are made
 	Env      []Variable // sorted by name
 	State    string     // the instance's folder, outside what the agent sees of it
+	StandIns []StandIn  // made before the sandbox starts, gone after
 	Project  string     // canonical folder, mounted at its own path
 	Dir      string     // current folder inside
 	Agent    []string   // the program and what it is always called with
@@ -40,6 +41,14 @@ type Mount struct {
 	Secret      bool
 	Optional    bool
 	Why         string
+}
+
+// StandIn is a file or folder of the host that stands in for an absent one
+// while a session runs, for a mount to lie on.
+type StandIn struct {
+	Path    string
+	Dir     bool
+	Content string // of a file
 }
 
 // Place is a path below a folder that an agent can write: Root is trusted,

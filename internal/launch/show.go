@@ -121,16 +121,49 @@ func (l Launch) Script(bash string) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile), quote(l.Project))
-	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\nexec 9<&-\n", quote(bash), scriptEnd)
+	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", quote(bash), scriptEnd, closeInherited)
+	coreutils := path.Dir(l.Runner)
+	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; exit 125; }\n", quote(l.State))
+	b.WriteString(standIns(l.StandIns, coreutils))
 	for i, d := range descriptors {
-		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(path.Dir(l.Runner), "base64")))
+		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(coreutils, "base64")))
 	}
 	fmt.Fprintf(&b, "exec %d>/dev/null\nexec %d< <(printf '%%s\\0'", StatusDescriptor, ArgsDescriptor)
 	for _, line := range lines {
 		b.WriteString(" \\\n  " + shown(line))
 	}
-	fmt.Fprintf(&b, ")\nexec %s -i %s %s\n%s\n", quote(l.Runner), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
+	become := "exec "
+	if len(l.StandIns) > 0 {
+		become = "" // somebody has to take them away again
+	}
+	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Runner), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
 	return b.String(), nil
+}
+
+// closeInherited closes in bash what the caller had open, as a launch does, but
+// not what bash reads the script from.
+const closeInherited = `for fd in /proc/$$/fd/*; do
+  [[ ${fd##*/} == [012] || $fd -ef /dev/fd/9 ]] || eval "exec ${fd##*/}>&-"
+done
+exec 9<&-
+`
+
+// standIns makes in bash what stands in for absent files, and takes it away
+// when the script ends.
+func standIns(list []StandIn, coreutils string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "made=()\ntrap '%s -df -- \"${made[@]}\"' EXIT\n", path.Join(coreutils, "rm"))
+	for _, s := range list {
+		make := "printf %s " + quote(s.Content) + " >" + quote(s.Path)
+		if s.Dir {
+			make = path.Join(coreutils, "mkdir") + " " + quote(s.Path)
+		}
+		fmt.Fprintf(&b, "[[ -e %s ]] || { %s && made+=(%s); }\n", quote(s.Path), make, quote(s.Path))
+	}
+	return b.String()
 }
 
 // redirect opens one descriptor in bash: a path as it is, text as a

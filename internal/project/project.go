@@ -181,3 +181,6 @@ func (p Project) Holds() bool { return len(p.placeholders) > 0 }
 func (o *opener) note(red bool, text string) {
 	o.Notes = append(o.Notes, Note{Text: text, Red: red})
 }
+
+// Placeholders are what Hold makes.
+func (p Project) Placeholders() []placeholder.Placeholder { return p.placeholders }

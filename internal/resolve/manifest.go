@@ -27,7 +27,7 @@ type ManifestPackage struct {
 const (
 	ToolBwrap    = "bwrap"    // bubblewrap
 	ToolPasta    = "pasta"    // passt, for tier inet
-	ToolEnv      = "env"      // coreutils' env: the signal shim and /usr/bin/env
+	ToolEnv      = "env"      // coreutils' env: /usr/bin/env, and what starts a command that has to be looked up inside
 	ToolBash     = "bash"     // SHELL and /bin/sh
 	ToolGit      = "git"      // reads the user's identity
 	ToolNix      = "nix"      // nix-instantiate and nix stand beside it

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -55,10 +56,12 @@ func ReadEtc(env Environment) Etc {
 }
 
 // certificates finds the bundle: what a variable names must look like one, as
-// it is read inside.
+// it is read inside, unless it is one of the places where only root keeps it.
 func certificates(env Environment) string {
-	for _, name := range bundleVariables {
-		if real := regularFile(env.Value(name, "")); real != "" && isBundle(readUpTo(real, bundleLimit)) {
+	for _, variable := range bundleVariables {
+		name := env.Value(variable, "")
+		real := regularFile(name)
+		if real != "" && (slices.Contains(bundles, name) || isBundle(readUpTo(real, bundleLimit))) {
 			return real
 		}
 	}

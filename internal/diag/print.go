@@ -44,9 +44,12 @@ func printRemedy(w io.Writer, remedy string) {
 	}
 }
 
+// printLine sets further lines of a text off, so that none can pass for a
+// line of claudebox's own.
 func printLine(w io.Writer, kind, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintf(w, "claudebox: %s%s\n", kind, Visible(line))
+		kind = "  "
 	}
 }
 

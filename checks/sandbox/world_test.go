@@ -177,12 +177,12 @@ func run(t *testing.T, cmd *exec.Cmd) outcome {
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), waiting.ReplaceAllString(stderr.String(), "")}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), progressLines.ReplaceAllString(stderr.String(), "")}
 }
 
-// waiting is what claudebox says while a package is built for the first time
+// progressLines are what claudebox says while a package is built for the first time
 // on this machine.
-var waiting = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
+var progressLines = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
 
 // session runs a script by bash in a sandbox. Flags of claudebox go before.
 func (w *world) session(script string, flags ...string) *exec.Cmd {

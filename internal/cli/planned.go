@@ -113,6 +113,9 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 	for _, w := range warnings {
 		diag.Warn(sys.Stderr, w)
 	}
+	if err := refuseWishes(prof); err != nil {
+		return plan.Plan{}, err
+	}
 	manifest, err := readManifest(sys.Manifest)
 	if err != nil {
 		return plan.Plan{}, err

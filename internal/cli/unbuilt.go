@@ -3,6 +3,7 @@ package cli
 import (
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 )
 
 // unbuilt lists what a plan may ask for and this version cannot do. A launch
@@ -40,6 +41,27 @@ func refuseUnbuilt(p plan.Plan) error {
 	for _, u := range unbuilt {
 		if u.asked(p) {
 			return diag.Errorf("launch profile "+p.Profile, u.remedy, "this version of claudebox has no %s yet", u.what)
+		}
+	}
+	return nil
+}
+
+// unbuiltWishes lists what a profile may ask for and no plan carries yet.
+var unbuiltWishes = []struct {
+	asked func(profile.Profile) bool
+	what  string
+}{
+	{func(p profile.Profile) bool { return len(p.MCP.Import) > 0 }, "mcp.import"},
+	{func(p profile.Profile) bool { return len(p.Worktrees) > 0 }, "worktrees"},
+	{func(p profile.Profile) bool { return len(p.Agent.Home) > 0 }, "agent.home"},
+	{func(p profile.Profile) bool { return p.Nix.Builds == profile.BuildsOff }, "nix.builds: off"},
+}
+
+// refuseWishes refuses a profile that asks for what is not there yet.
+func refuseWishes(p profile.Profile) error {
+	for _, u := range unbuiltWishes {
+		if u.asked(p) {
+			return diag.Errorf("plan profile "+p.Name, "leave it out", "this version of claudebox has no %s yet", u.what)
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func home(p *page, l launch.Launch) string {
 func packages(p plan.Plan) string {
 	var own []string
 	for _, pkg := range p.Pins.Packages {
-		if pkg.Why != "base" {
+		if pkg.Why != plan.Base {
 			own = append(own, strings.TrimSpace(pkg.Attr+" "+pkg.Version))
 		}
 	}
@@ -175,7 +175,7 @@ func (p *page) mounts(l launch.Launch) {
 	var rows [][]string
 	for _, m := range l.Mounts {
 		access, shown := accesses[m.Kind]
-		if !shown || m.Why == "base" {
+		if !shown || m.Why == plan.Base {
 			continue
 		}
 		rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})

@@ -30,7 +30,7 @@ func Lines(l launch.Launch) []string {
 		}
 	}
 	for _, m := range l.Mounts {
-		if access, ok := accesses[m.Kind]; ok && m.Why != "base" {
+		if access, ok := accesses[m.Kind]; ok && m.Why != plan.Base {
 			lines = append(lines, "mount "+access+" "+m.Source+" at "+m.Destination)
 		}
 	}

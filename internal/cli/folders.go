@@ -14,7 +14,7 @@ type folders struct {
 	cache  string // XDG_CACHE_HOME/claudebox
 }
 
-// system is where a NixOS module puts profiles and plans.
+// systemFolder is where a NixOS module puts profiles and plans.
 const systemFolder = "/etc/claudebox"
 
 func foldersOf(f host.Facts) folders {

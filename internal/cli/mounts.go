@@ -143,7 +143,7 @@ func (s *session) judgeSources() error {
 		home = s.facts.Home
 	}
 	for _, m := range s.launch.Mounts {
-		if m.Secret || !m.Open || m.Why == "base" || isBelow(m.Source, s.project.Path) {
+		if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) {
 			continue
 		}
 		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))

@@ -32,19 +32,13 @@ func (f profileFiles) read(file string) ([]byte, error) {
 	return readProfileFile(file, f.uid)
 }
 
-// newProfileFiles takes the folders from the environment: claudebox's own,
-// the user's configuration, the system's.
+// newProfileFiles looks where [folders.search] says.
 func newProfileFiles(f host.Facts) profileFiles {
-	config := f.Env.Value("XDG_CONFIG_HOME", "")
-	if !filepath.IsAbs(config) { // the XDG specification: relative ones are to be ignored
-		config = filepath.Join(f.Home, ".config")
+	files := profileFiles{cwd: f.Cwd, home: f.Home, uid: f.UID}
+	for _, dir := range foldersOf(f).search() {
+		files.folders = append(files.folders, filepath.Join(dir, "profiles"))
 	}
-	own := f.Env.Value("CLAUDEBOX_HOME", filepath.Join(f.Home, ".claudebox"))
-	return profileFiles{cwd: f.Cwd, home: f.Home, uid: f.UID, folders: []string{
-		filepath.Join(own, "profiles"),
-		filepath.Join(config, "claudebox/profiles"),
-		"/etc/claudebox/profiles",
-	}}
+	return files
 }
 
 // isProfileFile tells whether a reference names a file, and not a profile.

@@ -40,7 +40,7 @@ func bindMounts(p plan.Plan, h Host, late *strings.Replacer) ([]Mount, error) {
 // resolved follows the links of a source that a user named, and tells whether
 // the mount is kept: an optional one whose source is missing is not.
 func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
-	if !m.Open || m.Why == base || real == nil {
+	if !m.Open || m.Why == plan.Base || real == nil {
 		return true, nil
 	}
 	source, err := real(m.Source)
@@ -56,9 +56,6 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 		Remedy: "make it, or say `optional: true` for this mount",
 	}
 }
-
-// base is the rule of mounts and variables that every sandbox has.
-const base = "base"
 
 // unbound tells whether the host has nothing for a mount, or something that
 // does not fit beside it.
@@ -100,7 +97,7 @@ func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]b
 // that only root and Nix can: the former are opened and checked before they
 // are mounted.
 func isBeneathUser(m plan.Mount) bool {
-	return m.Why != base || strings.HasPrefix(m.Source, "${")
+	return m.Why != plan.Base || strings.HasPrefix(m.Source, "${")
 }
 
 // projectParents are the folders between home and the project. Inside they

@@ -46,7 +46,7 @@ func hostMade(h Host) []Variable {
 	made := func(name, value, why string) Variable {
 		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
 	}
-	list := []Variable{made("LANG", "C.UTF-8", base), made("USER", h.Facts.User, base)}
+	list := []Variable{made("LANG", "C.UTF-8", plan.Base), made("USER", h.Facts.User, plan.Base)}
 	if h.Overrides["EDITOR"].Drop {
 		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
 	}

@@ -12,7 +12,8 @@ const (
 	runtimeSize = 64 << 20
 )
 
-const base = "base"
+// Base is the rule behind what every sandbox has, as it stands in Why.
+const Base = "base"
 
 // CertificateBundle is where the sandbox finds certificate authorities.
 const CertificateBundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -116,7 +116,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		vars[e.Name] = e
 	}
 	for _, e := range hostVariables {
-		add(e, FromHost, base)
+		add(e, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
 		if _, known := vars[h.Name]; !known {
@@ -127,7 +127,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		add(Env{Name: c.Name, Value: c.Value}, FromConst, why(c.Origin))
 	}
 	for _, e := range made(prof, res) {
-		add(e, FromMade, base)
+		add(e, FromMade, Base)
 	}
 	return slices.SortedFunc(maps.Values(vars), func(a, b Env) int { return cmp.Compare(a.Name, b.Name) })
 }

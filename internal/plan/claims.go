@@ -15,7 +15,7 @@ import (
 // runs on the host has to come from the store.
 func checkClaims(p Plan) error {
 	for _, m := range p.Mounts {
-		if m.Why == base && !isBase(m) {
+		if m.Why == Base && !isBase(m) {
 			return fmt.Errorf("the mount of %s at %s is none of the base", m.Source, m.Destination)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 	mount := func(kind MountKind, source string) func(*Plan) {
 		return func(p *Plan) {
-			p.Mounts = append(p.Mounts, Mount{Kind: kind, Source: source, Destination: "/mnt", Why: base})
+			p.Mounts = append(p.Mounts, Mount{Kind: kind, Source: source, Destination: "/mnt", Why: Base})
 		}
 	}
 	tool := func(path string) func(*Plan) {

@@ -31,7 +31,7 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 // based marks mounts as those of every sandbox.
 func based(list []Mount) []Mount {
 	return mapped(list, func(m Mount) Mount {
-		m.Why = base
+		m.Why = Base
 		return m
 	})
 }

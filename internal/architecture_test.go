@@ -19,6 +19,7 @@ var mayImport = map[string][]string{
 	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
 	"beneath":       {sys},
 	"layout":        {},
+	"forbidden":     {},
 	"host":          {"diag"},
 	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
 	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
@@ -53,7 +54,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout"}
+var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "forbidden"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -6,6 +6,7 @@
 //	storepath    the form of a store path
 //	beneath      a folder that an agent can write, looked into without following links
 //	layout       text for people, in columns
+//	forbidden    the addresses that are not the internet
 //	host         who runs claudebox, where, with which environment
 //	profile      YAML to a valid Profile, or every fault with its place
 //	nixdaemon    the Nix daemon's worker protocol

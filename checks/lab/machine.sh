@@ -49,6 +49,16 @@ make_users() {
   fi
 }
 
+# open_tun lets every user make tunnels, as udev does wherever it runs
+# (50-udev-default.rules: tun is 0666). pasta cannot work without. The kernel
+# looks for CAP_NET_ADMIN over the network namespace that the tunnel is for.
+open_tun() {
+  local device=/dev/net/tun
+  [[ -c $device && $(stat --format %a $device) != 666 ]] || return 0
+  say "letting every user open $device, as udev does"
+  chmod 666 $device
+}
+
 write_nix_conf() {
   mkdir -p "$cache/etc"
   replace "$cache/etc/nix.conf" <<'END'

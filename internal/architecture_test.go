@@ -40,9 +40,15 @@ var mayImport = map[string][]string{
 	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},
+	"cachefile":     {sys},
+	"profiledir":    {"diag", "host", "profile", "storepath", sys},
+	"plancache":     {"cachefile", "plan", "profiledir", sys},
+	"session": {
+		"diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
+		"gitconfig", "project", "state", "agent", "seccomp", "launch", "doctor", sys,
+	},
 	"cli": {
-		"diag", "storepath", "host", "profile", "profile/shape", "nixdaemon", "nixeval", "resolve", "plan", "gitconfig",
-		"project", "state", "agent", "seccomp", "launch", "audit", "doctor",
+		"diag", "host", "profile", "profile/shape", "profiledir", "resolve", "plan", "agent", "launch", "audit", "doctor", "session",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }

@@ -25,5 +25,9 @@
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked
-//	cli          the command line, where effects meet
+//	cachefile    files that are kept only to save time
+//	profiledir   where profiles and their plans lie
+//	plancache    plans kept from the last launch
+//	session      one launch made of what the caller asked for, where effects meet
+//	cli          the command line
 package internal

@@ -5,22 +5,13 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/session"
 )
 
 // options are claudebox's own words of a command line.
 type options struct {
-	profile  string
-	network  string
-	plan     string
-	mountRO  []string
-	mountRW  []string
-	yes      bool
-	dryRun   bool
-	check    bool
-	noReport bool
-	help     bool
-	version  bool
-	words    []string // the agent's, in order
+	session.Options
+	check, help, version bool
 }
 
 // ownFlag is one flag that claudebox claims.
@@ -37,31 +28,31 @@ type ownFlag struct {
 var ownFlags = []ownFlag{
 	{
 		name: "profile", short: "P", value: "NAME|FILE", usage: "profile to launch by",
-		set: func(o *options, v string) { o.profile = v },
+		set: func(o *options, v string) { o.Profile = v },
 	},
 	{
 		name: "network", value: "TIER", usage: "network tier: full, inet, allow or none",
-		set: func(o *options, v string) { o.network = v },
+		set: func(o *options, v string) { o.Network = v },
 	},
 	{
 		name: "plan", value: "FILE", usage: "launch exactly by this plan file",
-		set: func(o *options, v string) { o.plan = v },
+		set: func(o *options, v string) { o.Plan = v },
 	},
 	{
 		name: "mount-ro", value: "HOST[:INSIDE]", usage: "mount a file or folder read-only",
-		set: func(o *options, v string) { o.mountRO = append(o.mountRO, v) },
+		set: func(o *options, v string) { o.MountRO = append(o.MountRO, v) },
 	},
 	{
 		name: "mount-rw", value: "HOST[:INSIDE]", usage: "mount a file or folder read-write",
-		set: func(o *options, v string) { o.mountRW = append(o.mountRW, v) },
+		set: func(o *options, v string) { o.MountRW = append(o.MountRW, v) },
 	},
 	{
 		name: "yes", short: "y", usage: "launch without asking", anywhere: true,
-		set: func(o *options, _ string) { o.yes = true },
+		set: func(o *options, _ string) { o.Yes = true },
 	},
 	{
 		name: "dry-run", usage: "print the launch, run nothing, change nothing", anywhere: true,
-		set: func(o *options, _ string) { o.dryRun = true },
+		set: func(o *options, _ string) { o.DryRun = true },
 	},
 	{
 		name: "check", usage: "check what a launch needs, run nothing", anywhere: true,
@@ -69,7 +60,7 @@ var ownFlags = []ownFlag{
 	},
 	{
 		name: "no-report", usage: "say nothing when the session ends", anywhere: true,
-		set: func(o *options, _ string) { o.noReport = true },
+		set: func(o *options, _ string) { o.NoReport = true },
 	},
 	{
 		name: "claudebox-help", usage: "help about claudebox, not the agent",
@@ -98,7 +89,7 @@ func split(args []string) (options, error) {
 	}
 	for len(args) > 0 {
 		if args[0] == "--" {
-			o.words = append(o.words, args[1:]...)
+			o.Words = append(o.Words, args[1:]...)
 			break
 		}
 		used, err := o.take(args)
@@ -116,10 +107,10 @@ func (o *options) take(args []string) (int, error) {
 	flag, value, inline := findFlag(args[0])
 	switch {
 	case flag == nil:
-		o.words = append(o.words, args[0])
+		o.Words = append(o.Words, args[0])
 		return 1, nil
-	case !flag.anywhere && len(o.words) > 0:
-		return 0, errors.New(args[0] + " must stand before the agent's first word (" + o.words[0] +
+	case !flag.anywhere && len(o.Words) > 0:
+		return 0, errors.New(args[0] + " must stand before the agent's first word (" + o.Words[0] +
 			"); put `--` before that word to give " + args[0] + " to the agent")
 	case flag.value == "":
 		if inline {

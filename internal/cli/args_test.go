@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"claudebox/internal/session"
 )
 
 func TestSplit(t *testing.T) {
@@ -13,26 +15,26 @@ func TestSplit(t *testing.T) {
 		want options
 	}{
 		"no words": {"", options{}},
-		"an unknown flag and its value are the agent's": {"--model opus", options{words: []string{"--model", "opus"}}},
+		"an unknown flag and its value are the agent's": {"--model opus", options{Options: session.Options{Words: []string{"--model", "opus"}}}},
 		"own flags stand before the agent's words": {
 			"--profile work --network none fix it",
-			options{profile: "work", network: "none", words: []string{"fix", "it"}},
+			options{Options: session.Options{Profile: "work", Network: "none", Words: []string{"fix", "it"}}},
 		},
-		"a value may follow an equals sign": {"--profile=work -c", options{profile: "work", words: []string{"-c"}}},
-		"a short flag takes the next word":  {"-P work", options{profile: "work"}},
-		"-p is the agent's, unlike -P":      {"-p hello", options{words: []string{"-p", "hello"}}},
+		"a value may follow an equals sign": {"--profile=work -c", options{Options: session.Options{Profile: "work", Words: []string{"-c"}}}},
+		"a short flag takes the next word":  {"-P work", options{Options: session.Options{Profile: "work"}}},
+		"-p is the agent's, unlike -P":      {"-p hello", options{Options: session.Options{Words: []string{"-p", "hello"}}}},
 		"--yes is claimed behind the agent's words": {
-			"-p fix --model opus -y", options{yes: true, words: []string{"-p", "fix", "--model", "opus"}},
+			"-p fix --model opus -y", options{Options: session.Options{Yes: true, Words: []string{"-p", "fix", "--model", "opus"}}},
 		},
 		"--dry-run and --check are claimed anywhere": {
-			"-c --dry-run --check", options{dryRun: true, check: true, words: []string{"-c"}},
+			"-c --dry-run --check", options{Options: session.Options{DryRun: true, Words: []string{"-c"}}, check: true},
 		},
-		"behind -- nothing is claimed":      {"-y -- -y --network none --", options{yes: true, words: []string{"-y", "--network", "none", "--"}}},
-		"mounts add up":                     {"--mount-ro a --mount-ro=b --mount-rw c", options{mountRO: []string{"a", "b"}, mountRW: []string{"c"}}},
+		"behind -- nothing is claimed":      {"-y -- -y --network none --", options{Options: session.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
+		"mounts add up":                     {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: session.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
 		"-h alone is claudebox's":           {"-h", options{help: true}},
 		"--version alone is claudebox's":    {"--version", options{version: true}},
-		"--help among words is the agent's": {"mcp --help", options{words: []string{"mcp", "--help"}}},
-		"a lone dash is the agent's":        {"-", options{words: []string{"-"}}},
+		"--help among words is the agent's": {"mcp --help", options{Options: session.Options{Words: []string{"mcp", "--help"}}}},
+		"a lone dash is the agent's":        {"-", options{Options: session.Options{Words: []string{"-"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := split(strings.Fields(tc.args))

@@ -1,6 +1,9 @@
 package cli
 
-import "claudebox/internal/launch"
+import (
+	"claudebox/internal/launch"
+	"claudebox/internal/session"
+)
 
 // Bound is the launch that a call of claudebox with these words would run. It
 // changes nothing, and is there for measurements.
@@ -9,9 +12,9 @@ func Bound(args []string, sys System) (launch.Launch, error) {
 	if err != nil {
 		return launch.Launch{}, err
 	}
-	s, err := prepare(sys, o, purpose{look: true})
+	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return launch.Launch{}, err
 	}
-	return s.launch, s.close()
+	return s.Launch, s.Close()
 }

@@ -8,7 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/doctor"
-	"claudebox/internal/host"
+	"claudebox/internal/session"
 )
 
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing
@@ -26,7 +26,7 @@ func newCheckCommand(sys System) *cobra.Command {
 		Use:   "check [flags]",
 		Short: "Check what a launch needs, and say what to do about it",
 		Long:  checkLong,
-		Args:  cobra.NoArgs,
+		Args:  noWords,
 		RunE:  func(*cobra.Command, []string) error { return checkLaunch(sys, *o, format) },
 	}
 	o = addLaunchFlags(c.Flags(), slices.Concat([]string{"yes"}, planFlags))
@@ -48,44 +48,17 @@ func checkLaunch(sys System, o options, format string) error {
 	if !ok {
 		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
 	}
-	c := checkup{sys: sys, options: o}
-	defer c.session.close()
-	c.examine()
-	view := c.session.view(sys.Stdout)
-	text, err := render(c.findings, doctor.View{Home: view.Home, Width: view.Width, Colour: view.Colour})
+	c := session.Check(sys.caller(), o.Options)
+	v := view(sys.Stdout, c.Facts())
+	text, err := render(c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour})
 	if err != nil {
 		return err
 	}
 	if _, err := io.WriteString(sys.Stdout, text); err != nil {
 		return err
 	}
-	if failed := doctor.Count(c.findings, doctor.Failed); failed > 0 {
-		return diag.Errorf("check what a launch needs", "", "%d of %d checks failed", failed, len(c.findings))
+	if failed := doctor.Count(c.Findings, doctor.Failed); failed > 0 {
+		return diag.Errorf("check what a launch needs", "", "%d of %d checks failed", failed, len(c.Findings))
 	}
 	return nil
-}
-
-// checkup is a session that is prepared part by part, so that one run finds
-// the faults of all.
-type checkup struct {
-	sys      System
-	options  options
-	session  session
-	findings []doctor.Finding
-	told     []string // errors that became findings
-}
-
-// examine looks at the session first, then at the machine.
-func (c *checkup) examine() {
-	facts, err := host.Detect()
-	if err != nil {
-		c.judge("caller", err, "")
-		c.findings = append(c.findings, doctor.Examine(doctor.Machine{})...)
-		return
-	}
-	c.session = session{facts: facts, folders: foldersOf(facts)}
-	p := c.plan()
-	c.parts(p)
-	c.launch()
-	c.findings = append(c.findings, doctor.Examine(c.machine(p))...)
 }

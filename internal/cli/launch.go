@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/audit"
 	"claudebox/internal/launch"
+	"claudebox/internal/session"
 )
 
 // launchAgent is what `claudebox` without a command does.
@@ -21,50 +22,31 @@ func launchAgent(sys System, o options) error {
 // start prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
 func start(sys System, o options, command []string) error {
-	s, err := prepare(sys, o, purpose{look: o.dryRun, dry: o.dryRun, command: command})
+	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if o.dryRun {
-		return s.show(sys)
+	defer s.Close()
+	if o.DryRun {
+		return show(sys, s)
 	}
-	if err := launch.CheckBwrap(s.launch.Bwrap); err != nil {
+	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return err
 	}
-	if err := s.ask(sys, o); err != nil {
+	if err := ask(sys, s, o.Yes); err != nil {
 		return err
 	}
-	return s.run()
-}
-
-// run makes what the launch needs on the host, and takes it away again.
-func (s *session) run() error {
-	if err := s.instance.Prepare(); err != nil {
-		return err
-	}
-	hold, err := s.project.Hold()
-	if err != nil {
-		return err
-	}
-	defer hold.Release()
-	restore, err := copyInput()
-	if err != nil {
-		return err
-	}
-	defer restore()
-	s.launch.Outlive = s.project.Holds() || s.launch.Plan.State == "ephemeral"
-	return s.launch.Run()
+	return s.Run()
 }
 
 // show prints the very launch: for people on standard error, the words on
 // standard output.
-func (s session) show(sys System) error {
-	argv, err := s.launch.Argv()
+func show(sys System, s *session.Session) error {
+	argv, err := s.Launch.Argv()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(sys.Stderr, s.view(sys.Stderr).Text(s.launch))
+	fmt.Fprintln(sys.Stderr, view(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
 }
@@ -72,17 +54,17 @@ func (s session) show(sys System) error {
 // ask shows what will enter and has the user confirm it, unless a flag or the
 // profile say that he need not. What he approved is kept, so that the next
 // audit can say what has changed since.
-func (s session) ask(sys System, o options) error {
-	if o.yes || s.launch.Plan.Confirm == "never" {
+func ask(sys System, s *session.Session, yes bool) error {
+	if yes || s.Launch.Plan.Confirm == "never" {
 		return nil
 	}
-	lines := audit.Lines(s.launch)
-	approved := s.instance.Approved()
-	if s.launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
+	lines := audit.Lines(s.Launch)
+	approved := s.Instance.Approved()
+	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
 		return nil
 	}
-	view := s.view(sys.Stderr)
-	text := view.Text(s.launch)
+	view := view(sys.Stderr, s.Facts)
+	text := view.Text(s.Launch)
 	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
 		text += view.Changes(diff)
 	}
@@ -90,7 +72,7 @@ func (s session) ask(sys System, o options) error {
 	if err := confirm("Start?"); err != nil {
 		return err
 	}
-	s.instance.Approve(lines)
+	s.Instance.Approve(lines)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
 	"claudebox/internal/resolve"
+	"claudebox/internal/session"
 )
 
 const planLong = `Print what a launch in this folder would be, without launching.
@@ -37,7 +38,7 @@ func newPlanCommand(sys System) *cobra.Command {
 		Short: "Print the resolved launch",
 		Long:  planLong,
 		RunE: func(_ *cobra.Command, words []string) error {
-			o.words = words
+			o.Words = words
 			return showPlan(sys, o)
 		},
 	}
@@ -48,12 +49,14 @@ func newPlanCommand(sys System) *cobra.Command {
 }
 
 // planFormats render a launch, or the plan in it.
-var planFormats = map[string]func(System, session) (string, error){
-	"text": func(sys System, s session) (string, error) { return s.view(sys.Stdout).Plan(s.launch), nil },
-	"json": func(_ System, s session) (string, error) { return string(s.launch.Plan.Encode()), nil },
-	"yaml": func(_ System, s session) (string, error) { return planYAML(s.launch.Plan) },
-	"argv": func(_ System, s session) (string, error) { return s.launch.Argv() },
-	"sh":   func(_ System, s session) (string, error) { return script(s.launch) },
+var planFormats = map[string]func(System, *session.Session) (string, error){
+	"text": func(sys System, s *session.Session) (string, error) {
+		return view(sys.Stdout, s.Facts).Plan(s.Launch), nil
+	},
+	"json": func(_ System, s *session.Session) (string, error) { return string(s.Launch.Plan.Encode()), nil },
+	"yaml": func(_ System, s *session.Session) (string, error) { return planYAML(s.Launch.Plan) },
+	"argv": func(_ System, s *session.Session) (string, error) { return s.Launch.Argv() },
+	"sh":   func(_ System, s *session.Session) (string, error) { return script(s.Launch) },
 }
 
 func showPlan(sys System, o planOptions) error {
@@ -64,11 +67,11 @@ func showPlan(sys System, o planOptions) error {
 	if !ok {
 		return diag.Errorf("print the plan", "use text, json, yaml, argv or sh", "there is no format %q", o.format)
 	}
-	s, err := prepare(sys, *o.options, purpose{look: !o.pinned})
+	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	text, err := render(sys, s)
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// jsonLine is for machine-readable output that is one value.
+// jsonText is for machine-readable output that is one value.
 func jsonText(v any) (string, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

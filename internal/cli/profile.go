@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/profiledir"
 )
 
 const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.
@@ -74,7 +75,7 @@ func newProfileListCommand(sys System) *cobra.Command {
 		Use:   "list",
 		Short: "List the profiles and plans that can be named",
 		Args:  noWords,
-		RunE: withProfiles(func(files profileFiles, _ []string) error {
+		RunE: withProfiles(func(files profiledir.Files, _ []string) error {
 			return listProfiles(sys.Stdout, files)
 		}),
 	}
@@ -94,7 +95,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 			if len(refs) == 1 {
 				ref = refs[0]
 			}
-			return showProfile(sys, newProfileFiles(facts), ref)
+			return showProfile(sys, profiledir.New(facts), ref)
 		},
 		ValidArgsFunction: completeProfiles,
 	}
@@ -105,7 +106,7 @@ func newProfileInitCommand(sys System) *cobra.Command {
 		Use:   "init [NAME|FILE]",
 		Short: "Write a commented profile to start from",
 		Args:  oneWord,
-		RunE: withProfiles(func(files profileFiles, refs []string) error {
+		RunE: withProfiles(func(files profiledir.Files, refs []string) error {
 			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
 		}),
 	}
@@ -115,9 +116,9 @@ func newProfileValidateCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [NAME|FILE…]",
 		Short: "Report every problem of profiles, of all there are by default",
-		RunE: withProfiles(func(files profileFiles, refs []string) error {
+		RunE: withProfiles(func(files profiledir.Files, refs []string) error {
 			if len(refs) == 0 {
-				refs = files.names()
+				refs = files.Names()
 			}
 			return validateProfiles(sys, files, refs)
 		}),
@@ -142,13 +143,13 @@ func newProfileSchemaCommand(sys System) *cobra.Command {
 }
 
 // withProfiles hands a command the places where profiles lie.
-func withProfiles(do func(profileFiles, []string) error) func(*cobra.Command, []string) error {
+func withProfiles(do func(profiledir.Files, []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, words []string) error {
 		facts, err := host.Detect()
 		if err != nil {
 			return err
 		}
-		return do(newProfileFiles(facts), words)
+		return do(profiledir.New(facts), words)
 	}
 }
 
@@ -157,40 +158,40 @@ func completeProfiles(_ *cobra.Command, _ []string, _ string) ([]string, cobra.S
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return newProfileFiles(facts).names(), cobra.ShellCompDirectiveDefault
+	return profiledir.New(facts).Names(), cobra.ShellCompDirectiveDefault
 }
 
-func listProfiles(w io.Writer, files profileFiles) error {
+func listProfiles(w io.Writer, files profiledir.Files) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tFILE\tDESCRIPTION")
-	for _, entry := range files.list() {
-		file := profile.Tilde(files.home, entry.file)
-		fmt.Fprintf(table, "%s\t%s\t%s\n", diag.Visible(entry.name), diag.Visible(file), describe(files, entry))
+	for _, entry := range files.List() {
+		file := profile.Tilde(files.Home, entry.File)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", diag.Visible(entry.Name), diag.Visible(file), describe(files, entry))
 	}
 	return table.Flush()
 }
 
 // describe is what the list says of a profile: its own words, or why it does
 // not count.
-func describe(files profileFiles, entry profileEntry) string {
+func describe(files profiledir.Files, entry profiledir.Entry) string {
 	switch {
-	case entry.behind != "":
-		return "(shadowed by " + diag.Visible(profile.Tilde(files.home, entry.behind)) + ")"
-	case entry.plan:
+	case entry.Behind != "":
+		return "(shadowed by " + diag.Visible(profile.Tilde(files.Home, entry.Behind)) + ")"
+	case entry.Plan:
 		return "(a pinned plan)"
 	}
-	ref := entry.file
+	ref := entry.File
 	if ref == profile.BuiltIn {
 		ref = profile.Default
 	}
 	p, _, err := profile.Load(ref, files)
 	if err != nil {
-		return "(has problems: claudebox profile validate " + entry.name + ")"
+		return "(has problems: claudebox profile validate " + entry.Name + ")"
 	}
 	return diag.Visible(p.Description)
 }
 
-func showProfile(sys System, files profileFiles, ref string) error {
+func showProfile(sys System, files profiledir.Files, ref string) error {
 	text, warnings, err := profile.Show(ref, files, true)
 	for _, warning := range warnings {
 		diag.Warn(sys.Stderr, warning)
@@ -203,7 +204,7 @@ func showProfile(sys System, files profileFiles, ref string) error {
 }
 
 // validateProfiles reports the problems of all profiles in one run.
-func validateProfiles(sys System, files profileFiles, refs []string) error {
+func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 	var all diag.Problems
 	for _, ref := range refs {
 		_, warnings, err := profile.Load(ref, files)
@@ -237,18 +238,18 @@ func asProblem(ref string, err error) diag.Problem {
 }
 
 // initProfile writes a new profile and prints its file.
-func initProfile(w io.Writer, files profileFiles, ref string) error {
-	name, file := ref, filepath.Join(files.folders[0], ref+profile.Extensions[0])
-	if isProfileFile(ref) {
-		file = files.absolute(ref, diag.Position{})
+func initProfile(w io.Writer, files profiledir.Files, ref string) error {
+	name, file := ref, filepath.Join(files.Own(), ref+profile.Extensions[0])
+	if profiledir.IsFile(ref) {
+		file = files.Absolute(ref, diag.Position{})
 		name = profile.NameOf(file)
 	}
 	text, err := profile.Starter(name)
 	if err != nil {
 		return err
 	}
-	if !isProfileFile(ref) {
-		if err := os.MkdirAll(files.folders[0], 0o700); err != nil {
+	if !profiledir.IsFile(ref) {
+		if err := os.MkdirAll(files.Own(), 0o700); err != nil {
 			return &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: "name a file: claudebox profile init ./" + name + ".yaml"}
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/nixeval"
 	"claudebox/internal/plan"
+	"claudebox/internal/plancache"
 	"claudebox/internal/profile"
+	"claudebox/internal/profiledir"
 	"claudebox/internal/resolve"
 	"claudebox/internal/storepath"
 )
@@ -21,15 +23,15 @@ import (
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a
 // module made, or one made now from a profile. The network flag is applied
 // to it last.
-func (s *session) choosePlan(sys System, o options, why purpose) (plan.Plan, error) {
-	p, err := s.findPlan(sys, o, why)
-	if err != nil || o.network == "" {
+func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
+	p, err := s.findPlan(o, why)
+	if err != nil || o.Network == "" {
 		return p, err
 	}
-	if !isTier(o.network) {
-		return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.network)
+	if !isTier(o.Network) {
+		return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
 	}
-	return p.WithTier(o.network), nil
+	return p.WithTier(o.Network), nil
 }
 
 func isTier(word string) bool {
@@ -40,31 +42,31 @@ func isTier(word string) bool {
 	return false
 }
 
-func (s *session) findPlan(sys System, o options, why purpose) (plan.Plan, error) {
-	if o.plan != "" {
-		src, err := os.ReadFile(o.plan)
+func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
+	if o.Plan != "" {
+		src, err := os.ReadFile(o.Plan)
 		if err != nil {
-			return plan.Plan{}, &diag.Error{Op: "read plan " + o.plan, Err: cause(err)}
+			return plan.Plan{}, &diag.Error{Op: "read plan " + o.Plan, Err: cause(err)}
 		}
-		return readPlan(o.plan, src)
+		return readPlan(o.Plan, src)
 	}
-	ref := o.profile
+	ref := o.Profile
 	if ref == "" {
-		ref = s.facts.Env.Value("CLAUDEBOX_PROFILE", "default")
+		ref = s.Facts.Env.Value("CLAUDEBOX_PROFILE", "default")
 	}
 	if file, src := s.modulePlan(ref); src != nil {
 		return readPlan(file, src)
 	}
-	return s.makePlan(sys, ref, why)
+	return s.makePlan(ref, why)
 }
 
 // modulePlan finds a plan that a module made for a profile. It wins over a
 // profile of that name in the same place, not over one in an earlier place.
-func (s *session) modulePlan(ref string) (file string, src []byte) {
-	if isProfileFile(ref) {
+func (s *Session) modulePlan(ref string) (file string, src []byte) {
+	if profiledir.IsFile(ref) {
 		return "", nil
 	}
-	for _, dir := range s.folders.search() {
+	for _, dir := range s.folders.Search() {
 		file := filepath.Join(dir, "plans", ref+".json")
 		if src, err := os.ReadFile(file); err == nil {
 			return file, src
@@ -98,29 +100,29 @@ func readPlan(file string, src []byte) (plan.Plan, error) {
 }
 
 // makePlan goes the whole way from a profile to a plan.
-func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, error) {
-	cache := s.planCache(sys, ref)
-	if p, found := cache.find(); found {
+func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
+	cache := s.planCache(ref)
+	if p, found := cache.Find(); found {
 		return p, nil
 	}
-	files := newProfileFiles(s.facts)
-	files.seen = &witnesses{}
-	files.seen.note(sys.Manifest)
+	files, seen := profiledir.New(s.Facts), &plancache.Witnesses{}
+	files.Seen = seen.Note
+	seen.Note(s.caller.Manifest)
 	prof, warnings, err := profile.Load(ref, files)
 	if err != nil {
 		return plan.Plan{}, err
 	}
 	for _, w := range warnings {
-		diag.Warn(sys.Stderr, w)
+		diag.Warn(s.caller.Stderr, w)
 	}
 	if err := refuseWishes(prof); err != nil {
 		return plan.Plan{}, err
 	}
-	manifest, err := readManifest(sys.Manifest)
+	manifest, err := readManifest(s.caller.Manifest)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	waiting := showProgress(sys.Stderr, isTerminal(sys.Stderr))
+	waiting := showProgress(s.caller.Stderr, s.caller.Terminal)
 	defer waiting.done()
 	s.store().Options.Log = waiting.hear
 	var res resolve.Resolution
@@ -137,10 +139,38 @@ func (s *session) makePlan(sys System, ref string, why purpose) (plan.Plan, erro
 		}
 	}
 	p, err := plan.Build(prof, res)
-	if err == nil && !why.look && len(warnings) == 0 && cacheable(prof, manifest, res) {
-		cache.keepFor(p, files.seen.list)
+	if err == nil && !why.Look && len(warnings) == 0 && cacheable(prof, manifest, res) {
+		cache.Keep(p, *seen)
 	}
 	return p, err
+}
+
+// planCache is where the plan of a profile is kept. The question holds all
+// that decides which files are looked for.
+func (s *Session) planCache(ref string) plancache.Cache {
+	f := s.Facts
+	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, append([]string{
+		s.caller.Version, s.caller.Manifest, ref, f.Cwd, f.Home,
+	}, s.folders.Search()...)...)
+}
+
+// cacheable tells whether a resolution depends on nothing but the manifest.
+func cacheable(prof profile.Profile, m *resolve.Manifest, res resolve.Resolution) bool {
+	if prof.Nix.Store == profile.StoreClosure || len(res.Packages) == 0 {
+		return false
+	}
+	for _, pkg := range res.Packages {
+		known, ok := m.Packages[pkg.Attr]
+		if !ok || pkg.Missing {
+			return false
+		}
+		for _, output := range pkg.Outputs {
+			if known.Outputs[output.Name] != output.Path {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there
@@ -155,15 +185,15 @@ func readManifest(file string) (*resolve.Manifest, error) {
 	return resolve.ReadManifest(f)
 }
 
-func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why purpose) (resolve.Resolution, error) {
-	store, cache := s.store(), filepath.Join(s.folders.cache, "resolve")
-	if why.dry {
+func (s *Session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why Purpose) (resolve.Resolution, error) {
+	store, cache := s.store(), filepath.Join(s.folders.Cache, "resolve")
+	if why.Dry {
 		cache = ""
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
 		Store: store, Evaluator: s.evaluator(m),
-		Cache: cache, DryRun: why.look,
+		Cache: cache, DryRun: why.Look,
 	})
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
@@ -176,10 +206,10 @@ func (s *session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 // that an evaluation learns of the caller's environment.
 var nixVariables = []string{"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE"}
 
-func (s *session) evaluator(m *resolve.Manifest) nixeval.Evaluator {
+func (s *Session) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 	e := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
 	for _, name := range nixVariables {
-		if value, ok := s.facts.Env.Get(name); ok {
+		if value, ok := s.Facts.Env.Get(name); ok {
 			e.Env = append(e.Env, name+"="+value)
 		}
 	}
@@ -187,10 +217,10 @@ func (s *session) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 }
 
 // store is the connection to the Nix daemon, made when it is first used and
-// kept until the session ends: the daemon keeps its paths as long.
-func (s *session) store() *nixdaemon.Store {
+// kept until the Session ends: the daemon keeps its paths as long.
+func (s *Session) store() *nixdaemon.Store {
 	if s.held == nil {
-		env := s.facts.Env
+		env := s.Facts.Env
 		s.held = &nixdaemon.Store{
 			Socket: nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
 		}

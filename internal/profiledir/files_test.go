@@ -1,4 +1,4 @@
-package cli
+package profiledir
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ func TestProfileFoldersFollowTheEnvironment(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := newProfileFiles(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env})
+			files := New(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env})
 			if got := strings.Join(files.folders, " "); got != tc.want {
 				t.Errorf("folders %s, want %s", got, tc.want)
 			}
@@ -41,7 +41,7 @@ func TestProfileFoldersFollowTheEnvironment(t *testing.T) {
 }
 
 func TestAReferenceIsRelativeToWhereItStands(t *testing.T) {
-	files := profileFiles{cwd: "/src/app", home: "/home/me"}
+	files := Files{cwd: "/src/app", Home: "/home/me"}
 	for _, tc := range []struct{ ref, from, file, shown string }{
 		{"./p.yaml", "", "/src/app/p.yaml", "p.yaml"},
 		{"p.yaml", "", "/src/app/p.yaml", "p.yaml"},
@@ -52,11 +52,11 @@ func TestAReferenceIsRelativeToWhereItStands(t *testing.T) {
 		{"../q.yaml", "sub/p.yaml", "/src/app/q.yaml", "q.yaml"},
 		{"./q.yaml", "/etc/claudebox/profiles/p.yaml", "/etc/claudebox/profiles/q.yaml", "/etc/claudebox/profiles/q.yaml"},
 	} {
-		file := files.absolute(tc.ref, diag.Position{File: tc.from, Line: 1})
+		file := files.Absolute(tc.ref, diag.Position{File: tc.from, Line: 1})
 		if file != tc.file || files.shown(file) != tc.shown {
 			t.Errorf("%s in %q: %s, shown as %s; want %s, %s", tc.ref, tc.from, file, files.shown(file), tc.file, tc.shown)
 		}
-		if again := files.absolute(files.shown(file), diag.Position{}); again != file {
+		if again := files.Absolute(files.shown(file), diag.Position{}); again != file {
 			t.Errorf("%s is shown as %s, which names %s", file, files.shown(file), again)
 		}
 	}
@@ -88,11 +88,11 @@ func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("name: p\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readProfileFile(file, os.Getuid()); err != nil {
+	if _, err := Read(file, os.Getuid()); err != nil {
 		t.Errorf("one's own: %v", err)
 	}
 	if os.Getuid() == 0 {
-		if _, err := readProfileFile(file, 1000); err != nil {
+		if _, err := Read(file, 1000); err != nil {
 			t.Errorf("root's: %v", err)
 		}
 		if err := os.Chown(file, 1001, 1001); err != nil {
@@ -100,7 +100,7 @@ func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
 		}
 	}
 	var stopped *diag.Error
-	if _, err := readProfileFile(file, 1000+os.Getuid()); !errors.As(err, &stopped) || stopped.Remedy == "" {
+	if _, err := Read(file, 1000+os.Getuid()); !errors.As(err, &stopped) || stopped.Remedy == "" {
 		t.Errorf("another user's: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestAProfileOfAnotherUserIsRefused(t *testing.T) {
 // name count.
 func TestAProfileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	dir := t.TempDir()
-	files := profileFiles{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}}
+	files := Files{cwd: dir, uid: os.Getuid(), folders: []string{filepath.Join(dir, "missing"), filepath.Join(dir, "a"), filepath.Join(dir, "b")}}
 	for _, folder := range files.folders[1:] {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func ignoredSignals() []string {
 // interruptible does what may take long and has to clean up when Ctrl-C or
 // TERM ends it. Then the process ends by that signal, as it would have
 // without us: a signal that comes in the last moment is not lost.
-func (s *session) interruptible(do func(context.Context) error) error {
+func (s *Session) interruptible(do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	received := make(chan os.Signal, 1)

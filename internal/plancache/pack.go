@@ -1,4 +1,4 @@
-package cli
+package plancache
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"claudebox/internal/cachefile"
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/plan"
@@ -20,7 +19,7 @@ import (
 // is a gate in front of it, it may in tier full only, and only when the
 // daemon itself says that it does not trust this user: for a trusted one its
 // socket is a way to become root (SAND-07).
-func (s *session) addDaemon(h *launch.Host, p plan.Plan, _ options, why purpose) error {
+func (s *Session) addDaemon(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
 	if p.Nix.Daemon == "off" {
 		return nil
 	}
@@ -50,13 +49,13 @@ const daemonWait = 2 * time.Second
 // daemonTrust is what the daemon says of this user. Asking costs more than
 // the rest of a launch, so the answer is kept until something changes that
 // it depends on.
-func (s *session) daemonTrust(why purpose) (string, error) {
+func (s *Session) daemonTrust(why Purpose) (string, error) {
 	socket := plan.DaemonSocketDir + "/socket"
-	key, err := trustKey(socket, s.facts.UID)
+	key, err := trustKey(socket, s.Facts.UID)
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(s.folders.cache, "daemon-trust")
+	file := filepath.Join(s.folders.Cache, "daemon-trust")
 	if kept, err := os.ReadFile(file); err == nil {
 		if trust, ok := strings.CutPrefix(string(kept), key); ok {
 			return strings.TrimSpace(trust), nil
@@ -70,8 +69,8 @@ func (s *session) daemonTrust(why purpose) (string, error) {
 	}
 	defer client.Close()
 	trust := client.Info().Trust.String()
-	if !why.look {
-		keep(file, key+trust+"\n")
+	if !why.Look {
+		cachefile.WriteBelow(file, []byte(key+trust+"\n"))
 	}
 	return trust, nil
 }
@@ -85,9 +84,9 @@ func trustKey(socket string, uid int) (string, error) {
 		return "", err
 	}
 	slices.Sort(groups)
-	state, err := fileState(socket)
-	if err != nil {
-		return "", err
+	state := cachefile.State(socket)
+	if !cachefile.Known(state) {
+		return "", fmt.Errorf("%s is %s", socket, state)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -95,31 +94,7 @@ func trustKey(socket string, uid int) (string, error) {
 	}
 	key := fmt.Sprintf("%s %d %v %s", strings.TrimSpace(string(boot)), uid, groups, state)
 	for _, file := range []string{"/etc/nix/nix.conf", "/etc/nix/nix.custom.conf", "/etc/group"} {
-		state, err := fileState(file)
-		if err != nil {
-			state = "absent"
-		}
-		key += " " + state
+		key += " " + cachefile.State(file)
 	}
 	return key + " trust ", nil
-}
-
-// fileState changes whenever a file is written or replaced.
-func fileState(path string) (string, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d:%d:%d:%d.%09d", st.Dev, st.Ino, st.Size, st.Ctim.Sec, st.Ctim.Nsec), nil
-}
-
-// keep writes a cache file. A cache that cannot be written only costs time.
-func keep(file, content string) {
-	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
-		return
-	}
-	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if os.WriteFile(temporary, []byte(content), 0o600) != nil || os.Rename(temporary, file) != nil {
-		os.Remove(temporary)
-	}
 }

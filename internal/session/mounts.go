@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"errors"
@@ -20,19 +20,19 @@ import (
 
 // addMounts adds what the project's repository, the agent's home and the
 // command line ask for.
-func (s *session) addMounts(h *launch.Host, p plan.Plan, o options, _ purpose) error {
+func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
 	for _, m := range s.project.Mounts {
 		h.Mounts = append(h.Mounts, projectMount(m))
 	}
 	for _, p := range s.project.Placeholders() {
 		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
 	}
-	for _, word := range o.mountRO {
+	for _, word := range o.MountRO {
 		if err := s.addFlagMount(h, word, plan.ROBind, "--mount-ro"); err != nil {
 			return err
 		}
 	}
-	for _, word := range o.mountRW {
+	for _, word := range o.MountRW {
 		if err := s.addFlagMount(h, word, plan.Bind, "--mount-rw"); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func projectMount(m project.Mount) launch.Mount {
 
 // addFlagMount adds HOST[:INSIDE] of a flag. Both are relative to the current
 // folder, or absolute, or begin with "~/".
-func (s *session) addFlagMount(h *launch.Host, word string, kind plan.MountKind, flag string) error {
+func (s *Session) addFlagMount(h *launch.Host, word string, kind plan.MountKind, flag string) error {
 	source, inside, split := strings.Cut(word, ":")
 	if !split {
 		inside = source
@@ -85,9 +85,9 @@ var errLedOut = errors.New("a link in the project leads out of it, where an agen
 
 // real resolves every link of a source that a user named. The way may lead
 // through the project, but no link of the project may lead out of it. What is
-// judged is the very way that was resolved: a live session may change it
+// judged is the very way that was resolved: a live Session may change it
 // between two looks.
-func (s *session) real(path string) (string, error) {
+func (s *Session) real(path string) (string, error) {
 	const steps = 1000
 	at, rest, passed := "/", strings.Split(path, "/"), false
 	for range steps {
@@ -124,25 +124,25 @@ func cause(err error) error {
 	return err
 }
 
-func (s *session) absolute(path string) string {
+func (s *Session) absolute(path string) string {
 	switch rest, tilde := strings.CutPrefix(path, "~"); {
 	case tilde && (rest == "" || rest[0] == '/'):
-		return filepath.Join(s.facts.Home, rest)
+		return filepath.Join(s.Facts.Home, rest)
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
 	}
-	return filepath.Join(s.facts.Cwd, path)
+	return filepath.Join(s.Facts.Cwd, path)
 }
 
 // judgeSources refuses a mount whose source shows a secret path of the host,
 // unless a profile said so of exactly this mount (SAND-09). It looks at the
 // final sources: a link may have led anywhere.
-func (s *session) judgeSources() error {
-	home, err := filepath.EvalSymlinks(s.facts.Home)
+func (s *Session) judgeSources() error {
+	home, err := filepath.EvalSymlinks(s.Facts.Home)
 	if err != nil {
-		home = s.facts.Home
+		home = s.Facts.Home
 	}
-	for _, m := range s.launch.Mounts {
+	for _, m := range s.Launch.Mounts {
 		if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) {
 			continue
 		}
@@ -151,7 +151,7 @@ func (s *session) judgeSources() error {
 			continue // state chose these folders of it, and these only
 		}
 		if relation == profile.Apart && s.showsState(m.Source) {
-			secret, relation = profile.SecretPath{Path: s.folders.home, What: "the sandboxes of other projects"}, profile.Around
+			secret, relation = profile.SecretPath{Path: s.folders.Home, What: "the sandboxes of other projects"}, profile.Around
 		}
 		if relation != profile.Apart {
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
@@ -162,13 +162,13 @@ func (s *session) judgeSources() error {
 	return nil
 }
 
-func (s *session) isImport(path string) bool {
-	return slices.ContainsFunc(s.instance.Imports, func(in state.Import) bool { return in.Source == path })
+func (s *Session) isImport(path string) bool {
+	return slices.ContainsFunc(s.Instance.Imports, func(in state.Import) bool { return in.Source == path })
 }
 
 // showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie
 // anywhere, or lies in it or around it.
-func (s *session) showsState(path string) bool {
-	home, err := filepath.EvalSymlinks(s.folders.home)
+func (s *Session) showsState(path string) bool {
+	home, err := filepath.EvalSymlinks(s.folders.Home)
 	return err == nil && (isBelow(path, home) || isBelow(home, path))
 }

@@ -1,4 +1,4 @@
-package cli
+package plancache
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 // aCache is a cache that is asked a minute after the files were written, with
 // a plan kept in it that was made of a profile and of an absent one.
-func aCache(t *testing.T) (planCache, plan.Plan, string) {
+func aCache(t *testing.T) (Cache, plan.Plan, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"profile.yaml", "store"} {
@@ -24,14 +24,14 @@ func aCache(t *testing.T) (planCache, plan.Plan, string) {
 		Pins:   plan.Pins{Tools: []plan.Tool{{Name: "bwrap", Path: filepath.Join(dir, "store")}}},
 		Mounts: []plan.Mount{{Kind: plan.Tmpfs, Destination: "/", Size: 1 << 40, Optional: true}},
 	}
-	c := planCache{
+	c := Cache{
 		file: filepath.Join(dir, "cache/plan"), uid: os.Getuid(),
 		now: func() time.Time { return time.Now().Add(time.Minute) },
 	}
-	seen := &witnesses{}
-	seen.note(filepath.Join(dir, "profile.yaml"))
-	seen.note(filepath.Join(dir, "earlier.yaml"))
-	c.keepFor(p, seen.list)
+	seen := &Witnesses{}
+	seen.Note(filepath.Join(dir, "profile.yaml"))
+	seen.Note(filepath.Join(dir, "earlier.yaml"))
+	c.Keep(p, *seen)
 	return c, p, dir
 }
 
@@ -44,29 +44,29 @@ func write(t *testing.T, file, content string) {
 
 func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 	c, want, _ := aCache(t)
-	got, found := c.find()
+	got, found := c.Find()
 	if !found || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Errorf("found %v, got %+v, want %+v", found, got, want)
 	}
 }
 
 func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, c *planCache, dir string){
-		"its profile is written":            func(t *testing.T, _ *planCache, dir string) { write(t, dir+"/profile.yaml", "CONTENT") },
-		"its profile gets other rights":     func(t *testing.T, _ *planCache, dir string) { must(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
-		"its profile is removed":            func(t *testing.T, _ *planCache, dir string) { must(t, os.Remove(dir+"/profile.yaml")) },
-		"a profile comes that goes before":  func(t *testing.T, _ *planCache, dir string) { write(t, dir+"/earlier.yaml", "") },
-		"a store path is gone":              func(t *testing.T, _ *planCache, dir string) { must(t, os.Remove(dir+"/store")) },
-		"a bit of it has flipped":           func(t *testing.T, c *planCache, _ string) { flip(t, c.file) },
-		"it was cut short":                  func(t *testing.T, c *planCache, _ string) { must(t, os.Truncate(c.file, 60)) },
-		"it is empty":                       func(t *testing.T, c *planCache, _ string) { must(t, os.Truncate(c.file, 0)) },
-		"others may write it":               func(t *testing.T, c *planCache, _ string) { must(t, os.Chmod(c.file, 0o666)) },
-		"there is no cache for the program": func(_ *testing.T, c *planCache, _ string) { c.file = "" },
+	for name, change := range map[string]func(t *testing.T, c *Cache, dir string){
+		"its profile is written":            func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/profile.yaml", "CONTENT") },
+		"its profile gets other rights":     func(t *testing.T, _ *Cache, dir string) { must(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
+		"its profile is removed":            func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/profile.yaml")) },
+		"a profile comes that goes before":  func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/earlier.yaml", "") },
+		"a store path is gone":              func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/store")) },
+		"a bit of it has flipped":           func(t *testing.T, c *Cache, _ string) { flip(t, c.file) },
+		"it was cut short":                  func(t *testing.T, c *Cache, _ string) { must(t, os.Truncate(c.file, 60)) },
+		"it is empty":                       func(t *testing.T, c *Cache, _ string) { must(t, os.Truncate(c.file, 0)) },
+		"others may write it":               func(t *testing.T, c *Cache, _ string) { must(t, os.Chmod(c.file, 0o666)) },
+		"there is no cache for the program": func(_ *testing.T, c *Cache, _ string) { c.file = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, dir := aCache(t)
 			change(t, &c, dir)
-			if p, found := c.find(); found {
+			if p, found := c.Find(); found {
 				t.Errorf("found %+v", p)
 			}
 		})
@@ -77,10 +77,10 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	c, p, dir := aCache(t)
 	must(t, os.Remove(c.file))
 	c.now = time.Now
-	seen := &witnesses{}
-	seen.note(dir + "/profile.yaml")
-	c.keepFor(p, seen.list)
-	if _, found := c.find(); found {
+	seen := &Witnesses{}
+	seen.Note(dir + "/profile.yaml")
+	c.Keep(p, *seen)
+	if _, found := c.Find(); found {
 		t.Error("found one")
 	}
 }
@@ -103,10 +103,10 @@ func flip(t *testing.T, file string) {
 // FuzzUnpack holds the reader of kept plans to its law: what it takes is what
 // the writer writes, and nothing makes it fall over.
 func FuzzUnpack(f *testing.F) {
-	f.Add(pack(keptPlan{}))
-	f.Add(pack(keptPlan{Made: []witness{{"a", "b"}}, Plan: plan.Plan{Version: -1, Path: []string{"x"}}}))
+	f.Add(pack(kept{}))
+	f.Add(pack(kept{Made: []Witness{{"a", "b"}}, Plan: plan.Plan{Version: -1, Path: []string{"x"}}}))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		var first, second keptPlan
+		var first, second kept
 		if !unpack(src, &first) {
 			return
 		}

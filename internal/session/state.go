@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"slices"
@@ -13,25 +13,25 @@ const apiKey = "ANTHROPIC_API_KEY"
 
 // lookAtState finds the instance of this project, and what is to be made of
 // it. It changes nothing.
-func (s *session) lookAtState(p plan.Plan) (state.Instance, error) {
+func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 	req := state.Request{
-		Home: s.folders.home, UserHome: s.facts.Home, UID: s.facts.UID, Kind: state.Kind(p.State),
+		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
-		req.APIKey, _ = s.facts.Env.Get(apiKey)
+		req.APIKey, _ = s.Facts.Env.Get(apiKey)
 	}
 	return state.Look(req)
 }
 
 // addState adds the read-only folders that the agent's home leads to, and
 // says what of the user's settings does not enter.
-func (s *session) addState(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
-	for _, in := range s.instance.Imports {
+func (s *Session) addState(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) error {
+	for _, in := range s.Instance.Imports {
 		h.Mounts = append(h.Mounts, launch.Mount{
 			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
 		})
 	}
-	h.Notes = append(h.Notes, s.instance.Notes...)
+	h.Notes = append(h.Notes, s.Instance.Notes...)
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"fmt"
@@ -7,32 +7,67 @@ import (
 	"strings"
 
 	"claudebox/internal/doctor"
+	"claudebox/internal/host"
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/plan"
+	"claudebox/internal/profiledir"
 	"claudebox/internal/resolve"
 	"claudebox/internal/seccomp"
 )
 
-// looking is the purpose of all that a check does.
-var looking = purpose{look: true}
+// Checkup is a session that is prepared part by part, so that one run finds
+// the faults of all.
+type Checkup struct {
+	Findings []doctor.Finding
+
+	caller  Caller
+	options Options
+	session Session
+	told    []string // errors that became findings
+}
+
+// Check looks at everything that a launch with these options needs, first of
+// the session, then of the machine. It changes nothing.
+func Check(caller Caller, o Options) Checkup {
+	c := Checkup{caller: caller, options: o}
+	defer c.session.Close()
+	facts, err := host.Detect()
+	if err != nil {
+		c.judge("caller", err, "")
+		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
+		return c
+	}
+	c.session = Session{Facts: facts, caller: caller, folders: profiledir.FoldersOf(facts)}
+	p := c.plan()
+	c.parts(p)
+	c.launch()
+	c.Findings = append(c.Findings, doctor.Examine(c.machine(p))...)
+	return c
+}
+
+// Facts are those of the caller, as far as they could be found.
+func (c Checkup) Facts() host.Facts { return c.session.Facts }
+
+// looking is the Purpose of all that a check does.
+var looking = Purpose{Look: true}
 
 // plan finds the plan of the launch. When there is none, the default
 // profile's stands in, so that the rest can be looked at all the same; when
 // there is none of that either, the plan is empty.
-func (c *checkup) plan() plan.Plan {
+func (c *Checkup) plan() plan.Plan {
 	name := "profile"
-	if c.options.plan != "" {
+	if c.options.Plan != "" {
 		name = "plan"
 	}
-	p, err := c.session.choosePlan(c.sys, c.options, looking)
+	p, err := c.session.choosePlan(c.options, looking)
 	if err == nil {
 		c.judge(name, refuseUnbuilt(p), describePlan(p))
 		return p
 	}
 	c.judge(name, err, "")
 	c.session.missing = nil
-	p, second := c.session.choosePlan(c.sys, options{profile: "default"}, looking)
+	p, second := c.session.choosePlan(Options{Profile: "default"}, looking)
 	if second == nil {
 		c.add(name, doctor.Info, "what follows was looked at for the profile default")
 		p.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
@@ -46,14 +81,14 @@ func describePlan(p plan.Plan) string {
 	return fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages))
 }
 
-// parts prepares each part of the session by itself.
-func (c *checkup) parts(p plan.Plan) {
+// parts prepares each part of the Session by itself.
+func (c *Checkup) parts(p plan.Plan) {
 	located := c.project(p)
-	h := &launch.Host{Facts: c.session.facts}
+	h := &launch.Host{Facts: c.session.Facts}
 	for _, part := range []struct {
 		name  string
 		needs bool
-		add   func(*launch.Host, plan.Plan, options, purpose) error
+		add   func(*launch.Host, plan.Plan, Options, Purpose) error
 		done  func() string
 	}{
 		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
@@ -69,17 +104,21 @@ func (c *checkup) parts(p plan.Plan) {
 
 // launch prepares the whole as a launch does. So nothing that keeps it from
 // starting goes unseen, even what no part knows of.
-func (c *checkup) launch() {
-	sys := c.sys
-	sys.Stderr = io.Discard // the same warnings, said before
-	s, err := prepare(sys, c.options, looking)
-	defer s.close()
-	c.judge("launch", err, fmt.Sprintf("%d mounts, %d variables", len(s.launch.Mounts), len(s.launch.Env)))
+func (c *Checkup) launch() {
+	caller := c.caller
+	caller.Stderr = io.Discard // the same warnings, said before
+	s, err := Prepare(caller, c.options, looking)
+	if err != nil {
+		c.judge("launch", err, "")
+		return
+	}
+	defer s.Close()
+	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
 }
 
 // project looks at the folder and at what is kept for it. It tells whether
 // the folder may be given away.
-func (c *checkup) project(p plan.Plan) bool {
+func (c *Checkup) project(p plan.Plan) bool {
 	var err error
 	if c.session.project, err = c.session.openProject(p); err != nil {
 		c.judge("project", err, "")
@@ -94,8 +133,8 @@ func (c *checkup) project(p plan.Plan) bool {
 	if p.State == "" {
 		return true
 	}
-	c.session.instance, err = c.session.lookAtState(p)
-	c.judge("state", err, describeState(c.session.instance.Dir, len(c.session.instance.Makes) > 0))
+	c.session.Instance, err = c.session.lookAtState(p)
+	c.judge("state", err, describeState(c.session.Instance.Dir, len(c.session.Instance.Makes) > 0))
 	return true
 }
 
@@ -107,8 +146,8 @@ func describeState(dir string, makes bool) string {
 }
 
 // machine is what the launch would use of this machine.
-func (c *checkup) machine(p plan.Plan) doctor.Machine {
-	env := c.session.facts.Env
+func (c *Checkup) machine(p plan.Plan) doctor.Machine {
+	env := c.session.Facts.Env
 	return doctor.Machine{
 		Bwrap:   plan.ToolPath(p, resolve.ToolBwrap),
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
@@ -118,8 +157,8 @@ func (c *checkup) machine(p plan.Plan) doctor.Machine {
 		Fetched: c.session.missing,
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
 		Daemon:  p.Nix.Daemon != "off" && p.Network.Tier == "full",
-		Home:    c.session.folders.home,
-		Asks:    !c.options.yes && p.Confirm != "never",
+		Home:    c.session.folders.Home,
+		Asks:    !c.options.Yes && p.Confirm != "never",
 	}
 }
 
@@ -134,16 +173,16 @@ func presentPaths(p plan.Plan, missing []string) []string {
 
 // judge adds the faults of err or, without any, that all is well. A fault
 // that was seen before is not told again.
-func (c *checkup) judge(name string, err error, detail string) {
+func (c *Checkup) judge(name string, err error, detail string) {
 	switch {
 	case err == nil:
 		c.add(name, doctor.OK, detail)
 	case !slices.Contains(c.told, err.Error()):
 		c.told = append(c.told, err.Error())
-		c.findings = append(c.findings, doctor.Faults(name, err)...)
+		c.Findings = append(c.Findings, doctor.Faults(name, err)...)
 	}
 }
 
-func (c *checkup) add(name string, level doctor.Level, detail string) {
-	c.findings = append(c.findings, doctor.Finding{Name: name, Level: level, Detail: detail})
+func (c *Checkup) add(name string, level doctor.Level, detail string) {
+	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
 }

@@ -1,25 +1,26 @@
-package cli
+// Package session makes one launch of what the caller asked for: from profile
+// and host through plan, project and state to the words for bwrap. Here the
+// effects meet; what is decided is decided by the packages it brings together.
+package session
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/term"
-
 	"claudebox/internal/agent"
-	"claudebox/internal/audit"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
 	"claudebox/internal/host"
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/profiledir"
 	"claudebox/internal/project"
 	"claudebox/internal/resolve"
 	"claudebox/internal/seccomp"
@@ -27,108 +28,111 @@ import (
 	"claudebox/internal/storepath"
 )
 
-// session is one launch with what it was made from.
-type session struct {
-	facts    host.Facts
-	folders  folders
-	orders   []string // profile and plan, where the caller named files
-	ignored  []string // signals that the caller ignores
-	project  project.Project
-	instance state.Instance
-	launch   launch.Launch
-	missing  []string         // packages that a dry run did not fetch
-	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
+// Caller is what called for a session.
+type Caller struct {
+	Stderr   io.Writer // for warnings and the progress of what takes long
+	Terminal bool      // Stderr is one
+	Manifest string    // the manifest's file; it may not exist
+	Version  string    // claudebox's own
 }
 
-// close lets go of what the session held. It may be called at any stage.
-func (s *session) close() error {
+// Options are what was asked for, beside the profile.
+type Options struct {
+	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not said
+	MountRO, MountRW       []string // HOST[:INSIDE]
+	Yes                    bool     // without the question
+	DryRun                 bool     // show, and run nothing
+	NoReport               bool     // say nothing when the session ends
+	Words                  []string // the agent's, in order
+}
+
+// Purpose says what a session is made for.
+type Purpose struct {
+	Look    bool     // nothing may be made or fetched, but for caches
+	Dry     bool     // not even caches may be written
+	Command []string // run this instead of the agent
+}
+
+// Session is one launch with what it was made from.
+type Session struct {
+	Facts    host.Facts
+	Launch   launch.Launch
+	Instance state.Instance
+
+	caller  Caller
+	folders profiledir.Folders
+	orders  []string // profile and plan, where the caller named files
+	ignored []string // signals that the caller ignores
+	project project.Project
+	missing []string         // packages that a dry run did not fetch
+	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
+}
+
+// Close lets go of what the session held. It may be called at any stage.
+func (s *Session) Close() error {
 	var store, home error
 	if s.held != nil {
 		store = s.held.Close()
 	}
-	if s.instance.ID != "" {
-		home = s.instance.Close()
+	if s.Instance.ID != "" {
+		home = s.Instance.Close()
 	}
 	return errors.Join(home, store)
 }
 
-// view is how the session is shown on a stream.
-func (s session) view(w io.Writer) audit.View {
-	v := audit.View{Home: s.facts.Home, Width: 80}
-	if isTerminal(w) {
-		v.Colour = s.facts.Env.Value("NO_COLOR", "") == ""
-		if width, _, err := term.GetSize(int(w.(*os.File).Fd())); err == nil && width > 0 {
-			v.Width = width
-		}
-	}
-	return v
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// purpose says what a session is made for.
-type purpose struct {
-	look    bool     // nothing may be made or fetched, but for caches
-	dry     bool     // not even caches may be written
-	command []string // run this instead of the agent
-}
-
-// prepare makes a session: from the facts of the host through plan and
-// project to the launch. With purpose.look it changes nothing.
-func prepare(sys System, o options, why purpose) (session, error) {
+// Prepare makes a session: from the facts of the host through plan and
+// project to the launch. With Purpose.Look it changes nothing.
+func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	facts, err := host.Detect()
 	if err != nil {
-		return session{}, err
+		return nil, err
 	}
 	if facts.UID == 0 {
-		return session{}, diag.Errorf("start as root", "run claudebox as the user who owns the project",
+		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := session{facts: facts, folders: foldersOf(facts), orders: orders(facts, o), ignored: ignoredSignals()}
-	p, err := s.choosePlan(sys, o, why)
+	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts), orders: orders(facts, o), ignored: ignoredSignals()}
+	p, err := s.choosePlan(o, why)
 	if err != nil {
-		return session{}, err
+		return nil, err
 	}
 	if err := refuseUnbuilt(p); err != nil {
-		return session{}, err
+		return nil, err
 	}
 	if err := s.bind(p, o, why); err != nil {
-		s.close()
-		return session{}, err
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
 
 // bind gathers what the plan's late values stand for, and binds them.
-func (s *session) bind(p plan.Plan, o options, why purpose) error {
+func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	var err error
 	if s.project, err = s.openProject(p); err != nil {
 		return err
 	}
-	if s.instance, err = s.lookAtState(p); err != nil {
+	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
 	h := launch.Host{
-		Facts: s.facts, Etc: host.ReadEtc(s.facts.Env), Project: s.project.Path, Dir: s.project.Dir,
-		State: s.instance.Dir, Words: o.words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
-		ExtraEnv: extraEnv(s.facts.Env), Real: s.real,
+		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
+		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
+		ExtraEnv: extraEnv(s.Facts.Env), Real: s.real,
 	}
-	for _, step := range []func(*launch.Host, plan.Plan, options, purpose) error{
+	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
 		s.addTools, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
 		}
 	}
-	if s.launch, err = launch.Bind(p, h); err != nil {
+	if s.Launch, err = launch.Bind(p, h); err != nil {
 		return err
 	}
-	if len(s.launch.Mounts) > manyMounts {
-		s.launch.Notes = append(s.launch.Notes, fmt.Sprintf(
-			"%d mounts: the cost of starting grows with their square; mount whole folders", len(s.launch.Mounts)))
+	if len(s.Launch.Mounts) > manyMounts {
+		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
+			"%d mounts: the cost of starting grows with their square; mount whole folders", len(s.Launch.Mounts)))
 	}
 	return s.judgeSources()
 }
@@ -137,32 +141,41 @@ func (s *session) bind(p plan.Plan, o options, why purpose) error {
 // 40 ms.
 const manyMounts = 150
 
-func (s *session) openProject(p plan.Plan) (project.Project, error) {
+func (s *Session) openProject(p plan.Plan) (project.Project, error) {
 	return project.Open(project.Request{
-		Dir: s.facts.Cwd, Home: s.facts.Home, UID: s.facts.UID, Own: s.folders.own(), Never: secretPaths(),
+		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Orders: s.orders,
 	})
 }
 
-// orders are the files of the command line that say what a sandbox may do. In
-// the project an agent could change what the next one may.
-func orders(f host.Facts, o options) []string {
-	ref := o.profile
-	if ref == "" {
-		ref = f.Env.Value("CLAUDEBOX_PROFILE", "")
-	}
-	var list []string
-	if isProfileFile(ref) {
-		list = append(list, newProfileFiles(f).absolute(ref, diag.Position{}))
-	}
-	if o.plan != "" {
-		list = append(list, newProfileFiles(f).absolute(o.plan, diag.Position{}))
+// secretPaths are the paths of the host that no sandbox may see (SAND-09).
+func secretPaths() []string {
+	list := make([]string, len(profile.SecretPaths))
+	for i, s := range profile.SecretPaths {
+		list[i] = s.Path
 	}
 	return list
 }
 
-func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) error {
+// orders are the files of the command line that say what a sandbox may do. In
+// the project an agent could change what the next one may.
+func orders(f host.Facts, o Options) []string {
+	ref := o.Profile
+	if ref == "" {
+		ref = f.Env.Value("CLAUDEBOX_PROFILE", "")
+	}
+	var list []string
+	if profiledir.IsFile(ref) {
+		list = append(list, profiledir.New(f).Absolute(ref, diag.Position{}))
+	}
+	if o.Plan != "" {
+		list = append(list, profiledir.New(f).Absolute(o.Plan, diag.Position{}))
+	}
+	return list
+}
+
+func (s *Session) addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
 		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could leave it running")
@@ -174,16 +187,16 @@ func (s *session) addTools(h *launch.Host, p plan.Plan, _ options, _ purpose) er
 }
 
 // addAgent finds the program that runs inside, and what its loader needs.
-func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) error {
-	if len(why.command) > 0 {
-		h.Agent, h.LookUp = why.command, true
+func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
+	if len(why.Command) > 0 {
+		h.Agent, h.LookUp = why.Command, true
 		return nil
 	}
 	program, err := agent.Find(agent.Request{
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: s.facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.facts.Home, UID: s.facts.UID, GID: s.facts.GID,
+		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID, GID: s.Facts.GID,
 	})
 	if err != nil {
 		return err
@@ -202,7 +215,7 @@ func (s *session) addAgent(h *launch.Host, p plan.Plan, _ options, why purpose) 
 
 // addClosure mounts what a program of the store refers to beyond the plan's
 // own closure.
-func (s *session) addClosure(h *launch.Host, p plan.Plan, program string) error {
+func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string) error {
 	root, err := storepath.Of(program)
 	if err != nil {
 		return err
@@ -233,11 +246,11 @@ func agentMount(m agent.Mount) launch.Mount {
 
 // addGit makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
-func (s *session) addGit(h *launch.Host, _ plan.Plan, _ options, _ purpose) error {
+func (s *Session) addGit(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
-		Files: gitconfig.Files(s.facts.Home, s.facts.Env.Get), Home: s.facts.Home,
-		Repo: s.project.Identity(s.facts.Cwd), ReadFile: readGitFile, Canonical: filepath.EvalSymlinks,
-	}, s.facts.Env.Get)
+		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
+		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: readGitFile, Canonical: filepath.EvalSymlinks,
+	}, s.Facts.Env.Get)
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
 	}
@@ -246,11 +259,11 @@ func (s *session) addGit(h *launch.Host, _ plan.Plan, _ options, _ purpose) erro
 }
 
 // addRemarks adds what a person should know before the start.
-func (s *session) addRemarks(h *launch.Host, p plan.Plan, o options, _ purpose) error {
+func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
 	if len(s.missing) > 0 {
 		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.missing, ", "))
 	}
-	changed, notes := overrides(p, s.facts.Env)
+	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
 	for _, n := range s.project.Notes {
@@ -263,7 +276,7 @@ func (s *session) addRemarks(h *launch.Host, p plan.Plan, o options, _ purpose) 
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	h.Notes = append(h.Notes, s.unseenWords(o.words)...)
+	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
 	return nil
 }
 
@@ -272,7 +285,7 @@ func (s *session) addRemarks(h *launch.Host, p plan.Plan, o options, _ purpose) 
 var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
 // unseenWords tells which paths among the agent's words are not inside.
-func (s *session) unseenWords(words []string) []string {
+func (s *Session) unseenWords(words []string) []string {
 	var notes []string
 	for i, word := range words {
 		flag, value, inline := strings.Cut(word, "=")

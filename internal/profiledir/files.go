@@ -1,4 +1,4 @@
-package cli
+package profiledir
 
 import (
 	"errors"
@@ -18,42 +18,49 @@ import (
 	"claudebox/internal/storepath"
 )
 
-// profileFiles looks profiles up on disk; it is a [profile.Opener].
-type profileFiles struct {
-	cwd, home string
-	uid       int
-	folders   []string   // where names are looked up, first match first
-	seen      *witnesses // what was looked for; nil: not noted
+// Files looks profiles up on disk; it is a [profile.Opener].
+type Files struct {
+	Home    string // the user's, for what begins with "~/"
+	cwd     string
+	uid     int
+	folders []string // where names are looked up, first match first
+	// Seen is told each file before it is looked for; it may be nil.
+	Seen func(file string)
 }
 
 // read reads a profile file, and notes how it was found.
-func (f profileFiles) read(file string) ([]byte, error) {
-	f.seen.note(file)
-	return readProfileFile(file, f.uid)
+func (f Files) read(file string) ([]byte, error) {
+	if f.Seen != nil {
+		f.Seen(file)
+	}
+	return Read(file, f.uid)
 }
 
-// newProfileFiles looks where [folders.search] says.
-func newProfileFiles(f host.Facts) profileFiles {
-	files := profileFiles{cwd: f.Cwd, home: f.Home, uid: f.UID}
-	for _, dir := range foldersOf(f).search() {
+// New looks where [Folders.Search] says.
+func New(f host.Facts) Files {
+	files := Files{cwd: f.Cwd, Home: f.Home, uid: f.UID}
+	for _, dir := range FoldersOf(f).Search() {
 		files.folders = append(files.folders, filepath.Join(dir, "profiles"))
 	}
 	return files
 }
 
-// isProfileFile tells whether a reference names a file, and not a profile.
-func isProfileFile(ref string) bool {
+// Own is the folder of the user's own profiles.
+func (f Files) Own() string { return f.folders[0] }
+
+// IsFile tells whether a reference names a file, and not a profile.
+func IsFile(ref string) bool {
 	return strings.Contains(ref, "/") || slices.Contains(profile.Extensions, filepath.Ext(ref))
 }
 
 // Open finds and reads a profile as [profile.Opener] asks. A file that a
 // profile extends is relative to that profile, one of the command line to
 // the current folder.
-func (f profileFiles) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
-	if !isProfileFile(ref) {
+func (f Files) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
+	if !IsFile(ref) {
 		return f.openName(ref)
 	}
-	file = f.absolute(ref, from)
+	file = f.Absolute(ref, from)
 	src, err = f.read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &profile.NotFoundError{Ref: ref}
@@ -61,7 +68,7 @@ func (f profileFiles) Open(ref string, from diag.Position) (name, file string, s
 	return profile.NameOf(file), f.shown(file), src, err
 }
 
-func (f profileFiles) openName(name string) (_, file string, src []byte, err error) {
+func (f Files) openName(name string) (_, file string, src []byte, err error) {
 	for _, folder := range f.folders {
 		for _, extension := range profile.Extensions {
 			file := filepath.Join(folder, name+extension)
@@ -71,13 +78,13 @@ func (f profileFiles) openName(name string) (_, file string, src []byte, err err
 			}
 		}
 	}
-	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.names()}
+	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.Names()}
 }
 
-// absolute is the file that a reference names.
-func (f profileFiles) absolute(ref string, from diag.Position) string {
+// Absolute is the file that a reference names.
+func (f Files) Absolute(ref string, from diag.Position) string {
 	if rest, found := strings.CutPrefix(ref, "~/"); found {
-		return filepath.Join(f.home, rest)
+		return filepath.Join(f.Home, rest)
 	}
 	if filepath.IsAbs(ref) {
 		return filepath.Clean(ref)
@@ -94,30 +101,30 @@ func (f profileFiles) absolute(ref string, from diag.Position) string {
 
 // shown is how messages show a file: short below the current folder. One file
 // has one such text, and the text names the file.
-func (f profileFiles) shown(file string) string {
+func (f Files) shown(file string) string {
 	if rest, below := strings.CutPrefix(file, f.cwd+"/"); below {
 		return rest
 	}
 	return file
 }
 
-// profileEntry is a profile, or the plan of one, that was found by its name.
-type profileEntry struct {
-	name, file string
-	plan       bool   // a plan that a module made of a profile
-	behind     string // the file of the same name that comes first; empty: none
+// Entry is a profile, or the plan of one, that was found by its name.
+type Entry struct {
+	Name, File string
+	Plan       bool   // a plan that a module made of a profile
+	Behind     string // the file of the same name that comes first; empty: none
 }
 
-// list is everything that --profile can name, in the order of lookup, and the
+// List is everything that --profile can name, in the order of lookup, and the
 // built-in profile last: in each place plans come before profiles. A folder
 // that cannot be read is left out.
-func (f profileFiles) list() []profileEntry {
-	var entries []profileEntry
+func (f Files) List() []Entry {
+	var entries []Entry
 	first := map[string]string{}
 	add := func(folder string, names []string, plan bool) {
 		for _, file := range names {
 			name, file := strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(folder, file)
-			entries = append(entries, profileEntry{name, file, plan, first[name]})
+			entries = append(entries, Entry{name, file, plan, first[name]})
 			if first[name] == "" {
 				first[name] = file
 			}
@@ -128,7 +135,7 @@ func (f profileFiles) list() []profileEntry {
 		add(plans, filesIn(plans, []string{".json"}), true)
 		add(folder, filesIn(folder, profile.Extensions), false)
 	}
-	return append(entries, profileEntry{profile.Default, profile.BuiltIn, false, first[profile.Default]})
+	return append(entries, Entry{profile.Default, profile.BuiltIn, false, first[profile.Default]})
 }
 
 // filesIn are the files of a folder with one of the extensions: by name, and
@@ -152,28 +159,28 @@ func filesIn(folder string, extensions []string) []string {
 	return files
 }
 
-// names are the names of all profiles, each once.
-func (f profileFiles) names() []string {
+// Names are the names of all profiles, each once.
+func (f Files) Names() []string {
 	var names []string
-	for _, entry := range f.list() {
-		if !entry.plan && !slices.Contains(names, entry.name) {
-			names = append(names, entry.name)
+	for _, entry := range f.List() {
+		if !entry.Plan && !slices.Contains(names, entry.Name) {
+			names = append(names, entry.Name)
 		}
 	}
 	return names
 }
 
-// readProfileFile reads a file that may decide what the agent sees: a regular
+// Read reads a file that may decide what the agent sees: a regular
 // file that nobody but the user and root can write. Links are followed, as
 // home-manager makes them, and what they lead to is judged.
-func readProfileFile(file string, uid int) ([]byte, error) {
+func Read(file string, uid int) ([]byte, error) {
 	// O_NONBLOCK: to open a FIFO would wait for a writer.
 	fd, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer fd.Close()
-	if err := judgeProfileFile(fd, uid); err != nil {
+	if err := judge(fd, uid); err != nil {
 		return nil, err
 	}
 	// One byte more than is taken lets the decoder say that it is too much.
@@ -184,7 +191,7 @@ func readProfileFile(file string, uid int) ([]byte, error) {
 	return src, nil
 }
 
-func judgeProfileFile(fd *os.File, uid int) error {
+func judge(fd *os.File, uid int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(fd.Fd()), &st); err != nil {
 		return fmt.Errorf("stat %s: %w", fd.Name(), err)

@@ -1,0 +1,49 @@
+// Package cachefile reads and writes what is kept only to save time: what is
+// lost of it is made again, and nothing fails for it.
+package cachefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Absent is the state of a file that is not there.
+const Absent = "absent"
+
+// State changes whenever a file is written, replaced, made or removed, or gets
+// other rights.
+func State(path string) string {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("%d:%d:%d:%d.%09d", st.Dev, st.Ino, st.Size, st.Ctim.Sec, st.Ctim.Nsec)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return Absent
+	}
+	return "unknown: " + err.Error()
+}
+
+// Known tells whether a state is that of a file that is there.
+func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
+
+// Write replaces a file, whole or not at all. A cache that cannot be written
+// only costs time, so nothing is said of it.
+func Write(file string, content []byte) {
+	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
+	if os.WriteFile(temporary, content, 0o600) != nil || os.Rename(temporary, file) != nil {
+		os.Remove(temporary)
+	}
+}
+
+// WriteBelow is Write with the file's folder made where it is absent.
+func WriteBelow(file string, content []byte) {
+	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		Write(file, content)
+	}
+}

@@ -1,0 +1,134 @@
+// Package plancache keeps plans that were made from profiles, so that a warm
+// start reads one small file instead of the profile, what it extends and the
+// manifest. A kept plan counts only while everything it was made of is as it
+// was; anything odd about it makes it as good as absent.
+//
+// It lies in claudebox's own folder, which no sandbox can be given.
+package plancache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/cachefile"
+	"claudebox/internal/plan"
+	"claudebox/internal/profiledir"
+)
+
+// Cache is the place of one plan. The zero Cache keeps nothing.
+type Cache struct {
+	file string
+	uid  int
+	now  func() time.Time
+}
+
+// kept is what a file of the cache holds.
+type kept struct {
+	Made []Witness // the files it was made of, and those that were looked for in vain
+	Plan plan.Plan
+}
+
+// Witness is a file as it was when a plan was made.
+type Witness struct{ Path, State string }
+
+// Witnesses notes the state of files before they are read.
+type Witnesses []Witness
+
+// Note notes a file.
+func (w *Witnesses) Note(file string) {
+	*w = append(*w, Witness{Path: file, State: cachefile.State(file)})
+}
+
+// For is the cache of the plan that the answers to a question lead to: all
+// that it depends on besides the witnesses. folder is where plans are kept,
+// and belongs to the user uid. Without the program's own state there is no
+// cache: another build may plan otherwise.
+func For(folder string, uid int, question ...string) Cache {
+	program := cachefile.State("/proc/self/exe")
+	if !cachefile.Known(program) {
+		return Cache{}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", program, question))
+	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
+}
+
+// Find gives the kept plan if it still holds.
+func (c Cache) Find() (plan.Plan, bool) {
+	if c.file == "" {
+		return plan.Plan{}, false
+	}
+	content, err := profiledir.Read(c.file, c.uid)
+	if err != nil || len(content) < sha256.Size {
+		return plan.Plan{}, false
+	}
+	sum := sha256.Sum256(content[sha256.Size:])
+	var k kept
+	if !bytes.Equal(sum[:], content[:sha256.Size]) || !unpack(content[sha256.Size:], &k) {
+		return plan.Plan{}, false
+	}
+	return k.Plan, k.holds()
+}
+
+// holds compares every witness, and looks for every store path.
+func (k kept) holds() bool {
+	for _, w := range k.Made {
+		if cachefile.State(w.Path) != w.State {
+			return false
+		}
+	}
+	for _, path := range k.Plan.StorePaths() {
+		if _, err := os.Lstat(path); err != nil {
+			return false
+		}
+	}
+	return len(k.Made) > 0
+}
+
+// Keep writes a plan down for the next time. Files that were written a
+// moment ago may be written again without a change of their time stamps, so
+// nothing is kept of them. Where claudebox's own folder is not there yet, this
+// is no reason to make it.
+func (c Cache) Keep(p plan.Plan, made Witnesses) {
+	if c.file == "" || !c.settled(made) {
+		return
+	}
+	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return
+	}
+	payload := pack(kept{Made: made, Plan: p})
+	sum := sha256.Sum256(payload)
+	c.makeRoom()
+	cachefile.Write(c.file, append(sum[:], payload...))
+}
+
+func (c Cache) settled(made Witnesses) bool {
+	for _, w := range made {
+		var st unix.Stat_t
+		if w.State != cachefile.Absent && (unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
+			return false
+		}
+	}
+	return true
+}
+
+// makeRoom empties a cache that has grown: a file comes for each folder that
+// claudebox is called in, and goes with the next build.
+func (c Cache) makeRoom() {
+	const most = 200
+	entries, err := os.ReadDir(filepath.Dir(c.file))
+	if err != nil || len(entries) < most {
+		return
+	}
+	for _, entry := range entries {
+		os.Remove(filepath.Join(filepath.Dir(c.file), entry.Name()))
+	}
+}

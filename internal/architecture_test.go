@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"agent":         {"diag", sys},
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
+	"netns":         {"diag", sys},
 	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},

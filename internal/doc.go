@@ -22,6 +22,7 @@
 //	state        the instance's folder: the agent's home between sessions
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter
+//	netns        sockets made in a sandbox's network namespace, from outside
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked

@@ -1,0 +1,130 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// batch is how many sockets one visit to a namespace can make.
+const batch = 64
+
+// visit is what a visitor leaves behind, in memory shared with it.
+type visit struct {
+	step  int32 // the last that was begun, see visitSteps
+	errno int32 // why it failed; 0: all went well
+	made  int32
+	fds   [batch]int32
+}
+
+var visitSteps = [...]string{"start", "join its user namespace", "join its network namespace", "make a socket there"}
+
+// order is what a visitor shall make.
+type order struct {
+	user, net              uintptr // descriptors of the namespaces
+	domain, kind, protocol uintptr
+	count                  int32
+}
+
+// sockets makes sockets in a namespace by a short-lived child. It has to be a
+// child, as a process with threads cannot change its user namespace
+// (setns(2)), and without a program of its own, which would cost milliseconds.
+// It shares the table of descriptors: what it makes is ours at once.
+func sockets(o order) ([]int, error) {
+	page, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(visit{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Munmap(page)
+	left := (*visit)(unsafe.Pointer(&page[0]))
+	failed := visitBy(&o, left)
+	var fds []int
+	for _, fd := range left.fds[:left.made] {
+		fds = append(fds, int(fd))
+	}
+	if left.errno != 0 {
+		failed = fmt.Errorf("%s: %w", visitSteps[left.step], unix.Errno(left.errno))
+	}
+	if failed != nil {
+		closeAll(fds)
+		return nil, failed
+	}
+	return fds, nil
+}
+
+// visitBy sends a child and waits until it is gone. Signals are blocked in it
+// from its first moment, as it has no Go runtime that could handle one.
+func visitBy(o *order, left *visit) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return err
+	}
+	pid, errno := fork(o, left)
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil || errno != 0 {
+		return errors.Join(err, nilIfZero(errno))
+	}
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err == nil && status != 0 {
+			err = fmt.Errorf("the visitor ended with status %#x", uint32(status))
+		}
+		return err
+	}
+}
+
+func nilIfZero(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
+}
+
+// fork is both processes. In the child there is one thread, on a copy of this
+// stack and without a runtime: it may do nothing but system calls, allocate
+// nothing and grow no stack, as in package syscall's forkAndExecInChild. Its
+// end is no signal for anyone (clone(2), no SIGCHLD), so that no other wait of
+// this process sees it.
+//
+//go:norace
+//go:noinline
+//go:nosplit
+func fork(o *order, left *visit) (pid int, err unix.Errno) {
+	child, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_FILES, 0, 0, 0, 0, 0)
+	if errno != 0 || child != 0 {
+		return int(child), errno
+	}
+	left.step = 1
+	_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.user, unix.CLONE_NEWUSER, 0)
+	if errno == 0 {
+		left.step = 2
+		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.net, unix.CLONE_NEWNET, 0)
+	}
+	if errno == 0 {
+		left.step = 3
+	}
+	for errno == 0 && left.made < o.count {
+		var fd uintptr
+		fd, _, errno = syscall.RawSyscall(unix.SYS_SOCKET, o.domain, o.kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, o.protocol)
+		if errno == 0 {
+			left.fds[left.made] = int32(fd)
+			left.made++
+		}
+	}
+	left.errno = int32(errno)
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+}

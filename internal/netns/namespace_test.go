@@ -1,0 +1,201 @@
+package netns_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/netns"
+)
+
+// sandbox is a bash in a network namespace of its own. It runs its script
+// when it is told to.
+type sandbox struct {
+	netns.Namespace
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out strings.Builder
+}
+
+func start(t testing.TB, script string) *sandbox {
+	t.Helper()
+	one := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	s := &sandbox{cmd: exec.Command("bash", "-c", "read -r; "+script)}
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
+		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
+	}
+	var err error
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Skipf("no user namespaces here: %v", err)
+	}
+	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+	if s.Namespace, err = netns.Of(s.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// finish lets the script run, and returns what it printed.
+func (s *sandbox) finish(t *testing.T) string {
+	t.Helper()
+	io.WriteString(s.in, "\n")
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, s.out.String())
+	}
+	return s.out.String()
+}
+
+func TestAListenerMadeFromOutsideIsReachedFromInside(t *testing.T) {
+	s := start(t, "exec 3<>/dev/tcp/127.0.0.1/80; cat <&3")
+	if err := s.RaiseLoopback(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen(80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conn.Write([]byte("hello"))
+		conn.Close()
+	}()
+	if got := s.finish(t); got != "hello" {
+		t.Errorf("the sandbox got %q", got)
+	}
+	if conn, err := net.Dial("tcp", "127.0.0.1:80"); err == nil {
+		t.Error("port 80 of the host answers")
+		conn.Close()
+	}
+}
+
+func TestAPortThatIsTakenInside(t *testing.T) {
+	s := start(t, "")
+	l, err := s.Listen(8080)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := s.Listen(8080); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDialReachesWhatListensInside(t *testing.T) {
+	s := start(t, "")
+	if err := s.RaiseLoopback(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen(3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := s.Dial(netip.MustParseAddrPort("127.0.0.1:3000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Write([]byte("hello"))
+	conn.Close()
+	inside, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(inside); string(got) != "hello" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	l.Close()
+	if _, err := s.Dial(netip.MustParseAddrPort("127.0.0.1:3000")); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// What the kernel lets a namespace's owner do, this process may do by a
+// socket of it: tier inet loads its rules so.
+func TestANetlinkSocketOfTheNamespaceMayConfigureIt(t *testing.T) {
+	s := start(t, "")
+	fds, err := s.Sockets(1, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	// RTM_SETLINK of interface 1, to be up
+	request := []byte{
+		32, 0, 0, 0, unix.RTM_SETLINK, 0, unix.NLM_F_REQUEST | unix.NLM_F_ACK, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 1, 0, 0, 0, unix.IFF_UP, 0, 0, 0, unix.IFF_UP, 0, 0, 0,
+	}
+	if err := unix.Sendto(fds[0], request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 256)
+	if n, _, err := unix.Recvfrom(fds[0], answer, 0); err != nil || n < 20 || [4]byte(answer[16:20]) != [4]byte{} {
+		t.Errorf("%v: % x", err, answer[:n])
+	}
+}
+
+func TestManyVisitorsAtOnce(t *testing.T) {
+	s := start(t, "")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				fds, err := s.Sockets(8, unix.AF_INET, unix.SOCK_STREAM, 0)
+				if err != nil || len(fds) != 8 {
+					t.Errorf("%d sockets, %v", len(fds), err)
+					return
+				}
+				for _, fd := range fds {
+					if err := unix.Close(fd); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestANamespaceThatIsNotOurs(t *testing.T) {
+	n, err := netns.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if _, err := n.Sockets(1, unix.AF_INET, unix.SOCK_STREAM, 0); err == nil {
+		t.Error("a visitor came into the namespace that it was in")
+	}
+	if _, err := netns.Of(-1); err == nil {
+		t.Error("a process that is not there has a namespace")
+	}
+}
+
+func BenchmarkSocket(b *testing.B) {
+	s := start(b, "")
+	for b.Loop() {
+		fds, err := s.Sockets(1, unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		unix.Close(fds[0])
+	}
+}

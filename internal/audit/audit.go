@@ -37,14 +37,16 @@ type page struct {
 }
 
 const (
-	bold = "\x1b[1m"
-	dim  = "\x1b[2m"
-	red  = "\x1b[31m"
-	none = "\x1b[0m"
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	none   = "\x1b[0m"
 )
 
 func (p *page) paint(code, text string) string {
-	if !p.view.Colour || text == "" {
+	if !p.view.Colour || text == "" || code == "" {
 		return text
 	}
 	return code + text + none

@@ -1,0 +1,116 @@
+package diff
+
+import (
+	"slices"
+
+	"claudebox/internal/plan"
+)
+
+// Diff is what changed between two plans, in the order in which a person
+// asks. Subjects without a change are left out; equal plans have none.
+type Diff []Subject
+
+// Subject is one part of a plan.
+type Subject struct {
+	Name    string   `json:"name"` // "packages", "nixpkgs", "tools", "variables", "mounts", "network", "settings", "profile"
+	Changes []Change `json:"changes"`
+}
+
+// Kind is how something changed.
+type Kind string
+
+// The kinds of changes.
+const (
+	Added   Kind = "added"
+	Removed Kind = "removed"
+	Changed Kind = "changed"
+)
+
+// Change is one thing that is new, gone or different.
+type Change struct {
+	Kind   Kind   `json:"kind"`
+	Name   string `json:"name"`             // of the package, variable, folder, host or setting
+	Before string `json:"before,omitempty"` // for people; empty when there is nothing to say
+	After  string `json:"after,omitempty"`
+	Note   string `json:"note,omitempty"`  // what the values do not show
+	Wider  bool   `json:"wider,omitempty"` // the sandbox sees, reaches or may do more
+}
+
+// Of tells what changed from before to after. Plans whose files differ always
+// differ here, too.
+func Of(before, after plan.Plan) Diff {
+	a, b := newSide(before), newSide(after)
+	subjects := []Subject{
+		{"packages", packages(a, b)},
+		{"nixpkgs", compare(a.nixpkgs(), b.nixpkgs())},
+		{"tools", compare(a.tools(), b.tools())},
+		{"variables", compare(a.variables(), b.variables())},
+		{"mounts", slices.Concat(compare(a.mounts(), b.mounts()), closure(a, b))},
+		{"network", compare(settings("network", before.Network), settings("network", after.Network))},
+		{"settings", compare(rest(before), rest(after))},
+		{"profile", compare(sources(before), sources(after))},
+	}
+	d := slices.DeleteFunc(Diff(subjects), func(s Subject) bool { return len(s.Changes) == 0 })
+	switch {
+	case len(d) > 0:
+		return d
+	case before.Digest() != after.Digest():
+		return Diff{{"profile", []Change{{Kind: Changed, Name: "order or lines", Note: "what it asks for is the same"}}}}
+	}
+	return nil
+}
+
+// item is one thing of a plan, as it is compared and shown.
+type item struct {
+	name string
+	// same says all that counts: two items of one name are equal when it is.
+	same string
+	show string
+	// note tells what changed when show does not.
+	note string
+	// rank is how much it lets in or out; negative for a protection, which
+	// does so by being gone.
+	rank int
+	// of is what of the host it lets in: another may be anything.
+	of string
+}
+
+// compare tells what differs between two lists, by name, in the order of the
+// later one; what is gone comes last.
+func compare(before, after []item) []Change {
+	known := index(before)
+	var changes []Change
+	for _, b := range after {
+		a, was := known[b.name]
+		switch {
+		case !was:
+			changes = append(changes, Change{Added, b.name, "", b.show, "", b.rank > 0})
+		case a.same != b.same:
+			changes = append(changes, change(a, b))
+		}
+		delete(known, b.name)
+	}
+	for _, a := range before {
+		if _, gone := known[a.name]; gone {
+			changes = append(changes, Change{Removed, a.name, a.show, "", "", a.rank < 0})
+			delete(known, a.name)
+		}
+	}
+	return changes
+}
+
+func change(a, b item) Change {
+	c := Change{Changed, a.name, a.show, b.show, "", b.rank > a.rank || b.rank > 0 && a.of != b.of}
+	if a.show == b.show {
+		c.Note = b.note
+	}
+	return c
+}
+
+func index(list []item) map[string]item {
+	byName := make(map[string]item, len(list))
+	for _, i := range list {
+		byName[i.name] = i
+	}
+	return byName
+}

@@ -1,0 +1,7 @@
+// Package diff tells what changed from one plan to another, by name: which
+// packages at which version, which variables, mounts, hosts and settings, and
+// which of these changes let more in or out. It is a function of two plans;
+// what follows from another change (PATH from the packages, a link from the
+// tool it leads to) is not told a second time. It imports plan, profile for
+// its words, and storepath.
+package diff

@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"nixeval":       {"diag", "storepath"},
 	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
 	"plan":          {"diag", "profile", "resolve"},
+	"plan/diff":     {"plan", "storepath"},
 	"gitconfig":     {"diag"},
 	"gitdir":        {"beneath", "gitconfig", sys},
 	"gitindex":      {},
@@ -39,7 +40,7 @@ var mayImport = map[string][]string{
 	"seccomp":       {},
 	"netns":         {"diag", sys},
 	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
-	"audit":         {"diag", "layout", "plan", "launch"},
+	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},
 	"cachefile":     {sys},
 	"profiledir":    {"diag", "host", "profile", "storepath", sys},
@@ -49,7 +50,7 @@ var mayImport = map[string][]string{
 		"gitconfig", "project", "state", "agent", "seccomp", "launch", "doctor", sys,
 	},
 	"cli": {
-		"diag", "host", "profile", "profile/shape", "profiledir", "resolve", "plan", "agent", "launch", "audit", "doctor", "session",
+		"diag", "host", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }
@@ -61,7 +62,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "forbidden"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "forbidden"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

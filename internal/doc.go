@@ -13,6 +13,7 @@
 //	nixeval      one evaluation of many attributes
 //	resolve      package names to store paths
 //	plan         the pinned plan: a pure function of profile and resolution
+//	plan/diff    what changed from one plan to another
 //	gitconfig    git's configuration files, read without running git
 //	gitdir       the git folders of a project, and what they refer to
 //	gitindex     which files a repository tracks

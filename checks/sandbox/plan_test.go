@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"claudebox/internal/plan"
@@ -183,6 +184,56 @@ func TestAKeptPlanLaunchesTheSameSandbox(t *testing.T) {
 	wantEqual(t, comparable(w.inside(t, report, "--plan", kept)), comparable(first))
 }
 
+// Nothing of the user, the folder or the moment is in a plan.
+func TestTwoUsersGetTheSamePlan(t *testing.T) {
+	var lock sync.Mutex
+	var plans []string
+	t.Run("users", func(t *testing.T) {
+		for _, user := range []string{"ada", "grace"} {
+			t.Run(user, func(t *testing.T) {
+				w := newWorld(t)
+				w.env["USER"], w.env["LANG"], w.env["MY_TOKEN"] = user, "C."+user, user
+				w.repository(t)
+				profile := w.profile(t, "packages: [hello, jq]", "extra_env_passthrough: [MY_TOKEN]", "env: {A: b}", "mounts: [{host: ~/data, mode: ro, optional: true}]")
+				text := succeed(t, w.claudebox("plan", "--pinned", "--profile", profile))
+				lock.Lock()
+				defer lock.Unlock()
+				plans = append(plans, text)
+			})
+		}
+	})
+	if len(plans) != 2 || plans[0] != plans[1] {
+		t.Errorf("%d plans; they differ in\n%s", len(plans), difference(plans[0], plans[1]))
+	}
+}
+
+// A plan is made where there is neither a project to give away nor an agent: a
+// build of Nix has none.
+func TestAPlanNeedsNoAgentAndNoProject(t *testing.T) {
+	w := newWorld(t)
+	w.env["PATH"] = "/nonexistent"
+	cmd := w.claudebox("plan", "--pinned", "--profile", w.profile(t, "packages: [hello]"))
+	cmd.Dir = "/"
+	if got := succeed(t, cmd); !strings.Contains(got, `"attr": "hello"`) {
+		t.Errorf("the plan has no hello:\n%s", got)
+	}
+}
+
+func TestADifferenceOfPlansNamesWhatChanged(t *testing.T) {
+	w := newWorld(t)
+	old := w.write(t, "old.json", succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "packages: [hello]"))))
+	profile := w.profile(t, "packages: [hello, jq]", "extra_env_passthrough: [MY_TOKEN]", "mounts: [{host: ~/data, mode: rw}]", "network: none")
+	got := succeed(t, w.claudebox("plan", "--diff", old, "--profile", profile))
+	for _, want := range []string{"order on PATH", "+ MY_TOKEN", "from the host, secret  (wider)", "+ ~/data", "rw  (wider)", "full → none"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if same := succeed(t, w.claudebox("plan", "--diff", old, "--plan", old)); !strings.Contains(same, "no change") {
+		t.Errorf("got %s", same)
+	}
+}
+
 func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 	w := newWorld(t)
 	kept := succeed(t, w.claudebox("plan", "--pinned", "--network", "none"))
@@ -190,7 +241,9 @@ func TestAPlanThatWasTamperedWithIsRefused(t *testing.T) {
 	if tampered == kept {
 		t.Fatalf("no tier in\n%s", kept)
 	}
-	wantRefused(t, run(t, w.session("true", "--plan", w.write(t, "plan.json", tampered))), "plan")
+	file := w.write(t, "plan.json", tampered)
+	wantRefused(t, run(t, w.session("true", "--plan", file)), "plan")
+	wantRefused(t, run(t, w.claudebox("plan", "--diff", file)), "plan")
 }
 
 // Anybody can write a plan with a digest that fits. One that says of keys that

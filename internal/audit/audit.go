@@ -101,14 +101,17 @@ func home(p *page, l launch.Launch) string {
 }
 
 func packages(p plan.Plan) string {
-	var own []string
-	for _, pkg := range p.Pins.Packages {
-		if pkg.Why != plan.Base {
-			own = append(own, strings.TrimSpace(pkg.Attr+" "+pkg.Version))
-		}
+	own, base := p.Packages()
+	return strings.Join(append(names(own), fmt.Sprintf("%d of the base", len(base))), ", ")
+}
+
+// names gives each package with its version.
+func names(list []plan.Package) []string {
+	words := make([]string, len(list))
+	for i, pkg := range list {
+		words[i] = strings.TrimSpace(pkg.Attr + " " + pkg.Version)
 	}
-	base := fmt.Sprintf("%d of the base", len(p.Pins.Packages)-len(own))
-	return strings.Join(append(own, base), ", ")
+	return words
 }
 
 // networks says what each tier leaves open. Full is shown in red: it is the
@@ -157,10 +160,7 @@ func (p *page) variables(env []launch.Variable) {
 		rows = append(rows, []string{v.Name, string(v.From), p.short(v.Masked()), secrecy(v.Secret), v.Why})
 	}
 	p.section("variables", rows, 2, 3)
-	p.title("variables made by claudebox")
-	for _, line := range layout.Wrap(strings.Join(made, " "), p.view.Width-4) {
-		fmt.Fprintf(&p.b, "    %s\n", line)
-	}
+	p.paragraph("variables made by claudebox", made, " ")
 }
 
 func secrecy(secret bool) string {
@@ -209,13 +209,13 @@ func (p *page) remarks(l launch.Launch) {
 	}
 }
 
-// item is a paragraph behind a mark of two characters.
+// item is a paragraph behind a mark.
 func (p *page) item(mark, text, code string) {
 	for _, line := range layout.Wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
 		if code != "" {
 			line = p.paint(code, line)
 		}
 		p.line(strings.Repeat(" ", indent) + mark + line)
-		mark = "  "
+		mark = strings.Repeat(" ", len(mark))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
+	"claudebox/internal/plan/diff"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -58,6 +59,7 @@ func TestTextReadsWellAt80Columns(t *testing.T) {
 	v := View{Home: "/home/u", Width: 80}
 	golden(t, "testdata/audit.txt", v.Text(example()))
 	golden(t, "testdata/plan.txt", v.Plan(example()))
+	golden(t, "testdata/whole.txt", v.Whole(example()))
 }
 
 // TestTheReadmeShowsARealAudit keeps the example in the README true.
@@ -103,8 +105,41 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
+func TestADifferenceReadsWellAt80Columns(t *testing.T) {
+	d := diff.Diff{
+		{Name: "packages", Changes: []diff.Change{
+			{Kind: diff.Added, Name: "kubectl", After: "1.30.1"},
+			{Kind: diff.Changed, Name: "git", Before: "2.47.3", After: "2.50.1"},
+			{Kind: diff.Changed, Name: "jq", Before: "1.7.1", After: "1.7.1", Note: "another build of it"},
+			{Kind: diff.Removed, Name: "awscli2", Before: "2.15.0"},
+		}},
+		{Name: "variables", Changes: []diff.Change{
+			{Kind: diff.Changed, Name: "GREETING", Before: strings.Repeat("long ", 20), After: "a\x1b[2Jb"},
+		}},
+		{Name: "mounts", Changes: []diff.Change{
+			{Kind: diff.Changed, Name: "/data", Before: "ro ← ~/data", After: "rw ← ~/data", Wider: true},
+			{Kind: diff.Added, Name: "~/.config/" + strings.Repeat("deep/", 20) + "file", After: "ro, secret", Wider: true},
+		}},
+		{Name: "network", Changes: []diff.Change{{Kind: diff.Changed, Name: "tier", Before: "full", After: "none"}}},
+	}
+	for range 60 {
+		d[1].Changes = append(d[1].Changes, d[1].Changes[0])
+	}
+	text := View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work")
+	d[1].Changes = d[1].Changes[:1]
+	golden(t, "testdata/difference.txt", View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work"))
+	for _, line := range strings.Split(text, "\n") {
+		if utf8.RuneCountInString(line) > 80 || strings.Contains(line, "\x1b") {
+			t.Errorf("%q", line)
+		}
+	}
+	if got, want := (View{}).Diff(nil, "a.json", "b.json"), "claudebox: no change from a.json to b.json\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
-	for _, text := range []string{View{Width: 80}.Text(example()), View{Width: 80}.Plan(example())} {
+	for _, text := range []string{View{Width: 80}.Text(example()), View{Width: 80}.Plan(example()), View{Width: 80}.Whole(example())} {
 		if strings.Contains(text, "api03") {
 			t.Errorf("the key is shown:\n%s", text)
 		}

@@ -15,12 +15,12 @@ import (
 func (v View) Diff(d diff.Diff, before, after string) string {
 	p := page{view: v}
 	if len(d) == 0 {
-		p.line("claudebox: no change from " + diag.Visible(before) + " to " + diag.Visible(after))
+		p.line("claudebox: no change from " + p.short(before) + " to " + p.short(after))
 		return p.b.String()
 	}
-	p.line(p.paint(bold, "claudebox: from "+diag.Visible(before)+" to "+diag.Visible(after)))
+	p.line(p.paint(bold, "claudebox: from "+p.short(before)+" to "+p.short(after)))
 	for _, s := range d {
-		p.field(s.Name, p.tally(s.Changes))
+		p.line(fmt.Sprintf("  %s%s", p.paint(dim, fmt.Sprintf("%-*s", labelWidth, s.Name)), p.tally(s.Changes)))
 	}
 	for _, s := range d {
 		p.title(s.Name)
@@ -37,7 +37,7 @@ var (
 
 // tally counts changes by kind, and draws each, as far as there is room.
 func (p *page) tally(changes []diff.Change) string {
-	const most = 40
+	const most = 20 // marks
 	count := map[diff.Kind]int{}
 	wider := 0
 	for _, c := range changes {
@@ -54,9 +54,9 @@ func (p *page) tally(changes []diff.Change) string {
 			bar += p.paint(colours[kind], strings.Repeat(signs[kind], min(n, most*n/len(changes)+1)))
 		}
 	}
-	text := fmt.Sprintf("%-30s %s", strings.Join(words, ", "), bar)
+	text := fmt.Sprintf("%-33s%s", strings.Join(words, ", "), bar)
 	if wider > 0 {
-		text += p.paint(red, fmt.Sprintf(" %d wider", wider))
+		text += p.paint(red, fmt.Sprintf("  %d wider", wider))
 	}
 	return text
 }

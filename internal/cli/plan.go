@@ -2,18 +2,24 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
+	"claudebox/internal/audit"
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
+	"claudebox/internal/plan/diff"
 	"claudebox/internal/resolve"
 	"claudebox/internal/session"
 )
@@ -22,62 +28,138 @@ const planLong = `Print what a launch in this folder would be, without launching
 
 Formats text, argv and sh show the launch, bound to this host and folder; json
 and yaml show the plan, which is portable. Each is made from the very value
-that a launch runs. No secret is printed: host variables are named.`
+that a launch runs. No secret is printed: host variables are named.
+
+--diff tells what changed since a plan that was kept: packages by version,
+variables, mounts, network, settings; what widens the sandbox is marked.`
 
 // planOptions are the words of `claudebox plan`.
 type planOptions struct {
 	*options
 	format string
 	pinned bool
+	diff   string // file of another plan
+	schema bool
+	all    bool
 }
 
 func newPlanCommand(sys System) *cobra.Command {
 	var o planOptions
 	c := &cobra.Command{
-		Use:   "plan [flags] [-- agent words…]",
-		Short: "Print the resolved launch",
-		Long:  planLong,
+		Use:     "plan [flags] [-- agent words…]",
+		Short:   "Print the resolved launch",
+		Long:    planLong,
+		Example: planExample,
 		RunE: func(_ *cobra.Command, words []string) error {
 			o.Words = words
-			return showPlan(sys, o)
+			return printPlan(sys, o)
 		},
 	}
 	o.options = addLaunchFlags(c.Flags(), planFlags)
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan file to keep: json, with every package fetched")
+	c.Flags().BoolVar(&o.all, "all", false, "as text: every store path, value and rule of what every sandbox has, too")
+	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`, as text or json")
+	c.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of plan files")
 	return c
 }
 
-// planFormats render a launch, or the plan in it.
-var planFormats = map[string]func(System, *session.Session) (string, error){
-	"text": func(sys System, s *session.Session) (string, error) {
-		return view(sys.Stdout, s.Facts).Plan(s.Launch), nil
-	},
-	"json": func(_ System, s *session.Session) (string, error) { return string(s.Launch.Plan.Encode()), nil },
-	"yaml": func(_ System, s *session.Session) (string, error) { return planYAML(s.Launch.Plan) },
-	"argv": func(_ System, s *session.Session) (string, error) { return s.Launch.Argv() },
-	"sh":   func(_ System, s *session.Session) (string, error) { return script(s.Launch) },
-}
+const planExample = `  claudebox plan                                 what would run, and why
+  claudebox plan --pinned >plan.json             a plan to keep; ` + "`claudebox --plan plan.json`" + ` launches it
+  claudebox plan --diff plan.json                what changed since
+  claudebox plan --plan new.json --diff old.json from one file to the other`
 
-func showPlan(sys System, o planOptions) error {
-	if o.pinned {
-		o.format = "json"
-	}
-	render, ok := planFormats[o.format]
-	if !ok {
-		return diag.Errorf("print the plan", "use text, json, yaml, argv or sh", "there is no format %q", o.format)
-	}
-	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
-	if err != nil {
+// printPlan finds out what is to be printed before anything is made of it: a
+// plan is portable, a launch is of this host and folder.
+func printPlan(sys System, o planOptions) error {
+	if o.schema {
+		_, err := sys.Stdout.Write(plan.Schema())
 		return err
 	}
-	defer s.Close()
-	text, err := render(sys, s)
+	if o.pinned && o.format == "text" {
+		o.format = "json"
+	}
+	text, err := "", error(nil)
+	switch {
+	case o.diff != "":
+		text, err = planDiff(sys, o)
+	case planFormats[o.format] != nil:
+		text, err = portable(sys, o, planFormats[o.format])
+	case launchFormats[o.format] != nil && !o.pinned:
+		text, err = bound(sys, o, launchFormats[o.format])
+	case o.pinned:
+		err = diag.Errorf("print the plan", "use --format json or yaml", "no plan is kept as %s", o.format)
+	default:
+		err = diag.Errorf("print the plan", "use text, json, yaml, argv or sh", "there is no format %q", o.format)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(sys.Stdout, text)
 	return err
+}
+
+// planFormats render a plan.
+var planFormats = map[string]func(plan.Plan) (string, error){
+	"json": func(p plan.Plan) (string, error) { return string(p.Encode()), nil },
+	"yaml": planYAML,
+}
+
+type launchFormat func(audit.View, planOptions, launch.Launch) (string, error)
+
+// launchFormats render a launch.
+var launchFormats = map[string]launchFormat{
+	"text": func(v audit.View, o planOptions, l launch.Launch) (string, error) {
+		if o.all {
+			return v.Whole(l), nil
+		}
+		return v.Plan(l), nil
+	},
+	"argv": func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return l.Argv() },
+	"sh":   func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return script(l) },
+}
+
+func portable(sys System, o planOptions, render func(plan.Plan) (string, error)) (string, error) {
+	p, err := session.Plan(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
+	if err != nil {
+		return "", err
+	}
+	return render(p)
+}
+
+func bound(sys System, o planOptions, render launchFormat) (string, error) {
+	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: true})
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	return render(view(sys.Stdout, s.Facts), o, s.Launch)
+}
+
+// planDiff tells what changed from the plan in a file to the one that a launch
+// would follow now. The old one need not fit this machine any more.
+func planDiff(sys System, o planOptions) (string, error) {
+	src, err := os.ReadFile(o.diff)
+	if err != nil {
+		return "", &diag.Error{Op: "read plan " + o.diff, Err: errors.Unwrap(err)}
+	}
+	before, err := plan.Decode(o.diff, src)
+	if err != nil {
+		return "", err
+	}
+	after, err := session.Plan(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
+	if err != nil {
+		return "", err
+	}
+	changes := diff.Of(before, after)
+	switch o.format {
+	case "json":
+		return jsonText(changes)
+	case "text":
+		facts, err := host.Detect()
+		return view(sys.Stdout, facts).Diff(changes, o.diff, cmp.Or(o.Plan, "profile "+after.Profile)), err
+	}
+	return "", diag.Errorf("print the difference", "use --format text or json", "there is none as %q", o.format)
 }
 
 func script(l launch.Launch) (string, error) {

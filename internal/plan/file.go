@@ -110,3 +110,16 @@ func (p Plan) StorePaths() []string {
 	}
 	return paths
 }
+
+// Packages gives the profile's packages and those of every sandbox, each in
+// the order of PATH.
+func (p Plan) Packages() (own, base []Package) {
+	for _, pkg := range p.Pins.Packages {
+		if pkg.Why == Base {
+			base = append(base, pkg)
+		} else {
+			own = append(own, pkg)
+		}
+	}
+	return own, base
+}

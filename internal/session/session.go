@@ -93,17 +93,34 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts), orders: orders(facts, o), ignored: ignoredSignals()}
 	p, err := s.choosePlan(o, why)
+	if err == nil {
+		err = refuseUnbuilt(p)
+	}
+	if err == nil {
+		err = s.bind(p, o, why)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := refuseUnbuilt(p); err != nil {
-		return nil, err
-	}
-	if err := s.bind(p, o, why); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// Plan makes the plan of a launch and stops there. It looks at no project and
+// for no agent, so a build of Nix can make one. Mounts of flags belong to a
+// launch, not to a plan.
+func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
+	facts, err := host.Detect()
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if len(o.MountRO)+len(o.MountRW) > 0 {
+		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
+			"--mount-ro and --mount-rw stand in no plan")
+	}
+	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts)}
+	p, err := s.choosePlan(o, why)
+	return p, errors.Join(err, s.Close())
 }
 
 // bind gathers what the plan's late values stand for, and binds them.

@@ -46,7 +46,7 @@ func Of(before, after plan.Plan) Diff {
 		{"tools", compare(a.tools(), b.tools())},
 		{"variables", compare(a.variables(), b.variables())},
 		{"mounts", slices.Concat(compare(a.mounts(), b.mounts()), closure(a, b))},
-		{"network", compare(settings("network", before.Network), settings("network", after.Network))},
+		{"network", network(compare(settings("network", before.Network), settings("network", after.Network)))},
 		{"settings", compare(rest(before), rest(after))},
 		{"profile", compare(sources(before), sources(after))},
 	}

@@ -66,7 +66,9 @@ func TestOf(t *testing.T) {
 			Diff{{"packages", []Change{{Changed, "jq", "1.7", "1.8", "", false}}}},
 		},
 		"the same version, built otherwise": {
-			func(p *plan.Plan) { p.Pins.Packages[0].Outputs = []plan.Output{{Name: "out", Path: store('5', "jq-1.7")}} },
+			func(p *plan.Plan) {
+				p.Pins.Packages[0].Outputs = []plan.Output{{Name: "out", Path: store('5', "jq-1.7")}}
+			},
 			Diff{{"packages", []Change{{Changed, "jq", "1.7", "1.7", "another build of it", false}}}},
 		},
 		"another output": {
@@ -139,12 +141,14 @@ func TestOf(t *testing.T) {
 			Diff{{"mounts", []Change{{Changed, "/nix/store", "0 paths", "2 paths", "2 new, 0 gone", false}}}},
 		},
 		"a wider tier and a host more": {
-			func(p *plan.Plan) { p.Network = plan.Network{Tier: "inet", Allow: []string{"api.anthropic.com", "x.org"}} },
-			Diff{{"network", []Change{{Changed, "network.tier", "allow", "inet", "", true}, {Added, "network.allow x.org", "", "", "", true}}}},
+			func(p *plan.Plan) {
+				p.Network = plan.Network{Tier: "inet", Allow: []string{"api.anthropic.com", "x.org"}}
+			},
+			Diff{{"network", []Change{{Changed, "tier", "allow", "inet", "", true}, {Added, "allow x.org", "", "", "", true}}}},
 		},
 		"a narrower tier": {
 			func(p *plan.Plan) { p.Network = plan.Network{Tier: "none"} },
-			Diff{{"network", []Change{{Changed, "network.tier", "allow", "none", "", false}, {Removed, "network.allow api.anthropic.com", "", "", "", false}}}},
+			Diff{{"network", []Change{{Changed, "tier", "allow", "none", "", false}, {Removed, "allow api.anthropic.com", "", "", "", false}}}},
 		},
 		"a protection less": {
 			func(p *plan.Plan) { p.Hide, p.Protect.Globs = nil, nil },

@@ -2,6 +2,6 @@
 // packages at which version, which variables, mounts, hosts and settings, and
 // which of these changes let more in or out. It is a function of two plans;
 // what follows from another change (PATH from the packages, a link from the
-// tool it leads to) is not told a second time. It imports plan, profile for
-// its words, and storepath.
+// tool it leads to) is not told a second time. It imports plan and
+// storepath.
 package diff

@@ -66,9 +66,17 @@ func members(name string, v reflect.Value) []item {
 	return list
 }
 
+// network leaves out what the subject's name says.
+func network(changes []Change) []Change {
+	for i := range changes {
+		changes[i].Name = strings.TrimPrefix(changes[i].Name, "network.")
+	}
+	return changes
+}
+
 // ranks orders the words of settings, the narrowest first.
 var ranks = map[string][]string{
-	"network.tier":   {"none", "allow", "inet", "full"},
+	"network.tier": {"none", "allow", "inet", "full"},
 	"nix.daemon":   {"off", "gate", "raw"},
 	"nix.store":    {"closure", "full"},
 	"nix.builds":   {"off", "sandboxed", "unsandboxed"},

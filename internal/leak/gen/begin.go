@@ -1,0 +1,98 @@
+package main
+
+import (
+	"regexp/syntax"
+	"strings"
+)
+
+// How a rule must begin to be taken: fewer letters would send too many words
+// to its expression, more ways would make the table long.
+const (
+	fewestLetters = 2
+	mostWays      = 6
+)
+
+// beginnings are the texts, in lower case, with one of which every match of an
+// expression begins; none when they are not few and literal.
+func beginnings(expr string) ([]string, error) {
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	ways, _ := begin(tree.Simplify())
+	if len(ways) == 0 || len(ways) > mostWays {
+		return nil, nil
+	}
+	for _, way := range ways {
+		if len(way) < fewestLetters {
+			return nil, nil
+		}
+	}
+	return ways, nil
+}
+
+// begin gives how matches of a node begin, and whether this is all of them: a
+// literal is whole, so that what follows it can be added.
+func begin(n *syntax.Regexp) (ways []string, whole bool) {
+	switch n.Op {
+	case syntax.OpLiteral:
+		return []string{strings.ToLower(string(n.Rune))}, true
+	case syntax.OpEmptyMatch, syntax.OpWordBoundary, syntax.OpBeginText, syntax.OpBeginLine:
+		return []string{""}, true
+	case syntax.OpCapture:
+		return begin(n.Sub[0])
+	case syntax.OpCharClass:
+		return letters(n)
+	case syntax.OpConcat:
+		return beginConcat(n.Sub)
+	case syntax.OpAlternate:
+		return beginAlternate(n.Sub)
+	}
+	return []string{""}, false
+}
+
+// letters are those of a small class.
+func letters(n *syntax.Regexp) (ways []string, whole bool) {
+	for i := 0; i < len(n.Rune); i += 2 {
+		for r := n.Rune[i]; r <= n.Rune[i+1]; r++ {
+			if ways = append(ways, strings.ToLower(string(r))); len(ways) > mostWays {
+				return []string{""}, false
+			}
+		}
+	}
+	return ways, true
+}
+
+func beginConcat(parts []*syntax.Regexp) (ways []string, whole bool) {
+	ways = []string{""}
+	for _, part := range parts {
+		next, whole := begin(part)
+		if len(ways)*len(next) > mostWays {
+			return ways, false
+		}
+		ways = product(ways, next)
+		if !whole {
+			return ways, false
+		}
+	}
+	return ways, true
+}
+
+func product(heads, tails []string) []string {
+	var all []string
+	for _, head := range heads {
+		for _, tail := range tails {
+			all = append(all, head+tail)
+		}
+	}
+	return all
+}
+
+func beginAlternate(parts []*syntax.Regexp) (ways []string, whole bool) {
+	whole = true
+	for _, part := range parts {
+		next, all := begin(part)
+		ways, whole = append(ways, next...), whole && all
+	}
+	return ways, whole
+}

@@ -1,0 +1,203 @@
+package leak
+
+import (
+	"math"
+	"regexp"
+	"strings"
+)
+
+// Value tells what secret a variable's value probably is or holds ("a GitHub
+// token"), or "".
+func Value(value string) string {
+	if what := Text(value); what != "" {
+		return what
+	}
+	if isRandom(value) {
+		return "a random key"
+	}
+	return ""
+}
+
+// Text tells what secret a text of any length holds, or "": a token of a known
+// shape, a password in an address.
+func Text(text string) string {
+	for i := 0; i+shortest <= len(text); {
+		if what := at(text[i:]); what != "" {
+			return what
+		}
+		i = nextWord(text, i)
+	}
+	if hasPassword(text) {
+		return "an address with a password"
+	}
+	return ""
+}
+
+// shortest is the length of the shortest token that any rule knows.
+const shortest = 16
+
+// nextWord is where the word after i begins, for only there a token does.
+func nextWord(text string, i int) int {
+	if text[i] == '-' { // five dashes begin a private key
+		for i < len(text) && text[i] == '-' {
+			i++
+		}
+		return i
+	}
+	for i < len(text) && isAlnum(text[i]) {
+		i++
+	}
+	for i < len(text) && !isAlnum(text[i]) && text[i] != '-' {
+		i++
+	}
+	return i
+}
+
+// at judges a text by the rules for how it begins.
+func at(text string) string {
+	for i := first[lower(text[0])]; int(i) < len(rules) && rules[i].begin[0] == lower(text[0]); i++ {
+		if beginsFold(text, rules[i].begin) && rules[i].matches(text) {
+			return rules[i].what
+		}
+	}
+	return ""
+}
+
+// longest bounds what an expression is tried on: the longest token of the
+// rules, and a private key.
+const longest = 8 << 10
+
+// matches tries the whole expression: on the text, and on the run of letters
+// that it begins with, for many expressions want the token to end there.
+func (r *rule) matches(text string) bool {
+	run := text[:runLength(text)]
+	if len(run) < shortest && len(run) != len(r.begin) { // what has a blank behind its beginning is not one run
+		return false
+	}
+	expr, err := regexp.Compile("^(?:" + r.expr + ")")
+	if err != nil {
+		panic("bug: the rule for " + r.what + " has a faulty expression")
+	}
+	for _, candidate := range []string{text[:min(len(text), longest)], run} {
+		if token := expr.FindString(candidate); token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) {
+			return true
+		}
+	}
+	return false
+}
+
+func runLength(text string) int {
+	for i := range len(text) {
+		if !isAlnum(text[i]) && strings.IndexByte("_-.~+/=|:%", text[i]) < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// entropy is Shannon's, in bits a byte.
+func entropy(text string) float64 {
+	var counts [256]int
+	for i := range len(text) {
+		counts[text[i]]++
+	}
+	var bits float64
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(text))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}
+
+// How long and mixed a value must be to look drawn by lot. Words of people,
+// paths, versions and identifiers that are no secrets (UUIDs, SHA-1 sums of
+// commits in short) stay below.
+const (
+	leastRandom   = 24
+	mostRandom    = 512
+	mixedEntropy  = 4.2 // letters of both cases, and digits
+	leastHex      = 32
+	hexEntropy    = 3.2
+	leastOfAClass = 2
+)
+
+// isRandom tells whether a value as a whole looks drawn by lot.
+func isRandom(value string) bool {
+	if len(value) < leastRandom || len(value) > mostRandom || value[0] == '/' {
+		return false
+	}
+	var upper, low, digits, hex int
+	for i := range len(value) {
+		c := value[i]
+		switch {
+		case c >= 'A' && c <= 'Z':
+			upper++
+		case c >= 'a' && c <= 'z':
+			low++
+		case isDigit(c):
+			digits++
+		case strings.IndexByte("+/_-=", c) < 0:
+			return false
+		}
+		if isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' {
+			hex++
+		}
+	}
+	if hex == len(value) {
+		return hex >= leastHex && upper+low >= leastOfAClass && entropy(value) >= hexEntropy
+	}
+	return min(upper, low, digits) >= leastOfAClass && entropy(value) >= mixedEntropy
+}
+
+// hasPassword finds scheme://user:password@ in a text; a variable in the
+// place of the password ("$PASS", "${PASS}", "***") is none.
+func hasPassword(text string) bool {
+	for {
+		_, rest, found := strings.Cut(text, "://")
+		if !found {
+			return false
+		}
+		text = rest
+		authority := rest[:authorityLength(rest)]
+		at := strings.LastIndexByte(authority, '@')
+		if at < 0 {
+			continue
+		}
+		if _, password, _ := strings.Cut(authority[:at], ":"); password != "" && strings.IndexByte("$*<{%", password[0]) < 0 {
+			return true
+		}
+	}
+}
+
+// authorityLength is how far the authority of an address goes (RFC 3986, 3.2).
+func authorityLength(text string) int {
+	if end := strings.IndexAny(text, "/?# \t\r\n\"'"); end >= 0 {
+		return end
+	}
+	return len(text)
+}
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// beginsFold is strings.HasPrefix for a prefix in lower case, in any case.
+func beginsFold(text, prefix string) bool {
+	if len(text) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower(text[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isAlnum(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }

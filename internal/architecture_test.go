@@ -19,27 +19,29 @@ var mayImport = map[string][]string{
 	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
 	"beneath":       {sys},
 	"layout":        {},
+	"leak/gen":      {},
+	"leak":          {},
 	"forbidden":     {},
 	"host":          {"diag"},
 	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
-	"profile":       {"diag", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
+	"profile":       {"diag", "leak", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
 	"nixdaemon":     {"diag", "storepath", nix + "wire", nix + "derivation", sys},
 	"nixeval":       {"diag", "storepath"},
 	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
-	"plan":          {"diag", "profile", "resolve"},
+	"plan":          {"diag", "leak", "profile", "resolve"},
 	"plan/diff":     {"plan", "storepath"},
 	"gitconfig":     {"diag"},
 	"gitdir":        {"beneath", "gitconfig", sys},
 	"gitindex":      {},
 	"placeholder":   {"diag", "beneath", sys},
 	"project":       {"diag", "beneath", "gitconfig", "gitdir", "gitindex", "placeholder", sys},
-	"agenthome":     {},
+	"agenthome":     {"leak"},
 	"state":         {"diag", "beneath", "agenthome", sys},
 	"agent":         {"diag", sys},
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
 	"netns":         {"diag", sys},
-	"launch":        {"diag", "host", "plan", sys, "golang.org/x/term"},
+	"launch":        {"diag", "host", "leak", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},
 	"cachefile":     {sys},
@@ -62,7 +64,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "forbidden"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

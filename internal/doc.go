@@ -5,6 +5,7 @@
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path
 //	beneath      a folder that an agent can write, looked into without following links
+//	leak         text that is probably a secret, and why
 //	layout       text for people, in columns
 //	forbidden    the addresses that are not the internet
 //	host         who runs claudebox, where, with which environment

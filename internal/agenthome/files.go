@@ -3,6 +3,8 @@ package agenthome
 import (
 	"fmt"
 	"path"
+
+	"claudebox/internal/leak"
 )
 
 // Request says for whom and where files are made. All paths are absolute.
@@ -50,5 +52,13 @@ func ofUser(name string) func(Request) []string {
 
 // copyFirst takes the user's file as it is; without one what is there stays.
 func copyFirst(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
-	return sources[0], nil, nil
+	return sources[0], leakNotes("keybindings.json", sources[0]), nil
+}
+
+// leakNotes say that a file of the user that enters holds a secret (SEC-01).
+func leakNotes(name string, content []byte) []string {
+	if what := leak.Text(string(content)); what != "" {
+		return []string{"your ~/.claude/" + name + " enters, and holds what looks like " + what}
+	}
+	return nil
 }

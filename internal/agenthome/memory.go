@@ -15,7 +15,7 @@ func MemoryFiles(r Request) []string {
 func makeMemory(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
 	for _, content := range sources {
 		if content != nil {
-			return content, nil, nil
+			return content, leakNotes("CLAUDE.md", content), nil
 		}
 	}
 	return []byte(FirstMemory), nil, nil

@@ -41,7 +41,7 @@ func makeSettings(_ Request, old []byte, sources [][]byte) ([]byte, []string, er
 	if host == nil && len(sources[0]) > 0 {
 		return content, []string{"your ~/.claude/settings.json is no JSON object: nothing of it enters"}, err
 	}
-	return content, droppedNotes(host), err
+	return content, append(droppedNotes(host), leakNotes("settings.json", content)...), err
 }
 
 func (o object) only(keys []string) object {

@@ -118,6 +118,33 @@ func TestSecretsAreShownMaskedAndAsNames(t *testing.T) {
 	}
 }
 
+func TestWhatIsProbablyASecretIsMarkedAndUnaskedForWarnedOf(t *testing.T) {
+	token := "ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
+	p, h := aPlan(usual...), aHost()
+	p.Env = append(p.Env, plan.Env{Name: "PROXY", From: plan.FromConst, Value: "http://me:hunter2@proxy", Why: "profile p:2"})
+	h.Facts.Env = append(host.Environment{"EDITOR=" + token}, h.Facts.Env...)
+	h.ExtraEnv = []string{"OTHER", "PLAIN"}
+	h.Facts.Env = append(h.Facts.Env, "PLAIN="+token)
+	l := bind(t, p, h)
+	var secret []string
+	for _, v := range l.Env {
+		if v.Secret {
+			secret = append(secret, v.Name)
+		}
+	}
+	if want := []string{"API_KEY", "EDITOR", "OTHER", "PLAIN", "PROXY"}; !slices.Equal(secret, want) {
+		t.Errorf("secret are %q, want %q", secret, want)
+	}
+	warnings := []string{
+		"EDITOR enters (base), and is probably a secret: a GitHub personal token",
+		"PROXY enters (profile p:2), and is probably a secret: an address with a password",
+	}
+	notes := []string{"PLAIN is probably a GitHub personal token"}
+	if !slices.Equal(l.Warnings, warnings) || !slices.Equal(l.Notes, notes) {
+		t.Errorf("warnings %q and notes %q, want %q and %q", l.Warnings, l.Notes, warnings, notes)
+	}
+}
+
 func TestParentsOfTheProjectBelowHomeAreReadOnly(t *testing.T) {
 	l := bind(t, aPlan(usual...), aHost())
 	if want := []string{"/home/u/src", "/"}; !slices.Equal(l.ReadOnly, want) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/leak"
 	"claudebox/internal/plan"
 )
 
@@ -38,6 +39,30 @@ func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	}
 	value, ok := h.Facts.Env.Get(e.Name)
 	return Variable{Env: e, Value: value}, ok
+}
+
+// judge marks what is probably a secret, said or not (SEC-01). It warns of
+// those that nobody asked to pass, in a variable that usually holds none or in
+// a profile's own text, and notes what is known of the others besides a name
+// that says it all.
+func judge(list []Variable) (warnings, notes []string) {
+	for i := range list {
+		v := &list[i]
+		if v.From == plan.FromMade {
+			continue
+		}
+		reason := leak.Variable(v.Name, v.Value)
+		switch {
+		case reason == "":
+			continue
+		case !v.Secret || v.From == plan.FromConst:
+			warnings = append(warnings, v.Name+" enters ("+v.Why+"), and is probably a secret: "+reason)
+		case leak.Name(v.Name) == "":
+			notes = append(notes, v.Name+" is probably "+reason)
+		}
+		v.Secret = true
+	}
+	return warnings, notes
 }
 
 // hostMade are variables that are made only where the host has not said

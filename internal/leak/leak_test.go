@@ -82,11 +82,11 @@ func TestWhatEveryoneHasIsNoSecret(t *testing.T) {
 
 func TestVariablesAreJudgedByNameAndValue(t *testing.T) {
 	for entry, want := range map[string]string{
-		"GH_TOKEN=x":                  "its name holds TOKEN",
+		"GH_TOKEN=x":                  "name holds TOKEN",
 		"GH_TOKEN=":                   "",
-		"my_db_password=x":            "its name holds PASSW",
-		"FOO=ghp_" + letters(36):      "its value looks like a GitHub personal token",
-		"HTTPS_PROXY=http://a:b@p:1/": "its value looks like an address with a password",
+		"my_db_password=x":            "name holds PASSW",
+		"FOO=ghp_" + letters(36):      "a GitHub personal token",
+		"HTTPS_PROXY=http://a:b@p:1/": "an address with a password",
 		"EDITOR=vim":                  "",
 		"KEYBOARD_LAYOUT=de":          "",
 	} {

@@ -28,18 +28,15 @@ func Name(name string) string {
 	return ""
 }
 
-// Variable tells why a variable is probably a secret: "its name holds TOKEN",
-// "its value looks like a GitHub token"; "" when nothing says so. One without
-// a value is none.
+// Variable tells why a variable is probably a secret: "name holds TOKEN", or
+// what its value looks like ("a GitHub token"); "" when nothing says so. One
+// without a value is none.
 func Variable(name, value string) string {
 	if value == "" {
 		return ""
 	}
 	if part := Name(name); part != "" {
-		return "its name holds " + part
+		return "name holds " + part
 	}
-	if what := Value(value); what != "" {
-		return "its value looks like " + what
-	}
-	return ""
+	return Value(value)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/leak"
 	"claudebox/internal/profile"
 	"claudebox/internal/resolve"
 )
@@ -124,7 +125,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		}
 	}
 	for _, c := range prof.Env {
-		add(Env{Name: c.Name, Value: c.Value}, FromConst, why(c.Origin))
+		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, why(c.Origin))
 	}
 	for _, e := range made(prof, res) {
 		add(e, FromMade, Base)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/leak"
 	"claudebox/internal/profile/shape"
 )
 
@@ -90,8 +91,8 @@ func Parse(file string, src []byte) (Profile, diag.Problems, error) {
 
 // Show is the profile that ref names with all it extends, as one commented
 // YAML document: each value with its origin, and the defaults. Reading it
-// gives the same profile. With mask, constants that look secret by their name
-// are not shown.
+// gives the same profile. With mask, constants that look secret are not
+// shown.
 func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	merged, _, warnings, err := load(ref, open)
 	if err != nil {
@@ -99,7 +100,7 @@ func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	}
 	style := shape.Style{Origin: func(at shape.Place) string { return string(origin(at)) }}
 	if mask {
-		style.Hide = SecretName
+		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
 	text, err := style.Format(&schema, merged)
 	return text, warnings, err

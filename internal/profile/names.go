@@ -68,32 +68,6 @@ func Effect(name string) string {
 	return ""
 }
 
-// secretParts are what the names of secrets hold (SEC-01).
-var secretParts = []string{
-	"KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE",
-	"AUTH", "PRIVATE", "APIKEY", "BEARER", "JWT", "_PAT", "_DSN", "_PASS",
-}
-
-// plainParts hold one of secretParts and are none.
-var plainParts = []string{
-	"KEYBOARD", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY", "AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
-}
-
-// SecretName tells whether a variable is probably a secret, by its name
-// (SEC-01). It errs on the side of yes.
-func SecretName(name string) bool {
-	name = strings.ToUpper(name)
-	for _, plain := range plainParts {
-		name = strings.ReplaceAll(name, plain, "")
-	}
-	for _, part := range secretParts {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
-}
-
 // tokenPrefixes are how well-known tokens begin that could be taken for the
 // name of a variable.
 var tokenPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-", "hf_", "sk-", "sk_", "xox", "AKIA", "eyJ"}

@@ -443,7 +443,7 @@ func TestWarningsDoNotStopTheProfile(t *testing.T) {
 		},
 		"a secret as a constant": {
 			"env: {GH_TOKEN: ghp_secret, AUTHOR: me, EMPTY_TOKEN: ''}",
-			"work.yaml:1:7: GH_TOKEN looks like a secret, and its value stands in the profile" +
+			"work.yaml:1:7: GH_TOKEN looks like a secret (name holds TOKEN), and its value stands in the profile" +
 				" -> name it under extra_env_passthrough, and keep the value out of the file\n",
 		},
 		"a secret path that was not called so": {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/leak"
 	"claudebox/internal/profile/shape"
 )
 
@@ -79,9 +80,9 @@ func (j *judge) constant(m shape.Member) {
 	if what := Effect(m.Key); what != "" {
 		j.warn(m.Place, "", "%s %s", m.Key, what)
 	}
-	if SecretName(m.Key) && m.Value.Text != "" {
+	if why := leak.Variable(m.Key, m.Value.Text); why != "" {
 		j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
-			"%s looks like a secret, and its value stands in the profile", m.Key)
+			"%s looks like a secret (%s), and its value stands in the profile", m.Key, why)
 	}
 }
 

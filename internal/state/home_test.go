@@ -140,6 +140,24 @@ func TestMemoryIsTheUsersOwnOrAStandIn(t *testing.T) {
 	}
 }
 
+func TestASecretInTheUsersOwnFilesIsNoted(t *testing.T) {
+	w := newWorld(t)
+	token := "ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
+	w.write(".claude/CLAUDE.md", "push with "+token+"\n")
+	w.write(".claude/settings.json", `{"outputStyle":"`+token+`"}`)
+	for range 2 { // the second launch reads none of it again
+		notes := strings.Join(w.session(w.request()).Notes, "\n")
+		for _, name := range []string{"CLAUDE.md", "settings.json"} {
+			if !strings.Contains(notes, name+" enters, and holds what looks like a GitHub personal token") {
+				t.Errorf("notes %q lack %s", notes, name)
+			}
+		}
+		if strings.Contains(notes, token) {
+			t.Error("the token is in the notes")
+		}
+	}
+}
+
 func TestAUserWithAMemoryGetsNoStandIn(t *testing.T) {
 	w := newWorld(t)
 	w.write("store/CLAUDE.md", "from home-manager")

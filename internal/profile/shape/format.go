@@ -9,8 +9,8 @@ import (
 
 // Style is how [Style.Format] writes a value.
 type Style struct {
-	Origin func(Place) string    // where a value was said, as its comment
-	Hide   func(key string) bool // keys of tables of free text that is not shown; nil hides none
+	Origin func(Place) string          // where a value was said, as its comment
+	Hide   func(key, text string) bool // members of tables of free text that are not shown; nil hides none
 }
 
 // unsaid is the comment of a value that no document said.
@@ -122,7 +122,7 @@ func (style Style) table(v Value) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, m := range v.Members {
 		value := m.Value
-		if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key) {
+		if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key, value.Text) {
 			value.Text = Hidden
 		}
 		node.Content = append(node.Content, keyNode(m.Key), style.node(value.Shape, value))

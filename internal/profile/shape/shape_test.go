@@ -70,7 +70,7 @@ owner:
 }
 
 func TestFormatHidesTheValuesOfNamedKeys(t *testing.T) {
-	style := shape.Style{Origin: byName, Hide: func(key string) bool { return key == "pin" }}
+	style := shape.Style{Origin: byName, Hide: func(key, _ string) bool { return key == "pin" }}
 	text, err := style.Format(&house, decode(t, "a", "name: x\nnotes: {pin: 1234, cat: tom}"))
 	if err != nil || strings.Contains(string(text), "1234") || !strings.Contains(string(text), "pin: "+shape.Hidden) ||
 		!strings.Contains(string(text), "cat: tom") {

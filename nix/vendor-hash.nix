@@ -1,1 +1,1 @@
-"sha256-8xj6EWwrgMFuJN43jx3k+90IzY3pLr/PGvP8qV9UCgs="
+"sha256-Ln7hasNI3RQIvGDVdEVYz/Ek3iA9O6QMD+ytmm74WRs="

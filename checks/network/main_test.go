@@ -1,0 +1,166 @@
+//go:build lab
+
+package network_test
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/checks/network/world"
+)
+
+// patience is how long a session may hang before its test fails; no test
+// measures time.
+const patience = time.Minute
+
+// topVariable hands the folder of all users and the probe to the test in its
+// user namespace.
+const topVariable = "CLAUDEBOX_NETWORK_TOP"
+
+// sources make a result of before count no more once the probe has changed.
+//
+//go:embed probe
+var _ embed.FS
+
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	status := world.Main(prepare, m.Run)
+	if os.Getenv(topVariable) != "" && !world.Entered() {
+		os.RemoveAll(os.Getenv(topVariable))
+	}
+	return status
+}
+
+// prepare makes the folder and builds the probe. It lies in the user's own home,
+// as claudebox refuses projects in some other places.
+func prepare() error {
+	if os.Getenv("CLAUDEBOX_BIN") == "" {
+		return errors.New("CLAUDEBOX_BIN is not set: run checks/test, or see the package's documentation")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	top, err := os.MkdirTemp(home, "cb-network-")
+	if err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(top, "probe"), "./probe")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the probe: %w\n%s", err, out)
+	}
+	return os.Setenv(topVariable, top)
+}
+
+func top() string   { return os.Getenv(topVariable) }
+func probe() string { return filepath.Join(top(), "probe") }
+
+// user is somebody on a world's host, with a home and a project.
+type user struct {
+	world         *world.World
+	layout        world.Layout
+	home, project string
+	env           []string
+	binary        string
+}
+
+func newUser(t *testing.T, w *world.World) *user {
+	t.Helper()
+	home, err := os.MkdirTemp(top(), "home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &user{world: w, layout: world.Systemd, home: home, project: filepath.Join(home, "project"), binary: os.Getenv("CLAUDEBOX_BIN")}
+	programs := filepath.Join(home, ".local/bin")
+	if err := errors.Join(os.Mkdir(u.project, 0o755), os.MkdirAll(programs, 0o755), os.Link(probe(), filepath.Join(programs, "claude"))); err != nil {
+		t.Fatal(err)
+	}
+	u.env = []string{
+		"HOME=" + home, "USER=someone", "PATH=" + programs + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8",
+		"CLAUDEBOX_MANIFEST=" + os.Getenv("CLAUDEBOX_MANIFEST"),
+	}
+	return u
+}
+
+// claudebox is a call in the project, without a terminal.
+func (u *user) claudebox(t *testing.T, words ...string) *exec.Cmd {
+	t.Helper()
+	cmd := u.world.Command(u.layout, u.binary, words...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = u.project, u.env, patience
+	return cmd
+}
+
+// session runs a script by bash in a sandbox. Flags of claudebox go before.
+func (u *user) session(t *testing.T, script string, flags ...string) *exec.Cmd {
+	t.Helper()
+	return u.claudebox(t, slices.Concat([]string{"shell", "--yes", "--no-report"}, flags, []string{"--", "bash", "-euc", script})...)
+}
+
+// probing runs the probe in a sandbox, mounted at a path of its own.
+func (u *user) probing(t *testing.T, words []string, flags ...string) *exec.Cmd {
+	t.Helper()
+	const place = "/opt/probe"
+	return u.claudebox(t, slices.Concat(
+		[]string{"shell", "--yes", "--no-report", "--mount-ro", probe() + ":" + place}, flags, []string{"--", place}, words,
+	)...)
+}
+
+// outcome is what a run left.
+type outcome struct {
+	status         int
+	stdout, stderr string
+}
+
+func run(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer hang.Stop()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// succeed is what a command prints that must succeed, with nothing on standard
+// error.
+func succeed(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	got := run(t, cmd)
+	if got.status != 0 || got.stderr != "" {
+		t.Fatalf("status %d\nstderr: %s\nstdout: %s", got.status, got.stderr, got.stdout)
+	}
+	return got.stdout
+}
+
+func wantEqual(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// lines are the fields of a probe's findings.
+func lines(text string) [][]string {
+	var all [][]string
+	for line := range strings.Lines(text) {
+		all = append(all, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	return all
+}

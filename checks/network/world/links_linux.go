@@ -1,0 +1,186 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"claudebox/checks/network/target"
+)
+
+// cables join the host with the world: the host's interface, and what stands at
+// both ends. Further addresses of the world are beyond the router, on its lo.
+var cables = []struct {
+	name          string
+	host, outside []string // addresses with the length of their network
+}{
+	{
+		"eth0",
+		[]string{target.HostLAN + "/24", target.HostLAN6 + "/64", target.HostULA + "/64", "fe80::10/64"},
+		[]string{target.Router + "/24", target.LANPeer + "/24", "2001:db8:77::2/64", "fd00:77::5/64", target.Router6 + "/64"},
+	},
+	{"eth1", []string{target.HostVLAN + "/24"}, []string{"192.168.88.2/24"}},
+	{"tailscale0", []string{target.HostTailnet + "/10", "fd7a:115c:a1e0::1/48"}, []string{"100.64.0.5/10", "fd7a:115c:a1e0::5/48"}},
+	{"pub0", []string{target.HostPublic + "/26"}, []string{"198.51.100.1/26"}},
+	{"wg0", []string{target.HostVPN + "/32"}, nil},
+	{"usb0", nil, nil}, // nothing is plugged in until [World.Roam]
+}
+
+// vpnTable is a routing table of its own, as VPNs keep one: its routes are in no
+// listing of the main table.
+const (
+	vpnTable  = 52
+	vpnRoutes = "198.51.100.128/26"
+)
+
+// quiet are settings of a namespace: no waiting for duplicate addresses, no
+// look at where packets come from, echo sockets for the user, as distributions
+// have it.
+var quiet = map[string]string{
+	"ipv6/conf/all/accept_dad":     "0",
+	"ipv6/conf/default/accept_dad": "0",
+	"ipv6/conf/all/accept_ra":      "0",
+	"ipv6/conf/default/accept_ra":  "0",
+	"ipv4/conf/all/rp_filter":      "0",
+	"ipv4/conf/default/rp_filter":  "0",
+	"ipv4/ping_group_range":        fmt.Sprint(os.Getgid(), os.Getgid()), // the only group that is mapped
+	// The world sends more errors to one host than the kernel's limit allows.
+	"ipv4/icmp_ratelimit": "0",
+	"ipv6/icmp/ratelimit": "0",
+}
+
+func settle() error {
+	for name, value := range quiet {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	return setUp("lo")
+}
+
+// connect lays the cables and gives both ends their addresses and routes.
+func (w *World) connect() error {
+	if err := errors.Join(w.outside.do(settle), w.host.do(settle)); err != nil {
+		return err
+	}
+	if err := w.host.do(w.layCables); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if err := w.outside.do(w.plugIn); err != nil {
+		return fmt.Errorf("outside: %w", err)
+	}
+	return w.host.do(routes)
+}
+
+func (w *World) layCables() error {
+	for _, c := range cables {
+		veth := &netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: c.name}, PeerName: c.name,
+			PeerNamespace: netlink.NsFd(int(w.outside.file.Fd())),
+		}
+		if err := netlink.LinkAdd(veth); err != nil {
+			return fmt.Errorf("make %s: %w", c.name, err)
+		}
+		if err := give(c.name, c.host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) plugIn() error {
+	beyond := map[string]bool{}
+	for _, t := range target.On(target.Outside) {
+		beyond[t.Addr.String()] = true
+	}
+	for _, c := range cables {
+		if err := give(c.name, c.outside); err != nil {
+			return err
+		}
+		for _, a := range c.outside {
+			delete(beyond, netip.MustParsePrefix(a).Addr().String())
+		}
+	}
+	for _, a := range []string{target.PublicDNS, target.PublicDNS6, target.TailnetDNS} {
+		beyond[a] = true
+	}
+	for a := range beyond {
+		addr := netip.MustParseAddr(a)
+		if err := give("lo", []string{netip.PrefixFrom(addr, addr.BitLen()).String()}); err != nil {
+			return err
+		}
+	}
+	return route(target.HostVPN+"/32", "", "wg0", unix.RT_TABLE_MAIN)
+}
+
+// routes are the host's: one way out by the LAN, and a VPN with a table of its
+// own that is asked first.
+func routes() error {
+	for _, r := range []struct {
+		to, via, dev string
+		table        int
+	}{
+		{"0.0.0.0/0", target.Router, "eth0", unix.RT_TABLE_MAIN},
+		{"::/0", target.Router6, "eth0", unix.RT_TABLE_MAIN},
+		{target.TailnetDNS + "/32", "", "tailscale0", vpnTable},
+		{vpnRoutes, "", "wg0", vpnTable},
+	} {
+		if err := route(r.to, r.via, r.dev, r.table); err != nil {
+			return err
+		}
+	}
+	rule := netlink.NewRule()
+	rule.Priority, rule.Table = 5270, vpnTable
+	return netlink.RuleAdd(rule)
+}
+
+func route(to, via, dev string, table int) error {
+	link, err := netlink.LinkByName(dev)
+	if err != nil {
+		return err
+	}
+	prefix, err := netlink.ParseIPNet(to)
+	if err != nil {
+		return err
+	}
+	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: prefix, Table: table}
+	if via == "" {
+		r.Scope = netlink.SCOPE_LINK
+	} else {
+		r.Gw = netip.MustParseAddr(via).AsSlice()
+	}
+	if err := netlink.RouteAdd(r); err != nil {
+		return fmt.Errorf("route to %s: %w", to, err)
+	}
+	return nil
+}
+
+// give brings an interface up with addresses.
+func give(name string, addresses []string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("%s up: %w", name, err)
+	}
+	for _, a := range addresses {
+		addr, err := netlink.ParseAddr(a)
+		if err != nil {
+			return err
+		}
+		if addr.IP.To4() == nil {
+			addr.Flags = unix.IFA_F_NODAD
+		}
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("%s at %s: %w", a, name, err)
+		}
+	}
+	return nil
+}
+
+func setUp(name string) error { return give(name, nil) }

@@ -21,6 +21,7 @@
 //	placeholder  empty files that hold a place against an agent while it runs
 //	project      the folder that is given away, its repository, what the host executes in it
 //	agenthome    what is made in the agent's home from the user's own
+//	login        the user's Claude login, lent to an agent and brought back
 //	state        the instance's folder: the agent's home between sessions
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter

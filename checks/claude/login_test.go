@@ -4,8 +4,6 @@ package claude_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,28 +54,6 @@ func TestLoginInsideIsRefreshedInside(t *testing.T) {
 	first, last := requests[0].Header.Get("Authorization"), requests[len(requests)-1].Header.Get("Authorization")
 	if newest := fmt.Sprint("Bearer ", account.Access(len(a.Grants()))); last != newest || first == last {
 		t.Errorf("authorised by %q, then by %q; want another token, %q", first, last, newest)
-	}
-}
-
-// TestLoginOfTheHostIsLent: what renews it stays outside, as it works once.
-func TestLoginOfTheHostIsLent(t *testing.T) {
-	w := newWorld(t, script.Say("Hello."))
-	a := w.openAccount(t, "", time.Hour)
-	w.write(t, ".claude/.credentials.json", `{"claudeAiOauth": {"accessToken": "from-the-host", "refreshToken": "once",
-		"expiresAt": 4102444800000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}`)
-	w.print(t).succeed(t, "Hello.")
-	if got, want := w.model.Requests()[0].Header.Get("Authorization"), "Bearer from-the-host"; got != want {
-		t.Errorf("authorised by %q; want %q", got, want)
-	}
-	if grants := a.Grants(); len(grants) > 0 {
-		t.Errorf("tokens were asked for: %+v", grants)
-	}
-	homes, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/.claude/.credentials.json"))
-	if err != nil || len(homes) != 1 {
-		t.Fatalf("want one login inside, got %q, %v", homes, err)
-	}
-	if inside, err := os.ReadFile(homes[0]); err != nil || strings.Contains(string(inside), "once") {
-		t.Errorf("what renews the login is inside: %s, %v", inside, err)
 	}
 }
 

@@ -90,7 +90,7 @@ var readByClaudebox = map[string]string{
 	".config/git/config":      "[core]\n sshCommand = ssh -i CANARY\n pager = CANARY\n",
 	".config/git/credentials": "https://u:CANARY@example.org\n",
 	".config/nix/nix.conf":    "access-tokens = github.com=CANARY\nnetrc-file = CANARY\n",
-	".claude/.credentials.json": `{"claudeAiOauth":{"accessToken":"lent","refreshToken":"CANARY","expiresAt":4102444800000,"scopes":["user:inference"]},` +
+	".claude/.credentials.json": `{"claudeAiOauth":{"accessToken":"lent","refreshToken":"lent-too","expiresAt":4102444800000,"scopes":["user:inference"]},` +
 		`"mcpOAuth":{"x":{"accessToken":"CANARY"}}}`,
 	".claude/history.jsonl": `{"display":"CANARY"}` + "\n",
 	".claude/settings.json": `{"model":"opus","env":{"GITHUB_TOKEN":"CANARY"},"apiKeyHelper":"echo CANARY",` +

@@ -38,7 +38,6 @@ var Files = []File{
 	{"settings.json", ofUser(".claude/settings.json"), makeSettings},
 	{"keybindings.json", ofUser(".claude/keybindings.json"), copyFirst},
 	{"CLAUDE.md", MemoryFiles, makeMemory},
-	{".credentials.json", credentialFiles, makeCredentials},
 }
 
 // Folders are those of ~/.claude that hold the user's own additions to Claude

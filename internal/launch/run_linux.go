@@ -65,6 +65,9 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
+	if l.Started != nil {
+		l.Started()
+	}
 	err = l.explain(child.wait(l.Outlive || !l.OwnPIDs))
 	terminal.restoreAfter(err)
 	return err

@@ -1,5 +1,7 @@
 package session
 
+import "claudebox/internal/diag"
+
 // Run makes what the launch needs on the host, runs it, and takes away again
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
@@ -18,5 +20,20 @@ func (s *Session) Run() error {
 	}
 	defer restore()
 	s.Launch.Outlive = s.project.Holds() || s.Launch.Plan.State == "ephemeral"
-	return s.Launch.Run()
+	s.Launch.Started = s.Instance.Follow
+	err = s.Launch.Run()
+	s.endState()
+	return err
+}
+
+// endState lets go of the agent's home, now that nobody writes there, and says
+// what became of the login. The agent's status stays claudebox's, whatever
+// fails.
+func (s *Session) endState() {
+	if err := s.Instance.Close(); err != nil {
+		diag.Print(s.caller.Stderr, err)
+	}
+	for _, text := range s.Instance.Ended {
+		diag.Warn(s.caller.Stderr, diag.Problem{Message: text})
+	}
 }

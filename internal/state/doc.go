@@ -9,7 +9,7 @@
 //	instances/<id>/live           locked while a session runs; its time is the last use
 //	ephemeral/<id>-<random>       the same for one session
 //
-// The package imports diag, beneath and agenthome, which says what the files
+// The package imports diag, beneath, login, and agenthome, which says what the files
 // of an agent's home hold. It reads a few files of the user's own ~/.claude.
 // It does not trust what lies in an agent's home: the agent wrote there.
 //

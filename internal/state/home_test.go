@@ -172,38 +172,28 @@ func TestAUserWithAMemoryGetsNoStandIn(t *testing.T) {
 	}
 }
 
-// logins say which login the agent has after a launch: one of its own, by its
-// expiry, or one that was lent, by its expiry behind "lent ".
+// logins say which login the agent has after a launch, by its expiry. How two
+// files are kept equal is told by package login.
 var logins = map[string]struct {
 	host, second, inside string // empty: no file
 	apiKey               string
 	want                 string
+	note                 string // about the login, in part
 }{
-	"none anywhere":                        {},
-	"the host's alone":                     {host: "5", want: "lent 5"},
-	"the second source alone":              {second: "5", want: "lent 5"},
-	"the newer of both sources":            {host: "5", second: "7", want: "lent 7"},
-	"a newer one lent before stays":        {host: "5", inside: "lent 6", want: "lent 6"},
-	"an older one lent before is replaced": {host: "7", inside: "lent 6", want: "lent 7"},
-	"one of the same age stays":            {host: "6", inside: "lent 6", want: "lent 6"},
-	"one made inside stays":                {inside: "6", want: "6"},
-	"one made inside outranks the host's":  {host: "7", inside: "6", want: "6"},
-	"with an API key none is lent":         {host: "5", apiKey: "k"},
-	"a host's file of another shape":       {host: "x", inside: "6", want: "6"},
-	"a broken one inside gives way":        {host: "5", inside: "x", want: "lent 5"},
-	"a broken one at both stays as is":     {host: "x", inside: "x", want: "x"},
-	"with an API key the one inside is":    {host: "7", inside: "6", apiKey: "k", want: "6"},
+	"none anywhere":                     {},
+	"the host's alone":                  {host: "5", want: "5", note: "your login enters"},
+	"the second source alone":           {second: "5", want: "5", note: "your login enters"},
+	"the host's before the second":      {host: "5", second: "7", want: "5", note: "your login enters"},
+	"a broken one before the second":    {host: "x", second: "7", want: "7", note: "does not enter: it is no JSON"},
+	"one made inside stays":             {inside: "6", want: "6"},
+	"one made inside outranks":          {host: "7", inside: "6", want: "6", note: "your login enters"},
+	"with an API key none is lent":      {host: "5", apiKey: "k"},
+	"a host's file of another shape":    {host: "x", inside: "6", want: "6", note: "does not enter: it is no JSON"},
+	"a broken one inside gives way":     {host: "5", inside: "x", want: "5", note: "your login enters"},
+	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6"},
 }
 
-// credentials is a file with a login as the table names it.
-func credentials(name string) string {
-	if expiry, lent := strings.CutPrefix(name, "lent "); lent {
-		return strings.Replace(loginAt(expiry), `"refreshToken":"r",`, "", 1)
-	}
-	return loginAt(name)
-}
-
-func TestALoginIsLentWithoutWhatRenewsIt(t *testing.T) {
+func TestALoginIsLent(t *testing.T) {
 	for name, tc := range logins {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -213,16 +203,16 @@ func TestALoginIsLentWithoutWhatRenewsIt(t *testing.T) {
 				".claude/.credentials.json": tc.host, ".claudebox/.credentials.json": tc.second, inside: tc.inside,
 			} {
 				if expiry != "" {
-					w.write(file, credentials(expiry))
+					w.write(file, loginAt(expiry))
 				}
 			}
 			req := w.request()
 			req.APIKey = tc.apiKey
-			w.session(req)
+			in = w.session(req)
 			got, _ := os.ReadFile(w.path(inside))
 			want := ""
 			if tc.want != "" {
-				want = credentials(tc.want)
+				want = loginAt(tc.want)
 			}
 			if string(got) != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -230,7 +220,26 @@ func TestALoginIsLentWithoutWhatRenewsIt(t *testing.T) {
 			if info, err := os.Lstat(w.path(inside)); err == nil && info.Mode().Perm() != 0o600 {
 				t.Errorf("mode %o", info.Mode().Perm())
 			}
+			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) || tc.note == "" && strings.Contains(notes, "login") {
+				t.Errorf("notes %q, want %q", notes, tc.note)
+			}
 		})
+	}
+}
+
+// An unreadable login stops the launch: without it the agent would ask for a
+// new one, and nobody would know why.
+func TestAnUnreadableLoginIsAnError(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root reads everything; checks/test runs this as an ordinary user")
+	}
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	must(t, os.Chmod(w.path(".claude/.credentials.json"), 0))
+	_, err := state.Look(w.request())
+	wantRefusal(t, err, "read your login "+w.path(".claude/.credentials.json")+": permission denied", "chmod 600")
+	if _, err := os.Stat(w.path(".claudebox")); err == nil {
+		t.Error("something was made")
 	}
 }
 

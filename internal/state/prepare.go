@@ -17,6 +17,7 @@ import (
 func (in *Instance) Prepare() error {
 	err := in.prepare()
 	if err != nil {
+		_ = in.endLogin() // it has been told what is wrong
 		in.release()
 	}
 	return err
@@ -37,6 +38,9 @@ func (in *Instance) prepare() error {
 		if err := in.update(); err != nil {
 			return err
 		}
+	}
+	if err := in.lend(); err != nil {
+		return err
 	}
 	return in.use()
 }

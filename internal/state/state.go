@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
+	"claudebox/internal/login"
 )
 
 // Kind is how long an agent's home lives, and who shares it.
@@ -49,6 +50,7 @@ type Instance struct {
 	Imports []Import // read-only binds that the links in the agent's home lead to
 	Notes   []string // what of the user's settings does not enter, and why
 	Makes   []string // what Prepare would make or change, for people
+	Ended   []string // what became of the user's login, for people; from Close
 
 	*work
 }
@@ -69,6 +71,8 @@ type work struct {
 	approval []string // noted before the instance was there
 	live     *os.File
 	dir      *beneath.Folder // open from Prepare to Close
+	login    string          // the user's file that a login is lent from; empty: none
+	keeper   *login.Keeper   // of what is lent, from Prepare to Close
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.
@@ -151,7 +155,7 @@ func (in *Instance) compare(dir *beneath.Folder) error {
 	} else {
 		in.known = readRecord(dir)
 	}
-	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports} {
+	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports, in.findLogin} {
 		if err := step(dir); err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ type Account struct {
 	mu      sync.Mutex
 	grants  []Grant
 	refresh string // the one refresh token that is good
+	gate    chan struct{}
 }
 
 // Hosts are the hosts that it plays.
@@ -74,6 +75,53 @@ func (a *Account) Grants() []Grant {
 	return slices.Clone(a.grants)
 }
 
+// Login is a file of credentials as Claude Code keeps it, of somebody who
+// logged in before and whose access token expires at the given time. What
+// renews it is good from now on, and nothing else.
+func (a *Account) Login(expires time.Time) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh = refreshToken(len(a.grants))
+	content, err := json.Marshal(object{"claudeAiOauth": object{
+		"accessToken": Access(len(a.grants)), "refreshToken": a.refresh, "expiresAt": expires.UnixMilli(),
+		"scopes": []string{"user:inference", "user:profile"}, "subscriptionType": "max", "rateLimitTier": "default_claude_max_5x",
+	}})
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return string(content)
+}
+
+// Revoke makes every refresh token a bad one.
+func (a *Account) Revoke() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh = ""
+}
+
+// Hold keeps whoever asks for tokens waiting until the gate is opened.
+func (a *Account) Hold() (open func()) {
+	gate := make(chan struct{})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gate = gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// wait waits at the gate, if there is one.
+func (a *Account) wait(r *http.Request) {
+	a.mu.Lock()
+	gate := a.gate
+	a.mu.Unlock()
+	if gate == nil {
+		return
+	}
+	select {
+	case <-gate:
+	case <-r.Context().Done():
+	}
+}
+
 // ServeHTTP is the proxy.
 func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, _ := strings.Cut(r.Host, ":")
@@ -98,6 +146,7 @@ func (a *Account) token(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusBadRequest, object{"error": "invalid_request"})
 		return
 	}
+	a.wait(r)
 	number, ok := a.grant(demand.Type, demand.Code+demand.Refresh)
 	if !ok {
 		reply(w, http.StatusBadRequest, object{"error": "invalid_grant"})

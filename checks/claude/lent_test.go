@@ -1,0 +1,321 @@
+//go:build lab
+
+package claude_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"claudebox/checks/claude/account"
+	"claudebox/checks/claude/script"
+)
+
+// The user's login is outside; the agent gets it, and either may renew it.
+
+const loginFile = ".claude/.credentials.json"
+
+// expired is a world whose user is logged in, with a token that has run out.
+func expired(t *testing.T, turns ...script.Turn) (*world, *account.Account) {
+	t.Helper()
+	w := newWorld(t, turns...)
+	a := w.openAccount(t, "code", 8*time.Hour)
+	w.write(t, loginFile, a.Login(time.Now().Add(-time.Hour)))
+	return w, a
+}
+
+// outside is the real Claude Code outside of any sandbox, on one prompt.
+func (w *world) outside(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, "CLAUDEBOX_TEST_CLAUDE"), "-p", "please begin")
+	cmd.Dir, cmd.WaitDelay = filepath.Join(w.home, "elsewhere"), patience
+	if err := os.MkdirAll(cmd.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	for name, value := range w.constants {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Env = append(cmd.Env, "NODE_EXTRA_CA_CERTS="+w.env["SSL_CERT_FILE"])
+	return cmd
+}
+
+// until waits for what must come. The time only bounds a hang.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (w *world) found(t *testing.T, pattern string) bool {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.home, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names) > 0
+}
+
+// refreshes wants the login to have been renewed just so often, and always
+// successfully.
+func refreshes(t *testing.T, a *account.Account, want int) {
+	t.Helper()
+	grants := a.Grants()
+	for i, grant := range grants {
+		if !grant.OK || grant.Type != "refresh_token" {
+			t.Errorf("grant %d is %+v; want a renewal that goes well", i+1, grant)
+		}
+	}
+	if len(grants) != want {
+		t.Errorf("renewed %d times; want %d", len(grants), want)
+	}
+}
+
+// authorised wants the requests to have been made with these access tokens.
+func (w *world) authorised(t *testing.T, numbers ...int) {
+	t.Helper()
+	requests := w.model.Requests()
+	if len(requests) != len(numbers) {
+		t.Fatalf("%d requests; want %d", len(requests), len(numbers))
+	}
+	for i, number := range numbers {
+		if got, want := requests[i].Header.Get("Authorization"), "Bearer "+account.Access(number); got != want {
+			t.Errorf("request %d is authorised by %q; want %q", i+1, got, want)
+		}
+	}
+}
+
+func TestLoginRenewedInsideReachesTheUser(t *testing.T) {
+	w, a := expired(t, script.Say("Hello."), script.Say("Hello again."), script.Say("Hello outside."))
+	before := w.read(t, loginFile)
+	got := w.print(t)
+	got.succeed(t, "Hello.")
+	refreshes(t, a, 1)
+	if !strings.Contains(got.stderr, "your login was renewed inside") {
+		t.Errorf("nothing is said:\n%s", indent(got.stderr))
+	}
+	after := w.read(t, loginFile)
+	if !strings.Contains(after, account.Access(1)) || !strings.Contains(after, `"subscriptionType":"max"`) {
+		t.Errorf("the user's login was\n%s\nand is\n%s", before, after)
+	}
+	w.print(t).succeed(t, "Hello again.")
+	if out, err := w.outside(t).Output(); err != nil || string(out) != "Hello outside.\n" {
+		t.Errorf("outside: %q, %v", out, err)
+	}
+	refreshes(t, a, 1)
+	w.authorised(t, 1, 1, 1)
+	if entries, _ := filepath.Glob(filepath.Join(w.home, ".claude/.*lock*")); len(entries) > 0 {
+		t.Errorf("locks are left: %q", entries)
+	}
+}
+
+func TestLoginRenewedOutsideReachesASession(t *testing.T) {
+	w, a := expired(t, script.Say("First."), script.Say("Outside."), script.Say("Second."))
+	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
+	c := w.interact(t)
+	c.await(t, ready)
+	c.enter(t, "first")
+	c.await(t, "First.")
+	w.write(t, loginFile, a.Login(time.Now().Add(-time.Hour))) // it runs out
+	if out, err := w.outside(t).CombinedOutput(); err != nil || string(out) != "Outside.\n" {
+		t.Fatalf("outside: %q, %v", out, err)
+	}
+	until(t, "the new login is inside", func() bool { return w.holds(t, ".claudebox/instances/*/"+loginFile, account.Access(1)) })
+	c.enter(t, "second")
+	c.await(t, "Second.")
+	c.leave(t)
+	refreshes(t, a, 1)
+	w.authorised(t, 0, 1, 1)
+}
+
+// holds tells whether the file that a pattern finds holds a text.
+func (w *world) holds(t *testing.T, pattern, text string) bool {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.home, pattern))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("%s: %q, %v", pattern, names, err)
+	}
+	content, err := os.ReadFile(names[0])
+	return err == nil && bytes.Contains(content, []byte(text))
+}
+
+// Two sandboxes and Claude Code outside need a new token at the same time. Who
+// is first holds up the others; they then have what it got.
+func TestSeveralAtOnceRenewOnce(t *testing.T) {
+	w, a := expired(t, script.Say("Done."), script.Say("Done."), script.Say("Done."))
+	open := a.Hold()
+	defer open()
+	var stdout [3]bytes.Buffer
+	first := w.command(t, "-p", "please begin")
+	first.Stdout = &stdout[0]
+	start(t, first)
+	until(t, "the lock of the user is held for the first", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
+
+	other := *w
+	other.project = filepath.Join(w.home, "other")
+	w.write(t, "other/README.md", "# Another\n")
+	second := other.command(t, "-p", "please begin")
+	second.Stdout = &stdout[1]
+	start(t, second)
+	third := w.outside(t)
+	third.Stdout = &stdout[2]
+	start(t, third)
+	until(t, "the second waits", func() bool {
+		names, _ := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/.claude/.oauth_refresh.lock"))
+		return len(names) == 2
+	})
+	time.Sleep(2 * time.Second) // long enough for the others to have tried; were they not held up, they would be refused
+	open()
+	for i, cmd := range []*exec.Cmd{first, second, third} {
+		if err := cmd.Wait(); err != nil || stdout[i].String() != "Done.\n" {
+			t.Errorf("%d: %q, %v", i+1, stdout[i].String(), err)
+		}
+	}
+	refreshes(t, a, 1)
+	w.authorised(t, 1, 1, 1)
+	if w.found(t, ".claude/.oauth_refresh.lock") {
+		t.Error("the user's lock is left")
+	}
+}
+
+func start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRevokedLoginIsNotTakenFromTheUser(t *testing.T) {
+	w, a := expired(t)
+	before := w.read(t, loginFile)
+	a.Revoke()
+	got := w.print(t)
+	if got.status == 0 || w.read(t, loginFile) != before {
+		t.Errorf("status %d, the user's login is\n%s", got.status, w.read(t, loginFile))
+	}
+	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour))) // the user logs in anew
+	w.model.Add(script.Say("Back."))
+	w.print(t).succeed(t, "Back.")
+}
+
+// Killed in the moment in which it was renewed inside, claudebox brings it
+// back at the next start.
+func TestLoginRenewedInsideSurvivesAKill(t *testing.T) {
+	w, a := expired(t)
+	open := a.Hold()
+	defer open()
+	cmd := w.command(t, "-p", "please begin")
+	start(t, cmd)
+	until(t, "it is being renewed", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
+	if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	open()
+	inside, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/"+loginFile))
+	if err != nil || len(inside) != 1 {
+		t.Fatal(inside, err)
+	}
+	// As Claude Code would have left it, had it come so far.
+	content := strings.ReplaceAll(w.read(t, loginFile), "-0", "-77")
+	if err := os.WriteFile(inside[0], []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(w.home, ".claude/.oauth_refresh.lock")); err != nil {
+		t.Fatal(err)
+	}
+	w.shell(t, "true")
+	if got := w.read(t, loginFile); got != content && !strings.Contains(got, account.Access(77)) {
+		t.Errorf("the user's login is\n%s", got)
+	}
+}
+
+func TestLoginInsideReachesTheUserOnlyIfItIsHis(t *testing.T) {
+	for owner, want := range map[string]int{
+		"11111111-1111-4111-8111-111111111111": 1, // as the account says
+		"33333333-3333-4333-8333-333333333333": 0,
+	} {
+		t.Run(owner, func(t *testing.T) {
+			w := newWorld(t, script.Say("Hello."))
+			a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+			w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
+			w.write(t, ".claude.json", `{"oauthAccount":{"accountUuid":"`+owner+`"},"hasCompletedOnboarding":true}`)
+			w.login(t, "code-from-the-browser")
+			if !w.holds(t, loginFile, account.Access(want)) {
+				t.Errorf("the user's login is\n%s", w.read(t, loginFile))
+			}
+			if !w.holds(t, ".claudebox/instances/*/"+loginFile, account.Access(1)) {
+				t.Error("the login inside is not kept")
+			}
+		})
+	}
+}
+
+func TestUnusableLoginsAreSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		content string
+		mode    os.FileMode
+		want    string
+		status  int
+	}{
+		"truncated":  {`{"claudeAiOauth":{"accessTok`, 0o600, "does not enter: it is no JSON object", 1},
+		"malformed":  {`{"claudeAiOauth":[]}`, 0o600, "is not what Claude Code writes", 1},
+		"unreadable": {"{}", 0, "permission denied", 125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.openAccount(t, "code", time.Hour)
+			w.write(t, loginFile, tc.content)
+			file := filepath.Join(w.home, loginFile)
+			if err := os.Chmod(file, tc.mode); err != nil {
+				t.Fatal(err)
+			}
+			plan := w.command(t, "--dry-run")
+			var text bytes.Buffer
+			plan.Stderr = &text
+			_ = plan.Run() // 125 when it cannot be read
+			if said := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(said, tc.want) {
+				t.Errorf("the audit does not say %q:\n%s", tc.want, indent(text.String()))
+			}
+			if got := w.print(t); got.status != tc.status {
+				t.Errorf("status %d; want %d\n%s", got.status, tc.status, indent(got.stderr))
+			}
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != tc.mode {
+				t.Errorf("the user's file is changed: %v, %v", info.Mode(), err)
+			}
+			if err := os.Chmod(file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.read(t, loginFile); got != tc.content {
+				t.Errorf("the user's file is %q", got)
+			}
+		})
+	}
+}
+
+// shell runs a command in the project's sandbox.
+func (w *world) shell(t *testing.T, script string) string {
+	t.Helper()
+	w.writeProfile(t)
+	cmd := exec.CommandContext(t.Context(), program(t, "CLAUDEBOX_BIN"), "shell",
+		"--profile", filepath.Join(w.home, "e2e.json"), "--yes", "--", "bash", "-c", script)
+	cmd.Dir, cmd.WaitDelay = w.project, patience
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, indent(string(out)))
+	}
+	return string(out)
+}

@@ -1,0 +1,79 @@
+package state
+
+import (
+	"errors"
+	"path"
+
+	"claudebox/internal/agenthome"
+	"claudebox/internal/beneath"
+	"claudebox/internal/login"
+)
+
+// findLogin finds the user's login. None is no fault: the user logs in inside
+// (AUTH-02). None is lent when an API key enters, for Claude Code warns about
+// both.
+func (in *Instance) findLogin(*beneath.Folder) error {
+	in.login = ""
+	if in.req.APIKey != "" {
+		return nil
+	}
+	for _, name := range agenthome.LoginFiles(in.req.home()) {
+		real, err := in.req.own(name)
+		var foreign *foreignError
+		switch {
+		case errors.As(err, &foreign):
+			in.Notes = append(in.Notes, "your login "+name+" does not enter: "+foreign.Error())
+			continue
+		case err != nil && missing(err):
+			continue
+		case err != nil:
+			return in.failed("look at your login "+name, bare(err))
+		}
+		found, note, err := login.Examine(real)
+		if err != nil {
+			return err
+		}
+		if note != "" {
+			in.Notes = append(in.Notes, note)
+		}
+		if found {
+			in.login = real
+			in.Notes = append(in.Notes, "your login enters, with what renews it ("+real+"); one that is renewed inside is written back")
+			return nil
+		}
+	}
+	return nil
+}
+
+// lend brings the agent's copy of the login up to date.
+func (in *Instance) lend() (err error) {
+	if in.login == "" {
+		return nil
+	}
+	in.keeper, err = login.Open(login.Place{
+		Host: in.login, Accounts: path.Join(in.req.UserHome, ".claude.json"), Instance: in.Dir,
+	})
+	if err != nil {
+		return err
+	}
+	return in.keeper.Lend()
+}
+
+// Follow keeps the agent's copy of the login and the user's equal until Close.
+// It is called when the sandbox has been started.
+func (in *Instance) Follow() {
+	if in.work != nil && in.keeper != nil {
+		in.keeper.Watch()
+	}
+}
+
+// endLogin ends what Follow began: a login that was renewed inside is the
+// user's from here on.
+func (in *Instance) endLogin() (err error) {
+	if in.keeper == nil {
+		return nil
+	}
+	in.Ended, err = in.keeper.Close()
+	in.keeper = nil
+	return err
+}

@@ -10,7 +10,10 @@ import (
 
 // commands are what the probe can be asked for, by its first word.
 var commands = map[string]func(words []string) error{
-	"matrix": func([]string) error { return matrix() },
+	"matrix":  func([]string) error { return matrix() },
+	"undo":    undo,
+	"names":   names,
+	"nothing": func([]string) error { return nil },
 }
 
 func main() {

@@ -9,12 +9,12 @@ import (
 )
 
 // connect waits for a connection on a socket that does not block.
-func connect(fd int, to unix.Sockaddr) error {
+func connect(fd int, to unix.Sockaddr, wait time.Duration) error {
 	err := unix.Connect(fd, to)
 	if !errors.Is(err, unix.EINPROGRESS) {
 		return err
 	}
-	if err := await(fd, unix.POLLOUT, patience); err != nil {
+	if err := await(fd, unix.POLLOUT, wait); err != nil {
 		return err
 	}
 	number, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)

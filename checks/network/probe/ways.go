@@ -28,7 +28,21 @@ type way struct {
 	protocol, trick string
 	kind, number    int // socket's type and protocol
 	prepare         func(fd int, v6 bool, out outlet) error
-	mapped, control bool // IPv4 by an IPv6 socket; the interface comes with each packet
+	mapped, control bool          // IPv4 by an IPv6 socket; the interface comes with each packet
+	patience        time.Duration // 0: the usual
+}
+
+func (w way) bound() time.Duration {
+	if w.patience > 0 {
+		return w.patience
+	}
+	return patience
+}
+
+// within is the way in more of a hurry.
+func (w way) within(d time.Duration) way {
+	w.patience = d
+	return w
 }
 
 var ways = []way{
@@ -94,13 +108,13 @@ func (w way) reach(t target.Target, out outlet) (string, error) {
 	to := socketAddress(t, v6, out)
 	switch {
 	case w.protocol == "tcp":
-		return overStream(fd, to)
+		return overStream(fd, to, w.bound())
 	case w.protocol == "icmp":
-		return overDatagram(fd, func() error { return unix.Sendto(fd, echoRequest(v6), 0, to) }, func([]byte) string { return "reply" })
+		return overDatagram(fd, w.bound(), func() error { return unix.Sendto(fd, echoRequest(v6), 0, to) }, func([]byte) string { return "reply" })
 	case w.control:
-		return overDatagram(fd, func() error { return unix.Sendmsg(fd, []byte("x"), leaveBy(out, v6), to, 0) }, name)
+		return overDatagram(fd, w.bound(), func() error { return unix.Sendmsg(fd, []byte("x"), leaveBy(out, v6), to, 0) }, name)
 	}
-	return overDatagram(fd, func() error { return unix.Sendto(fd, []byte("x"), 0, to) }, name)
+	return overDatagram(fd, w.bound(), func() error { return unix.Sendto(fd, []byte("x"), 0, to) }, name)
 }
 
 func (w way) socket(v6 bool) (int, error) {
@@ -134,8 +148,8 @@ func leaveBy(out outlet, v6 bool) []byte {
 	return unix.PktInfo4(&unix.Inet4Pktinfo{Ifindex: int32(out.index)})
 }
 
-func overStream(fd int, to unix.Sockaddr) (string, error) {
-	if err := connect(fd, to); err != nil {
+func overStream(fd int, to unix.Sockaddr, wait time.Duration) (string, error) {
+	if err := connect(fd, to, wait); err != nil {
 		return "", err
 	}
 	if _, err := unix.Write(fd, []byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
@@ -143,7 +157,7 @@ func overStream(fd int, to unix.Sockaddr) (string, error) {
 	}
 	var all []byte
 	for {
-		piece, err := receive(fd, patience)
+		piece, err := receive(fd, wait)
 		if err != nil {
 			return "", err
 		}
@@ -155,8 +169,8 @@ func overStream(fd int, to unix.Sockaddr) (string, error) {
 }
 
 // overDatagram sends until an answer comes, or an error.
-func overDatagram(fd int, send func() error, read func([]byte) string) (string, error) {
-	for range patience / again {
+func overDatagram(fd int, wait time.Duration, send func() error, read func([]byte) string) (string, error) {
+	for range max(wait/again, 1) {
 		if err := send(); err != nil {
 			return "", err
 		}
@@ -192,7 +206,7 @@ var abstractWays = []struct {
 	reach    func() (string, error)
 }{
 	{"unix stream", func() (string, error) {
-		return overUnix(unix.SOCK_STREAM, target.Abstract, func(fd int, to unix.Sockaddr) (string, error) { return overStream(fd, to) })
+		return overUnix(unix.SOCK_STREAM, target.Abstract, func(fd int, to unix.Sockaddr) (string, error) { return overStream(fd, to, patience) })
 	}},
 	{"unix datagram", func() (string, error) {
 		return overUnix(unix.SOCK_DGRAM, target.AbstractDatagram, func(fd int, to unix.Sockaddr) (string, error) {

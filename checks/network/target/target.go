@@ -18,6 +18,7 @@ const (
 const (
 	Port     = 80
 	HostPort = 8080
+	EarPort  = 7777 // of a service on the LAN that hears multicast, broadcast and UDP-Lite
 )
 
 // Target is an address with a service at it, by TCP and UDP, that answers with

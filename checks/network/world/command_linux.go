@@ -14,15 +14,26 @@ import (
 
 // errand is what [becomeCommand] is told.
 type errand struct {
-	Layout Layout
-	Path   string
-	Words  []string
+	Layout     Layout
+	KeepRights bool
+	Path       string
+	Words      []string
 }
 
 // Command is a program on the host, started as the ordinary user, with the
 // layout's files. Its environment is the caller's to set.
 func (w *World) Command(layout Layout, path string, words ...string) *exec.Cmd {
-	told, err := json.Marshal(errand{layout, path, append([]string{path}, words...)})
+	return w.command(errand{Layout: layout, Path: path, Words: append([]string{path}, words...)})
+}
+
+// Privileged is a program on the host that may do there what root does on a real
+// one: what a sandbox must not be able to do, it can.
+func (w *World) Privileged(path string, words ...string) *exec.Cmd {
+	return w.command(errand{Layout: Systemd, KeepRights: true, Path: path, Words: append([]string{path}, words...)})
+}
+
+func (w *World) command(e errand) *exec.Cmd {
+	told, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // bug: strings can be encoded
 	}
@@ -39,7 +50,11 @@ func becomeCommand() int {
 	runtime.LockOSThread()
 	var e errand
 	err := json.Unmarshal([]byte(os.Args[1]), &e)
-	for _, step := range []func() error{enterHost, e.Layout.apply, giveRightsUp} {
+	steps := []func() error{enterHost, e.Layout.apply}
+	if !e.KeepRights {
+		steps = append(steps, giveRightsUp)
+	}
+	for _, step := range steps {
 		if err == nil {
 			err = step()
 		}

@@ -70,7 +70,7 @@ func (w *World) serve() error {
 			}
 		}
 	}
-	return errors.Join(w.serveAbstract(), w.serveNames())
+	return errors.Join(w.serveAbstract(), w.serveNames(), w.serveEar())
 }
 
 func (w *World) serveTarget(ns namespace, t target.Target) error {

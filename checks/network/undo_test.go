@@ -1,0 +1,68 @@
+//go:build lab
+
+package network_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/checks/network/world"
+)
+
+// confined are the tiers in which nothing of the host's network may be reached.
+var confined = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { return tier == "full" })
+
+// Whatever is tried fails, and what is out of bounds stays so after it.
+func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
+	w := world.New(t)
+	for _, tier := range confined {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range lines(succeed(t, newUser(t, w).probing(t, []string{"undo"}, "--network", tier))) {
+				kind, attempt, got, leaks := f[0], f[1], f[2], f[3]
+				if !strings.HasPrefix(got, "(") {
+					t.Errorf("%s, %s: %s", kind, attempt, got)
+				}
+				if leaks != "" {
+					t.Errorf("after %s, %s: reached %s", kind, attempt, leaks)
+				}
+			}
+		})
+	}
+}
+
+// nowhere are attempts that cannot succeed on this machine either.
+var nowhere = map[string]string{
+	"TUNSETIFF, on a device of my own":           "only the machine's root makes devices",
+	"setns to the parent of the user namespace":  "the parent is the machine's",
+	"setns by a pidfd of process 1":              "process 1 is the machine's",
+	"take a socket or tunnel of another process": "the host has no other process",
+	"find pasta":                        "the host has no other process",
+	"hold a socket that was inherited":  "none is handed on here either",
+	"SCTP":                              "most kernels have none",
+	"UDP by a routing header of type 0": "Linux knows it no more",
+	"systemd-resolved's socket":         "not on this machine",
+	"nscd's socket":                     "not on this machine",
+	"D-Bus":                             "not on this machine",
+}
+
+// The same attempts, by who has the rights over a host and its network, have
+// another end: what fails inside is not the attempt.
+func TestTheAttemptsAreGoodOnes(t *testing.T) {
+	inside := map[string]string{}
+	for _, f := range lines(succeed(t, newUser(t, world.New(t)).probing(t, []string{"undo"}, "--network", "none"))) {
+		inside[f[1]] = f[2]
+	}
+	for _, kind := range []string{"rights", "namespaces", "sockets", "roundabout"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cmd := world.New(t).Privileged(probe(), "undo", kind)
+			for _, f := range lines(succeed(t, cmd)) {
+				if attempt := f[1]; f[2] == inside[attempt] && nowhere[attempt] == "" {
+					t.Errorf("%s: %s on the host and inside", attempt, f[2])
+				}
+			}
+		})
+	}
+}

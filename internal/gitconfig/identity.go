@@ -59,10 +59,10 @@ var identityVariables = []struct {
 }
 
 // Make writes the sandbox's ~/.gitconfig: the identity, the folders that git
-// may trust, and what lets switch and push run while the project's own
-// configuration is read-only. Where no identity is known git is told not to
+// may trust, where it may log in, and what lets switch and push run while the
+// project's own configuration is read-only. Where no identity is known git is told not to
 // invent one.
-func Make(id Identity, safe []string) []byte {
+func Make(id Identity, safe []string, access Access) []byte {
 	entries := []Entry{}
 	set := func(section, name, value string) {
 		if value != "" {
@@ -82,5 +82,5 @@ func Make(id Identity, safe []string) []byte {
 	for _, dir := range safe {
 		set("safe", "directory", dir)
 	}
-	return Render(entries)
+	return Render(append(entries, access.entries()...))
 }

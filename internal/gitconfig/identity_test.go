@@ -219,7 +219,7 @@ func TestAnUnreadableFileIsNamed(t *testing.T) {
 
 func TestMadeFileIsReadByGit(t *testing.T) {
 	id := gitconfig.Identity{Name: "A \"Q\" \\ #;", Email: "a@x", CommitterEmail: "c@x", DefaultBranch: "trunk"}
-	got, ok := list(t, gitconfig.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}))
+	got, ok := list(t, gitconfig.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}, gitconfig.Access{}))
 	want := []string{
 		"user.name\nA \"Q\" \\ #;", "user.email\na@x", "user.useconfigonly\ntrue", "committer.email\nc@x",
 		"init.defaultbranch\ntrunk", "branch.autosetupmerge\nfalse", "push.default\ncurrent",
@@ -231,7 +231,7 @@ func TestMadeFileIsReadByGit(t *testing.T) {
 }
 
 func TestWithoutIdentityGitInventsNobody(t *testing.T) {
-	home, repo := world{files: map[string]string{".gitconfig": string(gitconfig.Make(gitconfig.Identity{}, nil))}}.build(t)
+	home, repo := world{files: map[string]string{".gitconfig": string(gitconfig.Make(gitconfig.Identity{}, nil, gitconfig.Access{}))}}.build(t)
 	if out, ok := git(t, repo, []string{"HOME=" + home}, "commit", "--allow-empty", "-m", "x"); ok {
 		t.Errorf("git committed: %s", out)
 	}

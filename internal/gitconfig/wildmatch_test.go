@@ -97,7 +97,7 @@ func TestGitInsideSignsAsGitOutside(t *testing.T) {
 			home, repo := outside.build(t)
 			id, err := gitconfig.Pick(outside.sources(t, home, repo), lookup(p.env))
 			must(t, err)
-			must(t, os.WriteFile(home+"/made", gitconfig.Make(id, nil), 0o600))
+			must(t, os.WriteFile(home+"/made", gitconfig.Make(id, nil, gitconfig.Access{}), 0o600))
 			for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
 				want, _ := git(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
 				got, _ := git(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)

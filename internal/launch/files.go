@@ -129,6 +129,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"{nix}", nixWords(h.Daemon),
 		"{uid}", strconv.Itoa(h.Facts.UID),
 		"{readonly}", readOnlyWords(h),
+		"{git}", accessWords(p.Git),
 	).Replace(sandboxText)
 	b.WriteString(text)
 	return b.Bytes()
@@ -165,6 +166,22 @@ func readOnlyWords(h Host) string {
 
 const gitWords = "\n  So `git config`, `git remote add` and `git push -u` fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
 
+// accessWords tells where git may log in.
+func accessWords(g plan.Git) string {
+	var hosts []string
+	for _, h := range g.Hosts {
+		hosts = append(hosts, h.Host)
+	}
+	words := "git has no credential: it can fetch what is public."
+	if len(hosts) > 0 {
+		words = "git can log in over HTTPS to " + strings.Join(hosts, ", ") + " and nowhere else."
+	}
+	if g.SSHToHTTPS {
+		words += " SSH remotes are reached over HTTPS."
+	}
+	return words
+}
+
 const sandboxText = `# You are in a sandbox (claudebox)
 
 This session runs inside a bubblewrap sandbox with profile "{profile}". You have full permissions inside;
@@ -175,7 +192,8 @@ nothing outside is reachable. Do not try to leave it or to find credentials: the
 - Network: {tier}: {network}.
 - {nix}
 - {readonly}
-- There is no sudo, docker, man, ssh key, GPG key or git credential. Commits are not signed.
+- {git}
+- There is no sudo, docker, man, ssh key or GPG key. Commits are not signed.
 - A path that the user names but that is not here was not mounted: ask for
   ` + "`claudebox --mount-ro PATH`" + `, or for a copy in the project. Images too.
 - Browsers need ` + "`--no-sandbox`" + `: nested user namespaces are off.

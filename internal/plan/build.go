@@ -124,6 +124,11 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 			add(Env{Name: h.Name, Secret: true}, FromHost, why(h.Origin))
 		}
 	}
+	for _, h := range prof.Git.Hosts {
+		if _, known := vars[h.Variable]; !known {
+			add(Env{Name: h.Variable, Secret: true}, FromHost, why(h.Origin)+", git.hosts")
+		}
+	}
 	for _, c := range prof.Env {
 		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, why(c.Origin))
 	}

@@ -263,7 +263,7 @@ func agentMount(m agent.Mount) launch.Mount {
 
 // addGit makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
-func (s *Session) addGit(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) error {
+func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
 		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
 		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: readGitFile, Canonical: filepath.EvalSymlinks,
@@ -271,7 +271,14 @@ func (s *Session) addGit(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) erro
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
 	}
-	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories())
+	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS}
+	for _, host := range p.Git.Hosts {
+		access.Hosts = append(access.Hosts, gitconfig.Host{Name: host.Host, Variable: host.Variable})
+		if token, _ := s.Facts.Env.Get(host.Variable); token == "" {
+			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
+		}
+	}
+	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }
 

@@ -27,10 +27,6 @@ var unbuilt = []struct {
 		"hide", "leave `hide` out, and move the files out of the project",
 	},
 	{
-		func(p plan.Plan) bool { return len(p.Git.Hosts) > 0 || p.Git.SSHToHTTPS },
-		"git.hosts and git.ssh_to_https", "leave them out; push from outside",
-	},
-	{
 		func(p plan.Plan) bool { return p.State == "host" },
 		"state: host", "use `state: project` or `state: shared`",
 	},

@@ -19,7 +19,6 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		"network: inet":                              "inet and allow",
 		"ports: {in: [3000]}":                        "ports",
 		"hide: [secrets/**]":                         "hide",
-		"git: {hosts: {example.org: GH_TOKEN}}":      "git.hosts",
 		"state: host":                                "state: host",
 	} {
 		t.Run(what, func(t *testing.T) {

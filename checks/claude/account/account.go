@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"claudebox/checks/authority"
 )
 
 // object is a JSON object on its way out.
@@ -45,7 +47,7 @@ var Hosts = []string{"platform.claude.com", "api.anthropic.com"}
 // Start makes an account whose owner has got a code to log in with. Access
 // tokens are said to expire after lifetime; they are good for ever. Close it.
 func Start(code string, lifetime time.Duration, next http.Handler) (*Account, error) {
-	certificate, roots, err := certify(Hosts)
+	certificate, roots, err := authority.Certify(Hosts)
 	if err != nil {
 		return nil, fmt.Errorf("certify account hosts: %w", err)
 	}

@@ -4,5 +4,5 @@
 // its own making that the sandbox must be told to trust.
 //
 // Which requests an agent makes was measured with Claude Code 2.1.329. The
-// package imports the standard library only.
+// package imports authority and the standard library.
 package account

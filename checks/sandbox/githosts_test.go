@@ -1,0 +1,124 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"claudebox/checks/gitserver"
+)
+
+const token = "token-5d1f0c"
+
+// remote makes a server with the project's repository on it, which the project
+// has for origin, and a profile that lets git log in there as "localhost".
+func (w *world) remote(t *testing.T, lines ...string) (s *gitserver.Server, profile string) {
+	t.Helper()
+	w.repository(t)
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
+	w.folder(t, "served")
+	w.git(t, "", "clone", "-q", "--bare", w.project, w.path("served/p.git"))
+	w.git(t, "served/p.git", "config", "http.receivepack", "true")
+	s, err := gitserver.Start(w.path("served"), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	w.git(t, "project", "remote", "add", "origin", "https://localhost:"+s.Port+"/p.git")
+	w.write(t, "roots.pem", string(s.Roots()))
+	w.env["SSL_CERT_FILE"], w.env["GIT_TOKEN"] = w.path("roots.pem"), token
+	lines = append(lines, "nix: {daemon: off}")
+	return s, w.profile(t, lines...)
+}
+
+// granted is the profile's line for the server.
+func granted(port string, more string) string {
+	return fmt.Sprintf("git: {hosts: {\"localhost:%s\": GIT_TOKEN}%s}", port, more)
+}
+
+func TestPushAndFetchWithATokenForTheHost(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	profile := w.profile(t, granted(s.Port, ""))
+	got := w.inside(t, `echo work >work; git add work; git commit -qm work
+		GIT_TRACE=1 git push -q origin HEAD:refs/heads/work 2>/tmp/trace
+		if grep -q `+token+` /tmp/trace; then echo "the token is on a command line"; fi
+		git fetch -q origin work; git rev-list --count FETCH_HEAD
+		git clone -q https://localhost:`+s.Port+`/p.git /tmp/clone; git -C /tmp/clone log --oneline origin/work | wc -l
+		git config --list | grep -c `+token+` || true`, "--profile", profile)
+	wantEqual(t, got, "2\n2\n0\n")
+	for _, login := range s.Logins() {
+		if want := (gitserver.Login{Host: "localhost:" + s.Port, User: "x-access-token", Password: token}); login != want {
+			t.Errorf("logged in by %+v; want %+v", login, want)
+		}
+	}
+	// What was made inside is a repository like any other.
+	for _, dir := range []string{"project", "served/p.git"} {
+		w.git(t, dir, "fsck", "--strict", "--no-dangling")
+	}
+	w.git(t, "served/p.git", "rev-parse", "--verify", "-q", "work")
+	w.git(t, "project", "log", "-1", "--format=%an")
+}
+
+// A token goes to its own host, over HTTPS, and nowhere else: not to another
+// name of the same machine, nor where a server sends git on to.
+func TestTokenOfOneHostGoesToNoOther(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	profile := w.profile(t, granted(s.Port, ""))
+	script := `export GIT_TERMINAL_PROMPT=0
+	try() { if "$@" >/tmp/out 2>&1; then echo "it worked: $*"; cat /tmp/out; fi; }
+	ask() { printf "protocol=%s\nhost=%s\n\n" "$1" "$2" | GIT_ASKPASS=false git credential fill 2>/dev/null | grep password || true; }
+	try git ls-remote https://127.0.0.1:PORT/p.git
+	try git ls-remote https://localhost:PORT/elsewhere/p.git
+	ask https github.com; ask http localhost:PORT; ask https localhost; ask https localhost:PORT.example.org; ask https 127.0.0.1:PORT
+	ask https xlocalhost:PORT; ask https localhost:1PORT; ask ssh localhost:PORT`
+	got := w.inside(t, strings.ReplaceAll(script, "PORT", s.Port), "--profile", profile)
+	wantEqual(t, got, "")
+	for _, login := range s.Logins() {
+		if login.Password == token && !strings.HasPrefix(login.Host, "localhost:") {
+			t.Errorf("%s was shown the token", login.Host)
+		}
+	}
+}
+
+// Without being named in the profile neither host nor variable is there, even
+// when the user's own git would log in.
+func TestWithoutAGrantGitLogsInNowhere(t *testing.T) {
+	w := newWorld(t)
+	s, profile := w.remote(t)
+	w.write(t, ".git-credentials", "https://u:"+token+"@localhost:"+s.Port+"\n")
+	w.write(t, ".netrc", "machine localhost login u password "+token+"\n")
+	w.write(t, ".gitconfig", "[credential]\n\thelper = store\n")
+	got := w.inside(t, `if GIT_TERMINAL_PROMPT=0 git ls-remote -q 2>/dev/null; then echo "it worked"; fi; env | grep -c GIT_TOKEN || true`, "--profile", profile)
+	wantEqual(t, got, "0\n")
+	if logins := s.Logins(); len(logins) > 0 {
+		t.Errorf("logged in by %+v", logins)
+	}
+}
+
+func TestSSHRemotesAreReachedOverHTTPSByOption(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	profile := w.profile(t, granted(s.Port, ", ssh_to_https: true"))
+	w.git(t, "project", "remote", "set-url", "origin", "git@localhost:p.git")
+	script := `for url in origin ssh://git@localhost/p.git ssh://git@localhost:22/p.git; do git ls-remote -q "$url" | wc -l; done
+	git push -q origin HEAD:refs/heads/by-ssh
+	git ls-remote --get-url git@github.com:a/b.git; git ls-remote --get-url ssh://git@ssh.github.com:443/a/b
+	git ls-remote --get-url git@elsewhere.example.org:a/b`
+	got := w.inside(t, script, "--profile", profile)
+	wantEqual(t, got, "2\n2\n2\nhttps://github.com/a/b.git\nhttps://github.com/a/b\ngit@elsewhere.example.org:a/b\n")
+	w.git(t, "served/p.git", "rev-parse", "--verify", "-q", "by-ssh")
+}
+
+func TestAGrantWithoutItsTokenIsSaid(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.remote(t)
+	delete(w.env, "GIT_TOKEN")
+	got := run(t, w.claudebox("--dry-run", "--profile", w.profile(t, granted(s.Port, ""))))
+	if said := strings.Join(strings.Fields(got.stderr), " "); !strings.Contains(said, "git cannot log in to localhost:"+s.Port+": GIT_TOKEN is not set") {
+		t.Errorf("not said:\n%s", got.stderr)
+	}
+}

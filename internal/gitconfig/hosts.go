@@ -1,0 +1,88 @@
+package gitconfig
+
+import "strings"
+
+// Access says where git may log in, and how it gets there (SEC-03).
+type Access struct {
+	Hosts      []Host
+	SSHToHTTPS bool // remotes that are written for SSH are reached over HTTPS
+}
+
+// Host is one that git may log in to over HTTPS.
+type Host struct {
+	Name     string // "github.com", or with a port: "git.example.org:8443"
+	Variable string // of the environment, with the token
+}
+
+// helper answers git's question for a password (gitcredentials(7)) with the
+// token, which thus stands neither in the configuration nor on a command line:
+// printf is the shell's own. git asks it for the one URL below which it is
+// configured, scheme and port included, and for nothing else. It keeps nothing.
+const helper = `!f() { test "$1" = get && test -n "$VARIABLE" && printf 'password=%s\n' "$VARIABLE"; }; f`
+
+// tokenUsers are the user names that go with a token; most hosts take any.
+var tokenUsers = map[string]string{
+	"bitbucket.org": "x-token-auth",
+	"gitlab.com":    "oauth2",
+}
+
+const anyUser = "x-access-token"
+
+func (h Host) entries() []Entry {
+	user := tokenUsers[h.Name]
+	if user == "" {
+		user = anyUser
+	}
+	of := func(name, value string) Entry {
+		return Entry{Section: "credential", Sub: true, Subsection: "https://" + h.Name, Name: name, Value: value}
+	}
+	return []Entry{
+		of("username", user),
+		of("helper", ""), // forget those of other files
+		of("helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable)),
+	}
+}
+
+// forges are hosts whose SSH remotes have the same path over HTTPS, without
+// being named: what is public there can be fetched by everybody.
+var forges = []string{"bitbucket.org", "codeberg.org", "github.com", "gitlab.com"}
+
+// rewrites are the ways to write an SSH remote on a host, before the path
+// (git-clone(1), "GIT URLS").
+func rewrites(host string) []Entry {
+	name, _, _ := strings.Cut(host, ":")
+	ways := []string{"git@" + name + ":", "ssh://git@" + name + "/", "ssh://git@" + name + ":22/"}
+	if name == "github.com" { // for networks that close port 22
+		ways = append(ways, "ssh://git@ssh.github.com:443/")
+	}
+	var entries []Entry
+	for _, way := range ways {
+		entries = append(entries, Entry{Section: "url", Sub: true, Subsection: "https://" + host + "/", Name: "insteadOf", Value: way})
+	}
+	return entries
+}
+
+// entries are what git is told. With no host and no wish they are none.
+func (a Access) entries() []Entry {
+	var entries []Entry
+	for _, h := range a.Hosts {
+		entries = append(entries, h.entries()...)
+	}
+	if !a.SSHToHTTPS {
+		return entries
+	}
+	named := map[string]bool{}
+	for _, h := range a.Hosts {
+		name, _, _ := strings.Cut(h.Name, ":")
+		if !named[name] {
+			entries = append(entries, rewrites(h.Name)...)
+		}
+		named[name] = true
+	}
+	for _, forge := range forges {
+		if !named[forge] {
+			entries = append(entries, rewrites(forge)...)
+		}
+	}
+	return entries
+}

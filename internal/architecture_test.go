@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"leak/gen":      {},
 	"leak":          {},
 	"forbidden":     {},
+	"hostpattern":   {},
 	"host":          {"diag"},
 	"profile/shape": {"diag", "gopkg.in/yaml.v3"},
 	"profile":       {"diag", "leak", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
@@ -65,7 +66,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden", "hostpattern"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

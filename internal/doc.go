@@ -7,6 +7,7 @@
 //	beneath      a folder that an agent can write, looked into without following links
 //	leak         text that is probably a secret, and why
 //	layout       text for people, in columns
+//	hostpattern  which hosts a list admits
 //	forbidden    the addresses that are not the internet
 //	host         who runs claudebox, where, with which environment
 //	profile      YAML to a valid Profile, or every fault with its place

@@ -1,0 +1,84 @@
+package hostpattern
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+)
+
+// Faults of a host name.
+var (
+	ErrEmpty   = errors.New("no host")
+	ErrLong    = errors.New("longer than a host name can be")
+	ErrLabel   = errors.New("not a host name")
+	ErrAddress = errors.New("an address, not a name")
+)
+
+// limits of RFC 1035, 2.3.4, in bytes; a name's without the last dot.
+const (
+	longestName  = 253
+	longestLabel = 63
+)
+
+// Canonical is a host name in the one form in which names are compared and
+// looked up: lower case, without a dot at the end. It admits ASCII letters,
+// digits, hyphens and underscores only (RFC 1123, 2.1): no NUL byte that ends
+// a name for one reader and not for another, no userinfo, no port, no percent
+// sign. An internationalised name has to come in its ASCII form (xn--…), as
+// clients send it.
+//
+// Whatever could be read as an IPv4 address is no name, in any notation that
+// inet_aton(3) or a browser takes: decimal, hexadecimal, octal, with fewer
+// than four parts. Their last part always begins with a digit and no
+// top-level domain does.
+func Canonical(text string) (string, error) {
+	name := strings.TrimSuffix(text, ".")
+	switch {
+	case name == "":
+		return "", ErrEmpty
+	case len(name) > longestName:
+		return "", ErrLong
+	}
+	last := ""
+	for label := range strings.SplitSeq(name, ".") {
+		if !isLabel(label) {
+			return "", notLabel(text)
+		}
+		last = label
+	}
+	if last[0] >= '0' && last[0] <= '9' {
+		return "", ErrAddress
+	}
+	return lower(name), nil
+}
+
+// notLabel says what a text is that is no name.
+func notLabel(text string) error {
+	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return ErrAddress
+	}
+	return ErrLabel
+}
+
+func isLabel(label string) bool {
+	if label == "" || len(label) > longestLabel || label[0] == '-' || label[len(label)-1] == '-' {
+		return false
+	}
+	for i := range len(label) {
+		c := label[i]
+		if c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// lower is strings.ToLower for what is ASCII already.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + ('a' - 'A')
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,70 @@
+package hostpattern
+
+import "slices"
+
+// Preset is a name for hosts that belong together.
+type Preset struct {
+	Name   string
+	Hosts  []string
+	Source string // where their owner names them, or the program that does
+}
+
+// Presets are sorted by name. They hold what is needed for the work and no
+// host where others can store data, as long as there is a choice: what can be
+// reached can be told.
+var Presets = []Preset{
+	{
+		// Without statsig.anthropic.com and sentry.io, which its telemetry goes
+		// to: the second belongs to everybody.
+		"anthropic",
+		[]string{"api.anthropic.com", "claude.ai", "console.anthropic.com", "platform.claude.com"},
+		"Claude Code documentation, Network configuration: Network access requirements",
+	},
+	{
+		"github",
+		[]string{
+			"api.github.com", "codeload.github.com", "github-cloud.s3.amazonaws.com", "github.com", "uploads.github.com",
+			"*.githubusercontent.com",
+		},
+		"GitHub Docs, Communicating with self-hosted runners: accessible domains; uploads: Releases API, upload_url",
+	},
+	{
+		// The module proxy sends clients on to storage.googleapis.com for large
+		// modules (golang/go#52908). That host is left out, as everybody can
+		// store there: who needs it lists it.
+		"go",
+		[]string{"proxy.golang.org", "sum.golang.org"},
+		"go help environment: GOPROXY, GOSUMDB",
+	},
+	{
+		"nixpkgs",
+		[]string{"cache.nixos.org", "channels.nixos.org", "nixos.org", "releases.nixos.org", "tarballs.nixos.org"},
+		"nix.conf(5): substituters; Nix manual, nix-channel; nixpkgs, fetchurl/mirrors.nix: hashedMirrors",
+	},
+	{
+		"npm",
+		[]string{"registry.npmjs.org", "registry.yarnpkg.com"},
+		"npm documentation, config: registry; Yarn 1 documentation, yarn config: registry",
+	},
+	{
+		"pypi",
+		[]string{"files.pythonhosted.org", "pypi.org"},
+		"PyPI Docs, Index API",
+	},
+}
+
+// Expand puts the hosts of each preset in its place, each once, sorted. What
+// is no preset stays as it is.
+func Expand(texts []string) []string {
+	var list []string
+	for _, text := range texts {
+		i := slices.IndexFunc(Presets, func(p Preset) bool { return p.Name == text })
+		if i < 0 {
+			list = append(list, text)
+			continue
+		}
+		list = append(list, Presets[i].Hosts...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

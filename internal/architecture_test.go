@@ -43,6 +43,8 @@ var mayImport = map[string][]string{
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
 	"netns":         {"diag", sys},
+	"relay":         {sys},
+	"proxy":         {"forbidden", "hostpattern", "relay"},
 	"launch":        {"diag", "host", "leak", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},

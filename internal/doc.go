@@ -27,6 +27,8 @@
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter
 //	netns        sockets made in a sandbox's network namespace, from outside
+//	relay        bytes carried between two TCP connections
+//	proxy        the only way out of tier allow
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked

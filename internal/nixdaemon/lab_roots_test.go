@@ -72,7 +72,7 @@ func TestLabIndirectRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.AddIndirectRoot(t.Context(), link); err != nil {
+	if err := c.AddIndirectRoots(t.Context(), []string{link}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(path, link); err != nil {

@@ -100,7 +100,7 @@ func TestOperations(t *testing.T) {
 		},
 		"registers a link": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return nil, c.AddIndirectRoot(ctx, "/home/u/link")
+				return nil, c.AddIndirectRoots(ctx, []string{"/home/u/link"})
 			},
 			[]any{12, "/home/u/link"},
 			[]any{msgLast, 1},
@@ -159,7 +159,7 @@ func TestBadArgumentsStayHere(t *testing.T) {
 			return err
 		},
 		"a short hash":    func() error { _, err := c.QueryPathFromHashPart(ctx, "00bg"); return err },
-		"a relative link": func() error { return c.AddIndirectRoot(ctx, "link") },
+		"a relative link": func() error { return c.AddIndirectRoots(ctx, []string{"link"}) },
 	} {
 		if err := call(); err == nil {
 			t.Errorf("%s was taken", name)

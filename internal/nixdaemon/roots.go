@@ -29,14 +29,18 @@ func (c *Client) Pin(ctx context.Context, paths []string) ([]string, error) {
 	return valid, c.doPaths(ctx, paths, requests...)
 }
 
-// AddIndirectRoot makes what the symlink points at a root, for as long as the
-// symlink is there; no connection is needed for that. Any user may. The link
-// may be made later, and nobody checks it.
-func (c *Client) AddIndirectRoot(ctx context.Context, link string) error {
-	if !filepath.IsAbs(link) {
-		return explain(opAddIndirectRoot.String(), fmt.Errorf("%q is not an absolute path", link))
+// AddIndirectRoots makes what each symlink points at a root, for as long as the
+// symlink is there; no connection is needed for that. Any user may. A link may
+// be made later, if no collection comes between, and nobody checks it.
+func (c *Client) AddIndirectRoots(ctx context.Context, links []string) error {
+	requests := make([]request, len(links))
+	for i, link := range links {
+		if !filepath.IsAbs(link) {
+			return explain(opAddIndirectRoot.String(), fmt.Errorf("%q is not an absolute path", link))
+		}
+		requests[i] = request{op: opAddIndirectRoot, encode: oneText(link), decode: done}
 	}
-	return c.do(ctx, request{op: opAddIndirectRoot, encode: oneText(link), decode: done})
+	return c.do(ctx, requests...)
 }
 
 // Root is one reason why the garbage collector keeps a path. To an untrusted

@@ -54,6 +54,15 @@ func (s *Store) Pin(ctx context.Context, paths []string) ([]string, error) {
 	return client.Pin(ctx, paths)
 }
 
+// AddIndirectRoots is [Client.AddIndirectRoots].
+func (s *Store) AddIndirectRoots(ctx context.Context, links []string) error {
+	client, err := s.Client(ctx)
+	if err != nil {
+		return err
+	}
+	return client.AddIndirectRoots(ctx, links)
+}
+
 // Realise fetches or builds each target ("PATH", "DRV!OUTPUT,…") and says
 // why for each that cannot be had. The error is for what concerns them all.
 func (s *Store) Realise(ctx context.Context, targets []string) (map[string]error, error) {

@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"profile":       {"diag", "leak", "profile/shape", "storepath", "gopkg.in/yaml.v3"},
 	"nixdaemon":     {"diag", "storepath", nix + "wire", nix + "derivation", sys},
 	"nixeval":       {"diag", "storepath"},
+	"gcroot":        {nix + "nixbase32", sys},
 	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
 	"plan":          {"diag", "leak", "profile", "resolve"},
 	"plan/diff":     {"plan", "storepath"},
@@ -52,7 +53,7 @@ var mayImport = map[string][]string{
 	"profiledir":    {"diag", "host", "profile", "storepath", sys},
 	"plancache":     {"cachefile", "plan", "profiledir", sys},
 	"session": {
-		"diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
+		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
 		"gitconfig", "project", "state", "agent", "seccomp", "launch", "doctor", sys,
 	},
 	"cli": {

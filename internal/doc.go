@@ -12,6 +12,7 @@
 //	host         who runs claudebox, where, with which environment
 //	profile      YAML to a valid Profile, or every fault with its place
 //	nixdaemon    the Nix daemon's worker protocol
+//	gcroot       what keeps a plan's store paths between launches
 //	nixeval      one evaluation of many attributes
 //	resolve      package names to store paths
 //	plan         the pinned plan: a pure function of profile and resolution

@@ -3,6 +3,8 @@ package gcroot
 import (
 	"context"
 	"crypto/sha1" // the daemon's own choice; it protects nothing here
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,10 +50,16 @@ func (s *Set) Close() error { return s.folder.Close() }
 // owner is the link to the file that a set belongs to.
 const owner = "plan"
 
-// Hold takes hold of a set if it roots all of the paths for certain: each has
-// its link, and the daemon knows of it.
-func (f Folder) Hold(name string, paths []string) (*Set, bool) {
-	s, err := f.open(name)
+// setName differs for all sets: one that a session holds is never changed.
+func setName(of string, paths []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", of, paths))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Hold takes hold of a file's set if it roots all of the paths for certain:
+// each has its link, and the daemon knows of it.
+func (f Folder) Hold(of string, paths []string) (*Set, bool) {
+	s, err := f.open(setName(of, paths))
 	if err != nil {
 		return nil, false
 	}
@@ -66,9 +74,11 @@ func (f Folder) Hold(name string, paths []string) (*Set, bool) {
 }
 
 // Make makes a set that roots the paths, and holds it. They have to be valid,
-// and kept by other means until Make returns. The set belongs to the file of.
-// Sets that nobody needs any more are swept.
-func (f Folder) Make(ctx context.Context, daemon Registrar, name, of string, paths []string) (*Set, error) {
+// and kept by other means until Make returns. The set belongs to the file of,
+// in the place of any that it had before. Sets that nobody needs any more are
+// swept.
+func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []string) (*Set, error) {
+	name := setName(of, paths)
 	for _, dir := range []string{f.Dir, filepath.Join(f.Dir, name)} {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
@@ -83,7 +93,7 @@ func (f Folder) Make(ctx context.Context, daemon Registrar, name, of string, pat
 		return nil, err
 	}
 	s.touch()
-	f.Sweep(time.Now())
+	f.sweep(time.Now(), of) // this one is held
 	return s, nil
 }
 
@@ -177,7 +187,10 @@ func relink(to, link string) error {
 // Sweep takes away every set whose file is gone, or that was not used for
 // sixty days, unless a session holds it. What cannot be taken away now is
 // left for the next time.
-func (f Folder) Sweep(now time.Time) {
+func (f Folder) Sweep(now time.Time) { f.sweep(now, "") }
+
+// sweep takes those of one file, too.
+func (f Folder) sweep(now time.Time, of string) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return
@@ -187,18 +200,22 @@ func (f Folder) Sweep(now time.Time) {
 		if err != nil {
 			continue
 		}
-		if s.stale(now) {
+		if s.stale(now, of) {
 			os.RemoveAll(s.dir)
 		}
 		s.Close()
 	}
 }
 
-func (s *Set) stale(now time.Time) bool {
+func (s *Set) stale(now time.Time, of string) bool {
+	link := filepath.Join(s.dir, owner)
+	if to, err := os.Readlink(link); err == nil && to == of {
+		return true
+	}
 	info, err := s.folder.Stat()
 	if err != nil || now.Sub(info.ModTime()) > unused {
 		return err == nil
 	}
-	_, err = os.Stat(filepath.Join(s.dir, owner))
+	_, err = os.Stat(link)
 	return errors.Is(err, fs.ErrNotExist)
 }

@@ -42,9 +42,9 @@ func world(t *testing.T) (Folder, daemon, string) {
 	return f, daemon{f.Auto}, of
 }
 
-func mustMake(t *testing.T, f Folder, d Registrar, name, of string) *Set {
+func mustMake(t *testing.T, f Folder, d Registrar, of string) *Set {
 	t.Helper()
-	s, err := f.Make(t.Context(), d, name, of, []string{path})
+	s, err := f.Make(t.Context(), d, of, []string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func exists(t *testing.T, file string) bool {
 
 func TestWhatWasRootedIsHeldAgain(t *testing.T) {
 	f, d, of := world(t)
-	mustMake(t, f, d, "a", of).Close()
-	s, ok := f.Hold("a", []string{path})
+	mustMake(t, f, d, of).Close()
+	s, ok := f.Hold(of, []string{path})
 	if !ok {
 		t.Fatal("it is not held")
 	}
@@ -69,7 +69,7 @@ func TestWhatWasRootedIsHeldAgain(t *testing.T) {
 
 func TestNothingIsHeldThatIsNotCertain(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, f Folder, link string){
-		"the set is gone":  func(t *testing.T, f Folder, _ string) { os.RemoveAll(filepath.Join(f.Dir, "a")) },
+		"the set is gone":  func(_ *testing.T, _ Folder, link string) { os.RemoveAll(filepath.Dir(link)) },
 		"the link is gone": func(_ *testing.T, _ Folder, link string) { os.Remove(link) },
 		"the link leads elsewhere": func(_ *testing.T, _ Folder, link string) {
 			os.Remove(link)
@@ -80,15 +80,15 @@ func TestNothingIsHeldThatIsNotCertain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, d, of := world(t)
-			mustMake(t, f, d, "a", of).Close()
-			spoil(t, f, filepath.Join(f.Dir, "a", filepath.Base(path)))
-			if s, ok := f.Hold("a", []string{path}); ok {
+			mustMake(t, f, d, of).Close()
+			spoil(t, f, filepath.Join(f.Dir, setName(of, []string{path}), filepath.Base(path)))
+			if s, ok := f.Hold(of, []string{path}); ok {
 				s.Close()
 				t.Error("it is held")
 			}
 			os.MkdirAll(f.Auto, 0o700)
-			mustMake(t, f, d, "a", of).Close()
-			if _, ok := f.Hold("a", []string{path}); !ok {
+			mustMake(t, f, d, of).Close()
+			if _, ok := f.Hold(of, []string{path}); !ok {
 				t.Error("it is not mended")
 			}
 		})
@@ -97,10 +97,10 @@ func TestNothingIsHeldThatIsNotCertain(t *testing.T) {
 
 func TestARefusalOfTheDaemonIsNoRoot(t *testing.T) {
 	f, _, of := world(t)
-	if _, err := f.Make(t.Context(), refusing{}, "a", of, []string{path}); err == nil {
+	if _, err := f.Make(t.Context(), refusing{}, of, []string{path}); err == nil {
 		t.Error("no error")
 	}
-	if _, ok := f.Hold("a", []string{path}); ok {
+	if _, ok := f.Hold(of, []string{path}); ok {
 		t.Error("it is held")
 	}
 }
@@ -108,7 +108,7 @@ func TestARefusalOfTheDaemonIsNoRoot(t *testing.T) {
 func TestWithoutClaudeboxsFolderNoneIsMade(t *testing.T) {
 	f, d, of := world(t)
 	f.Dir = filepath.Join(f.Dir, "deep")
-	if _, err := f.Make(t.Context(), d, "a", of, []string{path}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := f.Make(t.Context(), d, of, []string{path}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestSweep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, d, of := world(t)
-			s := mustMake(t, f, d, "a", of)
+			s := mustMake(t, f, d, of)
 			if !tc.held {
 				s.Close()
 			}
@@ -136,7 +136,7 @@ func TestSweep(t *testing.T) {
 				os.Remove(of)
 			}
 			f.Sweep(time.Now().Add(tc.later))
-			if got := exists(t, filepath.Join(f.Dir, "a", filepath.Base(path))); got != tc.want {
+			if got := exists(t, filepath.Join(f.Dir, setName(of, []string{path}), filepath.Base(path))); got != tc.want {
 				t.Errorf("it is there: %t, want %t", got, tc.want)
 			}
 			if tc.held {
@@ -148,11 +148,37 @@ func TestSweep(t *testing.T) {
 
 func TestMakingOneSweepsTheOthers(t *testing.T) {
 	f, d, of := world(t)
-	mustMake(t, f, d, "a", of+"-gone").Close()
-	mustMake(t, f, d, "b", of).Close()
-	if exists(t, filepath.Join(f.Dir, "a")) || !exists(t, filepath.Join(f.Dir, "b")) {
-		t.Error("not just b is there")
+	mustMake(t, f, d, of+"-gone").Close()
+	mustMake(t, f, d, of).Close()
+	if sets(t, f) != 1 {
+		t.Errorf("%d sets are there", sets(t, f))
 	}
+}
+
+func TestAFilesNewSetTakesThePlaceOfTheOldOnceThatIsNotHeld(t *testing.T) {
+	f, d, of := world(t)
+	old := mustMake(t, f, d, of)
+	for i, want := range []int{2, 2, 1} {
+		s, err := f.Make(t.Context(), d, of, []string{"/nix/store/11111111111111111111111111111111-new"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Close(); sets(t, f) != want {
+			t.Errorf("%d sets are there, want %d", sets(t, f), want)
+		}
+		if i == 1 {
+			old.Close()
+		}
+	}
+}
+
+func sets(t *testing.T, f Folder) int {
+	t.Helper()
+	list, err := os.ReadDir(f.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
 
 func TestManyAtOnceMakeHoldAndSweep(t *testing.T) {
@@ -160,11 +186,11 @@ func TestManyAtOnceMakeHoldAndSweep(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
-			name := string(rune('a' + i%3))
-			s, ok := f.Hold(name, []string{path})
+			of := of + string(rune('a'+i%3))
+			s, ok := f.Hold(of, []string{path})
 			if !ok {
 				var err error
-				if s, err = f.Make(t.Context(), d, name, of, []string{path}); err != nil {
+				if s, err = f.Make(t.Context(), d, of, []string{path}); err != nil {
 					return // another sweeps it: no root then, and the plan is not kept
 				}
 			}

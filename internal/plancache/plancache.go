@@ -33,8 +33,9 @@ type Cache struct {
 
 // kept is what a file of the cache holds.
 type kept struct {
-	Made []Witness // the files it was made of, and those that were looked for in vain
-	Plan plan.Plan
+	Made  []Witness // the files it was made of, and those that were looked for in vain
+	Roots []string
+	Plan  plan.Plan
 }
 
 // Witness is a file as it was when a plan was made.
@@ -61,21 +62,25 @@ func For(folder string, uid int, question ...string) Cache {
 	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
 }
 
-// Find gives the kept plan if it still holds.
-func (c Cache) Find() (plan.Plan, bool) {
+// File is where the plan is kept; empty for the zero Cache.
+func (c Cache) File() string { return c.file }
+
+// Find gives the kept plan if it still holds, and the store paths that have
+// to be kept from the garbage collector for it.
+func (c Cache) Find() (p plan.Plan, roots []string, found bool) {
 	if c.file == "" {
-		return plan.Plan{}, false
+		return plan.Plan{}, nil, false
 	}
 	content, err := profiledir.Read(c.file, c.uid)
 	if err != nil || len(content) < sha256.Size {
-		return plan.Plan{}, false
+		return plan.Plan{}, nil, false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
 	var k kept
 	if !bytes.Equal(sum[:], content[:sha256.Size]) || !unpack(content[sha256.Size:], &k) {
-		return plan.Plan{}, false
+		return plan.Plan{}, nil, false
 	}
-	return k.Plan, k.holds()
+	return k.Plan, k.Roots, k.holds()
 }
 
 // holds compares every witness, and looks for every store path.
@@ -97,14 +102,14 @@ func (k kept) holds() bool {
 // moment ago may be written again without a change of their time stamps, so
 // nothing is kept of them. Where claudebox's own folder is not there yet, this
 // is no reason to make it.
-func (c Cache) Keep(p plan.Plan, made Witnesses) {
+func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if c.file == "" || !c.settled(made) {
 		return
 	}
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	payload := pack(kept{Made: made, Plan: p})
+	payload := pack(kept{Made: made, Roots: roots, Plan: p})
 	sum := sha256.Sum256(payload)
 	c.makeRoom()
 	cachefile.Write(c.file, append(sum[:], payload...))

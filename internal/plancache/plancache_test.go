@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 	seen := &Witnesses{}
 	seen.Note(filepath.Join(dir, "profile.yaml"))
 	seen.Note(filepath.Join(dir, "earlier.yaml"))
-	c.Keep(p, *seen)
+	c.Keep(p, []string{"/nix/store/r"}, *seen)
 	return c, p, dir
 }
 
@@ -44,8 +45,8 @@ func write(t *testing.T, file, content string) {
 
 func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 	c, want, _ := aCache(t)
-	got, found := c.Find()
-	if !found || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
+	got, roots, found := c.Find()
+	if !found || !slices.Equal(roots, []string{"/nix/store/r"}) || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Errorf("found %v, got %+v, want %+v", found, got, want)
 	}
 }
@@ -66,7 +67,7 @@ func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _, dir := aCache(t)
 			change(t, &c, dir)
-			if p, found := c.Find(); found {
+			if p, _, found := c.Find(); found {
 				t.Errorf("found %+v", p)
 			}
 		})
@@ -79,8 +80,8 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	c.now = time.Now
 	seen := &Witnesses{}
 	seen.Note(dir + "/profile.yaml")
-	c.Keep(p, *seen)
-	if _, found := c.Find(); found {
+	c.Keep(p, []string{"/nix/store/r"}, *seen)
+	if _, _, found := c.Find(); found {
 		t.Error("found one")
 	}
 }

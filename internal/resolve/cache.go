@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"claudebox/internal/nixeval"
 )
@@ -92,5 +94,30 @@ func (e entry) write(value any) {
 	_, err = f.Write(text)
 	if closed := f.Close(); err != nil || closed != nil || os.Rename(f.Name(), e.file) != nil {
 		os.Remove(f.Name())
+	}
+	prune(dir)
+}
+
+// most is how many files a cache may hold: every edit of a profile's packages
+// makes one.
+const most = 256
+
+// prune takes the older half of a cache that has grown too large, and with it
+// what writers that were killed have left.
+func prune(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) <= most {
+		return
+	}
+	age := func(entry os.DirEntry) time.Time {
+		info, err := entry.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(a).Compare(age(b)) })
+	for _, entry := range entries[:len(entries)-most/2] {
+		os.Remove(filepath.Join(dir, entry.Name()))
 	}
 }

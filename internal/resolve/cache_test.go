@@ -1,11 +1,14 @@
 package resolve_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"claudebox/internal/nixeval"
 	"claudebox/internal/resolve"
@@ -195,3 +198,29 @@ func TestManyRunsShareACache(t *testing.T) {
 }
 
 var _ resolve.Evaluator = nixeval.Evaluator{}
+
+func TestACacheThatHasGrownLosesItsOldestFiles(t *testing.T) {
+	dir := cached(t)
+	kept := onlyFile(t, dir)
+	old := time.Now().Add(-time.Hour)
+	for i := range 300 {
+		file := filepath.Join(dir, fmt.Sprintf("%03d.json", i))
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, old.Add(time.Duration(i)*time.Second), old.Add(time.Duration(i)*time.Second))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld("jq")
+	w.Cache = dir
+	w.store(path("jq"), valid)
+	if _, err := w.run(t); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{kept: true, filepath.Join(dir, "000.json"): false, filepath.Join(dir, "299.json"): true} {
+		if _, err := os.Stat(file); (err == nil) != want {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) > 256 {
+		t.Errorf("it holds %d files", len(files))
+	}
+}

@@ -14,5 +14,5 @@
 // Paths of the manifest are in the closure of claudebox itself, and whoever
 // installed that holds it. Everything else is pinned by [Store.Pin] before
 // its validity is asked, and stays pinned for as long as the caller keeps
-// the Store open.
+// the Store open. Package gcroot holds it from then on.
 package resolve

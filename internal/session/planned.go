@@ -48,14 +48,14 @@ func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
 		if err != nil {
 			return plan.Plan{}, &diag.Error{Op: "read plan " + o.Plan, Err: cause(err)}
 		}
-		return readPlan(o.Plan, src)
+		return s.readPlan(o.Plan, src, why)
 	}
 	ref := o.Profile
 	if ref == "" {
 		ref = s.Facts.Env.Value("CLAUDEBOX_PROFILE", "default")
 	}
 	if file, src := s.modulePlan(ref); src != nil {
-		return readPlan(file, src)
+		return s.readPlan(file, src, why)
 	}
 	return s.makePlan(ref, why)
 }
@@ -80,8 +80,9 @@ func (s *Session) modulePlan(ref string) (file string, src []byte) {
 	return "", nil
 }
 
-// readPlan decodes a plan file and checks that it fits this machine now.
-func readPlan(file string, src []byte) (plan.Plan, error) {
+// readPlan decodes a plan file, checks that it fits this machine now, and sees
+// to it that its store paths stay.
+func (s *Session) readPlan(file string, src []byte, why Purpose) (plan.Plan, error) {
 	p, err := plan.Decode(file, src)
 	if err != nil {
 		return plan.Plan{}, err
@@ -92,17 +93,19 @@ func readPlan(file string, src []byte) (plan.Plan, error) {
 	}
 	for _, path := range p.StorePaths() {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return plan.Plan{}, diag.Errorf(op, "fetch it with `nix-store --realise "+path+"`, or make the plan anew",
-				"%s is no longer in the store", path)
+			return plan.Plan{}, goneError(file, path)
 		}
 	}
-	return p, nil
+	if why.Look {
+		return p, nil
+	}
+	return p, s.holdFile(file, p)
 }
 
 // makePlan goes the whole way from a profile to a plan.
 func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
-	if p, found := cache.Find(); found {
+	if p, roots, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
 		return p, nil
 	}
 	files, seen := profiledir.New(s.Facts), &plancache.Witnesses{}
@@ -139,8 +142,8 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 		}
 	}
 	p, err := plan.Build(prof, res)
-	if err == nil && !why.Look && len(warnings) == 0 && cacheable(prof, manifest, res) {
-		cache.Keep(p, *seen)
+	if err == nil && !why.Look && len(warnings) == 0 {
+		s.keepPlan(cache, p, unheld(manifest, res), *seen)
 	}
 	return p, err
 }
@@ -149,28 +152,11 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 // that decides which files are looked for.
 func (s *Session) planCache(ref string) plancache.Cache {
 	f := s.Facts
-	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, append([]string{
-		s.caller.Version, s.caller.Manifest, ref, f.Cwd, f.Home,
-	}, s.folders.Search()...)...)
-}
-
-// cacheable tells whether a resolution depends on nothing but the manifest.
-func cacheable(prof profile.Profile, m *resolve.Manifest, res resolve.Resolution) bool {
-	if prof.Nix.Store == profile.StoreClosure || len(res.Packages) == 0 {
-		return false
+	question := append([]string{s.caller.Version, s.caller.Manifest, ref, f.Cwd, f.Home}, s.folders.Search()...)
+	for _, name := range nixVariables {
+		question = append(question, f.Env.Value(name, ""))
 	}
-	for _, pkg := range res.Packages {
-		known, ok := m.Packages[pkg.Attr]
-		if !ok || pkg.Missing {
-			return false
-		}
-		for _, output := range pkg.Outputs {
-			if known.Outputs[output.Name] != output.Path {
-				return false
-			}
-		}
-	}
-	return true
+	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, question...)
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there

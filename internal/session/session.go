@@ -66,6 +66,7 @@ type Session struct {
 	project project.Project
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
+	holds   []io.Closer      // keep store paths alive, too
 }
 
 // Close lets go of what the session held. It may be called at any stage.
@@ -73,6 +74,9 @@ func (s *Session) Close() error {
 	var store, home error
 	if s.held != nil {
 		store = s.held.Close()
+	}
+	for _, h := range s.holds {
+		store = errors.Join(store, h.Close())
 	}
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/gcroot"
+	"claudebox/internal/plan"
+	"claudebox/internal/plancache"
+	"claudebox/internal/resolve"
+	"claudebox/internal/storepath"
+)
+
+// While a sandbox runs, a store path that is only mounted in it would be
+// collected. What is in claudebox's own closure is kept by the running
+// claudebox and by who installed it; the rest is held by one of these: the
+// connection to the daemon that resolved it, a set of durable roots, or an
+// open file of a plan that is in the store itself.
+
+func (s *Session) roots() gcroot.Folder {
+	return gcroot.Folder{Dir: filepath.Join(s.folders.Home, "roots"), Auto: gcroot.AutoDir}
+}
+
+// holdRoots holds the roots that were made for a file, and tells whether they
+// are all there.
+func (s *Session) holdRoots(file string, paths []string) bool {
+	if len(paths) == 0 {
+		return true
+	}
+	set, ok := s.roots().Hold(file, paths)
+	if ok {
+		s.holds = append(s.holds, set)
+	}
+	return ok
+}
+
+// keepPlan keeps a plan for the next launch, if its paths can be kept, too.
+func (s *Session) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
+	if cache.File() == "" {
+		return
+	}
+	if len(paths) > 0 && s.makeRoots(cache.File(), paths) != nil {
+		return // this session holds them by its connection
+	}
+	cache.Keep(p, paths, seen)
+}
+
+func (s *Session) makeRoots(of string, paths []string) error {
+	set, err := s.roots().Make(context.Background(), s.store(), of, paths)
+	if err == nil {
+		s.holds = append(s.holds, set)
+	}
+	return err
+}
+
+// unheld is what a resolution has beyond the manifest, which is in claudebox's
+// own closure.
+func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
+	var paths []string
+	for _, pkg := range res.Packages {
+		for _, output := range pkg.Outputs {
+			if m.Packages[pkg.Attr].Outputs[output.Name] != output.Path {
+				paths = append(paths, output.Path)
+			}
+		}
+	}
+	if path := res.Nixpkgs.Path; path != "" && path != m.Nixpkgs.Path {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// holdFile sees to it that what a plan file names stays in the store. A plan
+// of a module is in the store itself, and refers to it all: it is enough to
+// have it open, as the collector looks for the open files of every process.
+func (s *Session) holdFile(file string, p plan.Plan) error {
+	real, err := filepath.EvalSymlinks(s.absolute(file))
+	if err != nil {
+		return &diag.Error{Op: "read plan " + file, Err: cause(err)}
+	}
+	if _, err := storepath.Of(real); err == nil {
+		return s.holdOpen(real)
+	}
+	paths := pinnedBy(p)
+	if s.holdRoots(real, paths) {
+		return nil
+	}
+	if err := s.pin(file, paths); err != nil {
+		return err
+	}
+	_ = s.makeRoots(real, paths) // else the connection holds them, and is needed the next time as well
+	return nil
+}
+
+func (s *Session) holdOpen(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return &diag.Error{Op: "read plan " + file, Err: cause(err)}
+	}
+	s.holds = append(s.holds, f)
+	return nil
+}
+
+// pin has the daemon keep paths for as long as this session lasts.
+func (s *Session) pin(file string, paths []string) error {
+	return s.interruptible(func(ctx context.Context) error {
+		valid, err := s.store().Pin(ctx, paths)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if !slices.Contains(valid, path) {
+				return goneError(file, path)
+			}
+		}
+		return nil
+	})
+}
+
+// pinnedBy is every store path that a plan names, sorted.
+func pinnedBy(p plan.Plan) []string {
+	var paths []string
+	for _, name := range append(p.StorePaths(), p.Pins.Nixpkgs.Path) {
+		if path, err := storepath.Of(name); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func goneError(file, path string) error {
+	return diag.Errorf("read plan "+file, "fetch it with `nix-store --realise "+path+"`, or make the plan anew",
+		"%s is no longer in the store", path)
+}

@@ -74,6 +74,7 @@ gateway 6            ...__ ....__ ++   _____ ______ __
 `
 
 func TestWhatEachTierReaches(t *testing.T) {
+	t.Parallel()
 	w := world.New(t)
 	for _, tier := range tiers {
 		t.Run(tier, func(t *testing.T) {
@@ -155,6 +156,7 @@ func wanted(tier string) map[string]string {
 }
 
 func TestTheTableHasEveryTarget(t *testing.T) {
+	t.Parallel()
 	for _, tier := range tiers {
 		rows := wanted(tier)
 		for _, to := range target.All {

@@ -15,6 +15,7 @@ var confined = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { r
 
 // Whatever is tried fails, and what is out of bounds stays so after it.
 func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
+	t.Parallel()
 	w := world.New(t)
 	for _, tier := range confined {
 		t.Run(tier, func(t *testing.T) {
@@ -50,6 +51,7 @@ var nowhere = map[string]string{
 // The same attempts, by who has the rights over a host and its network, have
 // another end: what fails inside is not the attempt.
 func TestTheAttemptsAreGoodOnes(t *testing.T) {
+	t.Parallel()
 	inside := map[string]string{}
 	for _, f := range lines(succeed(t, newUser(t, world.New(t)).probing(t, []string{"undo"}, "--network", "none"))) {
 		inside[f[1]] = f[2]

@@ -13,6 +13,7 @@ var commands = map[string]func(words []string) error{
 	"matrix":  func([]string) error { return matrix() },
 	"undo":    undo,
 	"names":   names,
+	"listen":  func([]string) error { return listen() },
 	"nothing": func([]string) error { return nil },
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -226,10 +227,15 @@ func overUnix(kind int, name string, talk func(fd int, to unix.Sockaddr) (string
 
 // outcome is who answered, or in parentheses the error.
 func outcome(answer string, err error) string {
-	var errno syscall.Errno
+	var (
+		errno  syscall.Errno
+		lookup *net.DNSError
+	)
 	switch {
 	case err == nil:
 		return answer
+	case errors.As(err, &lookup):
+		return "(" + lookup.Err + ")"
 	case !errors.As(err, &errno):
 		return "(" + err.Error() + ")"
 	case slices.Contains([]syscall.Errno{unix.EAGAIN, unix.EINPROGRESS, unix.ETIMEDOUT}, errno):

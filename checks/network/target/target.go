@@ -19,6 +19,8 @@ const (
 	Port     = 80
 	HostPort = 8080
 	EarPort  = 7777 // of a service on the LAN that hears multicast, broadcast and UDP-Lite
+
+	ListenPort = 9999 // of the probe's own service
 )
 
 // Target is an address with a service at it, by TCP and UDP, that answers with

@@ -23,6 +23,7 @@ var resolvers = []struct {
 	{"tailnet", target.TailnetDNS, false},
 	{"public", target.PublicDNS, false},
 	{"public 6", target.PublicDNS6, false},
+	{"link-local", target.Router6 + "%eth0", false},
 	{"stub", target.StubDNS, true},
 }
 
@@ -48,6 +49,9 @@ var zone = map[string][]string{
 var bigText = strings.Repeat("0123456789", 20)
 
 const bigTexts = 20
+
+// BigAnswer is what [Big] says, its texts with blanks between.
+func BigAnswer() string { return strings.TrimSpace(strings.Repeat(bigText+" ", bigTexts)) }
 
 func (w *World) serveNames() error {
 	for _, r := range resolvers {

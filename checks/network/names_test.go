@@ -1,0 +1,84 @@
+//go:build lab
+
+package network_test
+
+import (
+	"slices"
+	"testing"
+
+	"claudebox/checks/network/world"
+)
+
+// layouts are how hosts keep their resolvers, and which of the world's resolvers
+// answers then.
+var layouts = map[string]struct {
+	files  world.Layout
+	answer string
+}{
+	"systemd-resolved's stub, behind a link": {world.Systemd, "stub"},
+	"systemd-resolved's list, behind a link": {
+		world.Layout{
+			"/etc/resolv.conf":                 "-> /run/systemd/resolve/resolv.conf",
+			"/run/systemd/resolve/resolv.conf": "nameserver 203.0.113.53\nsearch lan\n",
+		}, "public",
+	},
+	"the LAN's router":                {plain("nameserver 192.168.77.1\n"), "router"},
+	"the tailnet":                     {plain("nameserver 100.100.100.100\nsearch tail0.ts.net\n"), "tailnet"},
+	"several":                         {plain("nameserver 192.168.77.1\nnameserver 203.0.113.53\nnameserver 100.100.100.100\n"), "router"},
+	"IPv6 alone":                      {plain("nameserver 2001:db8:ffff::53\n"), "public 6"},
+	"IPv6 before IPv4":                {plain("nameserver 2001:db8:ffff::53\nnameserver 192.168.77.1\n"), "public 6"},
+	"the router's link-local address": {plain("nameserver fe80::1%eth0\n"), "link-local"},
+	"a chain of links": {
+		world.Layout{
+			"/etc/resolv.conf":                        "-> ../run/resolvconf/resolv.conf",
+			"/run/resolvconf/resolv.conf":             "-> ../NetworkManager/resolv.conf",
+			"/run/NetworkManager/resolv.conf":         "-> no-stub-resolv.conf",
+			"/run/NetworkManager/no-stub-resolv.conf": "# made by NetworkManager\n\nnameserver 192.168.77.1\noptions timeout:1\n",
+		}, "router",
+	},
+}
+
+func plain(content string) world.Layout { return world.Layout{"/etc/resolv.conf": content} }
+
+// wide are the tiers that resolve names.
+var wide = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { return tier == "none" || tier == "allow" })
+
+func TestNamesResolveWhateverResolverTheHostHas(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	for name, layout := range layouts {
+		for _, tier := range wide {
+			t.Run(tier+", "+name, func(t *testing.T) {
+				t.Parallel()
+				u := newUser(t, w)
+				u.layout = layout.files
+				got := succeed(t, u.probing(t, []string{"names", "text:server.test", "good.test", "rebind.test", "nobody.test"}, "--network", tier))
+				wantEqual(t, got, "server.test\t"+layout.answer+"\n"+
+					"good.test\t2001:db8:ffff::10 203.0.113.10\nrebind.test\t192.168.77.2\nnobody.test\t(no such host)\n")
+			})
+		}
+	}
+}
+
+func TestNoNameResolvesWithoutANetwork(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	for _, f := range lines(succeed(t, u.probing(t, []string{"names", "good.test"}, "--network", "none"))) {
+		if f[1][0] != '(' {
+			t.Errorf("%s is %s", f[0], f[1])
+		}
+	}
+}
+
+// An answer that fits no datagram comes by TCP.
+func TestALongAnswerComesWhole(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	for _, tier := range wide {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			got := succeed(t, newUser(t, w).probing(t, []string{"names", "text:big.test"}, "--network", tier))
+			wantEqual(t, got, "big.test\t"+world.BigAnswer()+"\n")
+		})
+	}
+}

@@ -1,88 +1,261 @@
-# Evaluates the two modules with nixpkgs' real lib, which the lab does not have,
-# and everything else from the lab: what they install, write and refuse.
-# checks/suite compares the result with modules.json.
+# Evaluates the two modules inside home-manager and NixOS: what they install,
+# write, refuse and warn of. checks/modules compares it with modules.json.
 {
-  lib, # nixpkgs' lib
   lab, # the lab's nixpkgs
+  # The real ones, where they can be had; else the lab's stand-ins.
+  nixpkgsLib ? "${lab}/lib.nix",
+  homeManager ? null,
 }:
 let
-  pkgs = import lab { system = "x86_64-linux"; } // {
+  lib = import nixpkgsLib;
+  pkgs = import lab {
+    system = "x86_64-linux";
     inherit lib;
   };
-  flake.lib.mkClaudebox = lib.makeOverridable (
-    { packages ? { }, ... }:
-    pkgs.runCommand "claudebox" {
-      meta.mainProgram = "claudebox";
-      passthru.known = lib.attrNames packages;
-    } "touch $out"
-  );
+  flake.lib.mkClaudebox = import ../nix {
+    nixpkgs.outPath = toString pkgs.path;
+    nix-index-database.packages.x86_64-linux.comma-with-db = pkgs.comma;
+  };
 
-  # The options of the outer systems that our modules set.
-  outer = {
-    options = {
-      assertions = lib.mkOption { default = [ ]; type = lib.types.listOf lib.types.anything; };
-      home.packages = lib.mkOption { default = [ ]; };
-      xdg.configFile = lib.mkOption { default = { }; };
-      environment.systemPackages = lib.mkOption { default = [ ]; };
-      environment.etc = lib.mkOption { default = { }; };
+  user = {
+    home = {
+      username = "alice";
+      homeDirectory = "/home/alice";
+      stateVersion = "26.05";
+    };
+  };
+  evaluateHome =
+    modules:
+    if homeManager == null then
+      import "${lab}/home-manager" {
+        inherit pkgs;
+        modules = [ user ] ++ modules;
+      }
+    else
+      realHome.evalModules {
+        class = "homeManager";
+        modules = [ user ] ++ modules ++ realModules;
+        specialArgs.modulesPath = "${homeManager}/modules";
+      };
+  realHome = import "${homeManager}/modules/lib/stdlib-extended.nix" lib;
+  realModules =
+    import "${homeManager}/modules/modules.nix" {
+      lib = realHome;
+      pkgs = filled;
+      useNixpkgsModule = false;
+      minimal = true;
+    }
+    # The modules that those expect to be there.
+    ++ [
+      "${homeManager}/modules/programs/fish.nix"
+      "${homeManager}/modules/programs/man"
+      # Reads a file of nixpkgs outside its lib.
+      { disabledModules = [ "${homeManager}/modules/services-modular" ]; }
+    ];
+  # What home-manager's own modules name of nixpkgs, though nothing is made of it.
+  filled = lib.genAttrs [ "glibcLocales" "shared-mime-info" "man" ] (_: pkgs.hello) // pkgs // {
+    runCommandLocal = pkgs.runCommand;
+    writeTextFile = { name, ... }: pkgs.writeText name "";
+    stdenv = pkgs.stdenv // {
+      hostPlatform = lib.systems.elaborate "x86_64-linux";
+    };
+    formats = lib.genAttrs [ "ini" "json" "keyValue" "toml" "xml" "yaml" ] (_: pkgs.formats.json);
+  };
+  evaluateSystem = modules: import "${lab}/nixos" { inherit pkgs modules; };
+
+  # What a module touches, of either system.
+  parts = {
+    home = config: {
+      installs = config.home.packages;
+      writes = config.xdg.configFile;
+      aliases = config.home.shellAliases;
+      beyond = lib.attrNames config.home.activation ++ lib.filter (name: builtins.match "(.*/)?[.]config/claudebox/.*" name == null) (
+        lib.attrNames config.home.file
+      );
+      inherit (config) assertions warnings;
+    };
+    system = config: {
+      installs = config.environment.systemPackages;
+      writes = config.environment.etc;
+      aliases = config.environment.shellAliases;
+      beyond = [ ];
+      inherit (config) assertions warnings;
     };
   };
 
-  evaluate =
-    module: settings:
+  # The difference that our module makes to a system without it.
+  difference =
+    part: evaluate: modules:
     let
-      inherit
-        (lib.evalModules {
-          modules = [
-            (import module flake)
-            outer
-            { programs.claudebox = settings; }
-          ];
-          specialArgs = { inherit pkgs; };
-        })
-        config
-        ;
+      with' = part (evaluate modules).config;
+      without = part (evaluate [ ]).config;
+      more = key: lib.filter (it: !(lib.elem it (names key without))) (names key with');
+      names =
+        key: of:
+        {
+          installs = map lib.getName of.installs;
+          writes = lib.attrNames of.writes;
+          aliases = lib.mapAttrsToList (name: value: "${name}=${value}") of.aliases;
+          refuses = map (it: it.message) (lib.filter (it: !it.assertion) of.assertions);
+          inherit (of) warnings beyond;
+        }
+        .${key};
+      ours = lib.filter (package: lib.getName package == "claudebox") with'.installs;
     in
-    {
-      knows = map (package: package.known) (config.home.packages ++ config.environment.systemPackages);
-      writes = lib.attrNames (config.xdg.configFile // config.environment.etc);
-      refuses = map (failed: failed.message) (
-        lib.filter (assertion: !assertion.assertion) config.assertions
-      );
-    };
+    # Nothing else is looked at in a system that has an assertion failed.
+    if more "refuses" != [ ] then
+      { refuses = more "refuses"; }
+    else
+    lib.filterAttrs (_: value: value != [ ] && value != { }) (
+      lib.genAttrs [ "installs" "writes" "aliases" "warnings" "beyond" ] more
+      // {
+        knows = lib.concatMap (package: package.known) ours;
+        profiles = lib.zipAttrsWith (_: lib.head) (
+          map (package: lib.optionalAttrs (with'.writes != without.writes) package.configuration.texts) ours
+        );
+      }
+    );
+
+  home = settings: difference parts.home evaluateHome [
+    (import ../modules/home-manager.nix flake)
+    { programs.claudebox = settings; }
+  ];
+  system = others: settings: difference parts.system evaluateSystem [
+    (import ../modules/nixos.nix flake)
+    { programs.claudebox = settings; }
+    others
+  ];
 
   # The same settings mean the same in both.
   both =
     settings:
     let
-      home-manager = evaluate ../modules/home-manager.nix settings;
-      nixos = evaluate ../modules/nixos.nix settings;
+      inHome = home settings;
+      inSystem = system { } settings;
     in
-    assert home-manager == nixos;
-    nixos;
+    assert inHome == inSystem;
+    inHome;
+
+  on = settings: { enable = true; } // settings;
+
+  # A package whose store path, which may get into its name, never changes.
+  fake =
+    letter: pname:
+    let
+      hash = lib.concatStrings (lib.genList (_: letter) 32);
+      out = {
+        type = "derivation";
+        inherit pname;
+        name = "${pname}-9";
+        outPath = "${builtins.storeDir}/${hash}-${pname}-9";
+        drvPath = "${builtins.storeDir}/${hash}-${pname}-9.drv";
+        outputs = [ "out" ];
+        meta = { };
+        inherit out;
+      };
+    in
+    out;
+  trusting =
+    trusted-users:
+    system {
+      nix.settings = { inherit trusted-users; };
+      users.users = {
+        alice = {
+          isNormalUser = true;
+          extraGroups = [ "wheel" ];
+        };
+        bob = {
+          isNormalUser = true;
+          group = "staff";
+        };
+        daemon = { };
+      };
+      users.groups.admin.members = [ "bob" ];
+    } (on { });
 in
 {
-  "nothing configured writes nothing" = both { enable = true; };
-  "not enabled does nothing" = both { profiles.work = { }; };
-  "a profile's packages are known to the package" = both {
-    enable = true;
-    profiles.work.packages = [
-      pkgs.hello
-      "sampleSet.hello"
-    ];
-  };
-  "a default profile is a file that extends it" = both {
-    enable = true;
+  "not enabled, nothing is done" = both { profiles.work.packages = [ pkgs.hello ]; };
+  "nothing configured, nothing is written" = both (on { });
+  "every option" = both (on {
+    agentPackage = pkgs.hello;
+    alias = "claude";
+    settings = {
+      confirm = "changed";
+      network = "none";
+    };
+    extraPackages = [ pkgs.jq ];
+    profiles = {
+      work = {
+        packages = [
+          pkgs.hello
+          "sampleSet.hello"
+        ];
+        settings = {
+          network = "full";
+          env.AWS_PROFILE = "work";
+        };
+      };
+      play.settings.extends = "work";
+    };
     defaultProfile = "work";
-    profiles.work.settings.network = "none";
-  };
-  "a default profile must exist" = both {
-    enable = true;
-    defaultProfile = "wrok";
-  };
-  "no package still writes profiles" = both {
-    enable = true;
+  });
+  "no package still writes profiles" = both (on {
     package = null;
+    profiles.work.packages = [ pkgs.hello ];
+  });
+  "what is said of every profile makes a default one" = both (on { extraPackages = [ pkgs.hello ]; });
+  "a profile may be called default" = both (on {
+    defaultProfile = "default";
+    profiles.default = { };
+  });
+  "outputs that are asked for are known" = both (on {
+    profiles.work.packages = [
+      "manyOutputsSample^dev"
+      pkgs.manyOutputsSample
+    ];
+  });
+  "two packages of one name are told apart" = both (on {
+    profiles.work.packages = [
+      (fake "a" "twin")
+      (fake "b" "twin")
+    ];
+  });
+  "a package of one's own takes nobody's place in the base" = both (on {
+    profiles.work.packages = [ (fake "c" "git") ];
+  });
+  "a name that no attribute can have" = both (on {
+    profiles.work.packages = [ (fake "d" "7zip+x") ];
+  });
+
+  "a default profile must exist" = both (on {
+    defaultProfile = "wrok";
     profiles.work = { };
-  };
+  });
+  "there is one default profile" = both (on {
+    defaultProfile = "work";
+    profiles.work = { };
+    profiles.default = { };
+  });
+  "a profile has one name" = both (on {
+    profiles.work.settings.name = "play";
+    profiles.play = { };
+  });
+  "a name that no profile can have" = both (on { profiles."a/b" = { }; });
+  "packages have one place" = both (on {
+    settings.packages = [ "jq" ];
+    profiles.work.settings.packages = [ "hello" ];
+  });
+  "packages come from pkgs" = both (on { profiles.work.settings.nixpkgs = "github:NixOS/nixpkgs"; });
+  "an attribute has to exist" = both (on { profiles.work.packages = [ "helo" ]; });
+  "an attribute has to be a package" = both (on { extraPackages = [ "sampleSet" ]; });
+
+  "no user namespaces, no sandbox" = system { security.allowUserNamespaces = false; } (on { });
+  "no user namespaces by sysctl" = system { boot.kernel.sysctl."user.max_user_namespaces" = 0; } (on { });
+  "no user namespaces by sysctl, nested" =
+    system { boot.kernel.sysctl.kernel.unprivileged_userns_clone = false; } (on { });
+  "not enabled, nothing is asked of the system" = system { security.allowUserNamespaces = false; } { };
+  "users whom the daemon trusts, by name" = trusting [ "root" "alice" ];
+  "users whom the daemon trusts, by group" = trusting [ "@wheel" "@admin" "@staff" ];
+  "everybody trusted" = trusting [ "*" ];
+  "nobody trusted" = trusting [ "root" "daemon" ];
 }

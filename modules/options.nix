@@ -3,37 +3,43 @@ flake:
 {
   config,
   lib,
+  options,
   pkgs,
   ...
 }:
 let
   inherit (lib) mkOption types;
-  settings = pkgs.formats.json { };
+  cfg = config.programs.claudebox;
+
+  packages = types.listOf (types.either types.package types.str);
+  settings = types.attrsOf (pkgs.formats.json { }).type;
 
   profile = types.submodule {
     options = {
       packages = mkOption {
-        type = types.listOf (types.either types.package types.str);
+        type = packages;
         default = [ ];
-        example = lib.literalExpression ''[ pkgs.kubectl "python3Packages.requests" ]'';
+        example = lib.literalExpression ''[ pkgs.kubectl "python3Packages.requests" "openssl^dev" ]'';
         description = ''
-          Packages that the sandbox has beside the base ones, first on
-          {env}`PATH` and in this order. Text names an attribute of nixpkgs.
-          Each becomes part of this generation, so starting a session fetches
-          and evaluates nothing.
+          Packages that the sandbox has besides the base ones, first on
+          {env}`PATH` and in this order. Text names an attribute of your
+          `pkgs`, with outputs if need be. Each becomes part of this
+          generation, so starting a session fetches and evaluates nothing.
         '';
       };
 
       settings = mkOption {
-        inherit (settings) type;
+        type = settings;
         default = { };
         example = {
           network = "inet";
           env.AWS_PROFILE = "work";
         };
         description = ''
-          The rest of the profile, as {command}`claudebox profile schema`
-          describes it. A fault in it fails the build.
+          The rest of the profile, as {manpage}`claudebox-profile(5)` describes
+          it. A fault in it fails the build, with the option and the line. It
+          is readable by everybody, like all of the Nix store: no place for
+          secrets.
         '';
       };
     };
@@ -48,39 +54,104 @@ in
       default = flake.lib.mkClaudebox { inherit pkgs; };
       defaultText = lib.literalMD "claudebox of its flake, with your `pkgs`";
       description = ''
-        The claudebox to install, or `null` for none: profiles are then
-        written but judged only when they are used.
+        The claudebox to install, as `lib.mkClaudebox` of its flake makes it, or
+        `null` for none. Without one, profiles are written but judged only when
+        they are used, no plan is made, and {option}`programs.claudebox.agentPackage`
+        has no effect.
+      '';
+    };
+
+    agentPackage = mkOption {
+      type = types.nullOr types.package;
+      default = null;
+      example = lib.literalExpression "pkgs.claude-code";
+      description = ''
+        The agent to run, pinned like everything else. `null` takes the
+        {command}`claude` of a profile's packages, or of your {env}`PATH`.
+        Claude Code is unfree: your `pkgs` has to allow it.
+      '';
+    };
+
+    alias = mkOption {
+      type = types.nullOr types.str;
+      default = null;
+      example = "claude";
+      description = ''
+        A shell alias that starts {command}`claudebox`. With `"claude"`, typing
+        that runs Claude Code in the sandbox; {command}`command claude` still
+        runs it without one.
+      '';
+    };
+
+    extraPackages = mkOption {
+      type = packages;
+      default = [ ];
+      example = lib.literalExpression "[ pkgs.gnumake ]";
+      description = ''
+        Packages of every profile here, behind its own; one that extends
+        another has them from there. Where no profile is defined, they make one
+        called `default`.
+      '';
+    };
+
+    settings = mkOption {
+      type = settings;
+      default = { };
+      example = {
+        confirm = "changed";
+      };
+      description = ''
+        Settings of every profile here, unless it says otherwise: a key that a
+        profile sets itself is taken from there as a whole, and one that extends
+        another has them from there. Where no profile is defined, they make one
+        called `default`.
       '';
     };
 
     profiles = mkOption {
       type = types.attrsOf profile;
       default = { };
-      example = lib.literalExpression ''{ work.packages = [ pkgs.kubectl ]; }'';
-      description = "Profiles by name, for {command}`claudebox --profile NAME`.";
+      example = lib.literalExpression ''
+        {
+          work = {
+            packages = [ pkgs.kubectl pkgs.awscli2 ];
+            settings.env.AWS_PROFILE = "work";
+          };
+        }
+      '';
+      description = ''
+        Profiles by name, for {command}`claudebox --profile NAME`. Each is
+        judged when this generation is built, and its plan is pinned then: what
+        a session gets is what {command}`claudebox plan -P NAME` shows.
+      '';
     };
 
     defaultProfile = mkOption {
       type = types.nullOr types.str;
       default = null;
       example = "work";
-      description = "The profile that is used when none is named.";
+      description = ''
+        The one of {option}`programs.claudebox.profiles` that is used when none
+        is named. `null` leaves it to a profile called `default`, if there is
+        one, and else to the built-in one.
+      '';
     };
   };
 
-  config = lib.mkIf config.programs.claudebox.enable {
-    assertions = [
-      {
-        assertion =
-          let
-            cfg = config.programs.claudebox;
-          in
-          cfg.defaultProfile == null || cfg.profiles ? ${cfg.defaultProfile};
-        message = ''
-          programs.claudebox.defaultProfile: there is no profile "${toString config.programs.claudebox.defaultProfile}".
-          Define it in programs.claudebox.profiles, or name another.
-        '';
-      }
-    ];
+  config = lib.mkIf cfg.enable {
+    assertions =
+      map
+        (message: {
+          assertion = false;
+          inherit message;
+        })
+        (import ./profile.nix {
+          inherit
+            lib
+            pkgs
+            cfg
+            options
+            ;
+        }).problems;
   };
 }

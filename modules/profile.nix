@@ -1,62 +1,61 @@
-# What the options come to: the package that knows the profiles' packages, and
-# one checked file per profile.
+# What the options come to: the package that knows the profiles' packages, the
+# files below a folder of claudebox's configuration, and what is wrong.
 {
   lib,
   pkgs,
   cfg,
+  options,
 }:
 let
-  json = pkgs.formats.json { };
-
-  attribute = package: if lib.isString package then package else lib.getName package;
-  resolve =
-    package:
-    if lib.isString package then
-      lib.attrByPath (lib.splitString "." package) (throw "programs.claudebox: nixpkgs has no package ${package}") pkgs
-    else
-      package;
-  known = lib.listToAttrs (
-    map (package: lib.nameValuePair (attribute package) (resolve package)) (
-      lib.concatMap (profile: profile.packages) (lib.attrValues cfg.profiles)
-    )
-  );
-
-  package = if cfg.package == null then null else cfg.package.override { packages = known; };
-
-  # JSON is YAML. The program that will read the file judges it here.
-  file =
-    name: contents:
-    let
-      written = json.generate "claudebox-${name}.yaml" contents;
-    in
-    if package == null then
-      written
-    else
-      pkgs.runCommand "claudebox-${name}.yaml" { } ''
-        ${lib.getExe package} profile validate ${written}
-        cp ${written} $out
-      '';
-
-  profiles = lib.mapAttrs (
-    name: profile:
-    file name (
-      {
-        inherit name;
-        packages = map attribute profile.packages;
-      }
-      // profile.settings
-    )
-  ) cfg.profiles;
-
-  default = lib.optionalAttrs (cfg.defaultProfile != null) {
-    default = json.generate "claudebox-default.yaml" {
-      name = "default";
-      extends = cfg.defaultProfile;
-    };
+  values = {
+    inherit (cfg)
+      profiles
+      settings
+      extraPackages
+      defaultProfile
+      ;
+    option = "programs.claudebox";
+    # The module system merges what several files say, so that only the
+    # definitions know where they stand.
+    position =
+      path:
+      let
+        definitions = options.programs.claudebox.${lib.head path}.definitionsWithLocations;
+        found = map (
+          definition:
+          let
+            at = import ../nix/position.nix definition.value (lib.tail path);
+          in
+          if at == null then definition.file else at
+        ) (lib.filter (definition: lib.tail path == [ ] || definition.value ? ${lib.head (lib.tail path)}) definitions);
+      in
+      if found == [ ] then null else lib.head found;
   };
+  said = import ../nix/profiles.nix (values // {
+    inherit lib pkgs;
+    base = { };
+  });
+
+  # An assertion says what is wrong: nothing may fail before it is asked.
+  package =
+    if cfg.package == null || said.problems != [ ] then
+      null
+    else
+      cfg.package.override (values // { inherit (cfg) agentPackage; });
+
+  perProfile = make: lib.mapAttrs' make said.profiles;
 in
 {
-  inherit package;
-  # File name below a folder of profiles → file.
-  files = lib.mapAttrs' (name: lib.nameValuePair "${name}.yaml") (profiles // default);
+  inherit (said) problems;
+  package = if package == null then null else package.plain;
+
+  # Nobody judges profiles where there is no claudebox to do it.
+  files =
+    if package == null then
+      perProfile (
+        name: profile: lib.nameValuePair "profiles/${name}.yaml" (pkgs.writeText "claudebox-${name}.yaml" profile.text)
+      )
+    else
+      perProfile (name: _: lib.nameValuePair "profiles/${name}.yaml" "${package.configuration}/profiles/${name}.yaml")
+      // perProfile (name: _: lib.nameValuePair "plans/${name}.json" "${package.configuration}/plans/${name}.json");
 }

@@ -6,29 +6,34 @@
   nixpkgs, # the source that attributes are looked up in, as a flake input has it
   tools, # name → file
   base, # attributes on PATH in every sandbox
-  packages, # attribute → package
+  packages, # attribute → { package, outputs: those that are asked for by name }
 }:
 let
-  # Only what is installed becomes part of our closure. The rest (dev, doc, …)
-  # is named, so that `package^dev` needs no evaluation, and fetched when asked.
+  # Only what is installed or asked for becomes part of our closure. The rest
+  # (dev, doc, …) is named, so that `package^dev` needs no evaluation, and
+  # fetched when asked.
   describe =
-    package:
+    { package, outputs }:
     let
-      installed = package.meta.outputsToInstall or [ "out" ];
+      installed =
+        if package.outputSpecified or false then
+          [ package.outputName ]
+        else
+          package.meta.outputsToInstall or [ "out" ];
       path =
         output:
-        if lib.elem output installed then
+        if lib.elem "*" outputs || lib.elem output (installed ++ outputs) then
           package.${output}.outPath
         else
           builtins.unsafeDiscardStringContext package.${output}.outPath;
     in
     {
-      drv = builtins.unsafeDiscardStringContext package.drvPath;
       outputs = lib.genAttrs package.outputs path;
       install = installed;
     }
+    // lib.optionalAttrs (package ? drvPath) { drv = builtins.unsafeDiscardStringContext package.drvPath; }
     // lib.optionalAttrs (package ? version) { inherit (package) version; }
-    // lib.optionalAttrs (package.meta ? mainProgram) { inherit (package.meta) mainProgram; };
+    // lib.optionalAttrs (package.meta.mainProgram or null != null) { inherit (package.meta) mainProgram; };
 in
 writeText "claudebox-manifest.json" (
   builtins.toJSON {

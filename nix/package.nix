@@ -1,6 +1,6 @@
 # The Go program alone. It knows no store path: what it needs stands in the
-# manifest beside it (see claudebox.nix), so that packages may change without
-# Go being built again.
+# manifest beside it (see default.nix), so that packages may change without Go
+# being built again.
 {
   lib,
   buildGoModule,
@@ -21,6 +21,7 @@ buildGoModule {
     # import, and nothing for other folders.
     fileset = fileset.unions [
       ../cmd
+      ../docs/man
       ../internal
       ../go.mod
       ../go.sum
@@ -36,7 +37,7 @@ buildGoModule {
   ];
 
   nativeBuildInputs = [ installShellFiles ];
-  postInstall = lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
+  postInstall = "installManPage docs/man/*\n" + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
     installShellCompletion --cmd claudebox \
       --bash <($out/bin/claudebox completion bash) \
       --fish <($out/bin/claudebox completion fish) \

@@ -87,11 +87,6 @@ rec {
 
   fetchurl = { url, ... }: throw "the lab fetches nothing: ${url}";
 
-  # The forms that modules write their settings in.
-  formats.json = _: {
-    generate = name: value: writeText name (builtins.toJSON value);
-  };
-
   # The modules of go.mod as `go mod vendor` writes them. checks/setup makes the
   # folder and puts it into the store, where it has the path that its hash says:
   # a stale vendorHash ends here.

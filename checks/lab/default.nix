@@ -3,6 +3,7 @@
   system ? builtins.currentSystem,
   config ? { },
   overlays ? [ ],
+  lib ? import ./lib.nix, # nixpkgs' own, where it can be had
 }:
 let
   store = import ./store.nix {
@@ -48,8 +49,9 @@ let
       inherit (packages) lib hello runCommand;
     }
     // {
-      lib = import ./lib.nix;
+      inherit lib;
       path = ./.;
+      formats.json = _: { type = lib.types.anything // { description = "JSON value"; }; };
       callPackage =
         file: arguments:
         let
@@ -128,7 +130,8 @@ let
       installShellFiles = build.runCommand "install-shell-files" { } ''
         mkdir -p $out/bin
         cp ${./install-shell-completion.sh} $out/bin/installShellCompletion
-        chmod 755 $out/bin/installShellCompletion
+        cp ${./install-man-page.sh} $out/bin/installManPage
+        chmod 755 $out/bin/*
       '';
 
       comma = build.runCommand "comma" { meta.mainProgram = "comma"; } ''

@@ -1,8 +1,17 @@
 {
   description = "A stand-in for nixpkgs, made of Debian's programs: for tests without network";
 
-  outputs = _: {
-    lib = import ./lib.nix;
-    legacyPackages.x86_64-linux = import ./. { system = "x86_64-linux"; };
-  };
+  outputs =
+    { self }:
+    {
+      lib = import ./lib.nix // {
+        nixosSystem =
+          { modules, ... }:
+          import ./nixos {
+            inherit modules;
+            pkgs = self.legacyPackages.x86_64-linux;
+          };
+      };
+      legacyPackages.x86_64-linux = import ./. { system = "x86_64-linux"; };
+    };
 }

@@ -3,12 +3,31 @@
 let
   inherit (builtins)
     any
+    attrNames
     concatMap
+    genList
+    isString
+    length
     listToAttrs
     map
     stringLength
     substring
     ;
+
+  regexCharacters = [
+    "\\"
+    "."
+    "^"
+    "$"
+    "*"
+    "+"
+    "?"
+    "("
+    ")"
+    "["
+    "{"
+    "|"
+  ];
 
   below =
     path: folder:
@@ -18,12 +37,98 @@ let
     path == toString folder || substring 0 (stringLength prefix) path == prefix;
 in
 rec {
-  inherit (builtins) elem mapAttrs;
+  inherit (builtins)
+    all
+    any
+    attrNames
+    attrValues
+    concatLists
+    concatMap
+    concatStringsSep
+    elem
+    elemAt
+    filter
+    genList
+    head
+    isString
+    length
+    listToAttrs
+    mapAttrs
+    tail
+    zipAttrsWith
+    ;
+  inherit (import ./modules.nix (import ./lib.nix))
+    evalModules
+    literalExpression
+    literalMD
+    mkDefault
+    mkEnableOption
+    mkForce
+    mkIf
+    mkMerge
+    mkOption
+    optionAttrSetToDocList
+    types
+    ;
 
-  genAttrs = names: f: listToAttrs (map (name: { inherit name; value = f name; }) names);
+  genAttrs = names: f: listToAttrs (map (name: nameValuePair name (f name)) names);
   getAttrs = names: set: genAttrs names (name: set.${name});
+  nameValuePair = name: value: { inherit name value; };
+  mapAttrs' = f: set: listToAttrs (mapAttrsToList f set);
+  mapAttrsToList = f: set: map (name: f name set.${name}) (attrNames set);
+  filterAttrs = keep: set: getAttrs (filter (name: keep name set.${name}) (attrNames set)) set;
+  attrByPath =
+    path: default: set:
+    if path == [ ] then
+      set
+    else if builtins.isAttrs set && set ? ${head path} then
+      attrByPath (tail path) default set.${head path}
+    else
+      default;
+  zipAttrs = zipAttrsWith (_: values: values);
+
+  optional = condition: value: if condition then [ value ] else [ ];
+  optionals = condition: list: if condition then list else [ ];
   optionalString = condition: text: if condition then text else "";
   optionalAttrs = condition: set: if condition then set else { };
+  toList = value: if builtins.isList value then value else [ value ];
+  last = list: elemAt list (length list - 1);
+  imap1 = f: list: genList (n: f (n + 1) (elemAt list n)) (length list);
+  unique = builtins.foldl' (found: value: if elem value found then found else found ++ [ value ]) [ ];
+
+  splitString = separator: text: filter isString (builtins.split (escapeRegex separator) text);
+  escapeRegex = builtins.replaceStrings regexCharacters (map (c: "\\${c}") regexCharacters);
+  concatStrings = concatStringsSep "";
+  concatMapStrings = f: list: concatStrings (map f list);
+  concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
+  removeSuffix =
+    suffix: text:
+    let
+      rest = stringLength text - stringLength suffix;
+    in
+    if rest >= 0 && substring rest (-1) text == suffix then substring 0 rest text else text;
+
+  isDerivation = value: value.type or "" == "derivation";
+  getName = package: package.pname or (builtins.parseDrvName package.name).name;
+
+  # Values as a person writes them, on one line or with an attribute a line.
+  generators.toPretty =
+    { indent ? "" }:
+    value:
+    let
+      deeper = generators.toPretty { indent = indent + "  "; };
+      lines = open: list: close: "${open}\n${concatMapStrings (it: "${indent}  ${it}\n") list}${indent}${close}";
+    in
+    if isDerivation value then
+      "<derivation ${value.name}>"
+    else if builtins.isList value then
+      (if value == [ ] then "[ ]" else lines "[" (map deeper value) "]")
+    else if builtins.isAttrs value then
+      (if value == { } then "{ }" else lines "{" (mapAttrsToList (name: it: "${name} = ${deeper it};") value) "}")
+    else if builtins.isFunction value then
+      "<function>"
+    else
+      builtins.toJSON value;
 
   versionAtLeast = a: b: builtins.compareVersions a b >= 0;
 

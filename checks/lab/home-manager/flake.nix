@@ -1,7 +1,7 @@
 {
-  description = "A stand-in for home-manager: nothing yet evaluates our module against it";
+  description = "A stand-in for home-manager, with as much of it as our module touches";
 
   inputs.nixpkgs.url = "nixpkgs";
 
-  outputs = _: { };
+  outputs = _: { lib.homeManagerConfiguration = import ./.; };
 }

@@ -1,0 +1,71 @@
+# A stand-in for home-manager: the options that our module sets, and a
+# generation with the files and programs that they come to.
+{ pkgs, modules }:
+let
+  inherit (pkgs) lib;
+  inherit (lib) mkOption types;
+
+  files = mkOption {
+    default = { };
+    type = types.attrsOf (types.submodule { options.source = mkOption { type = types.path; }; });
+  };
+  text = mkOption { type = types.str; };
+
+  outer =
+    { config, ... }:
+    {
+      options = {
+        home = {
+          username = text;
+          homeDirectory = text;
+          stateVersion = text;
+          file = files;
+          packages = mkOption {
+            type = types.listOf types.package;
+            default = [ ];
+          };
+          shellAliases = mkOption {
+            type = types.attrsOf types.str;
+            default = { };
+          };
+          activation = mkOption {
+            type = types.attrsOf types.anything;
+            default = { };
+          };
+          activationPackage = mkOption { type = types.package; };
+        };
+        xdg.configFile = files;
+      };
+
+      config.home.file = lib.mapAttrs' (name: lib.nameValuePair ".config/${name}") config.xdg.configFile;
+      config.home.activationPackage = pkgs.runCommand "home-manager-generation" { } ''
+        mkdir -p $out/home-files
+        cp -rs ${pkgs.symlinkJoin { name = "home-manager-path"; paths = config.home.packages; }} $out/home-path
+        ${lib.concatStrings (
+          lib.mapAttrsToList (name: file: ''
+            mkdir -p "$out/home-files/$(dirname '${name}')"
+            ln -s ${file.source} "$out/home-files/"'${name}'
+          '') config.home.file
+        )}
+      '';
+    };
+
+  evaluated = lib.evalModules {
+    specialArgs = { inherit pkgs; };
+    modules = [
+      outer
+      (pkgs.path + "/nixos/modules/misc/assertions.nix")
+      (pkgs.path + "/nixos/modules/misc/meta.nix")
+    ]
+    ++ modules;
+  };
+  failed = lib.filter (it: !it.assertion) evaluated.config.assertions;
+in
+evaluated
+// {
+  activationPackage =
+    if failed != [ ] then
+      throw "\nFailed assertions:\n${lib.concatMapStringsSep "\n" (it: "- ${it.message}") failed}"
+    else
+      evaluated.config.home.activationPackage;
+}

@@ -1,0 +1,49 @@
+# Profiles and their pinned plans as one folder, judged and made by the program
+# that will read them. A profile that is wrong fails the build, and the message
+# says which option it came from.
+{
+  lib,
+  runCommand,
+  writeText,
+}:
+{
+  claudebox, # with the manifest that knows the profiles' packages
+  profiles, # name → { text, places }
+}:
+let
+  names = lib.attrNames profiles;
+  file = name: suffix: text: writeText "claudebox-${name}${suffix}" text;
+in
+runCommand "claudebox-configuration" { passthru.texts = lib.mapAttrs (_: it: it.text) profiles; } ''
+  export HOME=$PWD XDG_CONFIG_HOME=$PWD CLAUDEBOX_HOME=$PWD/none
+  mkdir -p claudebox/profiles claudebox/places $out/plans
+  ${lib.concatMapStrings (name: ''
+    cp ${file name ".yaml" profiles.${name}.text} claudebox/profiles/${name}.yaml
+    cp ${file name ".places" (lib.concatMapStrings (place: place + "\n") profiles.${name}.places)} claudebox/places/${name}
+  '') names}
+  cp -r claudebox/profiles $out/
+  cd claudebox/profiles
+
+  # explain says of each fault which option it is about.
+  explain() {
+    local line place
+    while IFS= read -r line; do
+      printf '%s\n' "$line"
+      [[ $line =~ ^claudebox:\ ([^/:]+)\.yaml:([0-9]+): && -e ../places/''${BASH_REMATCH[1]} ]] || continue
+      mapfile -t -s "$((BASH_REMATCH[2] - 1))" -n 1 place <../places/"''${BASH_REMATCH[1]}"
+      printf 'claudebox:   that is %s\n' "''${place[0]}"
+    done
+  }
+
+  judge() {
+    if ! ${lib.getExe claudebox} "$@" 2>faults; then
+      explain <faults >&2
+      return 1
+    fi
+  }
+
+  judge profile validate ${toString names} >/dev/null
+  for name in ${toString names}; do
+    judge plan --pinned --profile "$name" >$out/plans/"$name".json
+  done
+''

@@ -22,9 +22,9 @@ import (
 const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.
 
 Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
-(~/.claudebox/profiles), $XDG_CONFIG_HOME/claudebox/profiles and
-/etc/claudebox/profiles; what holds a slash or ends in .yaml, .yml or .json is
-a file.`
+(~/.claudebox/profiles), $XDG_CONFIG_HOME/claudebox/profiles,
+/etc/claudebox/profiles, and among those claudebox was built with; what holds a
+slash or ends in .yaml, .yml or .json is a file.`
 
 func newProfileCommand(sys System) *cobra.Command {
 	c := &cobra.Command{
@@ -75,7 +75,7 @@ func newProfileListCommand(sys System) *cobra.Command {
 		Use:   "list",
 		Short: "List the profiles and plans that can be named",
 		Args:  noWords,
-		RunE: withProfiles(func(files profiledir.Files, _ []string) error {
+		RunE: withProfiles(sys, func(files profiledir.Files, _ []string) error {
 			return listProfiles(sys.Stdout, files)
 		}),
 	}
@@ -95,9 +95,9 @@ func newProfileShowCommand(sys System) *cobra.Command {
 			if len(refs) == 1 {
 				ref = refs[0]
 			}
-			return showProfile(sys, profiledir.New(facts), ref)
+			return showProfile(sys, profiledir.New(facts, sys.Manifest), ref)
 		},
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: completeProfiles(sys),
 	}
 }
 
@@ -106,7 +106,7 @@ func newProfileInitCommand(sys System) *cobra.Command {
 		Use:   "init [NAME|FILE]",
 		Short: "Write a commented profile to start from",
 		Args:  oneWord,
-		RunE: withProfiles(func(files profiledir.Files, refs []string) error {
+		RunE: withProfiles(sys, func(files profiledir.Files, refs []string) error {
 			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
 		}),
 	}
@@ -116,13 +116,13 @@ func newProfileValidateCommand(sys System) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [NAME|FILE…]",
 		Short: "Report every problem of profiles, of all there are by default",
-		RunE: withProfiles(func(files profiledir.Files, refs []string) error {
+		RunE: withProfiles(sys, func(files profiledir.Files, refs []string) error {
 			if len(refs) == 0 {
 				refs = files.Names()
 			}
 			return validateProfiles(sys, files, refs)
 		}),
-		ValidArgsFunction: completeProfiles,
+		ValidArgsFunction: completeProfiles(sys),
 	}
 }
 
@@ -143,22 +143,24 @@ func newProfileSchemaCommand(sys System) *cobra.Command {
 }
 
 // withProfiles hands a command the places where profiles lie.
-func withProfiles(do func(profiledir.Files, []string) error) func(*cobra.Command, []string) error {
+func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, words []string) error {
 		facts, err := host.Detect()
 		if err != nil {
 			return err
 		}
-		return do(profiledir.New(facts), words)
+		return do(profiledir.New(facts, sys.Manifest), words)
 	}
 }
 
-func completeProfiles(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	facts, err := host.Detect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
+func completeProfiles(sys System) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		facts, err := host.Detect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return profiledir.New(facts, sys.Manifest).Names(), cobra.ShellCompDirectiveDefault
 	}
-	return profiledir.New(facts).Names(), cobra.ShellCompDirectiveDefault
 }
 
 func listProfiles(w io.Writer, files profiledir.Files) error {

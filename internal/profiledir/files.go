@@ -37,9 +37,9 @@ func (f Files) read(file string) ([]byte, error) {
 }
 
 // New looks where [Folders.Search] says.
-func New(f host.Facts) Files {
+func New(f host.Facts, manifest string) Files {
 	files := Files{cwd: f.Cwd, Home: f.Home, uid: f.UID}
-	for _, dir := range FoldersOf(f).Search() {
+	for _, dir := range FoldersOf(f, manifest).Search() {
 		files.folders = append(files.folders, filepath.Join(dir, "profiles"))
 	}
 	return files

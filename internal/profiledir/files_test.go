@@ -16,23 +16,30 @@ import (
 
 func TestProfileFoldersFollowTheEnvironment(t *testing.T) {
 	for name, tc := range map[string]struct {
-		env  host.Environment
-		want string
+		env      host.Environment
+		manifest string
+		want     string
 	}{
 		"by default below home": {
-			nil, "/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles",
+			nil, "", "/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles",
 		},
 		"moved by variables": {
 			host.Environment{"CLAUDEBOX_HOME=/own", "XDG_CONFIG_HOME=/config"},
+			"",
 			"/own/profiles /config/claudebox/profiles /etc/claudebox/profiles",
 		},
 		"a relative XDG_CONFIG_HOME is ignored": {
 			host.Environment{"XDG_CONFIG_HOME=config"},
+			"",
 			"/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles",
+		},
+		"what claudebox was built with comes last": {
+			nil, "/nix/store/0-claudebox/share/claudebox/manifest.json",
+			"/home/me/.claudebox/profiles /home/me/.config/claudebox/profiles /etc/claudebox/profiles /nix/store/0-claudebox/share/claudebox/profiles",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := New(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env})
+			files := New(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env}, tc.manifest)
 			if got := strings.Join(files.folders, " "); got != tc.want {
 				t.Errorf("folders %s, want %s", got, tc.want)
 			}

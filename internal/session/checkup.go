@@ -38,7 +38,7 @@ func Check(caller Caller, o Options) Checkup {
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
 		return c
 	}
-	c.session = Session{Facts: facts, caller: caller, folders: profiledir.FoldersOf(facts)}
+	c.session = Session{Facts: facts, caller: caller, folders: profiledir.FoldersOf(facts, caller.Manifest)}
 	p := c.plan()
 	c.parts(p)
 	c.launch()

@@ -108,7 +108,7 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	if p, roots, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
 		return p, nil
 	}
-	files, seen := profiledir.New(s.Facts), &plancache.Witnesses{}
+	files, seen := profiledir.New(s.Facts, s.caller.Manifest), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
 	prof, warnings, err := profile.Load(ref, files)

@@ -95,7 +95,7 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts), orders: orders(facts, o), ignored: ignoredSignals()}
+	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
 	p, err := s.choosePlan(o, why)
 	if err == nil {
 		err = refuseUnbuilt(p)
@@ -122,7 +122,7 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
 			"--mount-ro and --mount-rw stand in no plan")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts)}
+	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest)}
 	p, err := s.choosePlan(o, why)
 	return p, errors.Join(err, s.Close())
 }
@@ -188,10 +188,10 @@ func orders(f host.Facts, o Options) []string {
 	}
 	var list []string
 	if profiledir.IsFile(ref) {
-		list = append(list, profiledir.New(f).Absolute(ref, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(ref, diag.Position{}))
 	}
 	if o.Plan != "" {
-		list = append(list, profiledir.New(f).Absolute(o.Plan, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(o.Plan, diag.Position{}))
 	}
 	return list
 }

@@ -56,6 +56,8 @@ var mayImport = map[string][]string{
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
 		"gitconfig", "project", "state", "agent", "seccomp", "launch", "doctor", sys,
 	},
+	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"manual/gen": {"cli", "manual", "plan", "profile"},
 	"cli": {
 		"diag", "host", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",

@@ -37,5 +37,6 @@
 //	profiledir   where profiles and their plans lie
 //	plancache    plans kept from the last launch
 //	session      one launch made of what the caller asked for, where effects meet
+//	manual       the manual pages, from the tables of cli, profile and plan
 //	cli          the command line
 package internal

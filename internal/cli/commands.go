@@ -46,6 +46,19 @@ func addAll(root *cobra.Command, sys System) {
 	}
 }
 
+// Tree is every command with its flags, for the manual.
+func Tree() *cobra.Command {
+	root := newRoot(System{})
+	addAll(root, System{})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Use, c.Long = "completion bash|fish|powershell|zsh", "Print the completion script of a shell. "+
+			"Those of bash, fish and zsh come with claudebox where Nix installs it."
+	}
+	return root
+}
+
 const rootLong = `Claudebox runs Claude Code, or another coding agent, with full permissions
 inside a bubblewrap sandbox. A profile says what the agent may have; its
 packages are pinned store paths; what you are shown is what runs.

@@ -4,6 +4,7 @@
 //
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path
+//	smallfile    whole files that may not be what their name says
 //	beneath      a folder that an agent can write, looked into without following links
 //	leak         text that is probably a secret, and why
 //	layout       text for people, in columns
@@ -33,6 +34,7 @@
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked
+//	packed       values as bytes, for caches
 //	cachefile    files that are kept only to save time
 //	profiledir   where profiles and their plans lie
 //	plancache    plans kept from the last launch

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/smallfile"
 )
 
 // Folder is an open folder. The paths given to its methods are relative to
@@ -79,9 +81,9 @@ type Entry struct {
 // Stamp tells one content of a file from the next: no program can set the
 // time of change.
 type Stamp struct {
-	Ino    uint64 `json:"ino"`
-	Size   int64  `json:"size"`
-	Change int64  `json:"change"` // nanoseconds since 1970
+	Ino    uint64
+	Size   int64
+	Change int64 // nanoseconds since 1970
 }
 
 // Look says what lies at rel. A path that leads through a link counts as a
@@ -126,23 +128,23 @@ func kindOf(mode uint32) Kind {
 // ErrTooLarge and ErrNotRegular are what [Folder.Read] refuses, besides what
 // the kernel does.
 var (
-	ErrTooLarge   = errors.New("too large to be what it claims")
-	ErrNotRegular = errors.New("not a regular file")
+	ErrTooLarge   = smallfile.ErrTooLarge
+	ErrNotRegular = smallfile.ErrNotRegular
 )
 
 // Read gives a file of at most limit bytes. It neither follows links nor
 // waits for the other end of a pipe.
 func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
-	file, err := f.File(rel)
+	fd, err := f.open(rel, smallfile.Flags)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
 	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = &os.PathError{Op: "read", Path: f.Join(rel), Err: ErrTooLarge}
+	defer unix.Close(fd)
+	content, err := smallfile.ReadFD(fd, limit)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: f.Join(rel), Err: err}
 	}
-	return content, err
+	return content, nil
 }
 
 // File opens a regular file for reading.

@@ -2,12 +2,12 @@ package host
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"claudebox/internal/smallfile"
 )
 
 // Etc is what the host's system configuration gives a sandbox: paths to
@@ -135,18 +135,9 @@ func isZoneName(s string) bool {
 func readSmall(path string) []byte { return readUpTo(path, 1<<20) }
 
 // readUpTo reads a regular file; nil when it is none, is larger than limit in
-// bytes, or cannot be read. It does not wait for the other end of a pipe.
+// bytes, or cannot be read.
 func readUpTo(path string, limit int64) []byte {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil
-	}
-	content, err := io.ReadAll(io.LimitReader(file, limit))
+	content, err := smallfile.Read(path, limit)
 	if err != nil {
 		return nil
 	}

@@ -68,11 +68,8 @@ func Detect() (Facts, error) {
 // from elsewhere (LDAP) is not asked for: the environment's word will do, if
 // it is one.
 func accountName(file string, id int, fallback string) string {
-	content, err := os.ReadFile(file)
-	if err == nil {
-		if name := nameOfID(content, strconv.Itoa(id)); name != "" {
-			return name
-		}
+	if name := nameOfID(readSmall(file), strconv.Itoa(id)); name != "" {
+		return name
 	}
 	if !isAccountName(fallback) {
 		return "user"
@@ -82,13 +79,17 @@ func accountName(file string, id int, fallback string) string {
 
 func nameOfID(content []byte, id string) string {
 	for line := range bytes.Lines(content) {
-		fields := strings.SplitN(string(line), ":", 4)
-		if len(fields) == 4 && strings.TrimSpace(fields[2]) == id && isAccountName(fields[0]) {
-			return fields[0]
+		name, rest, _ := bytes.Cut(line, colon)
+		_, rest, _ = bytes.Cut(rest, colon)
+		field, _, whole := bytes.Cut(rest, colon)
+		if whole && string(bytes.TrimSpace(field)) == id && isAccountName(string(name)) {
+			return string(name)
 		}
 	}
 	return ""
 }
+
+var colon = []byte{':'}
 
 // isAccountName keeps separators and control characters out of the passwd
 // file that is made for the sandbox.

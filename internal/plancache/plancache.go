@@ -11,15 +11,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/cachefile"
+	"claudebox/internal/packed"
 	"claudebox/internal/plan"
 	"claudebox/internal/profiledir"
 )
@@ -58,7 +59,7 @@ func For(folder string, uid int, question ...string) Cache {
 	if !cachefile.Known(program) {
 		return Cache{}
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", program, question))
+	sum := sha256.Sum256([]byte(program + "\x00" + strings.Join(question, "\x00")))
 	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
 }
 
@@ -77,7 +78,7 @@ func (c Cache) Find() (p plan.Plan, roots []string, found bool) {
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
 	var k kept
-	if !bytes.Equal(sum[:], content[:sha256.Size]) || !unpack(content[sha256.Size:], &k) {
+	if !bytes.Equal(sum[:], content[:sha256.Size]) || !packed.Decode(content[sha256.Size:], &k) {
 		return plan.Plan{}, nil, false
 	}
 	return k.Plan, k.Roots, k.holds()
@@ -90,8 +91,9 @@ func (k kept) holds() bool {
 			return false
 		}
 	}
+	var st unix.Stat_t
 	for _, path := range k.Plan.StorePaths() {
-		if _, err := os.Lstat(path); err != nil {
+		if unix.Lstat(path, &st) != nil {
 			return false
 		}
 	}
@@ -109,7 +111,7 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	payload := pack(kept{Made: made, Roots: roots, Plan: p})
+	payload := packed.Encode(kept{Made: made, Roots: roots, Plan: p})
 	sum := sha256.Sum256(payload)
 	c.makeRoom()
 	cachefile.Write(c.file, append(sum[:], payload...))

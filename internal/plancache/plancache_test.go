@@ -100,19 +100,3 @@ func flip(t *testing.T, file string) {
 	content[len(content)-1] ^= 1
 	write(t, file, string(content))
 }
-
-// FuzzUnpack holds the reader of kept plans to its law: what it takes is what
-// the writer writes, and nothing makes it fall over.
-func FuzzUnpack(f *testing.F) {
-	f.Add(pack(kept{}))
-	f.Add(pack(kept{Made: []Witness{{"a", "b"}}, Plan: plan.Plan{Version: -1, Path: []string{"x"}}}))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		var first, second kept
-		if !unpack(src, &first) {
-			return
-		}
-		if !unpack(pack(first), &second) || !reflect.DeepEqual(first, second) {
-			t.Errorf("%q: %+v, then %+v", src, first, second)
-		}
-	})
-}

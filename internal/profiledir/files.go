@@ -3,7 +3,6 @@ package profiledir
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
+	"claudebox/internal/smallfile"
 	"claudebox/internal/storepath"
 )
 
@@ -174,35 +174,34 @@ func (f Files) Names() []string {
 // file that nobody but the user and root can write. Links are followed, as
 // home-manager makes them, and what they lead to is judged.
 func Read(file string, uid int) ([]byte, error) {
-	// O_NONBLOCK: to open a FIFO would wait for a writer.
-	fd, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(file, smallfile.Flags, 0)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: file, Err: err}
 	}
-	defer fd.Close()
-	if err := judge(fd, uid); err != nil {
+	defer unix.Close(fd)
+	if err := judge(fd, file, uid); err != nil {
 		return nil, err
 	}
 	// One byte more than is taken lets the decoder say that it is too much.
-	src, err := io.ReadAll(io.LimitReader(fd, profile.MaxSize+1))
-	if err != nil {
+	src, err := smallfile.ReadFD(fd, profile.MaxSize+1)
+	if err != nil && !errors.Is(err, smallfile.ErrTooLarge) {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	return src, nil
 }
 
-func judge(fd *os.File, uid int) error {
+func judge(fd int, file string, uid int) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(fd.Fd()), &st); err != nil {
-		return fmt.Errorf("stat %s: %w", fd.Name(), err)
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat %s: %w", file, err)
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return diag.Errorf("read "+fd.Name(), "name a file", "it is not a regular file")
+		return diag.Errorf("read "+file, "name a file", "it is not a regular file")
 	case writableByOthers(st):
-		return diag.Errorf("read "+fd.Name(), "chmod go-w "+fd.Name(), "others may write it")
+		return diag.Errorf("read "+file, "chmod go-w "+file, "others may write it")
 	case int(st.Uid) != uid && st.Uid != 0 && !inStore(fd):
-		return diag.Errorf("read "+fd.Name(), "copy it to a file of your own", "it belongs to another user (uid %d)", st.Uid)
+		return diag.Errorf("read "+file, "copy it to a file of your own", "it belongs to another user (uid %d)", st.Uid)
 	}
 	return nil
 }
@@ -217,7 +216,7 @@ func writableByOthers(st unix.Stat_t) bool {
 
 // inStore tells whether an open file lies in the Nix store, which nobody
 // writes. In a Nix build its owner is a user without a name.
-func inStore(fd *os.File) bool {
-	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd.Fd()))
+func inStore(fd int) bool {
+	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	return err == nil && strings.HasPrefix(target, storepath.Dir+"/")
 }

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/plan"
+	"claudebox/internal/smallfile"
 )
 
 // addDaemon decides whether the Nix daemon may be reached inside. Until there
@@ -56,7 +57,7 @@ func (s *Session) daemonTrust(why Purpose) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(s.folders.Cache, "daemon-trust")
-	if kept, err := os.ReadFile(file); err == nil {
+	if kept, err := smallfile.Read(file, 1<<10); err == nil {
 		if trust, ok := strings.CutPrefix(string(kept), key); ok {
 			return strings.TrimSpace(trust), nil
 		}
@@ -88,7 +89,7 @@ func trustKey(socket string, uid int) (string, error) {
 	if !cachefile.Known(state) {
 		return "", fmt.Errorf("%s is %s", socket, state)
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
 		return "", err
 	}

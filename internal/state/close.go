@@ -2,6 +2,7 @@ package state
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -45,6 +46,9 @@ func (in *Instance) release() {
 // restamp compares once more and writes the record if only stamps are new;
 // what has to be written is left to the next launch.
 func (in *Instance) restamp() error {
+	if in.untouched() {
+		return nil
+	}
 	if err := in.compare(in.dir); err != nil {
 		return err
 	}
@@ -63,6 +67,18 @@ func (in *Instance) restamp() error {
 	}
 	defer lock.Close()
 	return in.apply(in.dir)
+}
+
+// untouched tells whether every made file is the one that the record knows:
+// an agent that did nothing costs nothing.
+func (in *Instance) untouched() bool {
+	for _, was := range in.known.Files {
+		what, err := in.dir.Look(path.Join(agentHome, was.Name))
+		if err != nil || what.Stamp != was.Output {
+			return false
+		}
+	}
+	return true
 }
 
 // Sweep removes from a folder of instances what a killed claudebox left:

@@ -4,7 +4,7 @@
 //
 //	instances/<id>/.claude        the agent's home; the only part, with cache, that is mounted
 //	instances/<id>/cache          ~/.cache and its like
-//	instances/<id>/instance.json  the root it belongs to; what was made of which inputs
+//	instances/<id>/record         the root it belongs to; what was made of which inputs
 //	instances/<id>/approved       what the user approved last
 //	instances/<id>/live           locked while a session runs; its time is the last use
 //	ephemeral/<id>-<random>       the same for one session

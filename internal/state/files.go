@@ -20,8 +20,7 @@ type write struct {
 	rel  string
 	what string // for people: "make", "update", "link"
 	do   func(dir *beneath.Folder) error
-	file string // name in the agent's home whose stamp is to be taken afterwards
-	seen seen   // what is known of that file, without the stamp
+	seen seen // the file whose stamp is to be taken afterwards; without a name: none
 }
 
 // fileLimit is what a file of the agent's home may have, in bytes. Claude
@@ -79,7 +78,7 @@ func (in *Instance) file(dir *beneath.Folder, f agenthome.File) error {
 			return in.failed("look at "+dir.Join(rel), err)
 		}
 	}
-	if was := in.known.Files[f.Name]; was.Inputs == inputs && was.Output == what.Stamp {
+	if was := in.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
 		in.Notes = append(in.Notes, was.Notes...)
 		return nil
 	}
@@ -102,7 +101,7 @@ func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs st
 	}
 	notes = append(foreign, notes...)
 	in.Notes = append(in.Notes, notes...)
-	w := write{rel: rel, file: f.Name, seen: seen{Inputs: inputs, Notes: notes}}
+	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
 	if content != nil && !bytes.Equal(content, old) {
 		w.what = "update"
@@ -136,7 +135,7 @@ func aside(dir *beneath.Folder, rel string) error {
 // inputs hashes all that a file is made of, without reading it.
 func inputs(r agenthome.Request, f agenthome.File) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%d %s\n", recordVersion, r.Key())
+	fmt.Fprintf(sum, "%s%s\n", recordForm, r.Key())
 	for _, name := range f.Sources(r) {
 		info, err := os.Stat(name)
 		if err != nil {

@@ -27,12 +27,15 @@ func (e *foreignError) Error() string { return e.link + " is a link that an agen
 // those that only root or Nix can make. It fails with a [*foreignError] for
 // others, else as lstat(2) does.
 func (r Request) own(name string) (string, error) {
-	w := walk{trusted: []string{canonical(r.UserHome), canonical(r.UserHome) + "/.claude", canonical(r.Home)}}
-	for _, home := range []string{r.UserHome, r.Home} {
-		if rest, below := strings.CutPrefix(name, home+"/"); below {
-			w.at, w.rest = canonical(home), components(rest)
-			break
-		}
+	homes := r.homes
+	if homes.user == "" {
+		homes = r.resolveHomes()
+	}
+	w := walk{trusted: []string{homes.user, homes.user + "/.claude", homes.state}}
+	if rest, below := strings.CutPrefix(name, r.UserHome+"/"); below {
+		w.at, w.rest = homes.user, components(rest)
+	} else if rest, below := strings.CutPrefix(name, r.Home+"/"); below {
+		w.at, w.rest = homes.state, components(rest)
 	}
 	for len(w.rest) > 0 {
 		if err := w.step(); err != nil {
@@ -41,6 +44,12 @@ func (r Request) own(name string) (string, error) {
 	}
 	return w.at, nil
 }
+
+// homes are the two folders that a path of the user begins with, free of
+// links.
+type homes struct{ user, state string }
+
+func (r Request) resolveHomes() homes { return homes{canonical(r.UserHome), canonical(r.Home)} }
 
 // canonical resolves the way to a folder that is the user's own.
 func canonical(name string) string {

@@ -61,12 +61,15 @@ func (in *Instance) update() error {
 
 // apply does every planned step, takes the stamps and writes the record.
 func (in *Instance) apply(dir *beneath.Folder) error {
-	next := in.nextRecord()
+	next := in.known
+	if next.Root = ""; in.req.Kind != Shared {
+		next.Root = in.req.Root
+	}
 	for _, w := range in.writes {
 		if err := w.do(dir); err != nil {
 			return in.failed("make "+path.Join(in.Dir, w.rel), bare(err))
 		}
-		if w.file == "" {
+		if w.seen.Name == "" {
 			continue
 		}
 		what, err := dir.Look(w.rel)
@@ -74,25 +77,13 @@ func (in *Instance) apply(dir *beneath.Folder) error {
 			return in.failed("look at "+dir.Join(w.rel), err)
 		}
 		w.seen.Output = what.Stamp
-		next.Files[w.file] = w.seen
+		next = next.with(w.seen)
 	}
 	if err := dir.Rewrite(recordName, next.encode(), privateFile); err != nil {
 		return in.failed("make "+path.Join(in.Dir, recordName), bare(err))
 	}
 	in.known, in.writes = next, nil
 	return nil
-}
-
-// nextRecord is the known one, to be changed.
-func (in *Instance) nextRecord() record {
-	next := record{Files: map[string]seen{}}
-	if in.req.Kind != Shared {
-		next.Root = in.req.Root
-	}
-	for name, was := range in.known.Files {
-		next.Files[name] = was
-	}
-	return next
 }
 
 // bare is the cause without the path, which the operation names already.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"claudebox/internal/agenthome"
@@ -36,6 +35,8 @@ type Request struct {
 	Trusted  []string // canonical folders that the agent is told to trust
 	Caches   []string // folders that the cache must hold, by name
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+
+	homes homes // resolved once; the zero value: not yet
 }
 
 func (r Request) home() agenthome.Request {
@@ -115,9 +116,8 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	if real, err := filepath.EvalSymlinks(req.Home); err == nil {
-		req.Home = real // the way to it is the user's own; below it no link is followed
-	}
+	req.homes = req.resolveHomes()
+	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
 	in := Instance{ID: id, Dir: path.Join(req.Home, rel), work: &work{req: req, rel: rel}}
 	return in, in.look()
 }

@@ -93,8 +93,11 @@ func byDestination(a, b Mount) int { return cmp.Compare(a.Destination, b.Destina
 // runtimeDir is XDG_RUNTIME_DIR inside, at its usual place.
 func runtimeDir(uid string) string { return "/run/user/" + uid }
 
-func lateValues(h Host) *strings.Replacer {
-	return strings.NewReplacer(
+// late replaces the values that a plan leaves to the launch.
+type late struct{ values *strings.Replacer }
+
+func lateValues(h Host) late {
+	return late{strings.NewReplacer(
 		"${home}", h.Facts.Home,
 		"${project}", h.Project,
 		"${state}", h.State,
@@ -102,7 +105,15 @@ func lateValues(h Host) *strings.Replacer {
 		"${cwd}", h.Dir,
 		"${certs}", h.Etc.Certificates,
 		"${zone-name}", h.Etc.ZoneName,
-	)
+	)}
+}
+
+// Replace leaves alone what has none of them, which is nearly everything.
+func (l late) Replace(text string) string {
+	if !strings.Contains(text, "${") {
+		return text
+	}
+	return l.values.Replace(text)
 }
 
 // command is what bwrap runs: the agent and its words. A command that is not

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,26 +81,14 @@ func nixConf(h Host) []byte {
 	return append([]byte(own), h.Etc.NixConf...)
 }
 
-// registry pins the flake `nixpkgs` to the plan's source path.
+// registry pins the flake `nixpkgs` to the plan's source path, a store path,
+// which JSON needs no escapes for.
 func registry(p plan.Plan) []byte {
-	type ref struct {
-		Type string `json:"type"`
-		ID   string `json:"id,omitempty"`
-		Path string `json:"path,omitempty"`
-	}
-	type entry struct {
-		From ref `json:"from"`
-		To   ref `json:"to"`
-	}
-	var flakes []entry
+	flakes := ""
 	if path := p.Pins.Nixpkgs.Path; path != "" {
-		flakes = append(flakes, entry{From: ref{Type: "indirect", ID: "nixpkgs"}, To: ref{Type: "path", Path: path}})
+		flakes = `{"from":{"id":"nixpkgs","type":"indirect"},"to":{"path":"` + path + `","type":"path"}}`
 	}
-	text, err := json.Marshal(map[string]any{"version": 2, "flakes": flakes})
-	if err != nil {
-		panic("bug: the registry holds only strings: " + err.Error())
-	}
-	return append(text, '\n')
+	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
 }
 
 // networkWords says in words for the agent what each tier means.

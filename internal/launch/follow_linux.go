@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 // host.
 type liveCopy struct {
 	original string
-	file     *os.File // the copy, open for writing
+	fd       int // of the copy, open for writing
 }
 
 // copies are the live copies of a launch, and what watches their originals.
@@ -49,7 +48,7 @@ func copiesOf(list []Descriptor, fds opened) (*copies, error) {
 			c.close()
 			return nil, &diag.Error{Op: "copy " + d.Follows, Err: err}
 		}
-		c.list = append(c.list, liveCopy{original: d.Follows, file: os.NewFile(uintptr(fd), d.Name)})
+		c.list = append(c.list, liveCopy{original: d.Follows, fd: fd})
 	}
 	return c, nil
 }
@@ -62,8 +61,7 @@ func (c *copies) close() {
 	defer c.mu.Unlock()
 	c.closed = true
 	for _, live := range c.list {
-		os.Remove(live.name())
-		live.file.Close()
+		unix.Close(live.fd)
 	}
 	if c.watch != nil {
 		c.watch.Close()
@@ -123,88 +121,43 @@ func (c *copies) serve(watch *os.File) {
 	}
 }
 
-// name is the copy's path: the kernel knows it.
-func (l liveCopy) name() string {
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(l.file.Fd())))
-	if err != nil {
-		return ""
-	}
-	return name
-}
-
-// update writes in place, since the mount inside is of this very file. An
-// original that is gone, or empty while it is being written, changes nothing.
+// update follows the original. One that is gone, or empty while it is being
+// written, changes nothing.
 func (l liveCopy) update() {
 	now, err := os.ReadFile(l.original)
 	if err != nil || len(now) == 0 || len(now) > 1<<20 {
 		return
 	}
-	was := make([]byte, len(now)+1)
-	if n, _ := l.file.ReadAt(was, 0); bytes.Equal(was[:n], now) {
-		return
-	}
-	if _, err := l.file.WriteAt(now, 0); err == nil {
-		l.file.Truncate(int64(len(now)))
-	}
+	_ = rewrite(l.fd, now) // the copy stays as it was
 }
 
-// copyFile makes the file that a live copy is mounted from. bwrap asks for
-// its name, so it keeps one until the session ends. The descriptor holds a
-// lock, by which [sweep] knows that there is a session.
+// copyFile opens the file that a live copy is mounted from, and brings it up
+// to date. bwrap mounts only what has a name, so it lies beside the agent's
+// home, where no agent can write. Sessions of one instance share it, as they
+// want the same of it: none removes it, and none has to make it anew.
 func copyFile(d Descriptor) (int, error) {
-	sweep(d.Folder)
-	file, err := lockedFile(d.Folder)
-	if err != nil {
-		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
+	const how = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Open(filepath.Join(d.Folder, d.Name), how, copyMode)
+	if err == nil {
+		if err = rewrite(fd, d.Data); err == nil {
+			return fd, nil
+		}
+		unix.Close(fd)
 	}
-	defer file.Close()
-	if _, err = file.Write(d.Data); err == nil {
-		err = file.Chmod(0o444)
-	}
-	if err != nil {
-		os.Remove(file.Name())
-		return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
-	}
-	return unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
 }
 
-const copyPrefix = ".copy-"
+// copyMode is the same whatever the umask is: the sandbox sees it.
+const copyMode = 0o644
 
-// lockedFile makes a file and locks it. Another session may sweep it in
-// between; then another is made.
-func lockedFile(folder string) (*os.File, error) {
-	for {
-		file, err := os.CreateTemp(folder, copyPrefix+"*")
-		if err != nil {
-			return nil, err
-		}
-		var st unix.Stat_t
-		if err := errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_SH), unix.Fstat(int(file.Fd()), &st)); err != nil {
-			file.Close()
-			return nil, err
-		}
-		if st.Nlink > 0 {
-			return file, nil
-		}
-		file.Close()
+// rewrite changes a file in place: the mounts of it are of this very file.
+func rewrite(fd int, content []byte) error {
+	was := make([]byte, len(content)+1)
+	if n, err := unix.Pread(fd, was, 0); err != nil || bytes.Equal(was[:n], content) {
+		return err
 	}
-}
-
-// sweep removes copies that a killed claudebox has left: nobody holds their
-// lock.
-func sweep(folder string) {
-	left, err := filepath.Glob(filepath.Join(folder, copyPrefix+"*"))
-	if err != nil {
-		return
+	if err := errors.Join(fill(fd, content), unix.Fchmod(fd, copyMode)); err != nil {
+		return err
 	}
-	for _, name := range left {
-		file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err != nil {
-			continue
-		}
-		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			os.Remove(name)
-		}
-		file.Close()
-	}
+	return unix.Ftruncate(fd, int64(len(content)))
 }

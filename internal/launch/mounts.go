@@ -13,7 +13,7 @@ import (
 )
 
 // bindMounts makes the plan's mounts final and adds the host's own.
-func bindMounts(p plan.Plan, h Host, late *strings.Replacer) ([]Mount, error) {
+func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 	files := madeFiles(p, h)
 	var list []Mount
 	for _, m := range p.Mounts {
@@ -74,7 +74,7 @@ func unbound(m plan.Mount, h Host) bool {
 // roams or a VPN comes up.
 const resolvConf = "/etc/resolv.conf"
 
-func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte, full bool) Mount {
+func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
 		Secret: m.Secret, Optional: m.Optional, Why: m.Why,

@@ -36,7 +36,10 @@ func (e *ExitError) signaled() bool {
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
-	runtime.LockOSThread()
+	// To catch signals takes two threads that wait for each other, as long as
+	// all the rest of this.
+	caught := make(chan *post, 1)
+	go func() { caught <- openPost(l.Ignored) }()
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err
@@ -49,18 +52,19 @@ func (l Launch) Run() error {
 		fds.close()
 		return err
 	}
-	if err := isolateAbstractSockets(l.Tier); err != nil {
-		fds.close()
-		return err
-	}
 	copies, err := copiesOf(descriptors, fds)
 	if err != nil {
 		fds.close()
 		return err
 	}
 	defer copies.close()
-	terminal, post := saveTerminal(), openPost(l.Ignored)
-	child, err := l.start(arguments(lines), fds, post)
+	terminal, args, post := saveTerminal(), arguments(lines), <-caught
+	runtime.LockOSThread()
+	if err := isolateAbstractSockets(l.Tier); err != nil {
+		fds.close()
+		return err
+	}
+	child, err := l.start(args, fds, post)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // variables are the whole environment inside, sorted by name.
-func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
+func variables(p plan.Plan, h Host, late late) []Variable {
 	var list []Variable
 	for _, e := range p.Env {
 		if v, ok := variable(e, h, late); ok {
@@ -26,7 +26,7 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 	return list
 }
 
-func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
+func variable(e plan.Env, h Host, late late) (Variable, bool) {
 	switch e.From {
 	case plan.FromConst:
 		return Variable{Env: e, Value: e.Value}, true

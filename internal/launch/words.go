@@ -25,8 +25,8 @@ type Descriptor struct {
 	Above Place  // must exist as the same kind of file before anything is mounted on it
 	Data  []byte
 	// Follows is the host's file that Data is a copy of and is kept equal to.
-	// Such a copy is a file of its own in Folder, as bwrap mounts only what has
-	// a name; it is removed when the session ends.
+	// Such a copy is the file Name in Folder, as bwrap mounts only what has a
+	// name.
 	Follows, Folder string
 }
 

@@ -154,3 +154,86 @@ func TestASubfolderOfARepositoryIsAProject(t *testing.T) {
 	got := w.inside(t, `pwd; ls; ls -A ..; git log --oneline -- file | wc -l; echo x >>file; git commit -qm three -- file && git log --oneline -- file | wc -l`, "--profile", file)
 	wantEqual(t, w.normal(got), "HOME/project/a\nfile\n.git\na\n1\n2\n")
 }
+
+// accepted holds what was made inside to the host's own git.
+func (w *world) accepted(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		w.git(t, dir, "fsck", "--strict", "--no-dangling")
+		w.git(t, dir, "log", "--oneline", "--all")
+	}
+}
+
+const ada = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
+
+// A submodule has its git folder in the one of the repository above.
+func TestGitWorksInASubmoduleAndAroundIt(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", ada)
+	w.git(t, "", "clone", "-q", w.project, w.path("part"))
+	w.git(t, "project", "-c", "protocol.file.allow=always", "submodule", "add", "-q", w.path("part"), "part")
+	w.git(t, "project", "commit", "-qm", "add part")
+	script := `git -C part switch -qc work; echo x >>part/README.md; git -C part commit -qam inside
+		git submodule update -q; git -C part switch -q work; git add part; git commit -qm "newer part"
+		git submodule status | cut -c1; git -C part log -1 --format=%an; git status --short`
+	wantEqual(t, w.inside(t, script), " \nAda\n")
+	w.accepted(t, "project", "project/part")
+
+	w.project = w.path("project/part")
+	wantEqual(t, w.inside(t, commit+`; git gc -q; ls -A ..`), "Ada <ada@example.org> Ada <ada@example.org>\n.git\npart\n")
+	w.accepted(t, "project/part")
+}
+
+// Some keep a bare repository with its worktrees beside it.
+func TestGitWorksInAWorktreeOfABareRepository(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, ".gitconfig", ada)
+	w.git(t, "", "clone", "-q", "--bare", w.project, w.path("work/store.git"))
+	w.git(t, "work/store.git", "worktree", "add", "-q", "-b", "one", w.path("work/one"))
+	w.git(t, "work/store.git", "worktree", "add", "-q", "-b", "two", w.path("work/two"))
+	w.write(t, "work/two/untracked", canary)
+	w.project = w.path("work/one")
+	got := w.inside(t, commit+`; git switch -qc three; git gc -q; git worktree list | wc -l; ls -A ..`)
+	wantEqual(t, got, "Ada <ada@example.org> Ada <ada@example.org>\n3\none\nstore.git\n")
+	for _, line := range findings(t, succeed(t, w.search())) {
+		t.Errorf("of another worktree: %s", line)
+	}
+	w.accepted(t, "work/one", "work/two")
+}
+
+// A .git file counts only when what it names points back: else an agent would
+// have another repository mounted by writing one line.
+func TestAGitFileThatPointsElsewhereShowsNothingOfIt(t *testing.T) {
+	for name, point := range map[string]func(w *world){
+		"at another repository":     func(w *world) { w.write(t, "project/.git", "gitdir: "+w.path("other/.git")+"\n") },
+		"at it by a relative path":  func(w *world) { w.write(t, "project/.git", "gitdir: ../other/.git\n") },
+		"at another one's worktree": func(w *world) { w.write(t, "project/.git", "gitdir: "+w.path("other/.git/worktrees/side")+"\n") },
+		"through a link":            func(w *world) { w.link(t, "../other/.git", "project/.git") },
+		"through a made git folder": func(w *world) {
+			w.write(t, "project/.git/HEAD", "ref: refs/heads/main\n")
+			w.write(t, "project/.git/commondir", w.path("other/.git")+"\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git(t, "", "init", "-q", "-b", "main", w.path("other"))
+			w.write(t, "other/secret", canary)
+			w.git(t, "other", "add", ".")
+			w.git(t, "other", "commit", "-qm", canary)
+			w.git(t, "other", "worktree", "add", "-q", w.path("side"))
+			point(w)
+			got := run(t, w.session(`! git log 2>/dev/null; ls -d ../other ../side 2>/dev/null || true`))
+			if got.status == 125 {
+				return // refused: that is as good
+			}
+			if got.status != 0 || got.stdout != "" {
+				t.Errorf("status %d, stdout %q\n%s", got.status, got.stdout, got.stderr)
+			}
+			for _, line := range findings(t, succeed(t, w.search())) {
+				t.Errorf("of the other repository: %s", line)
+			}
+		})
+	}
+}

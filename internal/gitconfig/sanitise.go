@@ -1,6 +1,9 @@
 package gitconfig
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Sanitise copies a project's configuration without what is secret and
 // without what cannot work inside: userinfo in URLs, HTTP headers,
@@ -9,11 +12,13 @@ import "strings"
 //
 // The copy of a file that git refuses is one that git refuses: dropping the
 // bad rest silently would change what the repository means.
-func Sanitise(src []byte) []byte {
+//
+// without names variables that are left out besides, as [Entry.Key] does.
+func Sanitise(src []byte, without ...string) []byte {
 	entries, err := Parse(src)
 	kept := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if removed(e) {
+		if removed(e) || slices.Contains(without, e.Key()) {
 			continue
 		}
 		e.Value, e.Subsection = StripUserinfo(e.Value), StripUserinfo(e.Subsection)

@@ -131,10 +131,21 @@ func (g *gitGuard) config(rel string, wouldRead bool) ([]gitconfig.Entry, error)
 	}
 	entries, _ := gitconfig.Parse(content) // a broken one is copied as broken
 	if !g.o.WritableConfig {
-		g.made(rel, what, gitconfig.Sanitise(content), whyConfig)
+		g.made(rel, what, gitconfig.Sanitise(content, unneeded(rel)...), whyConfig)
 	}
 	g.learn(entries, path.Dir(rel))
 	return entries, nil
+}
+
+// unneeded are variables that would stop git inside. `git submodule update`
+// writes core.worktree of a submodule anew whenever it finds one there
+// (submodule--helper.c, ensure_core_worktree), which the mount forbids; without
+// one git takes the folder of the submodule's .git file, which is the same.
+func unneeded(rel string) []string {
+	if strings.Contains("/"+rel, "/modules/") {
+		return []string{"core.worktree"}
+	}
+	return nil
 }
 
 // hooks are read-only; where there is no folder an empty one stands in, or

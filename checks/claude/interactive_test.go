@@ -56,7 +56,7 @@ func TestFirstStartAsksNothing(t *testing.T) {
 func TestFirstStartInALinkedWorktreeAsksNothing(t *testing.T) {
 	w := newWorld(t)
 	w.git(t, "init", "-q")
-	w.git(t, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first")
+	w.git(t, "commit", "-q", "--allow-empty", "-m", "first")
 	w.git(t, "worktree", "add", "-q", "../linked")
 	w.project = w.home + "/linked"
 	c := w.interact(t)

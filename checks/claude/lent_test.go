@@ -135,7 +135,7 @@ func TestLoginRenewedOutsideReachesASession(t *testing.T) {
 	c.await(t, "Second.")
 	c.leave(t)
 	refreshes(t, a, 1)
-	w.authorised(t, 0, 1, 1)
+	w.authorised(t, 100, 1, 1)
 }
 
 // holds tells whether the file that a pattern finds holds a text.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -35,6 +36,7 @@ type world struct {
 	env           map[string]string
 	network       string            // the profile's tier
 	constants     map[string]string // the profile's env
+	more          map[string]any    // what else the profile says
 }
 
 // newWorld makes a user who has an API key and has never used claudebox. When
@@ -152,24 +154,30 @@ func (w *world) read(t *testing.T, name string) string {
 
 func (w *world) writeProfile(t *testing.T) {
 	t.Helper()
-	profile, err := json.MarshalIndent(map[string]any{
+	said := map[string]any{
 		"name": "e2e", "extends": "default", "network": w.network,
 		"nix": map[string]string{"daemon": "off"}, "env": w.constants,
-	}, "", "  ")
+	}
+	maps.Copy(said, w.more)
+	profile, err := json.MarshalIndent(said, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.write(t, "e2e.json", string(profile))
 }
 
-// git runs git in the project, with nothing of the machine's configuration.
-func (w *world) git(t *testing.T, words ...string) {
+// git runs git in the project, with nothing of the machine's configuration,
+// and gives what it prints.
+func (w *world) git(t *testing.T, words ...string) string {
 	t.Helper()
+	words = append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, words...)
 	cmd := exec.CommandContext(t.Context(), "git", words...)
 	cmd.Dir, cmd.Env = w.project, []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("git %q: %v\n%s", words, err, indent(string(out)))
 	}
+	return string(out)
 }
 
 // command is claudebox in the project, with words for the agent.

@@ -151,7 +151,7 @@ func readOnlyWords(h Host) string {
 	return "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
 }
 
-const gitWords = "\n  So `git config`, `git remote add` and `git push -u` fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
+const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
 
 // accessWords tells where git may log in.
 func accessWords(g plan.Git) string {

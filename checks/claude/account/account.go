@@ -37,8 +37,9 @@ type Account struct {
 
 	mu      sync.Mutex
 	grants  []Grant
-	refresh string // the one refresh token that is good
-	gate    chan struct{}
+	refresh string        // the one refresh token that is good
+	logins  int           // that [Account.Login] gave
+	gate    chan struct{} // whoever asks for tokens waits until it is closed; nil: nobody
 }
 
 // Hosts are the hosts that it plays.
@@ -79,13 +80,16 @@ func (a *Account) Grants() []Grant {
 
 // Login is a file of credentials as Claude Code keeps it, of somebody who
 // logged in before and whose access token expires at the given time. What
-// renews it is good from now on, and nothing else.
+// renews it is good from now on, and nothing else. Its tokens are numbered 0,
+// those of the next such login 100, and so on.
 func (a *Account) Login(expires time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.refresh = refreshToken(len(a.grants))
+	number := 100 * a.logins
+	a.logins++
+	a.refresh = refreshToken(number)
 	content, err := json.Marshal(object{"claudeAiOauth": object{
-		"accessToken": Access(len(a.grants)), "refreshToken": a.refresh, "expiresAt": expires.UnixMilli(),
+		"accessToken": Access(number), "refreshToken": a.refresh, "expiresAt": expires.UnixMilli(),
 		"scopes": []string{"user:inference", "user:profile"}, "subscriptionType": "max", "rateLimitTier": "default_claude_max_5x",
 	}})
 	if err != nil {

@@ -54,14 +54,15 @@ var mayImport = map[string][]string{
 	"cachefile":     {sys},
 	"profiledir":    {"diag", "host", "profile", "smallfile", "storepath", sys},
 	"plancache":     {"cachefile", "packed", "plan", "profiledir", sys},
+	"trust":         {"diag", "beneath", "layout", "leak", "profile", sys},
 	"session": {
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
-		"gitconfig", "project", "smallfile", "state", "agent", "seccomp", "launch", "doctor", sys,
+		"gitconfig", "project", "smallfile", "state", "agent", "seccomp", "launch", "doctor", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
 	"cli": {
-		"diag", "host", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session",
+		"diag", "host", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }

@@ -38,6 +38,7 @@
 //	cachefile    files that are kept only to save time
 //	profiledir   where profiles and their plans lie
 //	plancache    plans kept from the last launch
+//	trust        what a project's own profile may do
 //	session      one launch made of what the caller asked for, where effects meet
 //	manual       the manual pages, from the tables of cli, profile and plan
 //	cli          the command line

@@ -71,7 +71,10 @@ func TestAnAgentCannotWidenItsNextSession(t *testing.T) {
 			w.write(t, ".ssh/id", canary)
 			w.env["SECRET"] = canary
 			w.inside(t, plant)
-			w.wantNothing(t, w.search())
+			next := run(t, w.search())
+			if held := findings(t, next.stdout); next.status != 0 || len(held) > 0 {
+				t.Errorf("status %d, found %q\n%s", next.status, held, next.stderr)
+			}
 		})
 	}
 }

@@ -201,3 +201,18 @@ func (f *Folder) Readlink(rel string) (string, error) {
 	}
 	return string(text[:n]), nil
 }
+
+// ReadIn gives a file of at most limit bytes that lies in a folder, as
+// [Folder.Read] does, without opening the folder.
+func ReadIn(folder, name string, limit int64) ([]byte, error) {
+	where := Folder{folder, unix.AT_FDCWD}
+	if folder != "." {
+		opened, err := Open(folder)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+		where = *opened
+	}
+	return where.Read(name, limit)
+}

@@ -16,6 +16,8 @@ var commands = map[string]func(System) *cobra.Command{
 	"check":   newCheckCommand,
 	"shell":   newShellCommand,
 	"profile": newProfileCommand,
+	"allow":   newAllowCommand,
+	"deny":    newDenyCommand,
 	"version": newVersionCommand,
 }
 

@@ -14,11 +14,12 @@ import (
 var errDeclined = errors.New("not started: you did not say yes")
 
 // confirm asks on the terminal itself, whatever the standard streams are.
-// Without a terminal it refuses: silence is not consent (UX-02).
-func confirm(question string) error {
+// Without a terminal it refuses: silence is not consent (UX-02). remedy is what
+// to do then.
+func confirm(question, remedy string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return diag.Errorf("ask for confirmation", "pass `--yes`, or set `confirm: never` in the profile",
+		return diag.Errorf("ask for confirmation", remedy,
 			"there is no terminal to ask on")
 	}
 	defer tty.Close()

@@ -69,7 +69,7 @@ func ask(sys System, s *session.Session, yes bool) error {
 		text += view.Changes(diff)
 	}
 	fmt.Fprintln(sys.Stderr, text)
-	if err := confirm("Start?"); err != nil {
+	if err := confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
 		return err
 	}
 	s.Instance.Approve(lines)

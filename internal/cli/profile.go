@@ -242,7 +242,7 @@ func asProblem(ref string, err error) diag.Problem {
 // initProfile writes a new profile and prints its file.
 func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 	name, file := ref, filepath.Join(files.Own(), ref+profile.Extensions[0])
-	if profiledir.IsFile(ref) {
+	if profile.IsFile(ref) {
 		file = files.Absolute(ref, diag.Position{})
 		name = profile.NameOf(file)
 	}
@@ -250,7 +250,7 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 	if err != nil {
 		return err
 	}
-	if !profiledir.IsFile(ref) {
+	if !profile.IsFile(ref) {
 		if err := os.MkdirAll(files.Own(), 0o700); err != nil {
 			return &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: "name a file: claudebox profile init ./" + name + ".yaml"}
 		}

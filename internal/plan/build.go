@@ -121,25 +121,22 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
 		if _, known := vars[h.Name]; !known {
-			add(Env{Name: h.Name, Secret: true}, FromHost, why(h.Origin))
+			add(Env{Name: h.Name, Secret: true}, FromHost, h.Origin.Rule())
 		}
 	}
 	for _, h := range prof.Git.Hosts {
 		if _, known := vars[h.Variable]; !known {
-			add(Env{Name: h.Variable, Secret: true}, FromHost, why(h.Origin)+", git.hosts")
+			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+", git.hosts")
 		}
 	}
 	for _, c := range prof.Env {
-		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, why(c.Origin))
+		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, c.Origin.Rule())
 	}
 	for _, e := range made(prof, res) {
 		add(e, FromMade, Base)
 	}
 	return slices.SortedFunc(maps.Values(vars), func(a, b Env) int { return cmp.Compare(a.Name, b.Name) })
 }
-
-// why is the rule behind something that a profile says.
-func why(origin profile.Origin) string { return "profile " + string(origin) }
 
 func made(prof profile.Profile, res resolve.Resolution) []Env {
 	list := slices.Clone(madeVariables)

@@ -110,7 +110,7 @@ func profileMount(m profile.Mount) Mount {
 	}
 	return Mount{
 		Kind: kind, Source: late(m.Host), Destination: late(m.Sandbox),
-		Optional: m.Optional, Secret: m.Secret || relation == profile.Within, Why: why(m.Origin),
+		Optional: m.Optional, Secret: m.Secret || relation == profile.Within, Why: m.Origin.Rule(),
 	}
 }
 

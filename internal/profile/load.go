@@ -83,6 +83,53 @@ func Load(ref string, open Opener) (Profile, diag.Problems, error) {
 	return p, warnings, nil
 }
 
+// ProjectFile is the profile that a project may bring, at its root. What it
+// asks for counts as far as its user allowed it, see package trust.
+const ProjectFile = ".claudebox.yaml"
+
+// LoadOver reads the profile that ref names, as [Load] does, and once more
+// with the [ProjectFile] over laid over it, src being its bytes. That file may
+// extend profiles by name only: any file it named could be written by an
+// agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name it
+// gives itself, and the profile keeps the name that it has without it.
+func LoadOver(ref, over string, src []byte, open Opener) (base, laid Profile, warnings diag.Problems, err error) {
+	merged, sources, warnings, err := load(ref, open)
+	if err != nil {
+		return Profile{}, Profile{}, warnings, err
+	}
+	base = build(merged)
+	base.Sources = sources
+	merged, sources, warnings, err = load(ref, open, project{over, src, open})
+	if err != nil {
+		return Profile{}, Profile{}, warnings, err
+	}
+	laid = build(merged)
+	laid.Name, laid.Description, laid.Sources = base.Name, base.Description, sources
+	return base, laid, warnings, nil
+}
+
+// project is the Opener behind a [ProjectFile].
+type project struct {
+	file string
+	src  []byte
+	Opener
+}
+
+func (p project) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
+	switch {
+	case ref == p.file && from.File == "":
+		return ProjectFile, p.file, p.src, nil
+	case from.File == p.file && IsFile(ref):
+		return "", "", nil, errors.New(show(ref) + " is a file, which an agent could write; a project may extend profiles by name only")
+	}
+	return p.Opener.Open(ref, from)
+}
+
+// IsFile tells whether a reference names a file, and not a profile.
+func IsFile(ref string) bool {
+	return strings.Contains(ref, "/") || slices.Contains(Extensions, path.Ext(ref))
+}
+
 // Parse reads a single document, which may extend the built-in profile only.
 // Its problems are those of [Load]. Unless it says one, its name is the file's.
 func Parse(file string, src []byte) (Profile, diag.Problems, error) {
@@ -106,11 +153,18 @@ func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	return text, warnings, err
 }
 
-// load merges what ref names and judges it.
-func load(ref string, open Opener) (shape.Value, []Source, diag.Problems, error) {
+// load merges what ref names, with what the project brings laid over it, and
+// judges it.
+func load(ref string, open Opener, over ...project) (shape.Value, []Source, diag.Problems, error) {
 	l := loader{open: open}
 	if err := l.root(ref); err != nil {
 		return shape.Value{}, nil, nil, err
+	}
+	for _, p := range over {
+		l.open, l.over = p, p.file
+		if err := l.root(p.file); err != nil {
+			return shape.Value{}, nil, nil, err
+		}
 	}
 	var merged shape.Value
 	for _, layer := range l.layers {
@@ -159,6 +213,7 @@ var Extensions = []string{".yaml", ".yml", ".json"}
 // what is extended stands before what extends it, each once.
 type loader struct {
 	open     Opener
+	over     string   // the file of the project's own profile; empty: none
 	stack    []string // files that are being read, outermost first
 	read     []string // files in the order they were met
 	layers   []shape.Value
@@ -208,7 +263,7 @@ func (l *loader) document(name, file string, src []byte) {
 	if !value.Said() {
 		return
 	}
-	if said := value.Get("name"); said.Said() {
+	if said := value.Get("name"); said.Said() && file != l.over {
 		doc.Name = said.Text
 	}
 	l.stack = append(l.stack, file)

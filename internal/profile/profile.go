@@ -1,5 +1,7 @@
 package profile
 
+import "strings"
+
 // Profile says what the agent may have. A value made by [Load] is valid:
 // nobody downstream checks it again.
 type Profile struct {
@@ -31,6 +33,15 @@ type Profile struct {
 
 // Origin is where a setting was said, as "NAME:LINE" ("work:12").
 type Origin string
+
+// Rule names the origin as the reason of what is in a plan: "profile work:12".
+// The project's own profile is named by its file.
+func (o Origin) Rule() string {
+	if strings.HasPrefix(string(o), ProjectFile+":") {
+		return string(o)
+	}
+	return "profile " + string(o)
+}
 
 // Source is one file a profile was made of.
 type Source struct {

@@ -48,16 +48,11 @@ func New(f host.Facts, manifest string) Files {
 // Own is the folder of the user's own profiles.
 func (f Files) Own() string { return f.folders[0] }
 
-// IsFile tells whether a reference names a file, and not a profile.
-func IsFile(ref string) bool {
-	return strings.Contains(ref, "/") || slices.Contains(profile.Extensions, filepath.Ext(ref))
-}
-
 // Open finds and reads a profile as [profile.Opener] asks. A file that a
 // profile extends is relative to that profile, one of the command line to
 // the current folder.
 func (f Files) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
-	if !IsFile(ref) {
+	if !profile.IsFile(ref) {
 		return f.openName(ref)
 	}
 	file = f.Absolute(ref, from)
@@ -65,7 +60,7 @@ func (f Files) Open(ref string, from diag.Position) (name, file string, src []by
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &profile.NotFoundError{Ref: ref}
 	}
-	return profile.NameOf(file), f.shown(file), src, err
+	return profile.NameOf(file), f.Shown(file), src, err
 }
 
 func (f Files) openName(name string) (_, file string, src []byte, err error) {
@@ -74,7 +69,7 @@ func (f Files) openName(name string) (_, file string, src []byte, err error) {
 			file := filepath.Join(folder, name+extension)
 			src, err := f.read(file)
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-				return name, f.shown(file), src, err
+				return name, f.Shown(file), src, err
 			}
 		}
 	}
@@ -99,9 +94,9 @@ func (f Files) Absolute(ref string, from diag.Position) string {
 	return filepath.Join(folder, ref)
 }
 
-// shown is how messages show a file: short below the current folder. One file
+// Shown is how messages show a file: short below the current folder. One file
 // has one such text, and the text names the file.
-func (f Files) shown(file string) string {
+func (f Files) Shown(file string) string {
 	if rest, below := strings.CutPrefix(file, f.cwd+"/"); below {
 		return rest
 	}

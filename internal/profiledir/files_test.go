@@ -60,11 +60,11 @@ func TestAReferenceIsRelativeToWhereItStands(t *testing.T) {
 		{"./q.yaml", "/etc/claudebox/profiles/p.yaml", "/etc/claudebox/profiles/q.yaml", "/etc/claudebox/profiles/q.yaml"},
 	} {
 		file := files.Absolute(tc.ref, diag.Position{File: tc.from, Line: 1})
-		if file != tc.file || files.shown(file) != tc.shown {
-			t.Errorf("%s in %q: %s, shown as %s; want %s, %s", tc.ref, tc.from, file, files.shown(file), tc.file, tc.shown)
+		if file != tc.file || files.Shown(file) != tc.shown {
+			t.Errorf("%s in %q: %s, shown as %s; want %s, %s", tc.ref, tc.from, file, files.Shown(file), tc.file, tc.shown)
 		}
-		if again := files.Absolute(files.shown(file), diag.Position{}); again != file {
-			t.Errorf("%s is shown as %s, which names %s", file, files.shown(file), again)
+		if again := files.Absolute(files.Shown(file), diag.Position{}); again != file {
+			t.Errorf("%s is shown as %s, which names %s", file, files.Shown(file), again)
 		}
 	}
 }

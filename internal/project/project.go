@@ -92,6 +92,23 @@ func Open(req Request) (Project, error) {
 	return o.Project, nil
 }
 
+// Root is the root of the repository that a folder lies in, or the folder
+// itself: what [Open] takes for the project when asked for the git root.
+func Root(dir, home string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+	}
+	git, err := gitdir.Find(real, canonicalOr(home))
+	if err != nil {
+		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
+	}
+	if git.Worktree != "" {
+		return git.Worktree, nil
+	}
+	return real, nil
+}
+
 // canonicalOr resolves links in a path as far as it exists.
 func canonicalOr(path string) string {
 	path = filepath.Clean(path)

@@ -47,7 +47,7 @@ func (r *resolver) want() []*wanted {
 	}
 	all := make([]*wanted, 0, len(r.Packages)+len(base))
 	for _, p := range r.Packages {
-		all = append(all, &wanted{attr: p.Attr, ask: p.Outputs, origin: "profile " + string(p.Origin), at: r.position(p.Origin)})
+		all = append(all, &wanted{attr: p.Attr, ask: p.Outputs, origin: p.Origin.Rule(), at: r.position(p.Origin)})
 	}
 	for _, attr := range base {
 		all = append(all, &wanted{attr: attr, origin: "base", at: diag.Position{File: basePosition}})

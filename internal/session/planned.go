@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/nixeval"
 	"claudebox/internal/plan"
@@ -21,10 +23,13 @@ import (
 )
 
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a
-// module made, or one made now from a profile. The network flag is applied
-// to it last.
+// module made, or one made now from a profile. Then what the project brings
+// is laid over it; the network flag is applied last.
 func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
 	p, err := s.findPlan(o, why)
+	if err == nil {
+		p, err = s.withProject(p, o, why)
+	}
 	if err != nil || o.Network == "" {
 		return p, err
 	}
@@ -50,20 +55,22 @@ func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
 		}
 		return s.readPlan(o.Plan, src, why)
 	}
-	ref := o.Profile
-	if ref == "" {
-		ref = s.Facts.Env.Value("CLAUDEBOX_PROFILE", "default")
-	}
+	ref := profileRef(s.Facts, o)
 	if file, src := s.modulePlan(ref); src != nil {
 		return s.readPlan(file, src, why)
 	}
 	return s.makePlan(ref, why)
 }
 
+// profileRef is the profile that was asked for.
+func profileRef(f host.Facts, o Options) string {
+	return cmp.Or(o.Profile, f.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
+}
+
 // modulePlan finds a plan that a module made for a profile. It wins over a
 // profile of that name in the same place, not over one in an earlier place.
 func (s *Session) modulePlan(ref string) (file string, src []byte) {
-	if profiledir.IsFile(ref) {
+	if profile.IsFile(ref) {
 		return "", nil
 	}
 	for _, dir := range s.folders.Search() {
@@ -118,12 +125,22 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	for _, w := range warnings {
 		diag.Warn(s.caller.Stderr, w)
 	}
+	p, paths, err := s.planOf(prof, why)
+	if err == nil && !why.Look && len(warnings) == 0 {
+		s.keepPlan(cache, p, paths, *seen)
+	}
+	return p, err
+}
+
+// planOf makes the plan of a profile. paths are what nothing keeps in the store
+// but this session.
+func (s *Session) planOf(prof profile.Profile, why Purpose) (p plan.Plan, paths []string, err error) {
 	if err := refuseWishes(prof); err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, nil, err
 	}
 	manifest, err := readManifest(s.caller.Manifest)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, nil, err
 	}
 	waiting := showProgress(s.caller.Stderr, s.caller.Terminal)
 	defer waiting.done()
@@ -134,25 +151,22 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 		return err
 	})
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, nil, err
 	}
 	for _, pkg := range res.Packages {
 		if pkg.Missing {
 			s.missing = append(s.missing, pkg.Attr)
 		}
 	}
-	p, err := plan.Build(prof, res)
-	if err == nil && !why.Look && len(warnings) == 0 {
-		s.keepPlan(cache, p, unheld(manifest, res), *seen)
-	}
-	return p, err
+	p, err = plan.Build(prof, res)
+	return p, unheld(manifest, res), err
 }
 
-// planCache is where the plan of a profile is kept. The question holds all
-// that decides which files are looked for.
-func (s *Session) planCache(ref string) plancache.Cache {
+// planCache is where the plan of a profile is kept: the question is what it
+// was made of, with all that decides which files are looked for.
+func (s *Session) planCache(question ...string) plancache.Cache {
 	f := s.Facts
-	question := append([]string{s.caller.Version, s.caller.Manifest, ref, f.Cwd, f.Home}, s.folders.Search()...)
+	question = slices.Concat(question, []string{s.caller.Version, s.caller.Manifest, f.Cwd, f.Home}, s.folders.Search())
 	for _, name := range nixVariables {
 		question = append(question, f.Env.Value(name, ""))
 	}

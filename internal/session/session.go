@@ -64,6 +64,7 @@ type Session struct {
 	orders  []string // profile and plan, where the caller named files
 	ignored []string // signals that the caller ignores
 	project project.Project
+	told    []project.Note   // what the project's own profile does
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	holds   []io.Closer      // keep store paths alive, too
@@ -182,12 +183,9 @@ func secretPaths() []string {
 // orders are the files of the command line that say what a sandbox may do. In
 // the project an agent could change what the next one may.
 func orders(f host.Facts, o Options) []string {
-	ref := o.Profile
-	if ref == "" {
-		ref = f.Env.Value("CLAUDEBOX_PROFILE", "")
-	}
+	ref := profileRef(f, o)
 	var list []string
-	if profiledir.IsFile(ref) {
+	if profile.IsFile(ref) {
 		list = append(list, profiledir.New(f, "").Absolute(ref, diag.Position{}))
 	}
 	if o.Plan != "" {
@@ -294,7 +292,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
-	for _, n := range s.project.Notes {
+	for _, n := range slices.Concat(s.told, s.project.Notes) {
 		if n.Red {
 			h.Warnings = append(h.Warnings, n.Text)
 			continue

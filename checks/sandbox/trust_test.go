@@ -1,0 +1,187 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const theirs = "project/.claudebox.yaml"
+
+// hasNetwork says whether anything but loopback is there.
+const hasNetwork = `if tail -n +3 /proc/net/dev | grep -qv '^ *lo:'; then echo network; else echo none; fi`
+
+// warned runs a script inside whose launch says something on standard error.
+func (w *world) warned(t *testing.T, script, want string, flags ...string) string {
+	t.Helper()
+	got := run(t, w.session(script, flags...))
+	if got.status != 0 || !strings.Contains(got.stderr, want) {
+		t.Fatalf("status %d, stderr %q, want %q\nstdout: %s", got.status, got.stderr, want, got.stdout)
+	}
+	return got.stdout
+}
+
+func (w *world) allow(t *testing.T) {
+	t.Helper()
+	if got := run(t, w.claudebox("allow", "--yes")); got.status != 0 {
+		t.Fatalf("allow: status %d, %s", got.status, got.stderr)
+	}
+}
+
+func TestAProjectsProfileNarrowsWithoutBeingAsked(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, theirs, "network: none\nstate: ephemeral\n")
+	for range 2 { // the second launch finds the plan kept
+		wantEqual(t, w.inside(t, hasNetwork+"; touch ~/.claude/left"), "none\n")
+	}
+	wantEqual(t, w.inside(t, "ls ~/.claude/left 2>/dev/null || echo gone"), "gone\n")
+	if text := succeed(t, w.claudebox("plan")); !strings.Contains(text, ".claudebox.yaml counts: it asks for no more") {
+		t.Errorf("the plan does not say so:\n%s", text)
+	}
+	wantEqual(t, w.inside(t, hasNetwork, "--network", "full"), "network\n") // the user's word at the prompt is the last
+}
+
+func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "data/file", "inside\n")
+	w.write(t, theirs, "cache: ephemeral\nenv: {GREETING: hello}\nmounts:\n  - {host: ~/data}\n")
+	script := `echo "${GREETING-unset}"; cat ~/data/file 2>/dev/null || echo absent; mkdir -p ~/.cache; touch ~/.cache/left`
+	const asks = "asks for what you have not allowed, and what is left out: env: GREETING=hello; mounts: ~/data, read-only"
+	wantEqual(t, w.warned(t, script, asks), "unset\nabsent\n")
+
+	w.allow(t)
+	for range 2 {
+		wantEqual(t, w.inside(t, script), "hello\ninside\n")
+	}
+	text := succeed(t, w.claudebox("plan"))
+	for _, want := range []string{"counts, as you allowed it", ".claudebox.yaml:2", ".claudebox.yaml:4"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, text)
+		}
+	}
+	wantEqual(t, w.inside(t, "ls ~/.cache 2>/dev/null || true"), "") // what it takes away holds all along
+
+	// a change, be it of one byte, asks again
+	w.write(t, theirs, w.read(t, theirs)+"\n")
+	wantEqual(t, w.warned(t, script, "asks for what you have not allowed since it changed"), "unset\nabsent\n")
+
+	// the user's other profile grants less: what he allowed is more there
+	w.write(t, theirs, "network: full\n")
+	w.allow(t)
+	less := w.profile(t, "network: none")
+	wantEqual(t, w.warned(t, hasNetwork, "network: full instead of none", "--profile", less), "none\n")
+}
+
+func TestADeniedProfileDoesNotCountUntilItChanges(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, theirs, "network: none\nenv: {A: b}\nno such key: 1\n")
+	wantRefusedAt(t, run(t, w.session("true")), `.claudebox.yaml:3:1: unknown key "no such key"`)
+	if got := run(t, w.claudebox("deny")); got.status != 0 {
+		t.Fatalf("deny: status %d, %s", got.status, got.stderr)
+	}
+	wantEqual(t, w.inside(t, hasNetwork), "network\n")
+	w.write(t, theirs, "network: none\n")
+	wantEqual(t, w.inside(t, hasNetwork), "none\n")
+}
+
+// wantRefusedAt is a refusal that names a place in a file.
+func wantRefusedAt(t *testing.T, got outcome, reason string) {
+	t.Helper()
+	if got.status != 125 || got.stdout != "" || !strings.Contains(got.stderr, reason) {
+		t.Errorf("status %d, stdout %q, stderr:\n%s\nwant %q", got.status, got.stdout, got.stderr, reason)
+	}
+}
+
+// CHANGELOG of fence, sandy's .sandy/config, cco's additionalDirectories: an
+// agent edits the profile, and its next sandbox is wider.
+func TestAnAgentCannotWidenAProfileThatItsUserAllowed(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".ssh/id", canary)
+	w.write(t, theirs, "env: {A: b}\n")
+	w.allow(t)
+	evil := `mounts: [{host: ~/.ssh, secret: true}]`
+	for _, attempt := range []string{
+		`echo '` + evil + `' >>.claudebox.yaml`, `rm -f .claudebox.yaml`, `mv .claudebox.yaml x`, `echo '` + evil + `' >x; mv -f x .claudebox.yaml`,
+		`ln -f x .claudebox.yaml`, `chmod 666 .claudebox.yaml && echo '` + evil + `' >.claudebox.yaml`,
+	} {
+		w.inside(t, "("+attempt+") 2>/dev/null || true; rm -f x")
+	}
+	wantEqual(t, w.read(t, theirs), "env: {A: b}\n")
+
+	// with git tracking it, it can be written, for `git switch` must work
+	w.repository(t)
+	w.git(t, "project", "ls-files", "--error-unmatch", ".claudebox.yaml")
+	w.inside(t, `echo '`+evil+`' >>.claudebox.yaml`)
+	next := run(t, w.search())
+	if held := findings(t, next.stdout); len(held) > 0 || !strings.Contains(next.stderr, "since it changed") {
+		t.Errorf("found %q; %s", held, next.stderr)
+	}
+
+	// nor can what was kept of the user's word be reached
+	look := `find / -path /proc -prune -o -path /nix -prune -o -name trusted -print 2>/dev/null || true`
+	wantEqual(t, w.warned(t, look, "since it changed"), "")
+}
+
+func TestAHostileProfileStopsTheLaunchAndLosesNothing(t *testing.T) {
+	for name, tc := range map[string]struct{ plant, want string }{
+		"a pipe":         {"mkfifo .claudebox.yaml", "not a regular file"},
+		"a link":         {"ln -s ~/.ssh/id .claudebox.yaml", "it is a link"},
+		"a folder":       {"mkdir .claudebox.yaml", "not a regular file"},
+		"ten megabytes":  {"head -c 10000000 /dev/zero >.claudebox.yaml", "larger than 1 MiB"},
+		"a terabyte":     {"truncate -s 1T .claudebox.yaml", "larger than 1 MiB"},
+		"an alias bomb":  {`{ echo 'a: &a [x,x,x,x,x,x,x,x,x]'; for i in b c d e f g h i; do p=$(echo $i | tr b-i a-h); echo "$i: &$i [*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p]"; done; echo 'hide: *i'; } >.claudebox.yaml`, ".claudebox.yaml:1:1: unknown key"},
+		"deep nesting":   {`printf '%05000d' 0 | tr 0 '[' >.claudebox.yaml`, ".claudebox.yaml:1:"},
+		"no text at all": {"head -c 5000 /dev/urandom >.claudebox.yaml", ".claudebox.yaml:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, ".ssh/id", canary)
+			w.inside(t, tc.plant+"; echo kept >work")
+			got := run(t, w.session("true"))
+			wantRefusedAt(t, got, tc.want)
+			if strings.Contains(got.stderr, canary) || len(got.stderr) > 4000 {
+				t.Errorf("it says too much: %.300q", got.stderr)
+			}
+			wantEqual(t, w.read(t, "project/work"), "kept\n")
+			if err := os.RemoveAll(w.path(theirs)); err != nil {
+				t.Fatal(err)
+			}
+			w.inside(t, "true")
+		})
+	}
+}
+
+// A live session rewrites the file while the next launch reads it: what is
+// judged is what was read, once.
+func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".ssh/id", canary)
+	w.write(t, theirs, "env: {A: b}\n")
+	w.allow(t)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			face := []string{"env: {A: b}\n", "mounts: [{host: ~/.ssh, secret: true}]\n"}[i%2]
+			os.WriteFile(w.path("project/face"), []byte(face), 0o600)
+			syscall.Rename(w.path("project/face"), w.path(theirs))
+		}
+	}()
+	for range 10 {
+		next := run(t, w.session(`cat ~/.ssh/id 2>/dev/null || echo nothing`))
+		if strings.Contains(next.stdout, canary) || next.status == 0 && next.stdout != "nothing\n" {
+			t.Errorf("status %d: %s%s", next.status, next.stdout, next.stderr)
+		}
+	}
+	close(stop)
+	<-done
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/plan"
+	"claudebox/internal/plancache"
+	"claudebox/internal/profile"
+	"claudebox/internal/profiledir"
+	"claudebox/internal/project"
+	"claudebox/internal/trust"
+)
+
+// withProject lays the project's own profile over that of the plan, as far as
+// it narrows or the user allowed it (EXT-01). Where there is none, that costs
+// one system call.
+func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, error) {
+	root, err := projectRoot(s.Facts, p.Project)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	file, err := trust.Read(root)
+	if err != nil || file == nil {
+		return p, err
+	}
+	if o.Plan != "" {
+		s.tell(false, profile.ProjectFile+" does not count: --plan launches exactly its plan")
+		return p, nil
+	}
+	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
+	if err != nil {
+		diag.Print(s.caller.Stderr, err)
+	}
+	if verdict.On(*file) && !verdict.Allowed {
+		s.tell(false, profile.ProjectFile+" does not count: you denied it")
+		return p, nil
+	}
+	return s.planOver(p, profileRef(s.Facts, o), *file, verdict, why)
+}
+
+// planOver makes the plan of a profile with the project's laid over it.
+func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict trust.Verdict, why Purpose) (plan.Plan, error) {
+	files, seen := profiledir.New(s.Facts, s.caller.Manifest), &plancache.Witnesses{}
+	files.Seen = seen.Note
+	seen.Note(s.caller.Manifest)
+	cache := s.planCache(append([]string{ref, file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file))}, verdict.Widens...)...)
+	if made, roots, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
+		s.tellApplied(file, verdict)
+		return made, nil
+	}
+	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if !sameSources(p.Sources, base.Sources) {
+		return plan.Plan{}, diag.Errorf("lay "+file.Path+" over profile "+p.Profile, "name a profile with -P, or `claudebox deny`",
+			"its plan was made of other files than there are now")
+	}
+	prof, left := verdict.Decide(file, base, asked, place(s.Facts, file))
+	for _, w := range warnings {
+		if w.File == files.Shown(file.Path) {
+			diag.Warn(s.caller.Stderr, w)
+		}
+	}
+	if len(left) > 0 {
+		diag.Warn(s.caller.Stderr, leftOut(file, verdict, left))
+	} else {
+		s.tellApplied(file, verdict)
+	}
+	made, paths, err := s.planOf(prof, why)
+	if err == nil && !why.Look && len(warnings)+len(left) == 0 {
+		s.keepPlan(cache, made, paths, *seen)
+	}
+	return made, err
+}
+
+// sameSources tells whether a plan was made of these files of a profile.
+func sameSources(planned []plan.Source, loaded []profile.Source) bool {
+	return slices.EqualFunc(planned, loaded, func(p plan.Source, l profile.Source) bool {
+		return p.Name == l.Name && p.SHA256 == l.SHA256
+	})
+}
+
+// mostNamed is how many widenings a warning names.
+const mostNamed = 5
+
+// leftOut says what of a project's profile does not count yet.
+func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening) diag.Problem {
+	var named []string
+	for _, w := range left[:min(len(left), mostNamed)] {
+		named = append(named, w.Short())
+	}
+	if more := len(left) - mostNamed; more > 0 {
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	since := "you have not allowed"
+	if verdict.Allowed && !verdict.On(file) {
+		since = "you have not allowed since it changed"
+	}
+	return diag.Problem{
+		Message: profile.ProjectFile + " asks for what " + since + ", and what is left out: " + strings.Join(named, "; "),
+		Remedy:  "look at it with `claudebox allow`, or refuse it with `claudebox deny`",
+	}
+}
+
+func (s *Session) tellApplied(file trust.File, verdict trust.Verdict) {
+	text := profile.ProjectFile + " counts: it asks for no more than your profile grants"
+	if verdict.Allowed && verdict.On(file) {
+		text = profile.ProjectFile + " counts, as you allowed it"
+	}
+	s.tell(false, text)
+}
+
+func (s *Session) tell(red bool, text string) {
+	s.told = append(s.told, project.Note{Text: text, Red: red})
+}
+
+// projectRoot is where a project's own profile lies. The current folder is
+// not looked up by its path: somebody may have moved it.
+func projectRoot(f host.Facts, kind string) (string, error) {
+	if kind == string(profile.ProjectGitRoot) {
+		return project.Root(f.Cwd, f.Home)
+	}
+	return ".", nil
+}
+
+func place(f host.Facts, file trust.File) trust.Place {
+	return trust.Place{Home: f.Home, Project: filepath.Dir(file.Path)}
+}
+
+func trustStore(f profiledir.Folders, uid int) trust.Store {
+	return trust.Store{Dir: filepath.Join(f.Home, "trusted"), UID: uid}
+}
+
+// Asked is a project's own profile before its user.
+type Asked struct {
+	File   trust.File
+	Widens []trust.Widening // over the profile it would be laid over
+	Store  trust.Store
+}
+
+// ProjectFile finds the project's own profile for the user to judge. With
+// unread its content is not looked at: what is refused may be faulty.
+func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error) {
+	facts, err := host.Detect()
+	if err != nil {
+		return Asked{}, nil, err
+	}
+	a := Asked{Store: trustStore(profiledir.FoldersOf(facts), facts.UID)}
+	files, ref := profiledir.New(facts, c.Manifest), profileRef(facts, o)
+	own, _, err := profile.Load(ref, files)
+	if err != nil {
+		return a, nil, err
+	}
+	root, err := projectRoot(facts, string(own.Project))
+	if err != nil {
+		return a, nil, err
+	}
+	file, err := trust.Read(root)
+	if err != nil {
+		return a, nil, err
+	}
+	if file == nil {
+		return a, nil, diag.Errorf("look for "+profile.ProjectFile, "go to the project's root", "this project has none")
+	}
+	if a.File = *file; unread {
+		return a, nil, nil
+	}
+	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
+	if err != nil {
+		return a, warnings, err
+	}
+	_, a.Widens = trust.Narrow(base, asked, place(facts, *file))
+	return a, warnings, nil
+}
+
+// Judge keeps what the user says of it.
+func (a Asked) Judge(allowed bool) error {
+	v := trust.Verdict{Path: a.File.Path, SHA256: a.File.SHA256(), Allowed: allowed}
+	if allowed {
+		for _, w := range a.Widens {
+			v.Widens = append(v.Widens, w.What)
+		}
+	}
+	return a.Store.Keep(v)
+}

@@ -151,7 +151,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if err != nil {
 		return Asked{}, nil, err
 	}
-	a := Asked{Store: trustStore(profiledir.FoldersOf(facts), facts.UID)}
+	a := Asked{Store: trustStore(profiledir.FoldersOf(facts, c.Manifest), facts.UID)}
 	files, ref := profiledir.New(facts, c.Manifest), profileRef(facts, o)
 	own, _, err := profile.Load(ref, files)
 	if err != nil {

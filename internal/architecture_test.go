@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"seccomp":       {},
 	"netns":         {"diag", sys},
 	"relay":         {sys},
+	"ports":         {"diag", "netns", "relay"},
 	"proxy":         {"forbidden", "hostpattern", "relay"},
 	"launch":        {"diag", "host", "leak", "plan", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},

@@ -30,6 +30,7 @@
 //	seccomp      the system call filter
 //	netns        sockets made in a sandbox's network namespace, from outside
 //	relay        bytes carried between two TCP connections
+//	ports        TCP ports carried between host and sandbox
 //	proxy        the only way out of tier allow
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person

@@ -113,10 +113,10 @@ const backlog = 4096
 
 // Dial connects to a TCP port of the sandbox.
 func (n Namespace) Dial(to netip.AddrPort) (net.Conn, error) {
-	domain := unix.AF_INET
-	var address unix.Sockaddr = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
-	if to.Addr().Is6() {
-		domain, address = unix.AF_INET6, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	domain := unix.AF_INET6
+	var address unix.Sockaddr = &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()}
+	if to.Addr().Is4() {
+		domain, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 	}
 	fds, err := n.Sockets(1, domain, unix.SOCK_STREAM, 0)
 	if err != nil {

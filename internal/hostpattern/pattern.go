@@ -32,7 +32,7 @@ func (p Pattern) String() string {
 // Matches tells whether the pattern admits a host, in its canonical form, at
 // a port.
 func (p Pattern) Matches(name string, port int) bool {
-	if p.port != port && (p.port != 0 || !slices.Contains(webPorts[:], port)) {
+	if p.port != 0 && p.port != port || p.port == 0 && !slices.Contains(webPorts[:], port) {
 		return false
 	}
 	if !p.wild {

@@ -80,6 +80,7 @@ func TestMatches(t *testing.T) {
 		{"a host at the port of HTTPS", "example.com", "example.com", 443, true},
 		{"a host at the port of HTTP", "example.com", "example.com", 80, true},
 		{"a host at another port", "example.com", "example.com", 22, false},
+		{"no port at all", "example.com", "example.com", 0, false},
 		{"a port that is said", "example.com:22", "example.com", 22, true},
 		{"a port that is said is the only one", "example.com:22", "example.com", 443, false},
 		{"upper case in the pattern", "Example.COM", "example.com", 443, true},

@@ -60,15 +60,19 @@ func (c *client) socksTarget() (target, error) {
 }
 
 func (c *client) socksAddress(kind byte) (target, error) {
-	size := map[byte]int{addressIPv4: 4, addressIPv6: 16}[kind]
-	if kind == addressName {
+	size := 0
+	switch kind {
+	case addressIPv4:
+		size = 4
+	case addressIPv6:
+		size = 16
+	case addressName:
 		length, err := c.take(1)
 		if err != nil {
 			return target{}, err
 		}
 		size = int(length[0])
-	}
-	if size == 0 {
+	default:
 		return target{}, errSOCKS
 	}
 	host, err := c.take(size)

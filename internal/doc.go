@@ -32,6 +32,10 @@
 //	relay        bytes carried between two TCP connections
 //	ports        TCP ports carried between host and sandbox
 //	proxy        the only way out of tier allow
+//	netlink      requests to the kernel's routing and packet filter
+//	hostnet      this machine's own addresses and networks, and their changes
+//	netfilter    the rules of what may leave a sandbox
+//	network      the internet without the house: tier inet
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked

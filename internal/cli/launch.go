@@ -33,6 +33,9 @@ func start(sys System, o options, command []string) error {
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return err
 	}
+	if err := s.Launch.CheckNetwork(); err != nil {
+		return err
+	}
 	if err := ask(sys, s, o.Yes); err != nil {
 		return err
 	}

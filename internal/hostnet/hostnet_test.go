@@ -1,10 +1,27 @@
 package hostnet
 
-import "testing"
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
 
-func TestX(t *testing.T) { n, err := Read(); t.Log(n, err) }
+func TestThisMachinesLoopbackIsAmongItsNetworks(t *testing.T) {
+	n, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"127.0.0.0/8", "127.0.0.1/32"} {
+		if !slices.Contains(n.Prefixes, netip.MustParsePrefix(want)) {
+			t.Errorf("%s is not in %v", want, n.Prefixes)
+		}
+	}
+}
+
 func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
-		Read()
+		if _, err := Read(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

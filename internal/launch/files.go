@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/network"
 	"claudebox/internal/plan"
 )
 
@@ -16,7 +17,7 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 		plan.MadeGroup:     group(h),
 		plan.MadeNsswitch:  []byte(nsswitch),
 		plan.MadeHosts:     hosts(p, h),
-		plan.MadeResolv:    h.Etc.Resolv,
+		plan.MadeResolv:    resolvConfInside(p, h),
 		plan.MadeZone:      h.Etc.Zone,
 		plan.MadeNixConf:   nixConf(h),
 		plan.MadeRegistry:  registry(p),
@@ -69,6 +70,15 @@ func hosts(p plan.Plan, h Host) []byte {
 		return own
 	}
 	return append(own, h.Etc.Hosts...)
+}
+
+// resolvConfInside is the host's where its network is shared. Else it names
+// where pasta answers for the host's.
+func resolvConfInside(p plan.Plan, h Host) []byte {
+	if p.Network.Tier == ConnectedTier {
+		return network.ResolvConf(h.Etc.Resolv)
+	}
+	return h.Etc.Resolv
 }
 
 // nixConf is nix.conf(5) inside (TOOL-02): the experimental features that

@@ -7,6 +7,7 @@ type Launch struct {
 	Plan     plan.Plan
 	Bwrap    string     // the program
 	Tier     string     // network tier in force
+	Pasta    string     // the program that makes the network of tier inet
 	Hostname string     // inside
 	Mounts   []Mount    // in the order in which they are made
 	ReadOnly []string   // remounted read-only when all mounts are made

@@ -69,12 +69,16 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
+	inet, err := l.connect(child)
+	if err != nil {
+		return err
+	}
 	if l.Started != nil {
 		l.Started()
 	}
 	err = l.explain(child.wait(l.Outlive || !l.OwnPIDs))
 	terminal.restoreAfter(err)
-	return err
+	return disconnect(inet, err)
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
@@ -93,6 +97,7 @@ func arguments(lines []Line) []byte {
 type sandbox struct {
 	pid    int
 	status *os.File // read end of the pipe that bwrap reports to
+	gate   gate
 	post   *post
 }
 
@@ -114,6 +119,15 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	for _, fd := range fds {
 		files = append(files, uintptr(fd))
 	}
+	gate, err := l.newGate()
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	defer gate.closeInside()
+	if gate.inside != nil {
+		files = append(files, gate.inside.Fd())
+	}
 	pid, err := l.fork(files, post)
 	if err != nil {
 		unix.Close(pipe[0])
@@ -123,7 +137,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	post.forwardTo(pid, l.OwnPIDs)
-	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), post: post}, nil
+	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, post: post}, nil
 }
 
 // fork starts bwrap, by itself in a pid namespace where that is possible. Where
@@ -132,7 +146,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
 	begin := func() (int, error) {
 		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs),
+			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs, l.Tier == ConnectedTier),
 		})
 	}
 	if l.OwnPIDs {
@@ -141,11 +155,15 @@ func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
 	return post.blocked(begin)
 }
 
-func asChild(ownPIDs bool) *syscall.SysProcAttr {
-	if ownPIDs {
-		return ofItsOwn()
+func asChild(ownPIDs, ownNetwork bool) *syscall.SysProcAttr {
+	if !ownPIDs {
+		return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	}
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	attr := ofItsOwn()
+	if ownNetwork {
+		attr.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	return attr
 }
 
 // CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"claudebox/internal/network"
 )
 
 // Argv renders the launch for reading: bwrap and its words, an option a line,
@@ -26,6 +28,12 @@ func (l Launch) Argv() (string, error) {
 	fmt.Fprintf(&b, "# %d: bwrap's report\n", StatusDescriptor)
 	for i, d := range descriptors {
 		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
+	}
+	if l.Tier == ConnectedTier {
+		fmt.Fprintf(&b, "# %d: bwrap waits here until the network is there\n", FirstDescriptor+len(descriptors))
+		for _, line := range network.Shown(quote(l.Pasta)) {
+			b.WriteString("# " + line + "\n")
+		}
 	}
 	return b.String(), nil
 }

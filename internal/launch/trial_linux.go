@@ -37,7 +37,7 @@ func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
-	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{filter}, asChild(CanOwnPIDs())
+	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{filter}, asChild(CanOwnPIDs(), false)
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

@@ -93,6 +93,9 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 		w.add("--remount-ro", path)
 	}
 	w.add("--chdir", l.Dir)
+	if l.Tier == ConnectedTier {
+		w.add("--block-fd", strconv.Itoa(FirstDescriptor+len(w.descriptors)))
+	}
 	if n := count(w.lines); n > maxWords {
 		return nil, nil, diag.Errorf("start bwrap", "mount whole folders instead of single files",
 			"%d words are needed for %d mounts; bwrap takes %d", n, len(l.Mounts), maxWords)

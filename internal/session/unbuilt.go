@@ -15,8 +15,8 @@ var unbuilt = []struct {
 	remedy string
 }{
 	{
-		func(p plan.Plan) bool { return p.Network.Tier == "inet" || p.Network.Tier == "allow" },
-		"network tiers inet and allow", "use `--network none`, or `--network full`",
+		func(p plan.Plan) bool { return p.Network.Tier == "allow" },
+		"network tier allow", "use `--network inet`, or `--network none`",
 	},
 	{
 		func(p plan.Plan) bool { return len(p.Network.In)+len(p.Network.Out) > 0 },

@@ -16,7 +16,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		"worktrees: [../wt-*]":                       "worktrees",
 		"agent: {command: [x], home: {.x: persist}}": "agent.home",
 		"nix: {builds: off}":                         "nix.builds: off",
-		"network: inet":                              "inet and allow",
+		"network: {tier: allow, allow: [x.org]}":     "network tier allow",
 		"ports: {in: [3000]}":                        "ports",
 		"hide: [secrets/**]":                         "hide",
 		"state: host":                                "state: host",

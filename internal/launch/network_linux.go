@@ -1,0 +1,83 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/network"
+)
+
+// ConnectedTier is the tier whose network is made outside, by pasta, while
+// bwrap waits for it.
+const ConnectedTier = "inet"
+
+// gate holds bwrap, and so the agent, until the network is there. The zero
+// gate holds nothing.
+type gate struct{ inside, outside *os.File }
+
+func (l Launch) newGate() (g gate, err error) {
+	if l.Tier != ConnectedTier {
+		return gate{}, nil
+	}
+	if g.inside, g.outside, err = os.Pipe(); err != nil {
+		return gate{}, &diag.Error{Op: "start bwrap", Err: err}
+	}
+	return g, nil
+}
+
+// closeInside closes the end that bwrap has got.
+func (g gate) closeInside() {
+	if g.inside != nil {
+		g.inside.Close()
+	}
+}
+
+// open lets the agent run.
+func (g gate) open() error {
+	_, err := g.outside.Write([]byte{0})
+	return errors.Join(err, g.outside.Close())
+}
+
+// connect gives a sandbox that waits at its gate its network. What keeps it
+// from that ends the sandbox; the gate is never opened then, nor closed, as
+// bwrap takes its end for leave to go on.
+func (l Launch) connect(child *sandbox) (*network.Inet, error) {
+	if child.gate.outside == nil {
+		return nil, nil
+	}
+	inet, err := network.Open(child.pid, l.Pasta)
+	if err == nil {
+		err = child.gate.open()
+	}
+	if err == nil || errors.Is(err, network.ErrGone) {
+		return inet, nil // who is gone says why when it is waited for
+	}
+	syscall.Kill(child.pid, syscall.SIGKILL)
+	child.reap()
+	return nil, err
+}
+
+// disconnect ends the network, and tells when it was cut while the agent ran.
+func disconnect(inet *network.Inet, ended error) error {
+	if inet == nil {
+		return ended
+	}
+	if err := inet.Close(); err != nil {
+		return &diag.Error{Op: "keep the sandbox's network closed", Err: err, Remedy: "start again: the network was cut, and the agent went on without"}
+	}
+	return ended
+}
+
+// CheckNetwork sees what keeps the tier's network from being made, before
+// anything is started. The other tiers need nothing.
+func (l Launch) CheckNetwork() error {
+	if l.Tier != ConnectedTier {
+		return nil
+	}
+	if err := network.CheckTool(l.Pasta); err != nil {
+		return err
+	}
+	return network.CheckTun()
+}

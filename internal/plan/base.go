@@ -47,7 +47,7 @@ var baseMounts = []Mount{
 	{Kind: Bind, Source: "${project}", Destination: "${project}"},
 }
 
-// networkMounts are added where the tier has a network.
+// networkMounts are added where the tier has a resolver.
 var networkMounts = []Mount{
 	{Kind: File, Source: string(MadeResolv), Destination: "/etc/resolv.conf", Mode: "0444"},
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/hostpattern"
 	"claudebox/internal/leak"
 	"claudebox/internal/profile"
 	"claudebox/internal/resolve"
@@ -87,9 +88,8 @@ var noPrograms = map[string]bool{
 }
 
 func network(prof profile.Profile) Network {
-	n := Network{Tier: string(prof.Network.Tier), Allow: slices.Clone(prof.Network.Allow)}
+	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
 	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
-	slices.Sort(n.Allow)
 	slices.Sort(n.In)
 	slices.Sort(n.Out)
 	return n
@@ -181,9 +181,24 @@ func (p Plan) WithTier(tier string) Plan {
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})
-	if tier != string(profile.TierNone) {
+	if hasResolver(tier) {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)
 		SortMounts(p.Mounts)
 	}
+	return p
+}
+
+// hasResolver tells whether names can be resolved inside a tier. In tier allow
+// the proxy does that, outside.
+func hasResolver(tier string) bool {
+	return tier == string(profile.TierFull) || tier == string(profile.TierInet)
+}
+
+// WithPorts is the plan with more ports of the host that lead inside: what
+// `--publish` asks for.
+func (p Plan) WithPorts(in ...int) Plan {
+	p.Network.In = slices.Concat(p.Network.In, in)
+	slices.Sort(p.Network.In)
+	p.Network.In = slices.Compact(p.Network.In)
 	return p
 }

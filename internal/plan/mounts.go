@@ -14,7 +14,7 @@ import (
 // before what lies in it, as bwrap has to make it first.
 func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	list := slices.Clone(baseMounts)
-	if prof.Network.Tier != profile.TierNone {
+	if hasResolver(string(prof.Network.Tier)) {
 		list = append(list, networkMounts...)
 	}
 	list = append(list, storeMounts(prof, res)...)

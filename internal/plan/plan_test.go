@@ -106,13 +106,37 @@ func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
 	}
 }
 
-func TestTierNoneHasNoResolver(t *testing.T) {
-	prof := example()
-	prof.Network.Tier = profile.TierNone
-	for _, m := range build(t, prof).Mounts {
-		if m.Destination == "/etc/resolv.conf" {
-			t.Error("tier none has a resolv.conf")
+func TestTiersWithoutAResolver(t *testing.T) {
+	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: false, profile.TierNone: false} {
+		prof := example()
+		prof.Network.Tier = tier
+		for how, p := range map[string]Plan{"by profile": build(t, prof), "by flag": build(t, example()).WithTier(string(tier))} {
+			has := slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Destination == "/etc/resolv.conf" })
+			if has != want {
+				t.Errorf("tier %s %s: a resolv.conf is there: %t", tier, how, has)
+			}
 		}
+	}
+}
+
+func TestPresetsStandInThePlanAsTheirHosts(t *testing.T) {
+	prof := example()
+	prof.Network = profile.Network{Tier: profile.TierAllow, Allow: []string{"pypi", "example.org:22"}}
+	got := build(t, prof).Network.Allow
+	if want := []string{"example.org:22", "files.pythonhosted.org", "pypi.org"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPublishedPortsJoinThoseOfTheProfile(t *testing.T) {
+	prof := example()
+	prof.Ports.In = []int{3000}
+	before := build(t, prof)
+	if got, want := before.WithPorts(8000, 3000, 80).Network.In, []int{80, 3000, 8000}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !slices.Equal(before.Network.In, []int{3000}) {
+		t.Error("the plan itself was changed")
 	}
 }
 

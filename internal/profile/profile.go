@@ -99,7 +99,7 @@ type Mount struct {
 // Network is the tier, and what it is narrowed or widened by.
 type Network struct {
 	Tier  Tier
-	Allow []string // hosts in lower case and [Presets], for tier allow only
+	Allow []string // hosts in lower case and presets (package hostpattern), for tier allow only
 }
 
 // Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only;

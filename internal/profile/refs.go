@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/hostpattern"
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/storepath"
 )
@@ -150,13 +151,19 @@ func isRevision(text string) bool {
 	return len(text) == 40 && made(text, isHex, isHex)
 }
 
-// Presets are names that stand for a list of hosts in tier allow.
-var Presets = []string{"anthropic", "github", "go", "nixpkgs", "npm", "pypi"}
+// presets are names that stand for a list of hosts in tier allow.
+func presets() []string {
+	var names []string
+	for _, p := range hostpattern.Presets {
+		names = append(names, p.Name)
+	}
+	return names
+}
 
 // checkAllowed judges an entry of an allow list: a preset, or a host with an
 // optional port, where a leading "*." stands for one label or more.
 func checkAllowed(text string) *shape.Fault {
-	if slices.Contains(Presets, text) {
+	if slices.Contains(presets(), text) {
 		return nil
 	}
 	if fault := checkLine(text); fault != nil {
@@ -173,15 +180,18 @@ func checkAllowed(text string) *shape.Fault {
 	case !dotted:
 		return notPreset(text)
 	}
+	if _, err := hostpattern.Parse(text); err != nil {
+		return fault("name the host", "%s: %v", show(text), err)
+	}
 	return nil
 }
 
 func notPreset(text string) *shape.Fault {
 	remedy := ""
-	if near := shape.Nearest(text, Presets); near != "" {
+	if near := shape.Nearest(text, presets()); near != "" {
 		remedy = "write " + near
 	}
-	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text), strings.Join(Presets, ", "))
+	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text), strings.Join(presets(), ", "))
 }
 
 func checkGitHost(text string) *shape.Fault {

@@ -93,7 +93,10 @@ func TestANameThatLeadsHome(t *testing.T) {
 		"metadata.example.": {"169.254.169.254"}, "tailnet.example.": {"100.100.100.100"}, "neighbour.example.": {"203.0.113.77"},
 	}}
 	d := dialer{n.resolver(t), func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("203.0.113.64/26")} }}
-	for _, name := range slices.Collect(maps.Keys(n.zone)) {
+	n.mu.Lock()
+	all := slices.Collect(maps.Keys(n.zone))
+	n.mu.Unlock()
+	for _, name := range all {
 		name = strings.TrimSuffix(name, ".")
 		var no *refusal
 		if err := dialed(t, d, name); !errors.As(err, &no) || no.what != name+":443" || !strings.Contains(no.why, "its address") {

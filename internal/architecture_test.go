@@ -36,8 +36,13 @@ var mayImport = map[string][]string{
 	"gitconfig":     {"diag"},
 	"gitdir":        {"beneath", "gitconfig", sys},
 	"gitindex":      {},
+	"gitdefuse":     {"beneath", "gitconfig"},
+	"survey":        {"beneath", sys},
+	"hostrun":       {},
+	"secretfile":    {},
 	"placeholder":   {"diag", "beneath", sys},
-	"project":       {"diag", "beneath", "gitconfig", "gitdir", "gitindex", "placeholder", sys},
+	"project":       {"diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "placeholder", "secretfile", "survey", sys},
+	"aftermath":     {"diag", "beneath", "gitdefuse", "hostrun", "layout", "project", "secretfile", "state", "survey", sys},
 	"agenthome":     {"leak"},
 	"login":         {"diag", "beneath", sys},
 	"state":         {"diag", "beneath", "agenthome", "login", "packed", sys},
@@ -62,7 +67,7 @@ var mayImport = map[string][]string{
 	"trust":         {"diag", "beneath", "layout", "leak", "profile", sys},
 	"session": {
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
-		"gitconfig", "project", "smallfile", "state", "agent", "seccomp", "network", "launch", "doctor", "trust", sys,
+		"aftermath", "beneath", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "network", "launch", "doctor", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
@@ -79,7 +84,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden", "hostpattern"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden", "hostpattern", "hostrun", "secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

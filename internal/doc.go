@@ -21,11 +21,16 @@
 //	gitconfig    git's configuration files, read without running git
 //	gitdir       the git folders of a project, and what they refer to
 //	gitindex     which files a repository tracks
+//	gitdefuse    a git folder that an agent made, made harmless
+//	survey       one walk of a project: places of git, sockets, files by name
+//	hostrun      the files that the host's tools execute, and what that means
+//	secretfile   the files that hold secrets, by name and content
 //	placeholder  empty files that hold a place against an agent while it runs
 //	project      the folder that is given away, its repository, what the host executes in it
 //	agenthome    what is made in the agent's home from the user's own
 //	login        the user's Claude login, lent to an agent and brought back
 //	state        the instance's folder: the agent's home between sessions
+//	aftermath    what a session left: made harmless, and told
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter
 //	netns        sockets made in a sandbox's network namespace, from outside

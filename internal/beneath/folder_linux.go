@@ -50,6 +50,13 @@ func (f *Folder) Join(rel string) string {
 	return strings.TrimSuffix(f.path, "/") + "/" + rel
 }
 
+// FD is the folder's descriptor, for calls that this package does not make. It
+// is open for paths only (O_PATH) and stays the folder's.
+func (f *Folder) FD() int { return f.fd }
+
+// OpenFD opens what lies at rel; the caller closes it.
+func (f *Folder) OpenFD(rel string, flags int) (int, error) { return f.open(rel, uint64(flags)) }
+
 func (f *Folder) open(rel string, flags uint64) (int, error) {
 	return unix.Openat2(f.fd, rel, &unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -108,12 +115,13 @@ func (f *Folder) entry(fd int, rel string) (Entry, error) {
 		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
 	}
 	return Entry{
-		Kind: kindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
+		Kind: KindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
 		Stamp: Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
 	}, nil
 }
 
-func kindOf(mode uint32) Kind {
+// KindOf is the kind that a mode of stat(2) tells.
+func KindOf(mode uint32) Kind {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		return Regular

@@ -73,3 +73,21 @@ func (g *globber) each(at string, do func(name string) error) error {
 	}
 	return nil
 }
+
+// Matches tells whether a pattern of [Folder.Glob] matches a path.
+func Matches(pattern, rel string) bool {
+	return matches(strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(rel, "/"))
+}
+
+func matches(pattern, parts []string) bool {
+	switch {
+	case len(pattern) == 0:
+		return len(parts) == 0
+	case pattern[0] == "**":
+		return matches(pattern[1:], parts) || len(parts) > 0 && matches(pattern, parts[1:])
+	case len(parts) == 0:
+		return false
+	}
+	ok, err := path.Match(strings.ReplaceAll(pattern[0], "[!", "[^"), parts[0])
+	return err == nil && ok && matches(pattern[1:], parts[1:])
+}

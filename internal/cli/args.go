@@ -63,6 +63,10 @@ var ownFlags = []ownFlag{
 		set: func(o *options, _ string) { o.NoReport = true },
 	},
 	{
+		name: "report-json", value: "FILE", usage: "write what the session changed to FILE when it ends",
+		set: func(o *options, v string) { o.ReportJSON = v },
+	},
+	{
 		name: "claudebox-help", usage: "help about claudebox, not the agent",
 		set: func(o *options, _ string) { o.help = true },
 	},

@@ -2,10 +2,10 @@ package gitindex_test
 
 import (
 	"bytes"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"claudebox/internal/gitindex"
@@ -45,53 +45,44 @@ func index(t testing.TB, version string) []byte {
 	return content
 }
 
-func TestTracked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		prefix string
-		places []string
-		want   map[string]bool
-	}{
-		"a file":                          {"", []string{".envrc"}, map[string]bool{".envrc": true}},
-		"a folder with something in it":   {"", []string{"a"}, map[string]bool{"a": true}},
-		"a folder below":                  {"", []string{"a/b"}, map[string]bool{"a/b": true}},
-		"a name that only begins so":      {"", []string{".env", "a/b/", "a-"}, map[string]bool{}},
-		"nothing asked":                   {"", nil, map[string]bool{}},
-		"the last name":                   {"", []string{"z"}, map[string]bool{"z": true}},
-		"below a folder of the tree":      {"a/", []string{"b", "z"}, map[string]bool{"b": true}},
-		"below a deeper one":              {"a/b/", []string{"d", "c", "e"}, map[string]bool{"c": true, "d": true}},
-		"below one that holds nothing":    {"q/", []string{"b"}, map[string]bool{}},
-		"several at once, in no order":    {"", []string{"z", "ab", "nothing", "a-b"}, map[string]bool{"z": true, "ab": true, "a-b": true}},
-		"a file taken for a folder is no": {"", []string{"z/y"}, map[string]bool{}},
-	} {
-		for _, version := range []string{"2", "4"} {
-			t.Run(name+", version "+version, func(t *testing.T) {
-				got, err := gitindex.Tracked(bytes.NewReader(index(t, version)), 20, tc.prefix, tc.places)
-				if err != nil || !maps.Equal(got, tc.want) {
-					t.Errorf("got %v, %v; want %v", got, err, tc.want)
-				}
-			})
+func TestScanSeesEveryName(t *testing.T) {
+	want := []string{".envrc", "a-b", "a/b/c", "a/b/d", "ab", "z"}
+	for _, version := range []string{"2", "4"} {
+		var got []string
+		err := gitindex.Scan(index(t, version), 20, func(name []byte, mode uint32) {
+			if mode != 0o100644 {
+				t.Errorf("%s has mode %o", name, mode)
+			}
+			got = append(got, string(name))
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("version %s: got %q, %v; want %q", version, got, err, want)
 		}
 	}
 }
 
-// FuzzTracked holds the reader to: what is said to be tracked was asked for.
-func FuzzTracked(f *testing.F) {
+// FuzzScan holds the reader to: every name seen stands in the index, piece by
+// piece, and what is cut gives no more than the whole.
+func FuzzScan(f *testing.F) {
 	for _, version := range []string{"2", "3", "4"} {
-		f.Add(index(f, version), "", 20)
-		f.Add(index(f, version), "a/", 32)
+		f.Add(index(f, version), 20, 40)
+		f.Add(index(f, version), 32, 1000)
 	}
-	f.Fuzz(func(t *testing.T, content []byte, prefix string, hash int) {
+	f.Fuzz(func(t *testing.T, content []byte, hash, cut int) {
 		if hash != 32 {
 			hash = 20
 		}
-		places := []string{".envrc", "a", "z"}
-		found, _ := gitindex.Tracked(bytes.NewReader(content), hash, prefix, places)
-		if len(found) > len(places) {
-			t.Errorf("found %v", found)
+		scan := func(content []byte) (names []string) {
+			_ = gitindex.Scan(content, hash, func(name []byte, _ uint32) { names = append(names, string(name)) })
+			return names
 		}
-		for place := range found {
-			if !bytes.Contains(content, []byte(place[:1])) {
-				t.Errorf("found %q, which is not in it", place)
+		whole := scan(content)
+		if cut = max(0, min(cut, len(content))); len(scan(content[:cut])) > len(whole) {
+			t.Error("the part holds more than the whole")
+		}
+		for _, name := range whole {
+			if name != "" && !bytes.Contains(content, []byte(name[len(name)-1:])) {
+				t.Errorf("saw %q, which is not in it", name)
 			}
 		}
 	})

@@ -76,7 +76,7 @@ func (l Launch) Run() error {
 	if l.Started != nil {
 		l.Started()
 	}
-	err = l.explain(child.wait(l.Outlive || !l.OwnPIDs))
+	err = l.explain(child.wait(l))
 	terminal.restoreAfter(err)
 	return disconnect(inet, err)
 }
@@ -97,6 +97,7 @@ func arguments(lines []Line) []byte {
 type sandbox struct {
 	pid    int
 	status *os.File // read end of the pipe that bwrap reports to
+	inside *os.File // the processes in it, see [sandbox.empty]; nil: not known
 	gate   gate
 	post   *post
 }
@@ -198,14 +199,15 @@ func ofItsOwn() *syscall.SysProcAttr {
 	}
 }
 
-// wait blocks until the agent has ended, and with outlive until nothing is
-// left of the sandbox, which takes the kernel a millisecond more. What is left
-// otherwise is being killed, and cannot live longer than this process: that
-// needs a pid namespace of its own, see [Launch.fork].
-func (s *sandbox) wait(outlive bool) error {
-	defer s.status.Close()
+// wait blocks until the agent has ended, and with outlive until no process is
+// left in the sandbox: where there are others, until nothing of it is, which
+// takes the kernel a millisecond more. What is left otherwise is being killed,
+// and cannot live longer than this process: that needs a pid namespace of its
+// own, see [Launch.fork].
+func (s *sandbox) wait(l Launch) error {
+	defer s.close()
 	code, ran := s.report()
-	if ran && !outlive {
+	if ran && l.OwnPIDs && (!l.Outlive || s.empty()) {
 		s.post.stop()
 		return exit(code)
 	}
@@ -263,6 +265,9 @@ func (s *sandbox) report() (code int, ran bool) {
 	for {
 		n, err := s.status.Read(piece)
 		text = append(text, piece[:n]...)
+		if s.inside == nil {
+			s.inside = openInside(s.pid)
+		}
 		if code, ran := exitCode(text); ran || err != nil {
 			return code, ran
 		}

@@ -66,22 +66,22 @@ func For(folder string, uid int, question ...string) Cache {
 // File is where the plan is kept; empty for the zero Cache.
 func (c Cache) File() string { return c.file }
 
-// Find gives the kept plan if it still holds, and the store paths that have
-// to be kept from the garbage collector for it.
-func (c Cache) Find() (p plan.Plan, roots []string, found bool) {
+// Find gives the kept plan if it still holds, the store paths that have to be
+// kept from the garbage collector for it, and the files it was made of.
+func (c Cache) Find() (p plan.Plan, roots []string, made Witnesses, found bool) {
 	if c.file == "" {
-		return plan.Plan{}, nil, false
+		return plan.Plan{}, nil, nil, false
 	}
 	content, err := profiledir.Read(c.file, c.uid)
 	if err != nil || len(content) < sha256.Size {
-		return plan.Plan{}, nil, false
+		return plan.Plan{}, nil, nil, false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
 	var k kept
 	if !bytes.Equal(sum[:], content[:sha256.Size]) || !packed.Decode(content[sha256.Size:], &k) {
-		return plan.Plan{}, nil, false
+		return plan.Plan{}, nil, nil, false
 	}
-	return k.Plan, k.Roots, k.holds()
+	return k.Plan, k.Roots, k.Made, k.holds()
 }
 
 // holds compares every witness, and looks for every store path.

@@ -45,7 +45,7 @@ func write(t *testing.T, file, content string) {
 
 func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 	c, want, _ := aCache(t)
-	got, roots, found := c.Find()
+	got, roots, _, found := c.Find()
 	if !found || !slices.Equal(roots, []string{"/nix/store/r"}) || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Errorf("found %v, got %+v, want %+v", found, got, want)
 	}
@@ -67,7 +67,7 @@ func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _, dir := aCache(t)
 			change(t, &c, dir)
-			if p, _, found := c.Find(); found {
+			if p, _, _, found := c.Find(); found {
 				t.Errorf("found %+v", p)
 			}
 		})
@@ -81,7 +81,7 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	seen := &Witnesses{}
 	seen.Note(dir + "/profile.yaml")
 	c.Keep(p, []string{"/nix/store/r"}, *seen)
-	if _, _, found := c.Find(); found {
+	if _, _, _, found := c.Find(); found {
 		t.Error("found one")
 	}
 }

@@ -1,7 +1,10 @@
 package project
 
 import (
+	"os"
+	"path"
 	"slices"
+	"strings"
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
@@ -31,25 +34,16 @@ var executedNames = []string{
 // globs and of what git's configuration names. A tracked file stays writable
 // and is reported: read-only it would stop `git switch` half-way. What git or
 // claudebox reads as configuration never does: it takes hold by itself.
-func (o *opener) executed() error {
-	for _, file := range o.Orders {
-		if file = canonicalOr(file); o.contains(file) {
-			o.configuration = append(o.configuration, relative(o.Path, file))
-		}
-	}
-	found, err := o.found()
-	if err != nil {
-		return err
-	}
-	var tracked map[string]bool
-	if !o.Strict && len(found) > 0 {
-		tracked = o.tracked(found)
-	}
+func (o *opener) executed(found []string) error {
 	g := guard{o, o.tree}
 	for _, rel := range found {
-		if tracked[rel] && !slices.Contains(o.configuration, rel) {
+		if !o.Strict && o.Seen.Has(rel) && !slices.Contains(o.configuration, rel) {
 			o.Reported = append(o.Reported, rel)
 			continue
+		}
+		o.ReadOnly = append(o.ReadOnly, rel)
+		if slices.ContainsFunc(o.pushed, func(name string) bool { return isBelow(name, rel) }) {
+			o.note(false, rel+" stays read-only: it is in git's index because a session put it there")
 		}
 		if err := g.existing(rel, whyExecuted); err != nil {
 			return err
@@ -60,14 +54,19 @@ func (o *opener) executed() error {
 
 // found lists those of the named places that exist, in order.
 func (o *opener) found() ([]string, error) {
-	names := slices.Concat(executedNames, o.alsoExecuted, o.configuration)
-	for _, pattern := range o.Protect {
-		matches, err := o.tree.Glob(pattern)
-		if err != nil {
-			return nil, &diag.Error{Op: "look for " + pattern, Err: err, Remedy: "make the pattern in protect narrower"}
+	for _, file := range o.Orders {
+		if err := o.order(file); err != nil {
+			return nil, err
 		}
-		names = append(names, matches...)
 	}
+	globs, err := o.matches("protect", o.Protect)
+	if err != nil {
+		return nil, err
+	}
+	if o.hideGlobs, err = o.matches("hide", anchored(o.Hide)); err != nil {
+		return nil, err
+	}
+	names := slices.Concat(executedNames, o.alsoExecuted, o.configuration, globs)
 	slices.Sort(names)
 	var found []string
 	for _, rel := range slices.Compact(names) {
@@ -80,4 +79,54 @@ func (o *opener) found() ([]string, error) {
 		}
 	}
 	return found, nil
+}
+
+// matches lists what globs of the profile match.
+func (o *opener) matches(key string, globs []string) (all []string, err error) {
+	for _, pattern := range globs {
+		matches, err := o.tree.Glob(pattern)
+		if err != nil {
+			return nil, &diag.Error{Op: "look for " + pattern, Err: err, Remedy: "make the pattern in " + key + " narrower"}
+		}
+		all = append(all, matches...)
+	}
+	return all, nil
+}
+
+// order protects a file of the project that claudebox itself takes orders
+// from. One that is reached through a link in the project cannot be: the agent
+// would exchange the link.
+func (o *opener) order(file string) error {
+	real := canonicalOr(file)
+	if o.contains(real) {
+		o.configuration = append(o.configuration, relative(o.Path, real))
+	}
+	if link := o.linkOnTheWay(file); link != "" {
+		return diag.Errorf("take orders from "+file, "name the file itself: "+real,
+			"%s is a link in the project, which the agent could lead elsewhere", link)
+	}
+	return nil
+}
+
+// linkOnTheWay finds the first link of the project that a path leads through.
+func (o *opener) linkOnTheWay(file string) string {
+	const steps = 100
+	at, rest := "/", strings.Split(path.Clean(file), "/")
+	for n := 0; len(rest) > 0 && n < steps; n++ {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		text, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if next != o.Path && o.contains(next) {
+			return next
+		}
+		if path.IsAbs(text) {
+			at = "/"
+		}
+		rest = append(strings.Split(text, "/"), rest...)
+	}
+	return ""
 }

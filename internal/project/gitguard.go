@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/gitdefuse"
 	"claudebox/internal/placeholder"
 )
 
@@ -78,13 +79,14 @@ type gitGuard struct {
 // folder protects a git folder that has its own configuration: the common
 // folder or a submodule's.
 func (g *gitGuard) folder(rel string) error {
+	g.o.Repos = append(g.o.Repos, g.at.Join(rel))
 	g.pin(rel, whyConfig)
 	entries, err := g.config(path.Join(rel, "config"), true)
 	if err != nil {
 		return err
 	}
 	if g.repos == 0 {
-		g.o.hashSize = hashSize(entries)
+		g.o.Scope.Hash = hashSize(entries)
 	}
 	g.perWorktree = worktreeConfig(entries)
 	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
@@ -183,16 +185,26 @@ func (g *gitGuard) commondir(rel string) error {
 	return nil
 }
 
-// runningPlaces hold commands that git goes on with when it is called again.
-var runningPlaces = []string{"rebase-merge/git-rebase-todo", "rebase-apply", "sequencer", "info/attributes"}
-
+// running protects what git goes on with when it is called again, if it makes
+// git run programs: that is the user's own. Anything else stays writable, for
+// a rebase to be gone on with inside; what the agent puts there is taken out
+// when the session has ended.
 func (g *gitGuard) running(rel string) error {
-	for _, name := range runningPlaces {
-		if err := g.existing(path.Join(rel, name), whyTodo); err != nil {
+	for _, name := range gitdefuse.RunningPlaces() {
+		at := path.Join(rel, name)
+		runs, err := gitdefuse.Runs(g.at, at)
+		if err != nil {
+			return g.failed(at, err)
+		}
+		if !runs {
+			continue
+		}
+		g.o.Repos = append(g.o.Repos, g.at.Join(at))
+		if err := g.existing(at, whyTodo); err != nil {
 			return err
 		}
 	}
-	return nil
+	return g.existing(path.Join(rel, "info/attributes"), whyTodo)
 }
 
 // alternates tells of objects that are kept in another repository, which is

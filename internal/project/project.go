@@ -2,8 +2,10 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/beneath"
@@ -25,7 +27,12 @@ type Request struct {
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Protect        []string // globs of the profile, relative to the project
+	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
 	Orders         []string // files that claudebox itself takes orders from
+
+	// TrackedInside gives the names that sessions added to git's index of a
+	// project, see package aftermath: they count as untracked. Nil: none.
+	TrackedInside func(project string) []string
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
@@ -40,6 +47,23 @@ type Project struct {
 	// Reported are tracked places that the host executes: they stay writable,
 	// and a change in them must be told. Relative to Path.
 	Reported []string
+
+	// Hidden are the files and folders that are covered, relative to Path.
+	Hidden []string
+	// ReadOnly are the places that cannot be changed inside, git's own left
+	// out. Relative to Path.
+	ReadOnly []string
+	// Cut says that not all of the project was looked at: what is beyond is
+	// neither hidden nor protected.
+	Cut bool
+
+	Scope Scope // what is to be looked at when a session has ended
+	Seen  Seen  // what was there
+	// Repos are the git folders and .git files that were there and are the
+	// user's own, by their path.
+	Repos []string
+	// Loose are those among them that are not protected, by their path.
+	Loose []string
 
 	placeholders []placeholder.Placeholder
 }
@@ -57,6 +81,8 @@ const (
 	ReadOnly Mode = "ro"
 	// Made is a file covered by made content, read-only.
 	Made Mode = "made"
+	// Hidden is a file or folder covered by an empty one, read-only.
+	Hidden Mode = "hidden"
 )
 
 // Mount is one path, mounted over itself. Root is a canonical folder that
@@ -127,9 +153,10 @@ type opener struct {
 	Request
 	Project
 	tree          *beneath.Folder // the project
-	hashSize      int             // of git's object names, in bytes
 	alsoExecuted  []string        // what git's configuration names, relative to Path
 	configuration []string        // what of it git reads as configuration: protected if tracked, too
+	pushed        []string        // names in the index that count as untracked
+	hideGlobs     []string        // what the profile's patterns with a slash match
 }
 
 func (o *opener) open() error {
@@ -150,14 +177,48 @@ func (o *opener) open() error {
 	if err := o.repository(git); err != nil {
 		return err
 	}
-	if err := o.nested(); err != nil {
+	found, err := o.found()
+	if err != nil {
 		return err
 	}
-	if err := o.executed(); err != nil {
-		return err
+	o.look(found)
+	for _, step := range []func() error{o.nested, o.hide, o.sockets, func() error { return o.executed(found) }} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	o.finish()
 	return nil
+}
+
+// look sees what is in the project.
+func (o *opener) look(found []string) {
+	o.Scope.Path, o.Scope.Places = o.Path, append(found, o.hideGlobs...)
+	for _, pattern := range o.Hide {
+		if !strings.Contains(pattern, "/") {
+			o.Scope.Hide = append(o.Scope.Hide, pattern)
+		}
+	}
+	if o.Repo.Dir != "" {
+		o.Scope.Index = o.Repo.Dir
+		if below := relative(o.Repo.Worktree, o.Path); below != "." {
+			o.Scope.Strip = below + "/"
+		}
+		if !o.contains(o.Repo.Common) {
+			o.Scope.Common = o.Repo.Common
+		}
+	}
+	o.Seen = o.Scope.Look(o.tree, nil)
+	if o.TrackedInside != nil {
+		o.pushed = o.TrackedInside(o.Path)
+		o.Seen.Names = slices.DeleteFunc(o.Seen.Names, func(name string) bool { return slices.Contains(o.pushed, name) })
+	}
+	if o.Cut = o.Seen.Cut; o.Cut {
+		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
+	}
+	for _, rel := range o.Seen.Closed {
+		o.note(false, o.tree.Join(rel)+" cannot be read: the agent can open it")
+	}
 }
 
 // Identity is what conditional includes of the user's git configuration may

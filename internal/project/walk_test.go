@@ -1,9 +1,6 @@
 package project_test
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"claudebox/internal/project"
@@ -34,17 +31,5 @@ func TestRepositoriesInTheProjectAreProtected(t *testing.T) {
 		if got := at(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
-	}
-}
-
-func TestMoreFoldersThanAreLookedIntoAreTold(t *testing.T) {
-	w := newWorld(t)
-	w.write("p/file", "")
-	for n := range 801 {
-		w.write(fmt.Sprintf("p/%d/file", n), "")
-	}
-	p := w.open("p")
-	if !slices.ContainsFunc(p.Notes, func(n project.Note) bool { return strings.Contains(n.Text, "not all folders") }) {
-		t.Errorf("nothing is said: %+v", p.Notes)
 	}
 }

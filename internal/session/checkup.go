@@ -120,7 +120,7 @@ func (c *Checkup) launch() {
 // the folder may be given away.
 func (c *Checkup) project(p plan.Plan) bool {
 	var err error
-	if c.session.project, err = c.session.openProject(p); err != nil {
+	if c.session.project, err = c.session.openProject(p, Options{}, Purpose{Look: true}); err != nil {
 		c.judge("project", err, "")
 		return false
 	}

@@ -22,7 +22,7 @@ import (
 // command line ask for.
 func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
 	for _, m := range s.project.Mounts {
-		h.Mounts = append(h.Mounts, projectMount(m))
+		h.Mounts = append(h.Mounts, s.projectMount(m))
 	}
 	for _, p := range s.project.Placeholders() {
 		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
@@ -46,15 +46,36 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 }
 
 // projectMount is a path of the project mounted over itself.
-func projectMount(m project.Mount) launch.Mount {
+func (s *Session) projectMount(m project.Mount) launch.Mount {
 	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
 	switch m.Mode {
 	case project.ReadOnly:
 		b.Kind = plan.ROBind
 	case project.Made:
 		b.Kind, b.Data, b.Open = plan.ROData, m.Content, false
+	case project.Hidden:
+		if m.Dir {
+			b.Kind, b.Source = plan.ROBind, s.emptyFolder()
+			break
+		}
+		b.Kind, b.Open = plan.ROData, false
 	}
 	return b
+}
+
+// emptyFolder stands in for folders that are hidden. It is out of the reach of
+// every sandbox.
+func (s *Session) emptyFolder() string { return filepath.Join(s.folders.Home, "empty") }
+
+// makeEmptyFolder makes it when something needs it.
+func (s *Session) makeEmptyFolder() error {
+	if !slices.ContainsFunc(s.project.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }) {
+		return nil
+	}
+	if err := os.Mkdir(s.emptyFolder(), 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &diag.Error{Op: "make " + s.emptyFolder(), Err: cause(err), Remedy: "make its folder writable for you"}
+	}
+	return nil
 }
 
 // addFlagMount adds HOST[:INSIDE] of a flag. Both are relative to the current
@@ -143,7 +164,7 @@ func (s *Session) judgeSources() error {
 		home = s.Facts.Home
 	}
 	for _, m := range s.Launch.Mounts {
-		if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) {
+		if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
 			continue
 		}
 		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))

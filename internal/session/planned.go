@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 
+	"claudebox/internal/cachefile"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/nixdaemon"
@@ -112,7 +113,8 @@ func (s *Session) readPlan(file string, src []byte, why Purpose) (plan.Plan, err
 // makePlan goes the whole way from a profile to a plan.
 func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
-	if p, roots, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
+	if p, roots, made, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
+		s.obey(made)
 		return p, nil
 	}
 	files, seen := profiledir.New(s.Facts, s.caller.Manifest), &plancache.Witnesses{}
@@ -125,6 +127,7 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	for _, w := range warnings {
 		diag.Warn(s.caller.Stderr, w)
 	}
+	s.obey(*seen)
 	p, paths, err := s.planOf(prof, why)
 	if err == nil && !why.Look && len(warnings) == 0 {
 		s.keepPlan(cache, p, paths, *seen)
@@ -160,6 +163,16 @@ func (s *Session) planOf(prof profile.Profile, why Purpose) (p plan.Plan, paths 
 	}
 	p, err = plan.Build(prof, res)
 	return p, unheld(manifest, res), err
+}
+
+// obey takes down the files that a plan was made of. One that lies in the
+// project says what the next sandbox may do.
+func (s *Session) obey(made plancache.Witnesses) {
+	for _, w := range made {
+		if cachefile.Known(w.State) {
+			s.orders = append(s.orders, w.Path)
+		}
+	}
 }
 
 // planCache is where the plan of a profile is kept: the question is what it

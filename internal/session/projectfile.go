@@ -49,11 +49,13 @@ func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict tru
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
 	cache := s.planCache(append([]string{ref, file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file))}, verdict.Widens...)...)
-	if made, roots, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
+	if made, roots, of, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
+		s.obey(of)
 		s.tellApplied(file, verdict)
 		return made, nil
 	}
 	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
+	s.obey(*seen)
 	if err != nil {
 		return plan.Plan{}, err
 	}

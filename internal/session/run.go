@@ -1,6 +1,9 @@
 package session
 
-import "claudebox/internal/diag"
+import (
+	"claudebox/internal/aftermath"
+	"claudebox/internal/diag"
+)
 
 // Run makes what the launch needs on the host, runs it, and takes away again
 // what was made for it. Its error is a [launch.ExitError] when the agent's
@@ -14,12 +17,20 @@ func (s *Session) Run() error {
 		return err
 	}
 	defer hold.Release()
+	if err := s.makeEmptyFolder(); err != nil {
+		return err
+	}
 	restore, err := copyInput()
 	if err != nil {
 		return err
 	}
 	defer restore()
-	s.Launch.Outlive = s.project.Holds() || s.Launch.Plan.State == "ephemeral"
+	after, err := aftermath.Begin(s.folders.Home, s.project)
+	if err != nil {
+		return err
+	}
+	defer s.settle(after)
+	s.Launch.Outlive = true
 	s.Launch.Started = s.Instance.Follow
 	err = s.Launch.Run()
 	s.endState()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/aftermath"
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
@@ -43,6 +44,7 @@ type Options struct {
 	Yes                    bool     // without the question
 	DryRun                 bool     // show, and run nothing
 	NoReport               bool     // say nothing when the session ends
+	ReportJSON             string   // file for what is said then; empty: none
 	Words                  []string // the agent's, in order
 }
 
@@ -64,7 +66,8 @@ type Session struct {
 	orders  []string // profile and plan, where the caller named files
 	ignored []string // signals that the caller ignores
 	project project.Project
-	told    []project.Note   // what the project's own profile does
+	told    []project.Note // what the project's own profile does
+	report  report
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	holds   []io.Closer      // keep store paths alive, too
@@ -131,7 +134,14 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 // bind gathers what the plan's late values stand for, and binds them.
 func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	var err error
-	if s.project, err = s.openProject(p); err != nil {
+	if !why.Look {
+		s.sweep(o)
+		err = s.openReport(o)
+	}
+	if err != nil {
+		return err
+	}
+	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
@@ -163,12 +173,20 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 // 40 ms.
 const manyMounts = 150
 
-func (s *Session) openProject(p plan.Plan) (project.Project, error) {
-	return project.Open(project.Request{
+func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Project, error) {
+	opened, err := project.Open(project.Request{
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Orders: s.orders,
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
+		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
 	})
+	unseen := opened.Cut && !slices.Contains(p.Show, "**")
+	if err == nil && unseen && !why.Look && (o.Yes || p.Confirm == "never") {
+		err = diag.Errorf("hide the project's secret files",
+			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
+			"it has more entries than are looked at, and nobody is asked")
+	}
+	return opened, err
 }
 
 // secretPaths are the paths of the host that no sandbox may see (SAND-09).

@@ -23,10 +23,6 @@ var unbuilt = []struct {
 		"ports", "leave `ports` out; in tier full every port is shared",
 	},
 	{
-		func(p plan.Plan) bool { return len(p.Hide) > 0 },
-		"hide", "leave `hide` out, and move the files out of the project",
-	},
-	{
 		func(p plan.Plan) bool { return p.State == "host" },
 		"state: host", "use `state: project` or `state: shared`",
 	},

@@ -1,0 +1,15 @@
+// Package aftermath deals with what a session left in its project: git folders
+// that the agent made are made harmless, and what the host's tools would run
+// is told (SEC-04).
+//
+// [Begin] notes what is there and keeps the note in a file, in claudebox's own
+// folder, that is locked while the session lives. [Session.End] compares. A
+// session that was killed leaves its note: [Sweep] ends it at the next launch,
+// whatever its project was.
+//
+//	sessions/<random>   one session: what was there before it
+//	inside/<id>         names that sessions added to the git index of a project
+//
+// It imports beneath, diag, gitdefuse, hostrun, project and survey. It trusts
+// its own files, which no sandbox sees, and nothing of a project.
+package aftermath

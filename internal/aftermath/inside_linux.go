@@ -1,0 +1,79 @@
+package aftermath
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/state"
+)
+
+const inside = "inside"
+
+// TrackedInside are the names that sessions added to the git index of a
+// project. The index is the agent's to write, so that a file is in it does not
+// say that the user wants it read or written inside: such a file stays
+// protected, or hidden. What is in no index any more is forgotten.
+func TrackedInside(home, dir string) []string {
+	at, err := beneath.Open(path.Join(home, inside))
+	if err != nil {
+		return nil
+	}
+	defer at.Close()
+	return readInside(at, state.ID(dir))
+}
+
+func readInside(at *beneath.Folder, id string) (names []string) {
+	content, err := at.Read(id, 16<<20)
+	if err != nil || json.Unmarshal(content, &names) != nil {
+		return nil
+	}
+	return names
+}
+
+// remember adds names, and forgets those that are not tracked any more.
+func remember(home, dir string, added, tracked []string) error {
+	folder := path.Join(home, inside)
+	if len(added) == 0 {
+		if _, err := os.Lstat(path.Join(folder, state.ID(dir))); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if err := os.Mkdir(folder, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	at, err := beneath.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	lock, err := at.OpenDir(".")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	names := append(readInside(at, state.ID(dir)), added...)
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !slices.Contains(tracked, name) })
+	if len(names) == 0 {
+		err := at.Remove(state.ID(dir))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	content, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
+	return at.Replace(state.ID(dir), append(content, '\n'), 0o600)
+}

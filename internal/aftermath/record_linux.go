@@ -1,0 +1,110 @@
+package aftermath
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/project"
+)
+
+const (
+	sessions   = "sessions"
+	version    = 1
+	privateDir = 0o700
+)
+
+// record is what is kept of a session while it lives.
+type record struct {
+	Version int               `json:"version"`
+	Scope   project.Scope     `json:"scope"`
+	Repos   []string          `json:"repos"`   // git folders of the user's own, by path
+	Loose   map[string]string `json:"loose"`   // those that are not protected, and their state
+	Tracked []string          `json:"tracked"` // what git's indexes held
+	Covered []string          `json:"covered"` // what was read-only or hidden, relative to the project
+}
+
+func isBelow(file, folder string) bool {
+	return file == folder || len(file) > len(folder) && file[:len(folder)] == folder && file[len(folder)] == '/'
+}
+
+// write keeps a record, locked, in a new file. The lock goes with this process.
+func (r record) write(home string) (*os.File, error) {
+	dir := path.Join(home, sessions)
+	content, err := json.Marshal(r)
+	if err == nil {
+		err = os.Mkdir(dir, privateDir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, failed(dir, err)
+	}
+	f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, failed(dir, err)
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = f.Write(append(content, '\n'))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		f.Close()
+		return nil, failed(f.Name(), err)
+	}
+	return f, nil
+}
+
+func failed(file string, err error) error {
+	return &diag.Error{Op: "note what is in the project before the session in " + file, Err: err, Remedy: "make room there, and the folder writable for you"}
+}
+
+// others reads the records that are there. The file of a session that is dead
+// is handed over locked; those of live ones are not.
+func others(home string) (live []record, dead []*os.File) {
+	dir := path.Join(home, sessions)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil
+	}
+	for _, e := range entries {
+		f, err := os.OpenFile(path.Join(dir, e.Name()), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			dead = append(dead, f)
+			continue
+		}
+		if r, ok := read(f); ok {
+			live = append(live, r)
+		}
+		f.Close()
+	}
+	return live, dead
+}
+
+// read decodes a record. One that was cut short by the end of the machine
+// tells nothing.
+func read(f *os.File) (record, bool) {
+	var r record
+	err := json.NewDecoder(f).Decode(&r)
+	return r, err == nil && r.Version == version && path.IsAbs(r.Scope.Path)
+}
+
+// ours leaves those of the git folders that were there before any session that
+// still lives: what another one's agent has made is no user's.
+func ours(repos []string, live []record) []string {
+	return slices.DeleteFunc(slices.Clone(repos), func(repo string) bool {
+		return slices.ContainsFunc(live, func(r record) bool {
+			_, loose := r.Loose[repo]
+			within := isBelow(repo, r.Scope.Path) || r.Scope.Common != "" && isBelow(repo, r.Scope.Common)
+			return within && !slices.Contains(r.Repos, repo) && !loose
+		})
+	})
+}

@@ -1,0 +1,203 @@
+package aftermath
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/hostrun"
+	"claudebox/internal/project"
+	"claudebox/internal/secretfile"
+)
+
+// Session is one session that lives.
+type Session struct {
+	home   string
+	record record
+	file   *os.File
+	before project.Seen
+	units  map[string]beneath.Stamp
+	// configs are the configurations of the user's own repositories: a program
+	// of the host may replace one, and with it what protects it.
+	configs map[string]beneath.Stamp
+	sums    *sums
+}
+
+// Begin notes what is in a project, just before a session. home is
+// CLAUDEBOX_HOME, which exists.
+func Begin(home string, p project.Project) (*Session, error) {
+	tree, err := beneath.Open(p.Path)
+	if err != nil {
+		return nil, failed(p.Path, err)
+	}
+	defer tree.Close()
+	live, dead := others(home)
+	for _, f := range dead {
+		f.Close() // Sweep's
+	}
+	r := record{Version: version, Scope: p.Scope, Repos: ours(p.Repos, live), Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Loose: map[string]string{}}
+	for _, repo := range ours(p.Loose, live) {
+		r.Loose[repo] = stateOf(repo)
+	}
+	f, err := r.write(home)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string]beneath.Stamp{}}
+	for _, repo := range r.Repos {
+		s.configs[repo] = configStamp(repo)
+	}
+	s.sums = sum(p.Path, p.Seen.Files)
+	return s, nil
+}
+
+// unitsOf looks at the places that are told of as one.
+func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
+	units := map[string]beneath.Stamp{}
+	for _, unit := range hostrun.Units {
+		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
+			units[unit.Pattern] = what.Stamp
+		}
+	}
+	return units
+}
+
+// End compares what is there now with what was, and makes harmless what the
+// agent made of git's. Nothing may run inside any more. The session's record
+// goes, unless something could not be made harmless: then the next launch
+// tries again.
+func (s *Session) End() Report {
+	defer s.file.Close()
+	s.sums.stop()
+	tree, err := beneath.Open(s.record.Scope.Path)
+	if err != nil {
+		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
+	}
+	defer tree.Close()
+	after := s.record.Scope.Look(tree, &s.before)
+	r := s.record.settle(s.home, tree, after)
+	r.compare(s, tree, after)
+	r.finish()
+	if len(r.Failures) == 0 {
+		os.Remove(s.file.Name())
+	}
+	return r
+}
+
+// Abort forgets a session that has not begun.
+func (s *Session) Abort() {
+	s.sums.stop()
+	os.Remove(s.file.Name())
+	s.file.Close()
+}
+
+// Sweep ends the sessions that were killed. Their reports hold only what was
+// made harmless: what else changed since is not known any more.
+func Sweep(home string) []Report {
+	_, dead := others(home)
+	var reports []Report
+	for _, f := range dead {
+		if r, said := sweepOne(home, f); said {
+			reports = append(reports, r)
+		}
+		f.Close()
+	}
+	return reports
+}
+
+func sweepOne(home string, f *os.File) (Report, bool) {
+	was, ok := read(f)
+	if !ok {
+		os.Remove(f.Name())
+		return Report{}, false
+	}
+	tree, err := beneath.Open(was.Scope.Path)
+	if err != nil { // the project is gone, and with it what was left there
+		os.Remove(f.Name())
+		return Report{}, false
+	}
+	defer tree.Close()
+	r := was.settle(home, tree, was.Scope.Look(tree, &project.Seen{}))
+	r.Killed = true
+	if info, err := f.Stat(); err == nil {
+		r.Began = info.ModTime().UTC().Truncate(time.Second)
+	}
+	r.finish()
+	if len(r.Failures) == 0 {
+		os.Remove(f.Name())
+	}
+	return r, true
+}
+
+// settle makes harmless what the agent made, and takes down what it added to
+// the index.
+func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
+	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed}
+	was.defuse(&r, tree, after)
+	if err := remember(home, was.Scope.Path, was.pushed(tree, after), after.Names); err != nil {
+		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
+	}
+	return r
+}
+
+// pushed lists the names that a session added to git's index for another
+// reason than that it made the files: what was read-only or hidden would be
+// so no more next time, and what is not there would not be hidden when the
+// user makes it.
+func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
+	var names []string
+	for _, name := range after.Names {
+		if slices.Contains(was.Tracked, name) {
+			continue
+		}
+		covered := slices.ContainsFunc(was.Covered, func(place string) bool { return isBelow(name, place) })
+		what, err := tree.Look(name)
+		absent := err == nil && what.Kind == beneath.Absent && secretfile.OfName([]byte(path.Base(name))) != secretfile.Plain
+		if covered || absent {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// newFolders are those below which the session made all there is: they are
+// told of as one.
+func newFolders(before, after project.Seen) []string {
+	var list []string
+	for _, place := range after.Git {
+		dir := path.Dir(place)
+		if dir != "." && !before.Saw(dir) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+func inAny(rel string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
+}
+
+// configStamp looks at the configuration in a git folder.
+func configStamp(repo string) beneath.Stamp {
+	at, err := beneath.Open(repo)
+	if err != nil {
+		return beneath.Stamp{}
+	}
+	defer at.Close()
+	what, _ := at.Look("config")
+	return what.Stamp
+}
+
+// relativeTo gives a path below dir by its way from there, others as they are.
+func relativeTo(dir, file string) string {
+	if file == dir {
+		return "."
+	}
+	if rel, ok := strings.CutPrefix(file, dir+"/"); ok {
+		return rel
+	}
+	return file
+}

@@ -1,0 +1,415 @@
+package gitdefuse
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/gitconfig"
+)
+
+// Change is one thing that was taken out of the host's git's reach.
+type Change struct {
+	Rel  string // what it was, below the root
+	Text string // what was done
+}
+
+// Bench is where git folders are made harmless.
+type Bench struct {
+	Root *beneath.Folder
+	// Known tells which git folders, by their path, are the user's own. A .git
+	// file that leads to one of them is fine, and they are left alone.
+	Known func(path string) bool
+	// Changes are what was done so far.
+	Changes []Change
+
+	seen map[string]bool
+	kept map[string]string // folders for what is taken out, by git folder
+}
+
+const (
+	// configLimit is what a configuration may have, in bytes.
+	configLimit = 1 << 20
+	// smallLimit is what a file with one path in it, or a list of commits, may
+	// have, in bytes.
+	smallLimit = 256 << 10
+	// nameLimit is how many names one folder of git's may have.
+	nameLimit = 100_000
+	// depthLimit is how deep submodules lie in each other.
+	depthLimit = 20
+)
+
+// Place makes harmless what lies at rel, an entry named .git.
+func (b *Bench) Place(rel string) error {
+	if b.known(rel) {
+		return nil
+	}
+	what, err := b.look(rel)
+	if err != nil {
+		return err
+	}
+	switch what.Kind {
+	case beneath.Absent:
+		return nil
+	case beneath.Dir:
+		return b.Folder(rel)
+	case beneath.Regular:
+		return b.file(rel)
+	}
+	return b.renamed(rel, "it is a link, or no file at all")
+}
+
+// Folder makes one git folder harmless, with all that lie in it.
+func (b *Bench) Folder(rel string) error { return b.folder(rel, depthLimit) }
+
+func (b *Bench) folder(rel string, depth int) error {
+	if b.seen[rel] || b.known(rel) {
+		return nil
+	}
+	if depth == 0 {
+		return &fs.PathError{Op: "look into", Path: b.Root.Join(rel), Err: errors.New("too deep")}
+	}
+	b.saw(rel)
+	_ = b.Root.Chmod(rel, 0o755) // what the agent closed it can open again
+	steps := []func(string) error{b.config, b.worktreeConfig, b.hooks, b.Running}
+	if !b.linked(rel) {
+		steps = append(steps, b.elsewhere)
+	}
+	for _, step := range steps {
+		if err := step(rel); err != nil {
+			return err
+		}
+	}
+	return b.inner(rel, depth)
+}
+
+func (b *Bench) saw(rel string) {
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[rel] = true
+}
+
+// Inner makes harmless the submodules and worktrees in a git folder, which may
+// itself be the user's own.
+func (b *Bench) Inner(rel string) error { return b.inner(rel, depthLimit) }
+
+func (b *Bench) inner(rel string, depth int) error {
+	if err := b.worktrees(rel, depth); err != nil {
+		return err
+	}
+	return b.modules(path.Join(rel, "modules"), depth)
+}
+
+func (b *Bench) worktrees(rel string, depth int) error {
+	names, err := b.names(path.Join(rel, "worktrees"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := b.folder(path.Join(rel, "worktrees", name), depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modules goes through a folder of submodules. One with a slash in its name
+// lies in a folder of the name's first part, so what is none is looked into.
+func (b *Bench) modules(rel string, depth int) error {
+	names, err := b.names(rel)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		at := path.Join(rel, name)
+		do := b.folder
+		if !b.known(at) && !b.isGitFolder(at) {
+			do = b.modules
+		}
+		if depth == 0 {
+			return &fs.PathError{Op: "look into", Path: b.Root.Join(at), Err: errors.New("too deep")}
+		}
+		if err := do(at, depth-1); err != nil {
+			return err
+		}
+		if b.known(at) {
+			if err := b.inner(at, depth-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isGitFolder tells a git folder from a part of a name. One sign is enough.
+func (b *Bench) isGitFolder(rel string) bool {
+	for _, sign := range []string{"HEAD", "config", "hooks", "commondir", "objects", "refs"} {
+		if what, err := b.Root.Look(path.Join(rel, sign)); err != nil || what.Kind != beneath.Absent {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Bench) known(rel string) bool { return b.Known != nil && b.Known(b.Root.Join(rel)) }
+
+// look is [beneath.Folder.Look] that opens what the agent has closed.
+func (b *Bench) look(rel string) (beneath.Entry, error) {
+	what, err := b.Root.Look(rel)
+	if errors.Is(err, fs.ErrPermission) {
+		_ = b.Root.Chmod(path.Dir(rel), 0o755)
+		what, err = b.Root.Look(rel)
+	}
+	return what, err
+}
+
+// names lists a folder, in order. What is no folder, but a link for one, goes:
+// what it leads to could be anything.
+func (b *Bench) names(rel string) ([]string, error) {
+	what, err := b.look(rel)
+	switch {
+	case err != nil || what.Kind == beneath.Absent:
+		return nil, err
+	case what.Kind != beneath.Dir:
+		return nil, b.aside(rel, "moved to %s: it is no folder")
+	}
+	_ = b.Root.Chmod(rel, 0o755)
+	names, err := b.Root.Names(rel, nameLimit)
+	slices.Sort(names)
+	return names, err
+}
+
+// config leaves the harmless variables.
+func (b *Bench) config(rel string) error { return b.clean(rel, "config") }
+
+func (b *Bench) worktreeConfig(rel string) error { return b.clean(rel, "config.worktree") }
+
+func (b *Bench) clean(dir, name string) error {
+	rel := path.Join(dir, name)
+	what, err := b.look(rel)
+	if err != nil || what.Kind == beneath.Absent {
+		return err
+	}
+	var content []byte
+	if what.Kind == beneath.Regular {
+		_ = b.Root.Chmod(rel, 0o644)
+		content, err = b.Root.Read(rel, configLimit)
+	}
+	if what.Kind != beneath.Regular || err != nil {
+		return b.aside(rel, "moved to %s: it cannot be read")
+	}
+	clean, dropped := gitconfig.Harmless(content, func(tree string) bool { return b.inside(dir, tree) })
+	if len(dropped) == 0 {
+		return nil
+	}
+	if err := b.aside(rel, strings.Join(dropped, ", ")+" taken out; as it was: %s"); err != nil {
+		return err
+	}
+	return b.Root.Create(rel, clean, 0o644)
+}
+
+// inside tells whether a core.worktree of the git folder at dir lies below the
+// root.
+func (b *Bench) inside(dir, tree string) bool {
+	if !filepath.IsAbs(tree) {
+		tree = b.Root.Join(dir) + "/" + tree
+	}
+	return strings.HasPrefix(path.Clean(tree)+"/", b.Root.Path()+"/")
+}
+
+// hooks moves every hook that git would run. Samples stay.
+func (b *Bench) hooks(rel string) error {
+	dir := path.Join(rel, "hooks")
+	names, err := b.names(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sample") {
+			continue
+		}
+		if err := b.aside(path.Join(dir, name), "moved to %s: git would run it"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linked tells the git folder of a linked worktree as git itself makes it: it
+// takes everything from the folder two above, which was judged before.
+func (b *Bench) linked(rel string) bool {
+	content, err := b.Root.Read(path.Join(rel, "commondir"), smallLimit)
+	common, ok := commonOf(rel)
+	return err == nil && strings.TrimRight(string(content), "\n") == "../.." && ok && (b.seen[common] || b.known(common))
+}
+
+// commonOf is the folder that the git folder of a linked worktree belongs to,
+// by its path.
+func commonOf(rel string) (common string, ok bool) {
+	above := path.Dir(rel)
+	return path.Dir(above), path.Base(above) == "worktrees"
+}
+
+// elsewhere moves what sends git to another folder, or to remotes of an old
+// form.
+func (b *Bench) elsewhere(rel string) error {
+	for _, name := range []string{"commondir", "remotes", "branches"} {
+		at := path.Join(rel, name)
+		what, err := b.look(at)
+		if err != nil {
+			return err
+		}
+		if what.Kind == beneath.Absent || name != "commondir" && b.empty(at, what) || name == "commondir" && b.same(at) {
+			continue
+		}
+		if err := b.aside(at, "moved to %s: it sends git elsewhere"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Bench) empty(rel string, what beneath.Entry) bool {
+	names, err := b.Root.Names(rel, nameLimit)
+	return what.Kind == beneath.Dir && err == nil && len(names) == 0
+}
+
+// same tells a commondir that says "here", as package project makes it.
+func (b *Bench) same(rel string) bool {
+	content, err := b.Root.Read(rel, smallLimit)
+	return err == nil && string(content) == "./\n"
+}
+
+// file judges a .git file: what it leads to is made harmless; one that leads
+// to what is not below the root, and not the user's, goes.
+func (b *Bench) file(rel string) error {
+	content, err := b.Root.Read(rel, smallLimit)
+	text, ok := strings.CutPrefix(string(content), "gitdir: ")
+	if err != nil || !ok {
+		return nil //nolint:nilerr // git takes it for no repository either
+	}
+	target := strings.TrimRight(text, "\r\n")
+	if !filepath.IsAbs(target) {
+		target = b.Root.Join(path.Dir(rel)) + "/" + target
+	}
+	target = path.Clean(target)
+	if b.Known != nil && b.Known(target) {
+		return nil
+	}
+	below, ok := strings.CutPrefix(target, b.Root.Path()+"/")
+	if !ok {
+		return b.renamed(rel, "it leads to "+target)
+	}
+	if common, ok := commonOf(below); ok && path.Base(common) == ".git" {
+		if err := b.Place(common); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(strings.Split(below, "/"), ".git") && b.hasHead(below) {
+		return b.Folder(below)
+	}
+	before := len(b.Changes)
+	if err := b.Bare(below); err != nil {
+		return err
+	}
+	// git takes a folder without HEAD for none, but the next session could put
+	// one there.
+	if len(b.Changes) > before || !b.hasHead(below) {
+		return b.renamed(rel, "it leads to "+below+", which is no repository")
+	}
+	return nil
+}
+
+func (b *Bench) hasHead(rel string) bool {
+	what, err := b.look(path.Join(rel, "HEAD"))
+	return err == nil && what.Kind == beneath.Regular
+}
+
+// aside moves something of a git folder into a new folder beside it. text says
+// so, with %s for the place.
+func (b *Bench) aside(rel, text string) error {
+	git := b.gitFolder(rel)
+	kept, err := b.keep(git)
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(rel, git+"/"), "/", "-")
+	to := path.Join(kept, name)
+	for n := 1; ; n++ {
+		what, err := b.Root.Look(to)
+		if err != nil {
+			return err
+		}
+		if what.Kind == beneath.Absent {
+			break
+		}
+		to = fmt.Sprintf("%s.%d", path.Join(kept, name), n)
+	}
+	if err := b.Root.Rename(rel, to); err != nil {
+		return err
+	}
+	b.Changes = append(b.Changes, Change{Rel: rel, Text: fmt.Sprintf(text, to)})
+	return nil
+}
+
+// gitFolder is the git folder that holds rel: the one that is being worked on.
+func (b *Bench) gitFolder(rel string) string {
+	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
+		if b.seen[dir] {
+			return dir
+		}
+	}
+	return path.Dir(rel)
+}
+
+// keep makes a folder for what is taken out of a git folder.
+func (b *Bench) keep(git string) (string, error) {
+	if at := b.kept[git]; at != "" {
+		return at, nil
+	}
+	for n := 0; ; n++ {
+		at := path.Join(git, "claudebox-aside")
+		if n > 0 {
+			at = fmt.Sprintf("%s-%d", at, n)
+		}
+		err := b.Root.Mkdir(at, 0o700)
+		if err == nil {
+			if b.kept == nil {
+				b.kept = map[string]string{}
+			}
+			b.kept[git] = at
+			return at, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+}
+
+// renamed takes a .git away by giving it another name, beside the old one.
+func (b *Bench) renamed(rel, why string) error {
+	for n := 0; ; n++ {
+		to := rel + ".claudebox-aside"
+		if n > 0 {
+			to = fmt.Sprintf("%s-%d", to, n)
+		}
+		what, err := b.Root.Look(to)
+		if err != nil {
+			return err
+		}
+		if what.Kind != beneath.Absent {
+			continue
+		}
+		if err := b.Root.Rename(rel, to); err != nil {
+			return err
+		}
+		b.Changes = append(b.Changes, Change{Rel: rel, Text: "renamed to " + path.Base(to) + ": " + why})
+		return nil
+	}
+}

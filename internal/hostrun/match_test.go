@@ -1,0 +1,26 @@
+package hostrun_test
+
+import (
+	"path"
+	"testing"
+
+	"claudebox/internal/hostrun"
+)
+
+func TestWhatTheHostRuns(t *testing.T) {
+	m := hostrun.NewMatcher()
+	for rel, want := range map[string]bool{
+		"package.json": true, "apps/web/package.json": true, ".github/workflows/x.yml": true, "vendor/.github/workflows/x.yml": true,
+		"workflows/x.yml": false, ".github/x.yml": false, ".vscode/tasks.json": true, "a/.vscode/deep/er": true, ".vscode": false,
+		".cargo/config.toml": true, "config.toml": false, "cargo/config.toml": false, ".claude/settings.json": true,
+		".claude/worktrees/x/main.go": false, ".claude/worktrees/x/Makefile": true, "main.go": false, ".envrc": true, ".envrcx": false,
+		".husky/pre-commit": true, "settings.json": false,
+	} {
+		if got := m.Means(rel) != ""; got != want {
+			t.Errorf("Means(%q) %v, want %v", rel, got, want)
+		}
+		if got := m.In(path.Dir(rel))([]byte(path.Base(rel))); got != want {
+			t.Errorf("In(%q) %v, want %v", rel, got, want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/diag"
+	"claudebox/internal/secretfile"
+)
+
+// hideLimit is how many files are covered at most: each costs a mount.
+const hideLimit = 100
+
+const whyHidden = "it looks secret"
+
+// anchored are the patterns that are relative to the project.
+func anchored(patterns []string) []string {
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.Contains(p, "/") })
+}
+
+// hide covers what looks secret and is not in git's index: a tracked file is
+// in the repository's objects anyway, and a covered one would be committed
+// empty (SEC-05).
+func (o *opener) hide() error {
+	for _, rel := range o.hideGlobs {
+		if err := o.hideOne(rel); err != nil {
+			return err
+		}
+	}
+	for _, f := range o.Seen.Files {
+		if !o.isSecret(f.Rel, f.Kind) {
+			continue
+		}
+		if err := o.hideOne(f.Rel); err != nil {
+			return err
+		}
+	}
+	slices.Sort(o.Hidden)
+	o.Hidden = slices.Compact(o.Hidden)
+	if len(o.Hidden) > hideLimit {
+		return diag.Errorf("hide secret files", "name their folder in `hide`, or in `show` what is none",
+			"%d files look secret, %s among them; %d can be covered", len(o.Hidden), o.Hidden[0], hideLimit)
+	}
+	if len(o.Hidden) > 0 {
+		o.note(false, "hidden inside, `show` lets them in: "+strings.Join(o.Hidden, ", "))
+	}
+	return nil
+}
+
+// isSecret judges one file by its name, and by its content where the name
+// leaves it open. A link is judged by its own name: what it leads to in the
+// project is covered then.
+func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
+	if kind != beneath.Regular && kind != beneath.Link {
+		return false
+	}
+	switch secretfile.OfName([]byte(path.Base(rel))) {
+	case secretfile.Secret:
+		return true
+	case secretfile.Ask:
+		content, err := o.tree.Read(rel, secretfile.Limit)
+		return kind == beneath.Regular && (err != nil || secretfile.Holds(content))
+	}
+	return o.Scope.looksSecret([]byte(path.Base(rel)))
+}
+
+// hideOne covers one file or folder.
+func (o *opener) hideOne(rel string) error {
+	if o.shown(rel) || o.Seen.Has(rel) {
+		return nil
+	}
+	what, err := o.tree.Look(rel)
+	if err == nil && what.Kind == beneath.Link {
+		rel, what, err = o.behind(rel)
+	}
+	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
+		return err
+	}
+	g := guard{o, o.tree}
+	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
+	o.Hidden = append(o.Hidden, rel)
+	if what.Kind == beneath.Regular && what.Names > 1 {
+		o.note(true, g.at.Join(rel)+" is hidden by this name only: the file has others (hard links)")
+	}
+	return nil
+}
+
+// behind gives what a link leads to, if that lies in the project.
+func (o *opener) behind(rel string) (string, beneath.Entry, error) {
+	text, err := o.tree.Readlink(rel)
+	if err != nil {
+		return rel, beneath.Entry{}, nil //nolint:nilerr // behind another link
+	}
+	if !path.IsAbs(text) {
+		text = o.tree.Join(path.Dir(rel)) + "/" + text
+	}
+	if text = path.Clean(text); !o.contains(text) || text == o.Path {
+		return rel, beneath.Entry{}, nil
+	}
+	target := relative(o.Path, text)
+	what, err := o.tree.Look(target)
+	if o.Seen.Has(target) || o.shown(target) {
+		return target, beneath.Entry{}, err
+	}
+	return target, what, err
+}
+
+// shown tells whether the profile lets a path in: it, or a folder above.
+func (o *opener) shown(rel string) bool {
+	return slices.ContainsFunc(o.Show, func(pattern string) bool { return shows(pattern, rel) })
+}
+
+func shows(pattern, rel string) bool {
+	for ; rel != "."; rel = path.Dir(rel) {
+		name := rel
+		if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
+			name = path.Base(rel)
+		}
+		if beneath.Matches(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sockets covers those of the host's tools: who can connect to one can give
+// its tool orders. A socket that nobody listens to is left over.
+func (o *opener) sockets() error {
+	for _, rel := range o.Seen.Sockets {
+		if o.shown(rel) || !listens(o.tree, rel) {
+			continue
+		}
+		guard{o, o.tree}.add(Mount{Mode: Hidden, Why: "a tool of the host listens there"}, rel)
+		o.Hidden = append(o.Hidden, rel)
+		o.note(false, fmt.Sprintf("the socket %s is hidden inside; `show` lets it in", rel))
+	}
+	return nil
+}
+
+// listens tries a connection. Only a refusal says that nobody is there.
+func listens(tree *beneath.Folder, rel string) bool {
+	fd, err := tree.OpenFD(rel, unix.O_PATH)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	const patience = 50 * time.Millisecond
+	c, err := net.DialTimeout("unix", "/proc/self/fd/"+strconv.Itoa(fd), patience)
+	if err == nil {
+		c.Close()
+	}
+	return !errors.Is(err, unix.ECONNREFUSED)
+}

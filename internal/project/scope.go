@@ -1,0 +1,114 @@
+package project
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/hostrun"
+	"claudebox/internal/secretfile"
+	"claudebox/internal/survey"
+)
+
+// Scope is what of a project is looked at, before a session and after it. It
+// is all that has to be known to look once more when a session was killed.
+type Scope struct {
+	Path   string   // the project, canonical
+	Common string   // its git folder, where that lies outside; empty: it does not
+	Index  string   // folder with the index of its repository; empty: there is none
+	Strip  string   // what stands before the index's names above the project: "sub/"
+	Hash   int      // length of that index's object names, in bytes
+	Places []string // what the profile and git's configuration name, beyond the built-in lists
+	Hide   []string // patterns of the profile for the last component of a name
+}
+
+// Seen is what a look saw.
+type Seen struct {
+	*survey.Survey
+	Tracked
+}
+
+const (
+	// walkLimit is how many entries of a project are looked at before a
+	// session: some hundred milliseconds.
+	walkLimit = 200_000
+	// walkLimitAfter is the same for afterwards, when nobody waits and the
+	// agent may have tried to be beyond it.
+	walkLimitAfter = 2_000_000
+)
+
+// unwalked are folders that tools fill: what is in them is not the user's.
+var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
+
+// Look walks the project and reads its indexes. before is what a look before
+// the session saw; nil makes it such a look.
+func (s Scope) Look(tree *beneath.Folder, before *Seen) Seen {
+	q, was := survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: walkLimit}, (*survey.Survey)(nil)
+	if before != nil {
+		q.Limit, was = walkLimitAfter, before.Survey
+	}
+	seen := Seen{Survey: survey.Walk(tree, q, was)}
+	seen.Tracked = s.tracked(tree, seen.Git)
+	return seen
+}
+
+// wanted tells the names that the report or the hiding may be about.
+func (s Scope) wanted() func(folder string) func(name []byte) bool {
+	rules := hostrun.NewMatcher()
+	return func(folder string) func(name []byte) bool {
+		runs := rules.In(folder)
+		return func(name []byte) bool { return runs(name) || s.looksSecret(name) }
+	}
+}
+
+// looksSecret judges the last component of a path.
+func (s Scope) looksSecret(name []byte) bool {
+	if secretfile.OfName(name) != secretfile.Plain {
+		return true
+	}
+	for _, pattern := range s.Hide {
+		if matched, err := path.Match(pattern, string(name)); err == nil && matched {
+			return true
+		}
+	}
+	return false
+}
+
+// tracked reads the indexes of the project's repositories.
+func (s Scope) tracked(tree *beneath.Folder, places []string) Tracked {
+	x := indexes{matters: s.matters()}
+	if s.Index != "" {
+		if at, err := beneath.Open(s.Index); err == nil {
+			x.read(at, ".", s.Hash, s.Strip, "")
+			at.Close()
+		}
+	}
+	for _, place := range places {
+		if place != ".git" {
+			x.nested(tree, place)
+		}
+	}
+	return x.sorted()
+}
+
+// matters tells of which names, by their path, it must be known whether they
+// are tracked.
+func (s Scope) matters() func(name []byte) bool {
+	firsts := map[string][]string{}
+	for _, list := range [][]string{executedNames, s.Places} {
+		for _, place := range list {
+			first, _, _ := strings.Cut(place, "/")
+			firsts[first] = append(firsts[first], place)
+		}
+	}
+	return func(name []byte) bool {
+		if s.looksSecret(name[bytes.LastIndexByte(name, '/')+1:]) {
+			return true
+		}
+		first, _, _ := bytes.Cut(name, []byte("/"))
+		places := firsts[string(first)]
+		return places != nil && slices.ContainsFunc(places, func(place string) bool { return isBelow(string(name), place) })
+	}
+}

@@ -1,0 +1,64 @@
+package session
+
+import (
+	"encoding/json"
+	"io"
+	"path/filepath"
+
+	"claudebox/internal/aftermath"
+	"claudebox/internal/beneath"
+	"claudebox/internal/diag"
+)
+
+// report is what is to be said when the session has ended, and where to.
+type report struct {
+	silent bool            // for people
+	folder *beneath.Folder // open since before the session: inside, nobody can lead it elsewhere
+	name   string          // of the file in it
+}
+
+// openReport finds the folder of --report-json.
+func (s *Session) openReport(o Options) error {
+	s.report.silent = o.NoReport
+	if o.ReportJSON == "" {
+		return nil
+	}
+	file := s.absolute(o.ReportJSON)
+	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err == nil {
+		s.report.folder, err = beneath.Open(dir)
+	}
+	if err != nil {
+		return &diag.Error{Op: "write " + o.ReportJSON + " (--report-json)", Err: cause(err), Remedy: "name a file in a folder that exists"}
+	}
+	s.report.name = filepath.Base(file)
+	return nil
+}
+
+// sweep ends sessions that were killed before they could do it themselves.
+func (s *Session) sweep(o Options) {
+	for _, r := range aftermath.Sweep(s.folders.Home) {
+		if !o.NoReport || len(r.Failures) > 0 {
+			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+		}
+	}
+}
+
+// settle makes harmless what the session left, and says what that was.
+func (s *Session) settle(after *aftermath.Session) {
+	r := after.End()
+	if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
+		io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+	}
+	if s.report.folder == nil {
+		return
+	}
+	defer s.report.folder.Close()
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = s.report.folder.Replace(s.report.name, append(content, '\n'), 0o644)
+	}
+	if err != nil {
+		diag.Print(s.caller.Stderr, &diag.Error{Op: "write the report", Err: err})
+	}
+}

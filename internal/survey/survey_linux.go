@@ -1,0 +1,285 @@
+package survey
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/beneath"
+)
+
+// Question is what a walk looks for.
+type Question struct {
+	// Wanted gives, for a folder by its path from the root ("." for the root
+	// itself), what tells the names that are to be noted in it. It is called
+	// once for each folder, what it gives once for each name. Nil wants nothing.
+	Wanted func(folder string) func(name []byte) bool
+	// Skipped folders are not entered. Folders named .git never are.
+	Skipped []string
+	// Limit is how many entries are looked at before the walk ends. What is
+	// behind it is not known.
+	Limit int
+}
+
+// File is a wanted name.
+type File struct {
+	Rel  string
+	Kind beneath.Kind
+	Exec bool // somebody may execute it
+	// Names counts hard links.
+	Names uint64
+	Stamp beneath.Stamp
+}
+
+// Survey is what a walk saw. Paths are relative to the root and in order.
+type Survey struct {
+	Git     []string // entries named .git, of any kind
+	Bare    []string // folders that git takes for a repository by what is in them
+	Sockets []string
+	Files   []File
+	Cut     bool     // the limit was reached
+	Closed  []string // folders of this user that cannot be read
+
+	folders map[string]*folder
+}
+
+// folder is one folder of a walk.
+type folder struct {
+	rel     string
+	stamp   beneath.Stamp // zero: list it again whatever it says
+	folders []string      // paths of those to be entered
+	files   []File
+	git     []string
+	bare    bool
+	sockets []string
+	closed  bool
+	entries int
+}
+
+// Walk looks at everything below root. before is what an earlier walk by the
+// same question saw, or nil.
+func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
+	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
+	s := &Survey{folders: map[string]*folder{}}
+	level := []*folder{{rel: "."}}
+	for left := q.Limit; len(level) > 0; {
+		w.look(level)
+		var next []*folder
+		for _, f := range level {
+			if left -= f.entries; left < 0 {
+				s.Cut = true
+				break
+			}
+			s.folders[f.rel] = f
+			s.add(f)
+			for _, rel := range f.folders {
+				next = append(next, &folder{rel: rel})
+			}
+		}
+		if s.Cut {
+			break
+		}
+		level = next
+	}
+	s.sort()
+	return s
+}
+
+// Saw tells whether a folder was looked into.
+func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
+
+func (s *Survey) add(f *folder) {
+	s.Git = append(s.Git, f.git...)
+	if f.bare {
+		s.Bare = append(s.Bare, f.rel)
+	}
+	if f.closed {
+		s.Closed = append(s.Closed, f.rel)
+	}
+	s.Sockets = append(s.Sockets, f.sockets...)
+	s.Files = append(s.Files, f.files...)
+}
+
+func (s *Survey) sort() {
+	slices.Sort(s.Git)
+	slices.Sort(s.Bare)
+	slices.Sort(s.Sockets)
+	slices.Sort(s.Closed)
+	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
+}
+
+type walker struct {
+	Question
+	root   *beneath.Folder
+	before *Survey
+	now    int64 // nanoseconds since 1970
+}
+
+// alone is how many folders one goroutine looks at before a second one pays.
+const alone = 64
+
+// look fills in the folders of one level.
+func (w *walker) look(level []*folder) {
+	if len(level) < alone {
+		w.lookAt(level)
+		return
+	}
+	var both sync.WaitGroup
+	half := len(level) / 2
+	both.Go(func() { w.lookAt(level[:half]) })
+	w.lookAt(level[half:])
+	both.Wait()
+}
+
+func (w *walker) lookAt(list []*folder) {
+	buffer := make([]byte, 32<<10)
+	for _, f := range list {
+		if !w.again(f) {
+			w.list(f, buffer)
+		}
+	}
+}
+
+// again takes what an earlier walk saw of a folder that has not been changed
+// since. Files are looked at once more: their folder tells nothing of them. To
+// go by path is safe: a folder on the way that became a link has changed the
+// one it lies in, which was looked at before.
+func (w *walker) again(f *folder) bool {
+	if w.before == nil {
+		return false
+	}
+	was := w.before.folders[f.rel]
+	var st unix.Stat_t
+	if was == nil || was.stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.stamp {
+		return false
+	}
+	f.stamp, f.folders, f.git, f.bare, f.sockets, f.entries = was.stamp, was.folders, was.git, was.bare, was.sockets, was.entries
+	for _, file := range was.files {
+		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			f.files = append(f.files, fileOf(file.Rel, &st))
+		}
+	}
+	return true
+}
+
+// recent is how far apart, in nanoseconds, a look at a folder and a change in
+// it must be for the time of change to tell. Kernels before 6.13 count it in
+// ticks of up to ten milliseconds.
+const recent = 20_000_000
+
+func stampOf(st *unix.Stat_t) beneath.Stamp {
+	return beneath.Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()}
+}
+
+func fileOf(rel string, st *unix.Stat_t) File {
+	return File{
+		Rel: rel, Kind: beneath.KindOf(st.Mode), Exec: st.Mode&0o111 != 0 && st.Mode&unix.S_IFMT == unix.S_IFREG,
+		Names: uint64(st.Nlink), Stamp: stampOf(st),
+	}
+}
+
+// list reads a folder. Its stamp is taken before: what changes meanwhile shows.
+func (w *walker) list(f *folder, buffer []byte) {
+	fd, err := w.root.OpenFD(f.rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		var st unix.Stat_t
+		f.closed = unix.Fstatat(w.root.FD(), f.rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+			st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == unix.Getuid()
+		return
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err == nil && w.now-st.Ctim.Nano() > recent {
+		f.stamp = stampOf(&st)
+	}
+	l := lister{walker: w, folder: f, fd: fd}
+	if w.Wanted != nil {
+		l.wanted = w.Wanted(f.rel)
+	}
+	for f.entries <= w.Limit {
+		n, err := unix.Getdents(fd, buffer)
+		if err != nil || n <= 0 {
+			break
+		}
+		l.entries(buffer[:n])
+	}
+	f.bare = l.head && (l.commondir || l.objects && l.refs)
+}
+
+// lister sorts the entries of one folder.
+type lister struct {
+	*walker
+	folder *folder
+	fd     int
+	wanted func(name []byte) bool
+
+	// What makes git take a folder for a repository, by name (setup.c,
+	// is_git_directory): with a commondir the rest may be elsewhere.
+	head, objects, refs, commondir bool
+}
+
+// entry notes one name of a type as getdents(2) gives it.
+func (l *lister) entry(name []byte, kind byte) {
+	l.folder.entries++
+	if kind == unix.DT_UNKNOWN {
+		kind = l.kindOf(name)
+	}
+	if l.isGits(name) {
+		l.folder.git = append(l.folder.git, l.join(name))
+		return
+	}
+	switch {
+	case kind == unix.DT_SOCK:
+		l.folder.sockets = append(l.folder.sockets, l.join(name))
+	case l.wanted != nil && l.wanted(name):
+		l.note(name)
+	}
+	if kind == unix.DT_DIR && !slices.Contains(l.Skipped, string(name)) {
+		l.folder.folders = append(l.folder.folders, l.join(name))
+	}
+}
+
+// isGits tells an entry named .git from others, and notes the names that make
+// a folder a repository. A folder may take capitals for the same (casefold in
+// ext4(5)), so they count as the same here.
+func (l *lister) isGits(name []byte) bool {
+	for _, sign := range [...]struct {
+		name string
+		seen *bool
+	}{{".git", nil}, {"HEAD", &l.head}, {"refs", &l.refs}, {"objects", &l.objects}, {"commondir", &l.commondir}} {
+		if len(name) != len(sign.name) || !strings.EqualFold(string(name), sign.name) {
+			continue
+		}
+		if sign.seen == nil {
+			return true
+		}
+		*sign.seen = true
+	}
+	return false
+}
+
+func (l *lister) join(name []byte) string {
+	if l.folder.rel == "." {
+		return string(name)
+	}
+	return l.folder.rel + "/" + string(name)
+}
+
+func (l *lister) note(name []byte) {
+	var st unix.Stat_t
+	if unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		l.folder.files = append(l.folder.files, fileOf(l.join(name), &st))
+	}
+}
+
+// kindOf asks for what some file systems do not say in a listing.
+func (l *lister) kindOf(name []byte) byte {
+	var st unix.Stat_t
+	if unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return unix.DT_UNKNOWN
+	}
+	return byte(st.Mode & unix.S_IFMT >> 12) // IFTODT(3)
+}

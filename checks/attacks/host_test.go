@@ -3,7 +3,6 @@
 package attacks_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -118,13 +117,9 @@ func TestAProfileInTheProjectIsWidened(t *testing.T) {
 	}
 }
 
-// What the agent makes anew the host's git runs all the same: only the report
-// at the end of a session can tell. These are known, and pass when the host
-// has been warned.
+// What the agent makes anew the host's git would obey: it is made harmless when
+// the session ends.
 func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
-	if os.Getenv("CLAUDEBOX_OPEN") == "" {
-		t.Skip("known to succeed until there is a report at the end of a session; set CLAUDEBOX_OPEN to see it")
-	}
 	for name, a := range map[string]onStatus{
 		"a submodule in the index": {
 			func(w *world) {
@@ -146,11 +141,9 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			a.prepare(w)
-			got := w.attack(a.script(w.orders()))
+			w.prepared(a.script(w.orders()))
 			w.git("project/"+a.at, "status")
-			if w.exists(taken) && !strings.Contains(got.stderr, ".git") {
-				t.Errorf("the host ran what the agent had written, and nobody warned\n%s", got)
-			}
+			w.wantNotTaken()
 		})
 	}
 }

@@ -74,6 +74,13 @@ func (b *Bench) folder(rel string, depth int) error {
 	if depth == 0 {
 		return &fs.PathError{Op: "look into", Path: b.Root.Join(rel), Err: errors.New("too deep")}
 	}
+	what, err := b.look(rel)
+	switch {
+	case err != nil || what.Kind == beneath.Regular:
+		return err
+	case what.Kind != beneath.Dir:
+		return b.aside(rel, "moved to %s: it is no folder")
+	}
 	b.saw(rel)
 	_ = b.Root.Chmod(rel, 0o755) // what the agent closed it can open again
 	steps := []func(string) error{b.config, b.worktreeConfig, b.hooks, b.Running}
@@ -97,7 +104,10 @@ func (b *Bench) saw(rel string) {
 
 // Inner makes harmless the submodules and worktrees in a git folder, which may
 // itself be the user's own.
-func (b *Bench) Inner(rel string) error { return b.inner(rel, depthLimit) }
+func (b *Bench) Inner(rel string) error {
+	b.saw(rel)
+	return b.inner(rel, depthLimit)
+}
 
 func (b *Bench) inner(rel string, depth int) error {
 	if err := b.worktrees(rel, depth); err != nil {

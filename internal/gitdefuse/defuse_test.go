@@ -103,6 +103,10 @@ var attacks = map[string]struct {
 		agent: `git init -q ../l; git -C ../l commit -qm x --allow-empty; git submodule -q add ../l s; git config -f .git/modules/s/config core.fsmonitor "$EVIL"`,
 		user:  "git status",
 	},
+	"a link for a submodule's git folder": {
+		agent: `git init -q s; git -C s commit -qm x --allow-empty; git -C s config core.fsmonitor "$EVIL"; git add s; mkdir -p .git/modules; mv s/.git e; ln -s ../../e .git/modules/s; echo "gitdir: ../.git/modules/s" >s/.git`,
+		user:  "git status", places: []string{".git", "s/.git", "e"},
+	},
 	"a submodule with a slash": {
 		agent: `git init -q ../l; git -C ../l commit -qm x --allow-empty; git submodule -q add ../l a/b; git config -f .git/modules/a/b/config core.fsmonitor "$EVIL"`,
 		user:  "git status",

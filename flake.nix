@@ -48,7 +48,7 @@
 
       overlays.default = final: _: { claudebox = self.lib.mkClaudebox { pkgs = final; }; };
 
-      checks = eachSystem (pkgs: import ./nix/checks.nix { inherit self pkgs; });
+      checks = eachSystem (pkgs: import ./nix/checks.nix { inherit self inputs pkgs; });
       devShells = eachSystem (pkgs: {
         default = pkgs.callPackage ./nix/shell.nix { };
       });

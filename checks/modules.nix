@@ -1,67 +1,50 @@
 # Evaluates the two modules inside home-manager and NixOS: what they install,
-# write, refuse and warn of. checks/modules compares it with modules.json.
+# write, refuse and warn of. modules.json holds what is expected.
 {
-  lab, # the lab's nixpkgs
-  # The real ones, where they can be had; else the lab's stand-ins.
-  nixpkgsLib ? "${lab}/lib.nix",
-  homeManager ? null,
+  flake, # ours: of it the modules take lib.mkClaudebox
+  pkgs,
+  nixpkgs, # folders of the sources
+  homeManager,
+  homeModules ? [ ], # beside home-manager's own
+  minimal ? null, # of those: null, for a home-manager that has no such word
 }:
 let
-  lib = import nixpkgsLib;
-  pkgs = import lab {
-    system = "x86_64-linux";
-    inherit lib;
-  };
-  flake.lib.mkClaudebox = import ../nix {
-    nixpkgs.outPath = toString pkgs.path;
-    nix-index-database.packages.x86_64-linux.comma-with-db = pkgs.comma;
-  };
+  inherit (pkgs) lib;
 
-  user = {
-    home = {
-      username = "alice";
-      homeDirectory = "/home/alice";
-      stateVersion = "26.05";
-    };
-  };
   evaluateHome =
     modules:
-    if homeManager == null then
-      import "${lab}/home-manager" {
-        inherit pkgs;
-        modules = [ user ] ++ modules;
-      }
-    else
-      realHome.evalModules {
-        class = "homeManager";
-        modules = [ user ] ++ modules ++ realModules;
-        specialArgs.modulesPath = "${homeManager}/modules";
-      };
-  realHome = import "${homeManager}/modules/lib/stdlib-extended.nix" lib;
-  realModules =
-    import "${homeManager}/modules/modules.nix" {
-      lib = realHome;
-      pkgs = filled;
-      useNixpkgsModule = false;
-      minimal = true;
-    }
-    # The modules that those expect to be there.
-    ++ [
-      "${homeManager}/modules/programs/fish.nix"
-      "${homeManager}/modules/programs/man"
-      # Reads a file of nixpkgs outside its lib.
-      { disabledModules = [ "${homeManager}/modules/services-modular" ]; }
-    ];
-  # What home-manager's own modules name of nixpkgs, though nothing is made of it.
-  filled = lib.genAttrs [ "glibcLocales" "shared-mime-info" "man" ] (_: pkgs.hello) // pkgs // {
-    runCommandLocal = pkgs.runCommand;
-    writeTextFile = { name, ... }: pkgs.writeText name "";
-    stdenv = pkgs.stdenv // {
-      hostPlatform = lib.systems.elaborate "x86_64-linux";
+    homeLib.evalModules {
+      modules =
+        modules
+        ++ homeModules
+        ++ import "${homeManager}/modules/modules.nix" (
+          {
+            inherit pkgs;
+            lib = homeLib;
+            useNixpkgsModule = false;
+          }
+          // lib.optionalAttrs (minimal != null) { inherit minimal; }
+        )
+        ++ [
+          {
+            home = {
+              username = "alice";
+              homeDirectory = "/home/alice";
+              stateVersion = "26.05";
+            };
+          }
+        ];
+      specialArgs.modulesPath = "${homeManager}/modules";
     };
-    formats = lib.genAttrs [ "ini" "json" "keyValue" "toml" "xml" "yaml" ] (_: pkgs.formats.json);
-  };
-  evaluateSystem = modules: import "${lab}/nixos" { inherit pkgs modules; };
+  homeLib = import "${homeManager}/modules/lib/stdlib-extended.nix" lib;
+
+  evaluateSystem =
+    modules:
+    import "${nixpkgs}/nixos/lib/eval-config.nix" {
+      system = null;
+      inherit pkgs;
+      modules = modules ++ [ { system.stateVersion = "26.05"; } ];
+    };
 
   # What a module touches, of either system.
   parts = {

@@ -1,39 +1,90 @@
 # `nix flake check`: what can be judged inside a build. checks/test does the
 # rest, which needs a daemon, user namespaces and a terminal.
-{ self, pkgs }:
+{
+  self,
+  inputs,
+  pkgs,
+}:
 let
+  inherit (pkgs) lib;
   inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) claudebox;
+
   over =
     name: tools: script:
-    pkgs.runCommand name { nativeBuildInputs = tools; } "${script}; touch $out";
+    pkgs.runCommand "claudebox-${name}" { nativeBuildInputs = tools; } "cd ${self}; ${script}; touch $out";
+
+  same =
+    name: file: made:
+    over name [ pkgs.diffutils ] "diff ${file} ${pkgs.writeText name made}";
+
+  # The program's own build with all of the sources, for what reads them.
+  overSources =
+    name: tools: script:
+    claudebox.unwrapped.overrideAttrs {
+      pname = "claudebox-${name}";
+      src = self;
+      # Not those of the other sources: checks/ imports more.
+      inherit (claudebox.unwrapped) goModules;
+      nativeCheckInputs = tools;
+      doCheck = true;
+      checkPhase = script;
+    };
+
+  withSamples =
+    pkgs
+    // import ../checks/lab/samples.nix {
+      inherit lib;
+      inherit (pkgs) hello runCommand;
+      config = { };
+    };
 in
 {
   inherit claudebox;
 
   # Without the tests that look for folders which a build does not have.
-  go-test = claudebox.unwrapped.overrideAttrs {
-    pname = "claudebox-go-test";
-    src = self;
-    doCheck = true;
-    nativeCheckInputs = [
-      pkgs.bubblewrap
-      pkgs.git
-    ];
-    checkPhase = "go test -skip '${
-      pkgs.lib.concatStringsSep "|" [
-        "TestRefused" # /home, /usr
-        "TestOldBwrapsAreToldFromNewOnes" # /usr/bin/cat
-        "TestAListTooLongForAWordIsCut"
-        "TestTheProcessKnowsNothingOfTheCaller"
-      ]
-    }' ./cmd/... ./internal/...";
-  };
+  go-test = overSources "go-test" [
+    pkgs.bubblewrap
+    pkgs.git
+  ] "go test -skip '${
+    lib.concatStringsSep "|" [
+      "TestRefused" # /home, /usr
+      "TestOldBwrapsAreToldFromNewOnes" # /usr/bin/cat
+      "TestAListTooLongForAWordIsCut"
+      "TestTheProcessKnowsNothingOfTheCaller"
+    ]
+  }' ./cmd/... ./internal/...";
 
-  nix-form = over "claudebox-nix-form" [
+  lint = overSources "lint" [ pkgs.go-tools ] ''
+    go vet ./cmd/... ./internal/...
+    staticcheck ./cmd/... ./internal/...
+  '';
+
+  go-form = over "go-form" [ pkgs.gofumpt ] ''test -z "$(gofumpt -l .)"'';
+
+  nix-form = over "nix-form" [
     pkgs.deadnix
     pkgs.nixfmt
     pkgs.statix
-  ] "cd ${self} && find . -name '*.nix' -exec nixfmt --check {} + && deadnix --fail . && statix check .";
+  ] "find . -name '*.nix' -exec nixfmt --check {} + && deadnix --fail . && statix check .";
 
-  shell-form = over "claudebox-shell-form" [ pkgs.shellcheck ] "cd ${self} && grep -rlE '^#!.*bash' checks .ci | xargs shellcheck -x";
+  shell-form = over "shell-form" [ pkgs.shellcheck ] "grep -rlE '^#!.*bash' checks .ci | xargs shellcheck -x";
+
+  # That the manual pages are fresh is one of the Go tests.
+  options = same "options" "docs/options.md" (import ../modules/reference.nix { inherit lib; });
+
+  modules = over "modules" [ pkgs.jq ] ''
+    jq --sort-keys . ${
+      pkgs.writeText "modules.json" (
+        builtins.toJSON (
+          import ../checks/modules.nix {
+            flake = self;
+            pkgs = withSamples;
+            nixpkgs = inputs.nixpkgs;
+            homeManager = inputs.home-manager;
+          }
+        )
+      )
+    } | diff checks/modules.json -'';
+
+  machine = import ./machine-test.nix { inherit self pkgs; };
 }

@@ -110,6 +110,49 @@ let
       ghostty = packages.ncurses;
       kitty = packages.ncurses;
 
+      # Tools of the checks and of the development shell.
+      inherit (lib.genAttrs [
+        "deadnix"
+        "go-tools"
+        "gofumpt"
+        "gopls"
+        "nixfmt"
+        "shellcheck"
+        "statix"
+      ] (name: build.absent name { }))
+        deadnix
+        go-tools
+        gofumpt
+        gopls
+        nixfmt
+        shellcheck
+        statix
+        ;
+      treefmt.withConfig = _: build.absent "treefmt" { meta.mainProgram = "treefmt"; };
+      mkShell = { packages }: build.absent "nix-shell" { inherit packages; };
+      # The machines of a test are evaluated, its script is there to be read.
+      testers.runNixOSTest =
+        test:
+        let
+          machines = lib.mapAttrs (
+            _: node:
+            (import ./nixos/lib/eval-config.nix {
+              pkgs = packages;
+              modules = [ node ];
+            }).config
+          ) test.nodes;
+        in
+        build.absent "vm-test-${test.name}" {
+          passthru = { inherit (test) testScript; inherit machines; };
+          machines = builtins.toJSON (
+            lib.mapAttrs (_: machine: {
+              inherit (machine) assertions warnings;
+              files = lib.attrNames machine.environment.etc;
+              packages = map lib.getName machine.environment.systemPackages;
+            }) machines
+          );
+        };
+
       # Every library is in the one set.
       acl = store.libraries;
       attr = store.libraries;

@@ -7,7 +7,7 @@
       lib = import ./lib.nix // {
         nixosSystem =
           { modules, ... }:
-          import ./nixos {
+          import ./nixos/lib/eval-config.nix {
             inherit modules;
             pkgs = self.legacyPackages.x86_64-linux;
           };

@@ -164,12 +164,15 @@ rec {
         set;
     toSource =
       { root, fileset }:
-      builtins.path {
-        name = "source";
-        path = root;
-        filter =
-          path: type:
-          fileset.has path || (type == "directory" && any (start: below (toString start) path) fileset.roots);
+      {
+        origSrc = root;
+        outPath = builtins.path {
+          name = "source";
+          path = root;
+          filter =
+            path: type:
+            fileset.has path || (type == "directory" && any (start: below (toString start) path) fileset.roots);
+        };
       };
   };
 }

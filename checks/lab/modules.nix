@@ -14,7 +14,6 @@ let
     functionArgs
     getAttr
     head
-    intersectAttrs
     isAttrs
     isFunction
     isList
@@ -37,7 +36,7 @@ let
       file = if isPath module || isString module then toString module else origin;
       loaded = if isPath module || isString module then import module else module;
       wanted = functionArgs loaded;
-      called = if isFunction loaded then loaded (if wanted == { } then arguments else intersectAttrs wanted arguments) else loaded;
+      called = if isFunction loaded then loaded (mapAttrs (name: _: arguments name) wanted) else loaded;
       long = called ? config || called ? options;
       bare = removeAttrs called [
         "imports"
@@ -186,16 +185,16 @@ let
       prefix ? [ ],
     }:
     let
-      arguments = specialArgs // {
-        inherit lib config options;
-      };
-      all = collect arguments "<unknown-file>" modules;
-      declared = mergeDeclarations prefix (map (getAttr "options") all);
+      # Asked for by name, so that modules may give arguments to each other.
+      arguments = name: { inherit lib config options; }.${name} or specialArgs.${name} or given.${name};
+      given = foldl' (found: it: found // it.config._module.args or { }) { } collected;
+      collected = collect arguments "<unknown-file>" modules;
+      declared = mergeDeclarations prefix (map (getAttr "options") collected);
       options = evaluateTree prefix declared (
         map (it: {
           inherit (it) file;
           value = it.config;
-        }) all
+        }) collected
       );
       config = values options;
     in

@@ -3,5 +3,13 @@
 
   inputs.nixpkgs.url = "nixpkgs";
 
-  outputs = _: { lib.homeManagerConfiguration = import ./.; };
+  outputs = _: {
+    lib.homeManagerConfiguration =
+      { pkgs, modules }:
+      import ./modules {
+        inherit pkgs;
+        inherit (pkgs) lib;
+        configuration.imports = modules;
+      };
+  };
 }

@@ -1,6 +1,10 @@
 # A stand-in for NixOS: the options that our module reads and sets, with
 # nixpkgs' names, types and defaults. Nothing is built of them.
-{ pkgs, modules }:
+{
+  pkgs,
+  modules,
+  system ? null,
+}:
 let
   inherit (pkgs.lib) mkOption types;
 
@@ -56,6 +60,7 @@ let
     };
     boot.kernel.sysctl = attributes;
     nix.settings = attributes;
+    system.stateVersion = mkOption { type = types.str; };
     security.allowUserNamespaces = mkOption {
       type = types.bool;
       default = true;
@@ -69,8 +74,8 @@ pkgs.lib.evalModules {
   specialArgs = { inherit pkgs; };
   modules = [
     outer
-    ./modules/misc/assertions.nix
-    ./modules/misc/meta.nix
+    ../modules/misc/assertions.nix
+    ../modules/misc/meta.nix
   ]
   ++ modules;
 }

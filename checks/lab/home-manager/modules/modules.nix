@@ -1,8 +1,11 @@
 # A stand-in for home-manager: the options that our module sets, and a
 # generation with the files and programs that they come to.
-{ pkgs, modules }:
+{
+  lib,
+  pkgs,
+  useNixpkgsModule ? false,
+}:
 let
-  inherit (pkgs) lib;
   inherit (lib) mkOption types;
 
   files = mkOption {
@@ -49,23 +52,10 @@ let
         )}
       '';
     };
-
-  evaluated = lib.evalModules {
-    specialArgs = { inherit pkgs; };
-    modules = [
-      outer
-      (pkgs.path + "/nixos/modules/misc/assertions.nix")
-      (pkgs.path + "/nixos/modules/misc/meta.nix")
-    ]
-    ++ modules;
-  };
-  failed = lib.filter (it: !it.assertion) evaluated.config.assertions;
 in
-evaluated
-// {
-  activationPackage =
-    if failed != [ ] then
-      throw "\nFailed assertions:\n${lib.concatMapStringsSep "\n" (it: "- ${it.message}") failed}"
-    else
-      evaluated.config.home.activationPackage;
-}
+[
+  outer
+  { _module.args.pkgs = pkgs; }
+  (pkgs.path + "/nixos/modules/misc/assertions.nix")
+  (pkgs.path + "/nixos/modules/misc/meta.nix")
+]

@@ -1,0 +1,2 @@
+# home-manager adds functions of its own to lib; our module needs none.
+lib: lib

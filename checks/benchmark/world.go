@@ -20,6 +20,7 @@ import (
 // manifest can be changed.
 type world struct {
 	home     string
+	floor    string // the least program around bwrap, built beside this one
 	manifest resolve.Manifest
 }
 
@@ -27,6 +28,10 @@ type world struct {
 func newWorld(bin string) (*world, error) {
 	if bin == "" {
 		return nil, errors.New("CLAUDEBOX_BIN is not set: run checks/bench")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
 	own, err := os.UserHomeDir()
 	if err != nil {
@@ -36,7 +41,7 @@ func newWorld(bin string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{home: home}
+	w := &world{home: home, floor: filepath.Join(filepath.Dir(self), "floor")}
 	if err := errors.Join(w.install(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
 		w.remove()
 		return nil, err

@@ -2,8 +2,6 @@
 # packages installed here. Sourced by checks/setup.
 # shellcheck shell=bash
 
-archive_release=trixie
-
 # mirror RELEASE prints the URI that this machine gets RELEASE from.
 mirror() {
   # shellcheck disable=SC2016 # apt's own variables
@@ -11,10 +9,10 @@ mirror() {
     awk -v release="$1" '$1 == release { print $2; exit }'
 }
 
-# write_apt_configuration DIR: own lists and cache, this machine's mirror, proxy
-# and keys.
+# write_apt_configuration DIR SUITES: own lists and cache, this machine's mirror,
+# proxy and keys.
 write_apt_configuration() {
-  local dir=$1 codename main security keys=/usr/share/keyrings/debian-archive-keyring
+  local dir=$1 suites=$2 suite uri codename main security keys=/usr/share/keyrings/debian-archive-keyring
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
   main=$(mirror "$codename")
   security=$(mirror "$codename-security")
@@ -24,9 +22,11 @@ write_apt_configuration() {
   mkdir -p "$dir"/{lists/partial,cache/archives/partial,none}
   : >"$dir/status"
   {
-    echo "deb [signed-by=$keys] $main $archive_release main"
-    echo "deb [signed-by=$keys] $main $archive_release-backports main"
-    [[ -z $security ]] || echo "deb [signed-by=$keys] $security $archive_release-security main"
+    for suite in $suites; do
+      uri=$main
+      [[ $suite != *-security ]] || uri=$security
+      [[ -z $uri ]] || echo "deb [signed-by=$keys] $uri $suite main"
+    done
   } >"$dir/sources.list"
   {
     apt-config dump | grep -E '^Acquire::https?::' || true
@@ -47,17 +47,18 @@ END
   } >"$dir/apt.conf"
 }
 
-# fetch_archive DIR NAME...: the packages and all they depend on, signatures
-# checked by apt. The archive moves, so nothing is pinned by hash here.
+# fetch_archive DIR SUITES NAME...: the packages and all they depend on,
+# signatures checked by apt. The archive moves, so nothing is pinned by hash
+# here.
 fetch_archive() {
-  local dir=$1
-  shift
-  write_apt_configuration "$dir"
+  local dir=$1 suites=$2
+  shift 2
+  write_apt_configuration "$dir" "$suites"
   export APT_CONFIG=$dir/apt.conf
   apt-get -qq update >&2 ||
-    die "read Debian $archive_release" "update this machine's keys: apt-get install debian-archive-keyring"
+    die "read Debian $suites" "update this machine's keys: apt-get install debian-archive-keyring"
   apt-get -qq --yes --download-only install "$@" >&2 ||
-    die "get Debian's packages of $archive_release" "if a package has gone from the archive, name its successor in checks/lab/debian.nix"
+    die "get Debian's packages of $suites" "if a package has gone from the archive, name its successor in checks/lab/debian.nix"
   unset APT_CONFIG
 }
 

@@ -18,22 +18,28 @@
 //
 // # Operations
 //
-//	 1 IsValidPath               IsValidPath
-//	 6 QueryReferrers            QueryReferrers
-//	10 EnsurePath                EnsurePath
-//	11 AddTempRoot               AddTempRoots
-//	12 AddIndirectRoot           AddIndirectRoot
-//	14 FindRoots                 FindRoots
-//	23 QueryAllValidPaths        QueryAllValidPaths
-//	26 QueryPathInfo             QueryPathInfo, QueryPathInfos, Closure
-//	29 QueryPathFromHashPart     QueryPathFromHashPart
-//	31 QueryValidPaths           QueryValidPaths, SubstituteValidPaths
-//	40 QueryMissing              QueryMissing
-//	41 QueryDerivationOutputMap  QueryDerivationOutputMap
-//	46 BuildPathsWithResults     BuildPaths
+// Tested against: the lab's daemon, 2.26.3 (1.38); Debian 12's, 2.8.0 (1.34),
+// and sid's, 2.34.8 (1.38), as daemons of the test's own. "fake" is a daemon
+// in the test, for what a real one cannot be made to do.
 //
-// The lab tests run each of them against the daemons of Nix 2.8.0 (protocol
-// 1.34), 2.26.3 and 2.34.8 (both 1.38).
+//	 1 IsValidPath               IsValidPath                  2.8 2.26 2.34 fake
+//	 6 QueryReferrers            QueryReferrers               2.8 2.26 2.34 fake
+//	10 EnsurePath                EnsurePath                   2.8 2.26 2.34 fake
+//	11 AddTempRoot               AddTempRoots, Pin            2.8 2.26 2.34 fake
+//	12 AddIndirectRoot           AddIndirectRoots             2.8 2.26 2.34 fake
+//	14 FindRoots                 FindRoots                    2.8 2.26 2.34 fake
+//	23 QueryAllValidPaths        QueryAllValidPaths           2.8 2.26 2.34 fake
+//	26 QueryPathInfo             QueryPathInfo(s), Closure    2.8 2.26 2.34 fake
+//	29 QueryPathFromHashPart     QueryPathFromHashPart        2.8 2.26 2.34 fake
+//	31 QueryValidPaths           QueryValidPaths, Pin         2.8 2.26 2.34 fake
+//	   with substitution         SubstituteValidPaths         2.8 2.26 2.34 fake, nothing to fetch from
+//	40 QueryMissing              QueryMissing, Realise        2.8 2.26 2.34 fake
+//	41 QueryDerivationOutputMap  QueryDerivationOutputMap     2.8 2.26 2.34 fake
+//	46 BuildPathsWithResults     BuildPaths, Realise          2.8 2.26 2.34 fake; fetching: fake
+//
+// Whole collections by nix-store --gc, a killed daemon and a full disk are
+// tested on 2.8 and 2.34, whose stores are the test's own; what a collection
+// of single paths answers, on all three.
 //
 // SetOptions (19) is never sent: all its numbers apply, so that it would
 // override what the administrator set for jobs, cores and caches.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,10 +17,12 @@ import (
 
 // A path is kept while the connection that pinned it is open. Deleting one
 // path asks the garbage collector the same question as a whole run.
-func TestLabPinsLastAsLongAsTheConnection(t *testing.T) {
+func TestLabPinsLastAsLongAsTheConnection(t *testing.T) { onEach(t, labPinsLastAsLongAsTheConnection) }
+
+func labPinsLastAsLongAsTheConnection(t *testing.T, l lab) {
 	for name, pin := range map[string]func(*nixdaemon.Store) string{
 		"a pinned path": func(s *nixdaemon.Store) string {
-			path := addPath(t)
+			path := addPath(t, l)
 			if valid, err := s.Pin(t.Context(), []string{path}); err != nil || len(valid) != 1 {
 				t.Fatalf("Pin = %q, %v", valid, err)
 			}
@@ -32,20 +33,20 @@ func TestLabPinsLastAsLongAsTheConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return build(t, c).Outputs["dev"]
+			return build(t, l, c).Outputs["dev"]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &nixdaemon.Store{Socket: labSocket(t)}
+			s := &nixdaemon.Store{Socket: l.socket}
 			defer s.Close()
 			path := pin(s)
-			if out, err := nix(t, "nix-store", "--delete", path); err == nil {
+			if out, err := l.nix(t, "nix-store", "--delete", path); err == nil {
 				t.Fatalf("a pinned path was deleted: %s", out)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() error { _, err := nix(t, "nix-store", "--delete", path); return err })
+			eventually(t, func() error { _, err := l.nix(t, "nix-store", "--delete", path); return err })
 		})
 	}
 }
@@ -63,15 +64,11 @@ func eventually(t *testing.T, try func() error) {
 	t.Error(err)
 }
 
-func TestLabIndirectRoot(t *testing.T) {
-	c := labClient(t, nixdaemon.Options{})
-	path, link := addPath(t), filepath.Join(t.TempDir(), "root")
-	// The daemon's collector must be able to follow the link.
-	for dir := filepath.Dir(link); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+func TestLabIndirectRoot(t *testing.T) { onEach(t, labIndirectRoot) }
+
+func labIndirectRoot(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
+	path, link := addPath(t, l), linkFor(t)
 	if err := c.AddIndirectRoots(t.Context(), []string{link}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +79,13 @@ func TestLabIndirectRoot(t *testing.T) {
 	if err != nil || !slices.Contains(roots, nixdaemon.Root{Link: link, Path: path}) {
 		t.Errorf("FindRoots: %d roots, %v; want %s among them", len(roots), err, link)
 	}
-	if _, err := nix(t, "nix-store", "--delete", path); err == nil {
+	if _, err := l.nix(t, "nix-store", "--delete", path); err == nil {
 		t.Error("a rooted path was deleted")
 	}
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nix(t, "nix-store", "--delete", path); err != nil {
+	if _, err := l.nix(t, "nix-store", "--delete", path); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,13 +94,15 @@ func TestLabIndirectRoot(t *testing.T) {
 // connection gets to build. The builder speaks from time to time: 2.34.8
 // misses the end of a client in about one of six silent builds, when the end
 // comes just before it waits for output.
-func TestLabCancelKillsTheBuilder(t *testing.T) {
+func TestLabCancelKillsTheBuilder(t *testing.T) { onEach(t, labCancelKillsTheBuilder) }
+
+func labCancelKillsTheBuilder(t *testing.T, l lab) {
 	script := "i=0; while :; do i=$((i+1)); [ $((i % 50000)) != 1 ] || echo $i; done"
-	target := []nixdaemon.DerivedPath{{Path: instantiate(t, script), Outputs: []string{"out"}}}
+	target := []nixdaemon.DerivedPath{{Path: instantiate(t, l, script), Outputs: []string{"out"}}}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		started := false
-		c := labClient(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+		c := l.client(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
 			if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
 				started = true
 				cancel()
@@ -117,7 +116,9 @@ func TestLabCancelKillsTheBuilder(t *testing.T) {
 }
 
 // The daemon's backlog is five connections up to Nix 2.8.
-func TestLabTwoHundredAtOnce(t *testing.T) {
+func TestLabTwoHundredAtOnce(t *testing.T) { onEach(t, labTwoHundredAtOnce) }
+
+func labTwoHundredAtOnce(t *testing.T, l lab) {
 	paths := make([]string, 20)
 	for i := range paths {
 		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
@@ -125,7 +126,7 @@ func TestLabTwoHundredAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
-			s := &nixdaemon.Store{Socket: labSocket(t)}
+			s := &nixdaemon.Store{Socket: l.socket}
 			defer s.Close()
 			if valid, err := s.Pin(t.Context(), paths); err != nil || len(valid) != 0 {
 				t.Errorf("Pin = %q, %v; want none, nil", valid, err)
@@ -155,7 +156,7 @@ func BenchmarkLabValid10000(b *testing.B) {
 	for i := range paths {
 		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
 	}
-	c := labClient(b, nixdaemon.Options{})
+	c := lab{socket: labSocket(b)}.client(b, nixdaemon.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.QueryValidPaths(b.Context(), paths); err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,72 +19,33 @@ import (
 	"claudebox/internal/nixdaemon"
 )
 
-func labSocket(t testing.TB) string {
-	t.Helper()
-	socket := os.Getenv("CLAUDEBOX_LAB_SOCKET")
-	if socket == "" {
-		t.Fatal("CLAUDEBOX_LAB_SOCKET names no daemon")
-	}
-	return socket
-}
-
-func labClient(t testing.TB, opts nixdaemon.Options) *nixdaemon.Client {
-	t.Helper()
-	c, err := nixdaemon.Dial(t.Context(), labSocket(t), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-// nix runs one of Nix's own programs against the lab's daemon.
-func nix(t testing.TB, program string, args ...string) (string, error) {
-	t.Helper()
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "NIX_REMOTE=unix://"+labSocket(t))
-	cmd.Stderr = new(strings.Builder)
-	out, err := cmd.Output()
-	if err != nil {
-		err = fmt.Errorf("%s %q: %w\n%s", program, args, err, cmd.Stderr)
-	}
-	return strings.TrimSpace(string(out)), err
-}
-
-func mustNix(t testing.TB, program string, args ...string) string {
-	t.Helper()
-	out, err := nix(t, program, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // unique is a text that no earlier run has used.
 func unique(t testing.TB) string { return fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixNano()) }
 
 // addPath puts a new file into the store.
-func addPath(t testing.TB) string {
+func addPath(t testing.TB, l lab) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "added")
 	if err := os.WriteFile(file, []byte(unique(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return mustNix(t, "nix-store", "--add", file)
+	return l.must(t, "nix-store", "--add", file)
 }
 
 // instantiate writes a new derivation whose builder is a shell script.
-func instantiate(t testing.TB, script string, more ...string) string {
+func instantiate(t testing.TB, l lab, script string, more ...string) string {
 	t.Helper()
 	expr := fmt.Sprintf(`derivation ({ name = "lab"; system = builtins.currentSystem; builder = "/bin/sh";
 		outputs = [ "out" "dev" ]; unique = %q; args = [ "-c" %q ]; } // { %s })`, unique(t), script, strings.Join(more, " "))
-	return mustNix(t, "nix-instantiate", "--read-write-mode", "-E", expr)
+	return l.must(t, "nix-instantiate", "--read-write-mode", "-E", expr)
 }
 
 const invalid = "/nix/store/00000000000000000000000000000000-claudebox-never-was"
 
-func TestLabHandshake(t *testing.T) {
-	c := labClient(t, nixdaemon.Options{})
+func TestLabHandshake(t *testing.T) { onEach(t, labHandshake) }
+
+func labHandshake(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
 	info := c.Info()
 	t.Logf("daemon %s, protocol %s, trust %s", info.Version, info.Protocol, info.Trust)
 	if info.Version == "" || info.Protocol < nixdaemon.Oldest || info.Protocol > nixdaemon.Newest {
@@ -96,9 +56,11 @@ func TestLabHandshake(t *testing.T) {
 	}
 }
 
-func TestLabQueries(t *testing.T) {
-	c, ctx := labClient(t, nixdaemon.Options{}), t.Context()
-	path := addPath(t)
+func TestLabQueries(t *testing.T) { onEach(t, labQueries) }
+
+func labQueries(t *testing.T, l lab) {
+	c, ctx := l.client(t, nixdaemon.Options{}), t.Context()
+	path := addPath(t, l)
 	valid, err := c.QueryValidPaths(ctx, []string{invalid, path})
 	if err != nil || !slices.Equal(valid, []string{path}) {
 		t.Errorf("QueryValidPaths = %q, %v; want the added path", valid, err)
@@ -127,9 +89,11 @@ func TestLabQueries(t *testing.T) {
 	}
 }
 
-func TestLabEnsure(t *testing.T) {
-	c, ctx := labClient(t, nixdaemon.Options{}), t.Context()
-	path := addPath(t)
+func TestLabEnsure(t *testing.T) { onEach(t, labEnsure) }
+
+func labEnsure(t *testing.T, l lab) {
+	c, ctx := l.client(t, nixdaemon.Options{}), t.Context()
+	path := addPath(t, l)
 	if err := c.EnsurePath(ctx, path); err != nil {
 		t.Errorf("EnsurePath of a valid path = %v", err)
 	}
@@ -144,9 +108,9 @@ func TestLabEnsure(t *testing.T) {
 }
 
 // build has a derivation of two outputs built, dev referring to out.
-func build(t testing.TB, c *nixdaemon.Client) nixdaemon.BuildResult {
+func build(t testing.TB, l lab, c *nixdaemon.Client) nixdaemon.BuildResult {
 	t.Helper()
-	drv := instantiate(t, "echo out >$out; echo $out >$dev")
+	drv := instantiate(t, l, "echo out >$out; echo $out >$dev")
 	results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -154,14 +118,16 @@ func build(t testing.TB, c *nixdaemon.Client) nixdaemon.BuildResult {
 	return results[0]
 }
 
-func TestLabBuild(t *testing.T) {
+func TestLabBuild(t *testing.T) { onEach(t, labBuild) }
+
+func labBuild(t *testing.T, l lab) {
 	var lines []string
-	c := labClient(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+	c := l.client(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
 		if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
 			lines = append(lines, r.Fields[0].Text)
 		}
 	}})
-	drv := instantiate(t, "echo hello from the builder; echo out >$out; echo $out >$dev")
+	drv := instantiate(t, l, "echo hello from the builder; echo out >$out; echo $out >$dev")
 	target := nixdaemon.DerivedPath{Path: drv, Outputs: []string{"out", "dev"}}
 	outputs, err := c.QueryDerivationOutputMap(t.Context(), drv)
 	if err != nil || len(outputs) != 2 {
@@ -183,9 +149,11 @@ func TestLabBuild(t *testing.T) {
 }
 
 // The closure is what Nix's own program says it is.
-func TestLabClosure(t *testing.T) {
-	c := labClient(t, nixdaemon.Options{})
-	outputs := build(t, c).Outputs
+func TestLabClosure(t *testing.T) { onEach(t, labClosure) }
+
+func labClosure(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
+	outputs := build(t, l, c).Outputs
 	infos, err := c.Closure(t.Context(), []string{outputs["dev"]})
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +162,7 @@ func TestLabClosure(t *testing.T) {
 	for _, info := range infos {
 		got = append(got, info.Path)
 	}
-	want := strings.Fields(mustNix(t, "nix-store", "-q", "--requisites", outputs["dev"]))
+	want := strings.Fields(l.must(t, "nix-store", "-q", "--requisites", outputs["dev"]))
 	slices.Sort(want)
 	if len(got) != 2 || !slices.Equal(got, want) {
 		t.Errorf("Closure = %q; nix-store says %q", got, want)
@@ -205,14 +173,16 @@ func TestLabClosure(t *testing.T) {
 	}
 }
 
-func TestLabFailuresSayWhy(t *testing.T) {
-	s := &nixdaemon.Store{Socket: labSocket(t)}
+func TestLabFailuresSayWhy(t *testing.T) { onEach(t, labFailuresSayWhy) }
+
+func labFailuresSayWhy(t *testing.T, l lab) {
+	s := &nixdaemon.Store{Socket: l.socket}
 	defer s.Close()
-	fails := instantiate(t, "echo the builder gives up; exit 3")
-	depends := instantiate(t, "echo never", `src = "${`+importDrv(fails)+`}";`)
-	foreign := instantiate(t, "echo never", `system = "riscv64-linux";`)
+	fails := instantiate(t, l, "echo the builder gives up; exit 3")
+	depends := instantiate(t, l, "echo never", `src = "${`+importDrv(fails)+`}";`)
+	foreign := instantiate(t, l, "echo never", `system = "riscv64-linux";`)
 	missing := "/nix/store/00000000000000000000000000000000-never-was.drv"
-	works := instantiate(t, "echo >$out; echo >$dev")
+	works := instantiate(t, l, "echo >$out; echo >$dev")
 	targets := []string{invalid, fails + "!out", depends + "!out", foreign + "!out", missing + "!out", works + "!*"}
 	failed, err := s.Realise(t.Context(), targets)
 	if err != nil {
@@ -240,7 +210,11 @@ func importDrv(drv string) string { return "import " + drv }
 // An error that a daemon meets while it reads the request ends the
 // connection. Our own checks are passed by here.
 func TestLabAnErrorInTheRequestEndsTheConnection(t *testing.T) {
-	c := labClient(t, nixdaemon.Options{})
+	onEach(t, labAnErrorInTheRequestEndsTheConnection)
+}
+
+func labAnErrorInTheRequestEndsTheConnection(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
 	err := nixdaemon.SendUnchecked(t.Context(), c, "/etc/passwd")
 	var refused *nixdaemon.DaemonError
 	if !errors.As(err, &refused) {

@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"nixdaemon":     {"diag", "storepath", nix + "wire", nix + "derivation", sys},
 	"nixeval":       {"diag", "storepath"},
 	"gcroot":        {nix + "nixbase32", sys},
-	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval"},
+	"resolve":       {"diag", "profile", "storepath", "nixdaemon", "nixeval", sys},
 	"plan":          {"diag", "hostpattern", "leak", "profile", "resolve"},
 	"plan/diff":     {"plan", "storepath"},
 	"gitconfig":     {"diag"},

@@ -272,3 +272,21 @@ func read(file string) error {
 	_, err := os.ReadFile(file)
 	return err
 }
+
+// Two hundred processes resolve at once, by one cache and one daemon.
+func TestTwoHundredResolveAtOnce(t *testing.T) {
+	c := newCollector(t)
+	const many = 200
+	plans := make(chan outcome, many)
+	for range many {
+		go func() { plans <- run(t, c.w.claudebox("plan", "--pinned", "--profile", c.profile)) }()
+	}
+	first := <-plans
+	for range many - 1 {
+		if next := <-plans; next.status != 0 || next.stdout != first.stdout {
+			t.Errorf("status %d, %s%s", next.status, next.stderr, difference(next.stdout, first.stdout))
+		}
+	}
+	c.keeps("for the plan that is kept", c.path)
+	wantEqual(t, succeed(t, c.w.claudebox("plan", "--pinned", "--profile", c.profile)), first.stdout)
+}

@@ -35,6 +35,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestHandshakeFails(t *testing.T) {
+	leavesNothing(t)
 	for name, tc := range map[string]struct {
 		serve func(peer)
 		want  error
@@ -57,6 +58,12 @@ func TestHandshakeFails(t *testing.T) {
 		},
 		"when the daemon does not answer": {
 			peer.untilGone, nixdaemon.ErrStalled, "does not answer",
+		},
+		"when the daemon talks without end": {
+			func(p peer) { p.send(0x6478696f, 0x122, "2.8.0"); p.flood() }, nixdaemon.ErrStalled, "does not answer",
+		},
+		"when the version lies about its length": {
+			func(p peer) { p.send(0x6478696f, 0x122, 1<<50); p.untilGone() }, nixdaemon.ErrProtocol, "over the limit",
 		},
 		"when trust is no word of the protocol": {
 			func(p peer) { p.send(0x6478696f, 0x126, 0, "2.99", 3); p.untilGone() }, nixdaemon.ErrProtocol, "trust of kind 3",

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nix-community/go-nix/pkg/wire"
 
@@ -100,6 +102,27 @@ func (p peer) greet() {
 func (p peer) untilGone() {
 	if _, err := io.Copy(io.Discard, p); err != nil && !errors.Is(err, net.ErrClosed) {
 		return // reset: gone all the same
+	}
+}
+
+// flood logs until the client hangs up.
+func (p peer) flood() {
+	message := words(msgNext, strings.Repeat("x", 4<<10))
+	for {
+		if _, err := p.Write(message); err != nil {
+			return
+		}
+	}
+}
+
+// trickle sends a byte of a message that never ends, again and again.
+func (p peer) trickle() {
+	p.send(msgNext, 1<<20)
+	for {
+		if _, err := p.Write([]byte("x")); err != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

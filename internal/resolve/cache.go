@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/nixeval"
 )
@@ -64,6 +67,29 @@ func (e entry) loadSource() (Nixpkgs, bool) {
 }
 
 func (e entry) saveSource(n Nixpkgs) { e.write(n) }
+
+// turn waits until no other process evaluates for this cache, and holds that
+// until done is called: an evaluation takes a processor and much memory, and a
+// hundred sessions that begin at once mostly ask the same. Where the turn
+// cannot be had everybody evaluates for himself.
+func (e entry) turn(ctx context.Context) (done func()) {
+	nothing := func() {}
+	if e.file == "" || os.MkdirAll(filepath.Dir(e.file), 0o700) != nil {
+		return nothing
+	}
+	dir, err := os.Open(filepath.Dir(e.file))
+	if err != nil {
+		return nothing
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- unix.Flock(int(dir.Fd()), unix.LOCK_EX) }()
+	select {
+	case <-locked:
+		return func() { dir.Close() }
+	case <-ctx.Done(): // the process is about to end, and the lock with it
+		return nothing
+	}
+}
 
 func (e entry) read(value any) bool {
 	if e.file == "" {

@@ -1,12 +1,14 @@
 package resolve_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,6 +197,35 @@ func TestManyRunsShareACache(t *testing.T) {
 	}
 	all.Wait()
 	onlyFile(t, dir)
+}
+
+// Those who begin at once and know nothing ask once.
+func TestManyRunsEvaluateOnce(t *testing.T) {
+	dir := t.TempDir()
+	var asked atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			w := newWorld("go")
+			w.Cache, w.Evaluator = dir, slow{w.Evaluator}
+			if _, err := w.run(t); err != nil {
+				t.Error(err)
+			}
+			asked.Add(int32(count(w.calls, evaluated)))
+		})
+	}
+	all.Wait()
+	if asked.Load() != 1 {
+		t.Errorf("%d evaluations", asked.Load())
+	}
+}
+
+// slow is an evaluator that leaves the others time to ask as well.
+type slow struct{ resolve.Evaluator }
+
+func (s slow) Evaluate(ctx context.Context, q nixeval.Query) ([]nixeval.Package, error) {
+	time.Sleep(20 * time.Millisecond)
+	return s.Evaluator.Evaluate(ctx, q)
 }
 
 var _ resolve.Evaluator = nixeval.Evaluator{}

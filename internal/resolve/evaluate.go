@@ -19,7 +19,12 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 	}
 	query := r.query(unknown)
 	entry := r.entry(query)
-	if found, ok := entry.load(query.Attrs); ok {
+	found, ok := entry.load(query.Attrs)
+	if !ok {
+		defer entry.turn(ctx)()
+		found, ok = entry.load(query.Attrs) // who had the turn before may have asked the same
+	}
+	if ok {
 		assign(unknown, found)
 		return nil
 	}

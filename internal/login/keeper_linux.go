@@ -219,17 +219,15 @@ func (k *Keeper) act(host, inside reading, when moment) error {
 
 // remember writes down what both files are now.
 func (k *Keeper) remember(next record) error {
-	for file, stamp := range map[string]*beneath.Stamp{k.name: &next.Host, FileName: &next.Inside} {
-		dir := k.host
-		if stamp == &next.Inside {
-			dir = k.inside
-		}
-		what, err := dir.Look(file)
-		if err != nil {
-			return err
-		}
-		*stamp = what.Stamp
+	host, err := k.host.Look(k.name)
+	if err != nil {
+		return err
 	}
+	inside, err := k.inside.Look(FileName)
+	if err != nil {
+		return err
+	}
+	next.Host, next.Inside = host.Stamp, inside.Stamp
 	return k.saveRecord(next)
 }
 

@@ -13,6 +13,7 @@ type Request struct {
 	Home     string   // CLAUDEBOX_HOME
 	Trusted  []string // canonical folders that the agent is told to trust
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+	Host     bool     // the agent works in the user's own state
 }
 
 // Key stands for all that files are made of besides their sources. It holds
@@ -38,6 +39,7 @@ var Files = []File{
 	{"settings.json", ofUser(".claude/settings.json"), makeSettings},
 	{"keybindings.json", ofUser(".claude/keybindings.json"), copyFirst},
 	{"CLAUDE.md", MemoryFiles, makeMemory},
+	{"history.jsonl", historyFiles, makeHistory},
 }
 
 // Folders are those of ~/.claude that hold the user's own additions to Claude
@@ -47,6 +49,14 @@ var Folders = []string{"agents", "commands", "skills", "output-styles", "rules",
 // ofUser names one file below the user's home.
 func ofUser(name string) func(Request) []string {
 	return func(r Request) []string { return []string{path.Join(r.UserHome, name)} }
+}
+
+// historyFiles is the user's history, where it enters.
+func historyFiles(r Request) []string {
+	if !r.Host {
+		return nil
+	}
+	return []string{HistoryFile(r)}
 }
 
 // copyFirst takes the user's file as it is; without one what is there stays.

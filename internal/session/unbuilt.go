@@ -22,10 +22,6 @@ var unbuilt = []struct {
 		func(p plan.Plan) bool { return len(p.Network.In)+len(p.Network.Out) > 0 },
 		"ports", "leave `ports` out; in tier full every port is shared",
 	},
-	{
-		func(p plan.Plan) bool { return p.State == "host" },
-		"state: host", "use `state: project` or `state: shared`",
-	},
 }
 
 // refuseUnbuilt refuses a plan that asks for what is not there yet.

@@ -18,7 +18,6 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		"nix: {builds: off}":                         "nix.builds: off",
 		"network: {tier: allow, allow: [x.org]}":     "network tier allow",
 		"ports: {in: [3000]}":                        "ports",
-		"state: host":                                "state: host",
 	} {
 		t.Run(what, func(t *testing.T) {
 			prof, _, err := profile.Parse("p.yaml", []byte("name: p\nextends: default\n"+line+"\n"))

@@ -22,6 +22,9 @@ func (in *Instance) Close() error {
 	if err := in.endLogin(); err != nil {
 		return err // an ephemeral instance stays too: it may hold the only login that is good
 	}
+	if err := in.endHost(); err != nil {
+		return err
+	}
 	if in.req.Kind != Ephemeral {
 		_ = in.restamp() // without it the next launch reads more, and says what is wrong
 		return nil

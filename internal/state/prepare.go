@@ -39,6 +39,9 @@ func (in *Instance) prepare() error {
 			return err
 		}
 	}
+	if err := in.makeConversations(); err != nil {
+		return err
+	}
 	if err := in.lend(); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	Project   Kind = "project"   // one per project, kept
 	Shared    Kind = "shared"    // one for all projects, kept
 	Ephemeral Kind = "ephemeral" // one per session, removed at its end
-	Host      Kind = "host"      // the user's own: not built yet
+	Host      Kind = "host"      // one per project, kept, with the user's own conversations and history of it
 )
 
 // Request is what [Look] is asked for. All paths are absolute.
@@ -40,7 +40,7 @@ type Request struct {
 }
 
 func (r Request) home() agenthome.Request {
-	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey}
+	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host}
 }
 
 // Instance is the state of one project. A value made by [Look] is what is
@@ -60,6 +60,7 @@ type Instance struct {
 type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
+	Writable    bool   // conversations, with [Host]
 }
 
 // work is what Prepare needs to know; it is shared by copies of an Instance.
@@ -72,6 +73,7 @@ type work struct {
 	approval []string // noted before the instance was there
 	live     *os.File
 	dir      *beneath.Folder // open from Prepare to Close
+	made     []string        // the user's folders of conversations that the agent writes to
 	login    string          // the user's file that a login is lent from; empty: none
 	keeper   *login.Keeper   // of what is lent, from Prepare to Close
 }
@@ -86,8 +88,11 @@ const (
 	instances = "instances"
 	ephemeral = "ephemeral"
 	agentHome = ".claude"
-	cacheName = "cache"
-	liveName  = "live"
+	// An instance of kind Host has its own folder: links in it lead to what is
+	// only there for this kind.
+	hostSuffix = "-host"
+	cacheName  = "cache"
+	liveName   = "live"
 
 	privateDir  = 0o700
 	privateFile = 0o600
@@ -101,11 +106,12 @@ func (r Request) place() (id, rel string, err error) {
 		return id, path.Join(instances, id), nil
 	case Shared:
 		return string(Shared), path.Join(instances, string(Shared)), nil
+	case Host:
+		return id + hostSuffix, path.Join(instances, id+hostSuffix), nil
 	case Ephemeral:
 		return id, path.Join(ephemeral, id+"-"+strings.ToLower(rand.Text()[:8])), nil
 	}
-	return "", "", diag.Errorf("prepare the agent's home", "use `state: project`, `shared` or `ephemeral`",
-		"`state: %s` is not built yet", r.Kind)
+	return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host", "there is no `state: %s`", r.Kind)
 }
 
 // Look finds a project's instance and what is missing of it. It changes
@@ -155,7 +161,7 @@ func (in *Instance) compare(dir *beneath.Folder) error {
 	} else {
 		in.known = readRecord(dir)
 	}
-	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports, in.findLogin} {
+	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports, in.conversations, in.findLogin} {
 		if err := step(dir); err != nil {
 			return err
 		}

@@ -124,14 +124,6 @@ func TestWhatAKilledSessionLeftIsSwept(t *testing.T) {
 	}
 }
 
-func TestHostStateIsRefusedWithARemedy(t *testing.T) {
-	w := newWorld(t)
-	req := w.request()
-	req.Kind = state.Host
-	_, err := state.Look(req)
-	wantRefusal(t, err, "not built yet", "project")
-}
-
 func TestTwoLaunchesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	var wg sync.WaitGroup

@@ -1,0 +1,122 @@
+package agenthome
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// HistoryFile is the user's history of prompts, of all projects.
+func HistoryFile(r Request) string { return path.Join(r.UserHome, ".claude/history.jsonl") }
+
+// prompt is a line of a history. What was pasted lies elsewhere and stays.
+type prompt struct {
+	Display   string            `json:"display"`
+	Pasted    map[string]string `json:"pastedContents"`
+	Timestamp float64           `json:"timestamp"` // milliseconds since 1970
+	Project   string            `json:"project"`
+	Session   string            `json:"sessionId,omitempty"`
+}
+
+const (
+	maxPrompt  = 64 << 10 // bytes
+	maxPrompts = 1000     // that one session gives back
+)
+
+// prompts are those that were typed in one of some folders, once each. A line
+// that no person typed is left out: it could drive the terminal.
+func prompts(history []byte, folders []string) []prompt {
+	var list []prompt
+	for line := range bytes.Lines(history) {
+		var p prompt
+		var loose struct { // the pasted contents have any shape
+			prompt
+			Pasted json.RawMessage `json:"pastedContents"`
+		}
+		if len(line) > 2*maxPrompt || json.Unmarshal(line, &loose) != nil {
+			continue
+		}
+		p = loose.prompt
+		p.Pasted = map[string]string{}
+		if slices.Contains(folders, p.Project) && p.typed() {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b prompt) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	return slices.CompactFunc(list, prompt.equal)
+}
+
+func (p prompt) equal(o prompt) bool {
+	return p.Timestamp == o.Timestamp && p.Project == o.Project && p.Display == o.Display
+}
+
+func (p prompt) typed() bool {
+	strange := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == unicode.ReplacementChar)
+	}
+	const maxSession = 64
+	return p.Timestamp > 0 && len(p.Display) <= maxPrompt && !strings.ContainsFunc(p.Display, strange) &&
+		len(p.Session) <= maxSession && !strings.ContainsFunc(p.Session, strange)
+}
+
+// makeHistory gives an agent that works in the user's own state the prompts of
+// its project, those of earlier sessions inside among them. What was typed in
+// other projects does not enter.
+func makeHistory(r Request, old []byte, sources [][]byte) ([]byte, []string, error) {
+	if !r.Host {
+		return nil, nil, nil
+	}
+	all := prompts(slices.Concat(sources[0], []byte("\n"), old), r.Trusted)
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	return lines(all), nil, nil
+}
+
+// NewPrompts are the lines of the agent's history that the user's lacks.
+func NewPrompts(r Request, host, inside []byte) []byte {
+	known := prompts(host, r.Trusted)
+	added := slices.DeleteFunc(prompts(inside, r.Trusted), func(p prompt) bool {
+		return slices.ContainsFunc(known, p.equal)
+	})
+	return lines(added[max(0, len(added)-maxPrompts):])
+}
+
+func lines(list []prompt) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for _, p := range list {
+		if err := e.Encode(p); err != nil {
+			panic("bug: " + err.Error())
+		}
+	}
+	return b.Bytes()
+}
+
+// maxConversations is how long the name of a folder of conversations may be
+// without a hash in it (Claude Code 2.1.329).
+const maxConversations = 200
+
+// Conversations is the name of the folder below ~/.claude/projects that holds
+// the conversations of a folder; empty for one whose path is too long.
+func Conversations(folder string) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune(folder)) {
+		r := rune(unit)
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteByte('-')
+	}
+	if b.Len() > maxConversations {
+		return ""
+	}
+	return b.String()
+}

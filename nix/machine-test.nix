@@ -28,7 +28,7 @@ pkgs.testers.runNixOSTest {
         return machine.succeed("su - alice -c " + shlex.quote(command), **options)
 
     def inside(command):
-        return alice("cd project && PASSWORD=canary-variable claudebox shell --yes -- sh -c " + shlex.quote(command))
+        return alice("cd project && PASSWORD=canary-variable claudebox shell --yes -- bash -c " + shlex.quote(command))
 
     machine.wait_for_unit("multi-user.target")
     alice("mkdir -p project .ssh other && echo canary-file | tee .ssh/id_ed25519 other/note")

@@ -12,10 +12,12 @@ curl curl
 gcc gcc
 git git
 jq jq
+mandoc mandoc
 nix-store nix-bin
 npm npm
 patchelf patchelf
 shellcheck shellcheck
+strace strace
 setpriv util-linux
 xz xz-utils
 END

@@ -25,7 +25,13 @@ let
     mapAttrs
     ;
 
-  show = concatStringsSep ".";
+  show =
+    path:
+    concatStringsSep "." (
+      map (
+        name: if builtins.match "[a-zA-Z_][a-zA-Z0-9_'-]*|<name>|[*]" name == null then builtins.toJSON name else name
+      ) path
+    );
   isOption = value: value._type or "" == "option";
   isSet = value: isAttrs value && !(value ? _type) && !(lib.isDerivation value);
 

@@ -1,0 +1,140 @@
+//go:build lab
+
+package flake_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/storepath"
+)
+
+const ours = "path:"
+
+// TestTheFlakeIsCheckedWhole evaluates all that `nix flake check` would build.
+func TestTheFlakeIsCheckedWhole(t *testing.T) {
+	t.Parallel()
+	_, log, err := run(nix("", "flake", "check", "--no-build", ours+root))
+	if err != nil {
+		t.Fatal(log)
+	}
+	for _, output := range []string{
+		"packages.x86_64-linux.default", "apps.x86_64-linux.default", "devShells.x86_64-linux.default", "formatter.x86_64-linux",
+		"checks.x86_64-linux.claudebox", "checks.x86_64-linux.go-test", "checks.x86_64-linux.lint", "checks.x86_64-linux.go-form",
+		"checks.x86_64-linux.nix-form", "checks.x86_64-linux.shell-form", "checks.x86_64-linux.options",
+		"checks.x86_64-linux.modules", "checks.x86_64-linux.machine", "nixosModules.default",
+	} {
+		contains(t, log, output)
+	}
+}
+
+// TestChecksThatTheLabCanBuild builds them; the others need what Debian lacks.
+func TestChecksThatTheLabCanBuild(t *testing.T) {
+	t.Parallel()
+	succeed(t, nix("", "build", "--no-link", ours+root+"#checks.x86_64-linux.modules", ours+root+"#checks.x86_64-linux.options"))
+}
+
+// TestTheMachineTestIsEvaluated reads the script of the test that needs a
+// virtual machine, and what its machine would be.
+func TestTheMachineTestIsEvaluated(t *testing.T) {
+	t.Parallel()
+	script := succeed(t, nix("", "eval", "--raw", ours+root+"#checks.x86_64-linux.machine.testScript"))
+	file := write(t, filepath.Join(folder(t), "script.py"), script)
+	python := succeed(t, exec.Command("nix-build", "--no-out-link", lab, "--attr", "python3"))
+	succeed(t, exec.Command(strings.TrimSpace(python)+"/bin/python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", file))
+	machine := succeed(t, nix("", "eval", "--raw", ours+root+"#checks.x86_64-linux.machine.drvAttrs.machines"))
+	contains(t, machine, `"claudebox/plans/default.json"`, `"claudebox/profiles/work.yaml"`)
+}
+
+func TestBuiltAndRunItNamesOnlyStorePaths(t *testing.T) {
+	t.Parallel()
+	result := filepath.Join(folder(t), "result")
+	succeed(t, nix("", "build", "--out-link", result, ours+root+"#claudebox"))
+	u := newUser(t, filepath.Join(result, "bin"))
+	p, err := plan.Decode("plan", []byte(succeed(t, u.claudebox("plan", "--format", "json"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Pins.Packages) == 0 || len(p.Pins.Tools) == 0 {
+		t.Fatal("the plan pins nothing")
+	}
+	for _, path := range slices.Concat(p.StorePaths(), p.Path, []string{p.Pins.Nixpkgs.Path}) {
+		if _, err := storepath.Of(path); err != nil {
+			t.Error(err)
+		}
+	}
+	succeed(t, u.claudebox("plan"))
+
+	c := nix("", "run", ours+root)
+	c.Args = append(c.Args, "--", "plan")
+	c.Dir, c.Env = u.project, append(os.Environ(), u.environment()[:1]...)
+	contains(t, succeed(t, c), "profile", "packages", "network")
+}
+
+// TestInstalledInAProfile looks for what `nix profile install` is for: the
+// command, its manual and its completions.
+func TestInstalledInAProfile(t *testing.T) {
+	t.Parallel()
+	installed := filepath.Join(folder(t), "profile")
+	succeed(t, nix("", "profile", "install", "--profile", installed, ours+root))
+	u := newUser(t, filepath.Join(installed, "bin"))
+	contains(t, succeed(t, u.claudebox("version")), "claudebox ")
+	succeed(t, u.claudebox("plan"))
+
+	for _, page := range []string{"man1/claudebox.1", "man5/claudebox-profile.5", "man5/claudebox-plan.5"} {
+		contains(t, read(t, filepath.Join(installed, "share/man", page)), ".SH NAME\nclaudebox")
+	}
+	pages, err := filepath.Glob(filepath.Join(installed, "share/man/*/*"))
+	if err != nil || len(pages) != 3 {
+		t.Errorf("pages %q, %v", pages, err)
+	}
+	if log := lintPages(t, pages); log != "" {
+		t.Error(log)
+	}
+
+	bash := filepath.Join(installed, "share/bash-completion/completions/claudebox")
+	succeed(t, exec.Command("bash", "-n", bash))
+	for file, want := range map[string]string{
+		bash: "complete ",
+		filepath.Join(installed, "share/zsh/site-functions/_claudebox"):            "#compdef claudebox",
+		filepath.Join(installed, "share/fish/vendor_completions.d/claudebox.fish"): "complete ",
+	} {
+		contains(t, read(t, file), want, "__complete")
+	}
+	contains(t, succeed(t, u.claudebox("__complete", "profile", "s")), "show\t", "schema\t")
+	contains(t, succeed(t, u.claudebox("__complete", "profile", "show", "")), "default")
+}
+
+// lintPages is what mandoc finds wrong. That a page has no date is on purpose:
+// the same sources give the same bytes.
+func lintPages(t *testing.T, pages []string) string {
+	t.Helper()
+	stdout, stderr, _ := run(exec.Command("mandoc", append([]string{"-T", "lint", "-W", "warning"}, pages...)...))
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stdout+stderr), "\n"), func(line string) bool {
+		return strings.Contains(line, "missing date")
+	})
+	return strings.Join(lines, "\n")
+}
+
+// TestAProjectWithAClaudeboxOfItsOwn is the example flake, run as its README
+// would say: nix run.
+func TestAProjectWithAClaudeboxOfItsOwn(t *testing.T) {
+	t.Parallel()
+	result := filepath.Join(folder(t), "result")
+	example := ours + root + "/checks/flake/example"
+	succeed(t, nix("claudebox/", "build", "--out-link", result, example))
+	u := newUser(t, filepath.Join(result, "bin"))
+	contains(t, succeed(t, u.claudebox("profile", "list")), "shop", "default", "share/claudebox/plans")
+	out := succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "bash", "-c", "hello; echo $SHOP"))
+	contains(t, out, "Hello, world!", "open")
+
+	// What its user says comes first.
+	write(t, filepath.Join(u.home, ".config/claudebox/profiles/default.yaml"), "extends: shop\nenv: {SHOP: closed}\n")
+	out = succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "bash", "-c", "hello; echo $SHOP"))
+	contains(t, out, "Hello, world!", "closed")
+}

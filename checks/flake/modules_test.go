@@ -1,0 +1,228 @@
+//go:build lab
+
+package flake_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"claudebox/internal/plan"
+)
+
+// generation is the home-manager generation of the example, in a home of its
+// own.
+func generation(t *testing.T) user {
+	t.Helper()
+	result := filepath.Join(folder(t), "result")
+	succeed(t, nix("claudebox/", "build", "--out-link", result, ours+root+"/checks/flake/example#homeConfigurations.alice.activationPackage"))
+	u := newUser(t, filepath.Join(result, "home-path/bin"))
+	// As home-manager does it: folders are made, files are links.
+	succeed(t, exec.Command("cp", "-rs", "--no-preserve=mode", result+"/home-files/.", u.home))
+	return u
+}
+
+func TestAGenerationWritesItsFilesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	result := filepath.Join(folder(t), "result")
+	succeed(t, nix("claudebox/", "build", "--out-link", result, ours+root+"/checks/flake/example#homeConfigurations.alice.activationPackage"))
+	got := strings.Fields(succeed(t, exec.Command("sh", "-c", `cd "$0"/home-files && find . ! -type d | sort`, result)))
+	want := []string{
+		"./.config/claudebox/plans/default.json", "./.config/claudebox/plans/quiet.json", "./.config/claudebox/plans/work.json",
+		"./.config/claudebox/profiles/default.yaml", "./.config/claudebox/profiles/quiet.yaml", "./.config/claudebox/profiles/work.yaml",
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("files %q, want %q", got, want)
+	}
+	for _, file := range want[:3] {
+		if _, err := plan.Decode(file, []byte(read(t, filepath.Join(result, "home-files", file)))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestALaunchByAModulesPlanAsksNobody traces one: no program of Nix is run,
+// and no socket of the daemon's is spoken to.
+func TestALaunchByAModulesPlanAsksNobody(t *testing.T) {
+	t.Parallel()
+	u := generation(t)
+	contains(t, succeed(t, u.claudebox("profile", "list")), "(a pinned plan)")
+	const script = "hello; jq --version; echo $GREETING"
+	for _, round := range []string{"first", "second"} {
+		printed, calls := u.traced(t, "quiet", script)
+		contains(t, printed, "Hello, world!", "jq-", "from the module")
+		contains(t, calls, "/bin/bwrap", "/bin/hello")
+		if found := nixCalls.FindAllString(calls, -1); found != nil {
+			t.Errorf("Nix is asked, the %s time:\n%s", round, strings.Join(found, "\n"))
+		}
+	}
+	// With the daemon inside, whom it trusts is asked once; nothing is evaluated.
+	_, calls := u.traced(t, "work", script)
+	if found := nixPrograms.FindAllString(calls, -1); found != nil {
+		t.Errorf("Nix is run:\n%s", strings.Join(found, "\n"))
+	}
+
+	// A profile that no module made: else a trace could say nothing at all.
+	write(t, filepath.Join(u.home, ".config/claudebox/profiles/own.yaml"), "packages: [sampleSet.hello]\nnetwork: none\n")
+	_, calls = u.traced(t, "own", "hello")
+	if !nixPrograms.MatchString(calls) || !nixCalls.MatchString(calls) {
+		t.Errorf("the trace does not show an evaluation:\n%s", calls)
+	}
+}
+
+var (
+	nixPrograms = regexp.MustCompile(`(?m)^.*execve(at)?\(.*/nix[^/"]*",.*$`)
+	nixCalls    = regexp.MustCompile(nixPrograms.String() + `|(?m)^.*connect\(.*nix.*$`)
+)
+
+// traced runs a script inside, and gives what it prints with every program
+// started and every connection made on the way.
+func (u user) traced(t *testing.T, profile, script string) (printed, calls string) {
+	t.Helper()
+	file := filepath.Join(u.home, "trace")
+	inside := u.claudebox("shell", "--yes", "--no-report", "--profile", profile, "--", "bash", "-c", script)
+	c := exec.Command("strace", append([]string{"-f", "-qq", "-e", "trace=execve,execveat,connect", "-o", file}, inside.Args...)...)
+	c.Dir, c.Env = inside.Dir, inside.Env
+	return succeed(t, c), read(t, file)
+}
+
+// TestTheModulesPlanIsWhatIsLaunched compares the file with what claudebox
+// says it would run, in a tier that asks the daemon whom it trusts.
+func TestTheModulesPlanIsWhatIsLaunched(t *testing.T) {
+	t.Parallel()
+	u := generation(t)
+	for _, name := range []string{"default", "work", "quiet"} {
+		file := filepath.Join(u.home, ".config/claudebox/plans", name+".json")
+		if got := succeed(t, u.claudebox("plan", "--format", "json", "--profile", name)); got != read(t, file) {
+			t.Errorf("profile %s is not launched by %s", name, file)
+		}
+	}
+}
+
+func TestPlansThatDoNotFitAreRefused(t *testing.T) {
+	t.Parallel()
+	u := generation(t)
+	file := filepath.Join(u.home, ".config/claudebox/plans/work.json")
+	good, err := plan.Decode(file, []byte(read(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := good
+	elsewhere.System = "aarch64-linux"
+	for name, tc := range map[string]struct{ content, cause, remedy string }{
+		"of another system": {string(elsewhere.Encode()), "it is for aarch64-linux; this is x86_64-linux", "make it anew on this machine"},
+		"edited by hand":    {strings.Replace(string(good.Encode()), `"tier": "full"`, `"tier": "none"`, 1), "does not fit its digest", "make it anew with"},
+	} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, tc.content)
+		for _, c := range []*exec.Cmd{u.claudebox("plan", "-P", "work"), u.claudebox("shell", "-P", "work", "--yes", "--", "true")} {
+			complaint := fail(t, c)
+			contains(t, complaint, tc.cause, "claudebox: remedy: "+tc.remedy)
+			if c.ProcessState.ExitCode() != 125 {
+				t.Errorf("%s: exit status %d", name, c.ProcessState.ExitCode())
+			}
+		}
+	}
+}
+
+// TestAChangedPackageChangesThePlan builds the same profile from two nixpkgs.
+func TestAChangedPackageChangesThePlan(t *testing.T) {
+	t.Parallel()
+	made := func(overlay string) string {
+		out := succeed(t, exec.Command("nix-build", "--no-out-link", "--expr", world(overlay)+
+			`(w.make { profiles.work.packages = [ w.pkgs.hello "jq" ]; }).configuration`))
+		return strings.TrimSpace(out) + "/plans/work.json"
+	}
+	before := made(noOverlay)
+	after := made(`(_: set: { hello = set.runCommand "hello-99.0" { pname = "hello"; version = "99.0"; } "mkdir -p $out/bin; echo > $out/bin/hello"; })`)
+	digests := map[string]bool{}
+	for _, file := range []string{before, after} {
+		p, err := plan.Decode(file, []byte(read(t, file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[p.Digest()] = true
+	}
+	if len(digests) != 2 {
+		t.Error("both plans have one digest")
+	}
+	u := newUser(t, filepath.Dir(os.Getenv("CLAUDEBOX_BIN")))
+	difference := succeed(t, u.claudebox("plan", "--diff", before, "--plan", after))
+	contains(t, difference, "hello", "99.0")
+	if strings.Contains(difference, "jq") {
+		t.Errorf("jq has not changed:\n%s", difference)
+	}
+}
+
+// TestFaultsFailTheBuildAndNameTheOption writes what a person may get wrong
+// into a configuration of theirs.
+func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
+	t.Parallel()
+	const option = "programs.claudebox."
+	for name, tc := range map[string]struct {
+		settings string // line 3 and on of the file
+		wants    []string
+	}{
+		"a word that no setting has": {
+			"profiles.work.settings = {\n network = \"innet\";\n};",
+			[]string{
+				`work.yaml:4:14: network: unknown word "innet"; expected full, inet, allow or none`, "remedy: write inet",
+				"that is " + option + "profiles.work.settings.network, set in HOME:4:2",
+			},
+		},
+		"two faults, both are told": {
+			"settings.confrim = \"never\";\nprofiles.work.settings.env.A-B = \"c\";",
+			[]string{
+				`unknown key "confrim"`, `did you mean "confirm"?`, "that is " + option + "settings.confrim, set in HOME:3:1",
+				"that is " + option + "profiles.work.settings.env, set in HOME:4:1",
+			},
+		},
+		"a profile that is not there": {
+			"profiles.work.settings.extends = \"base\";",
+			[]string{`extends: no profile "base"`, "that is " + option + "profiles.work.settings.extends, set in HOME:3:1", "remedy: "},
+		},
+		"an option that is not there": {
+			"profile.work = { };",
+			[]string{"The option `programs.claudebox.profile' does not exist"},
+		},
+		"a package that is none": {
+			"profiles.work.packages = [ 5 ];",
+			[]string{`programs.claudebox.profiles.work.packages."[definition 1-entry 1]"' is not of type ` + "`package or string'"},
+		},
+		"an attribute that is not there": {
+			"profiles.work.packages = [ \"helo\" ];",
+			[]string{option + "profiles.work.packages: nixpkgs has no helo."},
+		},
+		"two profiles of one name": {
+			"profiles.work.settings.name = \"play\"; profiles.play = { };",
+			[]string{option + "profiles.work.settings.name: a profile is named by its attribute. Remove it"},
+		},
+		"a default that is not there": {
+			"defaultProfile = \"wrok\"; profiles.work = { };",
+			[]string{option + `defaultProfile: there is no profile "wrok"`, "name another (work)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := write(t, filepath.Join(folder(t), "home.nix"), "{ programs.claudebox = {\nenable = true;\n"+tc.settings+"\n}; }\n")
+			complaint := fail(t, build("w.home "+home))
+			for _, want := range tc.wants {
+				contains(t, complaint, strings.ReplaceAll(want, "HOME", home))
+			}
+		})
+	}
+}
+
+// TestAMachineIsToldBeforeItIsBuilt evaluates a NixOS.
+func TestAMachineIsToldBeforeItIsBuilt(t *testing.T) {
+	t.Parallel()
+	out := succeed(t, nix("claudebox/", "eval", "--json", ours+root+"/checks/flake/example#nixosConfigurations.machine.config.environment.etc", "--apply", "builtins.attrNames"))
+	if want := `["claudebox/plans/default.json","claudebox/profiles/default.yaml"]`; strings.TrimSpace(out) != want {
+		t.Errorf("files %s, want %s", out, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -119,7 +120,7 @@ func names(list []plan.Package) []string {
 var networks = map[string]string{
 	"full":  "the host's, its LAN and local services included",
 	"inet":  "the internet; no LAN, no service of this host",
-	"allow": "listed hosts only",
+	"allow": "these hosts only, by a proxy outside",
 	"none":  "loopback inside only",
 }
 
@@ -132,6 +133,28 @@ func (p *page) network(l launch.Launch) {
 		text = p.paint(red, text)
 	}
 	p.field("network", text)
+	p.ports(l)
+}
+
+// ports are told where they are carried: in tier full they are one.
+func (p *page) ports(l launch.Launch) {
+	if l.Tier == "full" {
+		return
+	}
+	if in := l.Plan.Network.In; len(in) > 0 {
+		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in))
+	}
+	if out := l.Plan.Network.Out; len(out) > 0 {
+		p.field("", p.paint(red, "the agent reaches services of this host, on 127.0.0.1: "+portList(out)))
+	}
+}
+
+func portList(ports []int) string {
+	words := make([]string, len(ports))
+	for i, port := range ports {
+		words[i] = strconv.Itoa(port)
+	}
+	return strings.Join(words, ", ")
 }
 
 func nix(l launch.Launch) string {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +21,14 @@ func Lines(l launch.Launch) []string {
 		"profile " + l.Plan.Profile,
 		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
 		"state " + l.Plan.State,
+	}
+	if l.Tier != "full" {
+		for _, port := range l.Plan.Network.In {
+			lines = append(lines, fmt.Sprintf("port %d of this host leads inside", port))
+		}
+		for _, port := range l.Plan.Network.Out {
+			lines = append(lines, fmt.Sprintf("port %d inside leads to this host", port))
+		}
 	}
 	if hasDaemon(l) {
 		lines = append(lines, "nix daemon")

@@ -47,6 +47,14 @@ var ownFlags = []ownFlag{
 		set: func(o *options, v string) { o.MountRW = append(o.MountRW, v) },
 	},
 	{
+		name: "publish", value: "PORT", usage: "let this host reach a port inside, at 127.0.0.1",
+		set: func(o *options, v string) { o.Publish = append(o.Publish, v) },
+	},
+	{
+		name: "network-log", value: "FILE", usage: "tier allow: write every decision of the proxy to a file",
+		set: func(o *options, v string) { o.NetworkLog = v },
+	},
+	{
 		name: "yes", short: "y", usage: "launch without asking", anywhere: true,
 		set: func(o *options, _ string) { o.Yes = true },
 	},

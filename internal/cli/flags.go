@@ -18,8 +18,8 @@ func addFlag(flags *pflag.FlagSet, f ownFlag, o *options) {
 
 // Flags of a launch that commands take as well.
 var (
-	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw"}
-	shellFlags = append([]string{"yes", "dry-run", "no-report", "report-json"}, planFlags...)
+	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw", "publish"}
+	shellFlags = append([]string{"yes", "dry-run", "no-report", "report-json", "network-log"}, planFlags...)
 )
 
 // addLaunchFlags declares flags of a launch to a command, and returns the

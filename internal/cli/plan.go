@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -163,9 +162,9 @@ func planDiff(sys System, o planOptions) (string, error) {
 }
 
 func script(l launch.Launch) (string, error) {
-	if !slices.Contains([]string{"full", "none"}, l.Tier) {
+	if l.OwnNetwork() {
 		return "", diag.Errorf("print the launch as a script", "use `--format argv`",
-			"tier %s needs more than bwrap", l.Tier)
+			"tier %s and ports need more than bwrap", l.Tier)
 	}
 	return l.Script(plan.ToolPath(l.Plan, resolve.ToolBash))
 }

@@ -101,14 +101,6 @@ func registry(p plan.Plan) []byte {
 	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
 }
 
-// networkWords says in words for the agent what each tier means.
-var networkWords = map[string]string{
-	"full":  "the host's own network, its local services and LAN included",
-	"inet":  "the internet, but no local network and no service of the host",
-	"allow": "only the hosts that the profile lists",
-	"none":  "none; only the loopback interface inside",
-}
-
 // sandboxMD tells the agent where it is (AWARE-02). The host's managed
 // CLAUDE.md, if any, goes first.
 func sandboxMD(p plan.Plan, h Host) []byte {
@@ -122,7 +114,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"{project}", h.Project,
 		"{home}", h.Facts.Home,
 		"{tier}", p.Network.Tier,
-		"{network}", networkWords[p.Network.Tier],
+		"{network}", networkText(p.Network),
 		"{nix}", nixWords(h.Daemon),
 		"{uid}", strconv.Itoa(h.Facts.UID),
 		"{readonly}", readOnlyWords(h),

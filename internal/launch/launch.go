@@ -1,32 +1,36 @@
 package launch
 
-import "claudebox/internal/plan"
+import (
+	"claudebox/internal/netns"
+	"claudebox/internal/plan"
+)
 
 // Launch is a plan bound to this host, folder and moment.
 type Launch struct {
 	Plan     plan.Plan
-	Bwrap    string     // the program
-	Tier     string     // network tier in force
-	Pasta    string     // the program that makes the network of tier inet
-	Hostname string     // inside
-	Mounts   []Mount    // in the order in which they are made
-	ReadOnly []string   // remounted read-only when all mounts are made
-	Env      []Variable // sorted by name
-	State    string     // the instance's folder, outside what the agent sees of it
-	StandIns []StandIn  // made before the sandbox starts, gone after
-	Project  string     // canonical folder, mounted at its own path
-	Dir      string     // current folder inside
-	Agent    []string   // the program and what it is always called with
-	Request  []string   // the caller's words for the agent
-	Command  []string   // the agent and the caller's words, as bwrap runs them
-	Outlive  bool       // end only when no process of the sandbox is left: what protects the project is taken away then
-	Runner   string     // coreutils' env: starts what has to be looked up inside
-	Started  func()     // called when bwrap runs; nil: nothing else waits for it
-	OwnPIDs  bool       // bwrap gets a pid namespace, see [CanOwnPIDs]
-	Ignored  []string   // signals that the caller ignores, and so the agent: "INT", "HUP"
-	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
-	Notes    []string   // what a person should know before it starts
-	Warnings []string   // the same, in red
+	Bwrap    string                      // the program
+	Tier     string                      // network tier in force
+	Pasta    string                      // the program that makes the network of tier inet
+	Hostname string                      // inside
+	Mounts   []Mount                     // in the order in which they are made
+	ReadOnly []string                    // remounted read-only when all mounts are made
+	Env      []Variable                  // sorted by name
+	State    string                      // the instance's folder, outside what the agent sees of it
+	StandIns []StandIn                   // made before the sandbox starts, gone after
+	Project  string                      // canonical folder, mounted at its own path
+	Dir      string                      // current folder inside
+	Agent    []string                    // the program and what it is always called with
+	Request  []string                    // the caller's words for the agent
+	Command  []string                    // the agent and the caller's words, as bwrap runs them
+	Outlive  bool                        // end only when no process of the sandbox is left: what protects the project is taken away then
+	Runner   string                      // coreutils' env: starts what has to be looked up inside
+	Started  func()                      // called when bwrap runs; nil: nothing else waits for it
+	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
+	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
+	Ignored  []string                    // signals that the caller ignores, and so the agent: "INT", "HUP"
+	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
+	Notes    []string                    // what a person should know before it starts
+	Warnings []string                    // the same, in red
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

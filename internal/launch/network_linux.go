@@ -2,23 +2,21 @@ package launch
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/netns"
 	"claudebox/internal/network"
 )
-
-// ConnectedTier is the tier whose network is made outside, by pasta, while
-// bwrap waits for it.
-const ConnectedTier = "inet"
 
 // gate holds bwrap, and so the agent, until the network is there. The zero
 // gate holds nothing.
 type gate struct{ inside, outside *os.File }
 
 func (l Launch) newGate() (g gate, err error) {
-	if l.Tier != ConnectedTier {
+	if !l.OwnNetwork() {
 		return gate{}, nil
 	}
 	if g.inside, g.outside, err = os.Pipe(); err != nil {
@@ -47,16 +45,43 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if child.gate.outside == nil {
 		return nil, nil
 	}
-	inet, err := network.Open(child.pid, l.Pasta)
+	inet, err := l.makeNetwork(child)
 	if err == nil {
 		err = child.gate.open()
 	}
 	if err == nil || errors.Is(err, network.ErrGone) {
 		return inet, nil // who is gone says why when it is waited for
 	}
+	if !l.OwnPIDs {
+		syscall.Kill(firstChild(child.pid), syscall.SIGKILL) // it would outlive bwrap
+	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
 	child.reap()
 	return nil, err
+}
+
+// makeNetwork makes what is claudebox's own in the sandbox's network. The
+// result is nil in a tier that is not connected.
+func (l Launch) makeNetwork(child *sandbox) (inet *network.Inet, err error) {
+	if l.Tier == ConnectedTier {
+		if inet, err = network.Open(child.pid, l.Pasta); err != nil {
+			return inet, err
+		}
+	}
+	if l.Tier == ConnectedTier && l.Attach == nil {
+		return inet, nil
+	}
+	ns, err := netns.Of(child.pid)
+	if errors.Is(err, fs.ErrNotExist) {
+		return inet, network.ErrGone
+	}
+	if err == nil {
+		err = ns.RaiseLoopback()
+	}
+	if err == nil && l.Attach != nil {
+		err = l.Attach(ns)
+	}
+	return inet, err
 }
 
 // disconnect ends the network, and tells when it was cut while the agent ran.

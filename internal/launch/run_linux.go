@@ -147,7 +147,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
 	begin := func() (int, error) {
 		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs, l.Tier == ConnectedTier),
+			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs, l.OwnNetwork()),
 		})
 	}
 	if l.OwnPIDs {
@@ -157,12 +157,14 @@ func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
 }
 
 func asChild(ownPIDs, ownNetwork bool) *syscall.SysProcAttr {
-	if !ownPIDs {
-		return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	}
 	attr := ofItsOwn()
-	if ownNetwork {
+	switch {
+	case ownNetwork && ownPIDs:
 		attr.Cloneflags |= syscall.CLONE_NEWNET
+	case ownNetwork:
+		attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
+	case !ownPIDs:
+		attr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	}
 	return attr
 }

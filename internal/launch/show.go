@@ -29,13 +29,32 @@ func (l Launch) Argv() (string, error) {
 	for i, d := range descriptors {
 		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
 	}
-	if l.Tier == ConnectedTier {
+	if l.OwnNetwork() {
 		fmt.Fprintf(&b, "# %d: bwrap waits here until the network is there\n", FirstDescriptor+len(descriptors))
-		for _, line := range network.Shown(quote(l.Pasta)) {
+		for _, line := range l.networkShown() {
 			b.WriteString("# " + line + "\n")
 		}
 	}
 	return b.String(), nil
+}
+
+// networkShown says what connects a sandbox that has a network of its own.
+func (l Launch) networkShown() []string {
+	var list []string
+	switch l.Tier {
+	case ConnectedTier:
+		list = network.Shown(quote(l.Pasta))
+	case ProxiedTier:
+		list = append(list, fmt.Sprintf("inside, 127.0.0.1:%d is claudebox's proxy, to: %s",
+			ProxyPort(l.Plan.Network), strings.Join(l.Plan.Network.Allow, " ")))
+	}
+	if len(l.Plan.Network.In) > 0 {
+		list = append(list, "of this host, 127.0.0.1 leads inside at: "+portList(l.Plan.Network.In))
+	}
+	if len(l.Plan.Network.Out) > 0 {
+		list = append(list, "inside, 127.0.0.1 leads to this host at: "+portList(l.Plan.Network.Out))
+	}
+	return list
 }
 
 // String says what a descriptor is, not what is in it.

@@ -11,8 +11,12 @@ import (
 
 // variables are the whole environment inside, sorted by name.
 func variables(p plan.Plan, h Host, late late) []Variable {
-	var list []Variable
+	list := proxyVariables(p)
+	proxied := len(list)
 	for _, e := range p.Env {
+		if slices.ContainsFunc(list[:proxied], func(v Variable) bool { return v.Name == e.Name }) {
+			continue // another proxy is not within reach
+		}
 		if v, ok := variable(e, h, late); ok {
 			list = append(list, v)
 		}

@@ -76,7 +76,7 @@ func (w *words) descriptor(d Descriptor) string {
 func (l Launch) Words() ([]Line, []Descriptor, error) {
 	w := &words{}
 	w.add(namespaces...)
-	if l.Tier == "none" {
+	if l.Tier == "none" && !l.OwnNetwork() {
 		w.add("--unshare-net")
 	}
 	w.add("--hostname", l.Hostname)
@@ -93,7 +93,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 		w.add("--remount-ro", path)
 	}
 	w.add("--chdir", l.Dir)
-	if l.Tier == ConnectedTier {
+	if l.OwnNetwork() {
 		w.add("--block-fd", strconv.Itoa(FirstDescriptor+len(w.descriptors)))
 	}
 	if n := count(w.lines); n > maxWords {

@@ -181,6 +181,9 @@ func (p Plan) WithTier(tier string) Plan {
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})
+	if tier == string(profile.TierNone) {
+		p.Network.Out = nil // services of the host are beyond the loopback
+	}
 	if hasResolver(tier) {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)
 		SortMounts(p.Mounts)

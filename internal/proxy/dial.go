@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"claudebox/internal/forbidden"
+	"claudebox/internal/hostnet"
 )
 
 // dialTime bounds resolving and connecting.
@@ -80,29 +81,13 @@ func unreachable(t target, err error) error {
 	return &failure{t, err}
 }
 
-// hostNetworks are this machine's addresses with the networks they are in: a
-// neighbour in the LAN may have a public address. They are read at each
-// connection, as machines roam and VPNs come up. A prefix that takes in more
-// than a network would shut the internet out.
+// hostNetworks are this machine's addresses and networks: a neighbour in the
+// LAN may have a public address. They are read at each connection, as machines
+// roam and VPNs come up. When they cannot be, every address is one of them.
 func hostNetworks() []netip.Prefix {
-	addresses, err := net.InterfaceAddrs()
+	host, err := hostnet.Read()
 	if err != nil {
-		// fail closed: every address is our own
 		return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	}
-	var list []netip.Prefix
-	for _, a := range addresses {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		list = append(list, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()))
-		if p.Bits() >= widest[p.Addr().Is4()] {
-			list = append(list, p.Masked())
-		}
-	}
-	return list
+	return host.Prefixes
 }
-
-// widest is the shortest prefix that passes for a network: of IPv4, if true.
-var widest = map[bool]int{true: 8, false: 16}

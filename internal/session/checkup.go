@@ -62,7 +62,7 @@ func (c *Checkup) plan() plan.Plan {
 	}
 	p, err := c.session.choosePlan(c.options, looking)
 	if err == nil {
-		c.judge(name, refuseUnbuilt(p), describePlan(p))
+		c.judge(name, nil, describePlan(p))
 		return p
 	}
 	c.judge(name, err, "")

@@ -25,19 +25,25 @@ import (
 
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a
 // module made, or one made now from a profile. Then what the project brings
-// is laid over it; the network flag is applied last.
+// is laid over it; the flags of the network are applied last.
 func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
 	p, err := s.findPlan(o, why)
 	if err == nil {
 		p, err = s.withProject(p, o, why)
 	}
-	if err != nil || o.Network == "" {
-		return p, err
+	if err != nil {
+		return plan.Plan{}, err
 	}
-	if !isTier(o.Network) {
-		return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
+	if o.Network != "" {
+		if !isTier(o.Network) {
+			return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
+		}
+		p = p.WithTier(o.Network)
 	}
-	return p.WithTier(o.Network), nil
+	if len(o.Publish) > 0 {
+		return withPublished(p, o.Publish)
+	}
+	return p, nil
 }
 
 func isTier(word string) bool {

@@ -9,6 +9,9 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() error {
+	if err := s.network.open(&s.Launch); err != nil {
+		return err
+	}
 	if err := s.Instance.Prepare(); err != nil {
 		return err
 	}
@@ -33,6 +36,7 @@ func (s *Session) Run() error {
 	s.Launch.Outlive = true
 	s.Launch.Started = s.Instance.Follow
 	err = s.Launch.Run()
+	s.network.close(s.caller.Stderr)
 	s.endState()
 	return err
 }

@@ -41,6 +41,8 @@ type Caller struct {
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not said
 	MountRO, MountRW       []string // HOST[:INSIDE]
+	Publish                []string // ports inside that this host may reach
+	NetworkLog             string   // the file for what the proxy of tier allow decides; empty: none
 	Yes                    bool     // without the question
 	DryRun                 bool     // show, and run nothing
 	NoReport               bool     // say nothing when the session ends
@@ -68,6 +70,7 @@ type Session struct {
 	project project.Project
 	told    []project.Note // what the project's own profile does
 	report  report
+	network outside
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	holds   []io.Closer      // keep store paths alive, too
@@ -101,9 +104,6 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
 	p, err := s.choosePlan(o, why)
-	if err == nil {
-		err = refuseUnbuilt(p)
-	}
 	if err == nil {
 		err = s.bind(p, o, why)
 	}

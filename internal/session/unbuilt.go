@@ -2,39 +2,12 @@ package session
 
 import (
 	"claudebox/internal/diag"
-	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 )
 
-// unbuilt lists what a plan may ask for and this version cannot do. A launch
-// that asks for it is refused: to leave a protection out in silence is worse
-// than not to start.
-var unbuilt = []struct {
-	asked  func(plan.Plan) bool
-	what   string
-	remedy string
-}{
-	{
-		func(p plan.Plan) bool { return p.Network.Tier == "allow" },
-		"network tier allow", "use `--network inet`, or `--network none`",
-	},
-	{
-		func(p plan.Plan) bool { return len(p.Network.In)+len(p.Network.Out) > 0 },
-		"ports", "leave `ports` out; in tier full every port is shared",
-	},
-}
-
-// refuseUnbuilt refuses a plan that asks for what is not there yet.
-func refuseUnbuilt(p plan.Plan) error {
-	for _, u := range unbuilt {
-		if u.asked(p) {
-			return diag.Errorf("launch profile "+p.Profile, u.remedy, "this version of claudebox has no %s yet", u.what)
-		}
-	}
-	return nil
-}
-
-// unbuiltWishes lists what a profile may ask for and no plan carries yet.
+// unbuiltWishes lists what a profile may ask for and this version cannot do. A
+// launch that asks for it is refused: to leave a protection out in silence is
+// worse than not to start.
 var unbuiltWishes = []struct {
 	asked func(profile.Profile) bool
 	what  string

@@ -38,6 +38,9 @@ func Warn(w io.Writer, p Problem) {
 	printRemedy(w, p.Remedy)
 }
 
+// Note writes what a person should know, and nothing is wrong with.
+func Note(w io.Writer, text string) { printLine(w, "", text) }
+
 func printRemedy(w io.Writer, remedy string) {
 	if remedy != "" {
 		printLine(w, "remedy: ", remedy)

@@ -49,6 +49,8 @@ func (s *Session) endState() {
 		diag.Print(s.caller.Stderr, err)
 	}
 	for _, text := range s.Instance.Ended {
-		diag.Warn(s.caller.Stderr, diag.Problem{Message: text})
+		if !s.report.silent {
+			diag.Note(s.caller.Stderr, text)
+		}
 	}
 }

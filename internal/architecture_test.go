@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 	"cachefile":     {sys},
 	"profiledir":    {"diag", "host", "profile", "smallfile", "storepath", sys},
 	"plancache":     {"cachefile", "packed", "plan", "profiledir", sys},
+	"instances":     {"diag", "beneath", "state", sys},
 	"trust":         {"diag", "beneath", "layout", "leak", "profile", sys},
 	"session": {
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
@@ -72,7 +73,7 @@ var mayImport = map[string][]string{
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
 	"cli": {
-		"diag", "host", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session",
+		"diag", "host", "instances", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }

@@ -31,6 +31,7 @@
 //	login        the user's Claude login, lent to an agent and brought back
 //	state        the instance's folder: the agent's home between sessions
 //	aftermath    what a session left: made harmless, and told
+//	instances    what is kept for projects, listed and chosen from
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter
 //	netns        sockets made in a sandbox's network namespace, from outside

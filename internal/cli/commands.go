@@ -12,13 +12,14 @@ import (
 // commands are claudebox's commands by name. A first word that is exactly one
 // of them is claudebox's; anything else is the agent's.
 var commands = map[string]func(System) *cobra.Command{
-	"plan":    newPlanCommand,
-	"check":   newCheckCommand,
-	"shell":   newShellCommand,
-	"profile": newProfileCommand,
-	"allow":   newAllowCommand,
-	"deny":    newDenyCommand,
-	"version": newVersionCommand,
+	"plan":     newPlanCommand,
+	"check":    newCheckCommand,
+	"shell":    newShellCommand,
+	"profile":  newProfileCommand,
+	"allow":    newAllowCommand,
+	"instance": newInstanceCommand,
+	"deny":     newDenyCommand,
+	"version":  newVersionCommand,
 }
 
 // treeCommands are made by cobra and need the whole tree.

@@ -94,20 +94,27 @@ func Sweep(parent string) {
 	}
 	for _, e := range entries {
 		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
-		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !alive(at) {
+		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !Live(at) {
 			_ = removeAll(at)
 		}
 	}
 }
 
-// alive tells whether a session holds an instance.
-func alive(at string) bool {
-	f, err := os.Open(filepath.Join(at, liveName))
+// Live tells whether a session holds the instance in a folder.
+func Live(at string) bool {
+	claim, free := claim(at)
+	claim.Close()
+	return !free
+}
+
+// claim locks an instance against use, unless a session uses it; then it is
+// not free. One that never was in use cannot be locked, and is free.
+func claim(at string) (lock *os.File, free bool) {
+	lock, err := os.OpenFile(filepath.Join(at, liveName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return false
+		return nil, true
 	}
-	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+	return lock, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
 // removeAll deletes an instance whatever the agent did to the modes of

@@ -24,16 +24,18 @@ func (in *Instance) Prepare() error {
 }
 
 func (in *Instance) prepare() error {
-	if !in.exists {
-		if err := in.create(); err != nil {
+	for held := false; !held; {
+		if !in.exists {
+			if err := in.create(); err != nil {
+				return err
+			}
+		}
+		var err error
+		if held, err = in.hold(); err != nil {
 			return err
 		}
+		in.exists = held // else it was pruned a moment ago
 	}
-	dir, err := beneath.Open(in.Dir)
-	if err != nil {
-		return in.failed("open "+in.Dir, err)
-	}
-	in.dir = dir
 	if len(in.writes) > 0 {
 		if err := in.update(); err != nil {
 			return err
@@ -46,6 +48,49 @@ func (in *Instance) prepare() error {
 		return err
 	}
 	return in.use()
+}
+
+// hold opens the instance and locks it as one in use; false when it is no
+// longer there.
+func (in *Instance) hold() (bool, error) {
+	dir, err := beneath.Open(in.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, in.failed("open "+in.Dir, err)
+	}
+	in.dir = dir
+	if in.live != nil {
+		return true, nil // made, and locked since before others could see it
+	}
+	return in.lock()
+}
+
+// lock locks the open instance as one in use; false when it was removed, and
+// perhaps made anew, since it was opened.
+func (in *Instance) lock() (held bool, err error) {
+	in.live, err = in.flock(in.dir.Join(liveName), unix.LOCK_SH)
+	if still, lookErr := in.inPlace(); lookErr == nil && !still {
+		in.release()
+		return false, nil
+	}
+	return true, err
+}
+
+// inPlace tells whether the open folder is still the one of the instance's
+// name: [Remove] renames one away before it removes it.
+func (in *Instance) inPlace() (bool, error) {
+	open, err := in.dir.Look(".")
+	if err != nil {
+		return false, err
+	}
+	var now unix.Stat_t
+	err = unix.Lstat(in.Dir, &now)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return open.Stamp.Ino == now.Ino, err
 }
 
 // update brings an existing instance up to date under its lock. What Look saw
@@ -98,16 +143,9 @@ func bare(err error) error {
 	return err
 }
 
-// use marks the instance as in use: the lock tells others that it lives, the
-// file's time when that was last.
+// use marks the instance as used now: the time of the lock's file says when
+// that was last.
 func (in *Instance) use() error {
-	if in.live == nil {
-		live, err := in.flock(in.dir.Join(liveName), unix.LOCK_SH)
-		if err != nil {
-			return err
-		}
-		in.live = live
-	}
 	if err := unix.Futimes(int(in.live.Fd()), nowTwice()); err != nil {
 		return in.failed("mark "+in.Dir+" as used", err)
 	}

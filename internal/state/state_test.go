@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,21 +151,107 @@ func TestTwoLaunchesAtOnce(t *testing.T) {
 	}
 }
 
-func TestListNamesRootAndUse(t *testing.T) {
+func TestRemoveTakesAllOfAnInstanceAndFollowsNoLink(t *testing.T) {
+	w := newWorld(t)
+	in := w.session(w.request())
+	w.write("mine/file", "kept")
+	must(t, os.Symlink(w.path("mine"), in.Dir+"/.claude/link"))
+	must(t, os.MkdirAll(in.Dir+"/cache/closed/deep", 0o700))
+	must(t, os.Chmod(in.Dir+"/cache/closed", 0))
+	must(t, state.Remove(w.path(".claudebox"), in.ID))
+	if left, err := os.ReadDir(w.path(".claudebox/instances")); err != nil || len(left) != 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if w.read("mine/file") != "kept" {
+		t.Error("a link was followed")
+	}
+	if err := state.Remove(w.path(".claudebox"), in.ID); err == nil {
+		t.Error("removed what is not there")
+	}
+}
+
+func TestAnInstanceInUseIsNotRemoved(t *testing.T) {
 	w := newWorld(t)
 	in := w.launch(w.request())
-	list, err := state.List(w.path(".claudebox"))
-	must(t, err)
-	if len(list) != 1 || list[0].Root != "/src/p" || !list[0].Live || list[0].LastUsed.IsZero() || list[0].ID != in.ID {
-		t.Errorf("got %+v", list)
+	if err := state.Remove(w.path(".claudebox"), in.ID); !errors.Is(err, state.ErrLive) {
+		t.Errorf("got %v", err)
 	}
 	must(t, in.Close())
-	if list, _ = state.List(w.path(".claudebox")); list[0].Live {
-		t.Error("it is still live")
+	must(t, state.Remove(w.path(".claudebox"), in.ID))
+}
+
+// A launch that has looked is overtaken by a removal: what it then uses is
+// whole and stays.
+func TestALaunchThatIsOvertakenByARemovalStartsAfresh(t *testing.T) {
+	w := newWorld(t)
+	old := w.session(w.request())
+	in, err := state.Look(w.request())
+	must(t, err)
+	must(t, state.Remove(w.path(".claudebox"), old.ID))
+	must(t, in.Prepare())
+	if !state.Live(old.Dir) || w.read(rel(w, old.Dir)+"/.claude/CLAUDE.md") == "" {
+		t.Error("what it uses is not whole")
 	}
-	if none, err := state.List(w.path("nothing")); err != nil || len(none) != 0 {
-		t.Errorf("got %v, %v", none, err)
+	must(t, in.Close())
+}
+
+func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
+	for name, after := range map[string]func(world){
+		"removed":        func(world) {},
+		"and made again": func(w world) { w.session(w.request()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.session(w.request())
+			in, err := state.Look(w.request())
+			must(t, err)
+			held, err := in.OpenThen(func() {
+				must(t, state.Remove(w.path(".claudebox"), old.ID))
+				after(w)
+			})
+			if held || err != nil {
+				t.Errorf("held: %v, %v", held, err)
+			}
+		})
 	}
+}
+
+func TestLaunchesAndRemovalsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.session(w.request())
+	stop := make(chan struct{})
+	var removing, launching sync.WaitGroup
+	removing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = state.Remove(w.path(".claudebox"), state.ID("/src/p")) // it may be in use, or not there
+			}
+		}
+	})
+	for range 3 {
+		launching.Go(func() {
+			for range 20 {
+				in, err := state.Look(w.request())
+				if err == nil {
+					err = in.Prepare()
+				}
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				if _, err := os.Stat(in.Dir + "/.claude/CLAUDE.md"); err != nil {
+					t.Error("taken away while in use:", err)
+				}
+				must(t, in.Close())
+			}
+		})
+	}
+	launching.Wait()
+	close(stop)
+	removing.Wait()
 }
 
 func TestApprovalsAreKeptOutOfReach(t *testing.T) {

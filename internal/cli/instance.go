@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/instances"
+	"claudebox/internal/profile"
+	"claudebox/internal/profiledir"
+	"claudebox/internal/session"
+	"claudebox/internal/state"
+)
+
+const instanceLong = `An instance is what claudebox keeps for a project between sessions: the agent's
+home with its history, settings and login, and the caches of package managers.
+Worktrees of a repository share one.`
+
+func newInstanceCommand(sys System) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "instance",
+		Short: "List, find and remove what is kept for projects",
+		Long:  instanceLong,
+		Args:  cobra.ArbitraryArgs,
+	}
+	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
+	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys))
+	return c
+}
+
+func newInstanceListCommand(sys System) *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List what is kept, with its size and last use",
+		Args:  noWords,
+		RunE:  func(*cobra.Command, []string) error { return listInstances(sys, format) },
+	}
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	return c
+}
+
+func newInstancePathCommand(sys System) *cobra.Command {
+	var o session.Options
+	c := &cobra.Command{
+		Use:   "path",
+		Short: "Print the folder that is kept for this project",
+		Args:  noWords,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := session.InstanceDir(sys.caller(), o)
+			if err == nil {
+				_, err = fmt.Fprintln(sys.Stdout, dir)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept: `NAME|FILE`")
+	return c
+}
+
+// pruneOptions are the words of `claudebox instance prune`.
+type pruneOptions struct {
+	gone, all, dryRun, yes bool
+	olderThan, largerThan  string
+}
+
+const pruneLong = `Remove what is kept for projects: by default for those that are no longer
+there. With several conditions all must hold. What a session uses is never
+removed, and what will be is shown before you are asked.`
+
+const pruneExample = `  claudebox instance prune                         of projects that are gone
+  claudebox instance prune --older-than 30d        not used for a month
+  claudebox instance prune --larger-than 2G --dry-run`
+
+func newInstancePruneCommand(sys System) *cobra.Command {
+	var o pruneOptions
+	c := &cobra.Command{
+		Use:     "prune",
+		Short:   "Remove what is kept for projects that are gone, or by age and size",
+		Long:    pruneLong,
+		Example: pruneExample,
+		Args:    noWords,
+		RunE:    func(*cobra.Command, []string) error { return pruneInstances(sys, o) },
+	}
+	flags := c.Flags()
+	flags.BoolVar(&o.gone, "gone", false, "only of projects that are no longer there")
+	flags.StringVar(&o.olderThan, "older-than", "", "only what was not used for `AGE`: 12h, 30d, 4w")
+	flags.StringVar(&o.largerThan, "larger-than", "", "only what takes more than `SIZE`: 500M, 2G")
+	flags.BoolVar(&o.all, "all", false, "whatever is not in use")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be removed, remove nothing")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "remove without asking")
+	return c
+}
+
+// criteria reads the conditions. None said is what can be missed least.
+func (o pruneOptions) criteria() (c instances.Criteria, err error) {
+	c.Gone = o.gone || !o.all && o.olderThan == "" && o.largerThan == ""
+	if o.all && (o.gone || o.olderThan != "" || o.largerThan != "") {
+		return c, diag.Errorf("read the command line", "leave --all out", "--all goes with no other condition")
+	}
+	if o.olderThan != "" {
+		if c.OlderThan, err = instances.ParseAge(o.olderThan); err != nil {
+			return c, err
+		}
+	}
+	if o.largerThan != "" {
+		c.LargerThan, err = instances.ParseSize(o.largerThan)
+	}
+	return c, err
+}
+
+// keptInstances lists what is kept, and tells what is odd about it.
+func keptInstances(sys System) (home string, facts host.Facts, list []instances.Instance, err error) {
+	if facts, err = host.Detect(); err != nil {
+		return "", facts, nil, err
+	}
+	home = profiledir.FoldersOf(facts, sys.Manifest).Home
+	list, notes, err := instances.List(home)
+	for _, note := range notes {
+		diag.Warn(sys.Stderr, diag.Problem{Message: note})
+	}
+	return home, facts, list, err
+}
+
+func listInstances(sys System, format string) error {
+	if format != "text" && format != "json" {
+		return diag.Errorf("list the instances", "use text or json", "there is no format %q", format)
+	}
+	_, facts, list, err := keptInstances(sys)
+	switch {
+	case err != nil:
+		return err
+	case format == "json":
+		text, err := jsonText(append([]instances.Instance{}, list...))
+		if err == nil {
+			_, err = io.WriteString(sys.Stdout, text)
+		}
+		return err
+	case len(list) == 0:
+		fmt.Fprintln(sys.Stderr, "Nothing is kept yet.")
+		return nil
+	}
+	return showInstances(sys.Stdout, facts.Home, list)
+}
+
+// showInstances writes a table with a line for each instance, and the total.
+func showInstances(w io.Writer, home string, list []instances.Instance) error {
+	table, now := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), time.Now()
+	fmt.Fprintln(table, "ID\tSIZE\tLAST USED\tPROJECT")
+	for _, in := range list {
+		size := instances.ShowSize(in.Bytes)
+		if in.More {
+			size = "≥ " + size
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", diag.Visible(in.ID), size, lastUse(in, now), projectOf(home, in))
+	}
+	fmt.Fprintf(table, "total\t%s\n", instances.ShowSize(instances.Total(list)))
+	return table.Flush()
+}
+
+func lastUse(in instances.Instance, now time.Time) string {
+	if in.Live {
+		return "in use"
+	}
+	return instances.ShowAge(in.LastUsed, now)
+}
+
+func projectOf(home string, in instances.Instance) string {
+	root := diag.Visible(profile.Tilde(home, in.Root))
+	switch {
+	case in.ID == string(state.Shared):
+		return "(all with state: shared)"
+	case root == "":
+		return "(not known)"
+	case in.Gone:
+		return root + " (gone)"
+	}
+	return root
+}
+
+func pruneInstances(sys System, o pruneOptions) error {
+	criteria, err := o.criteria()
+	if err != nil {
+		return err
+	}
+	home, facts, list, err := keptInstances(sys)
+	if err != nil {
+		return err
+	}
+	chosen := instances.Choose(list, criteria, time.Now())
+	if len(chosen) == 0 {
+		fmt.Fprintln(sys.Stderr, "There is nothing to remove.")
+		return nil
+	}
+	if o.dryRun {
+		return showInstances(sys.Stdout, facts.Home, chosen)
+	}
+	if !o.yes {
+		if err := showInstances(sys.Stderr, facts.Home, chosen); err != nil {
+			return err
+		}
+		if err := confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
+			return err
+		}
+	}
+	return removeInstances(sys, home, chosen)
+}
+
+// removeInstances goes on after a failure, and tells of each.
+func removeInstances(sys System, home string, chosen []instances.Instance) error {
+	var failed []string
+	var freed int64
+	for _, in := range chosen {
+		if err := state.Remove(home, in.ID); err != nil {
+			diag.Print(sys.Stderr, err)
+			failed = append(failed, in.ID)
+			continue
+		}
+		freed += in.Bytes
+	}
+	fmt.Fprintf(sys.Stdout, "removed %d of %d, %s\n", len(chosen)-len(failed), len(chosen), instances.ShowSize(freed))
+	if len(failed) > 0 {
+		return diag.Errorf("remove instances", "see above", "these are left: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package instances
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+)
+
+// Criteria say which instances to remove: those that meet all that are said.
+type Criteria struct {
+	Gone       bool          // the project is no longer there
+	OlderThan  time.Duration // not used for so long; 0: not said
+	LargerThan int64         // bytes; 0: not said
+}
+
+// Choose gives the instances that meet the criteria, but none that is in use,
+// and none of an unknown project for being gone.
+func Choose(list []Instance, c Criteria, now time.Time) []Instance {
+	var chosen []Instance
+	for _, in := range list {
+		switch {
+		case in.Live, c.Gone && !in.Gone,
+			c.OlderThan > 0 && now.Sub(in.LastUsed) < c.OlderThan,
+			c.LargerThan > 0 && in.Bytes <= c.LargerThan:
+			continue
+		}
+		chosen = append(chosen, in)
+	}
+	return chosen
+}
+
+// Total is what instances take on disk together, in bytes.
+func Total(list []Instance) int64 {
+	var sum int64
+	for _, in := range list {
+		sum += in.Bytes
+	}
+	return sum
+}
+
+const day = 24 * time.Hour
+
+var ages = map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day}
+
+// ParseAge reads "12h", "30d" or "4w".
+func ParseAge(text string) (time.Duration, error) {
+	number, unit := cutUnit(text)
+	length, known := ages[unit]
+	if !known || number <= 0 || number > 100_000 {
+		return 0, diag.Errorf("read the age "+strconv.Quote(text), "write 12h, 30d or 4w", "it is not a number of hours, days or weeks")
+	}
+	return time.Duration(number) * length, nil
+}
+
+var sizes = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+
+// ParseSize reads "500M" or "2G", in powers of 1,024.
+func ParseSize(text string) (int64, error) {
+	number, unit := cutUnit(strings.ToUpper(text))
+	length, known := sizes[unit]
+	if !known || number <= 0 || number > 100_000 {
+		return 0, diag.Errorf("read the size "+strconv.Quote(text), "write 500M or 2G", "it is not a number of K, M, G or T")
+	}
+	return int64(number) * length, nil
+}
+
+// cutUnit reads a whole number and the letter behind it; 0 when it is none.
+func cutUnit(text string) (number int, unit byte) {
+	if text == "" {
+		return 0, 0
+	}
+	last := len(text) - 1
+	number, err := strconv.Atoi(text[:last])
+	if err != nil {
+		return 0, 0
+	}
+	return number, text[last]
+}
+
+// ShowSize writes bytes as a person reads them: "1.2 GiB".
+func ShowSize(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value := float64(bytes)
+	for len(units) > 1 && value >= 1000 {
+		value /= 1024
+		units = units[1:]
+	}
+	if units[0] == "B" || value >= 100 {
+		return strconv.FormatFloat(value, 'f', 0, 64) + " " + units[0]
+	}
+	return strconv.FormatFloat(value, 'f', 1, 64) + " " + units[0]
+}
+
+// ShowAge writes how long something is past: "3 days ago".
+func ShowAge(past, now time.Time) string {
+	if past.IsZero() {
+		return "not known"
+	}
+	ago := now.Sub(past)
+	for _, step := range []struct {
+		length time.Duration
+		name   string
+	}{{day, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if n := int(ago / step.length); n == 1 {
+			return "1 " + step.name + " ago"
+		} else if n > 1 {
+			return strconv.Itoa(n) + " " + step.name + "s ago"
+		}
+	}
+	return "just now"
+}

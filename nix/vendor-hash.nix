@@ -1,1 +1,1 @@
-"sha256-zwJHP8cCPvnN13o8B5U1OYNESVhitvZpCFwwu9Cci0M="
+"sha256-0oGp+rRDBqV4Be5LanQSeuWesWAr8JFfkgCvpnb9or8="

@@ -5,6 +5,7 @@ package network_test
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,16 +56,67 @@ func prepare() error {
 	if err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(top, "probe"), "./probe")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the probe: %w\n%s", err, out)
+	return errors.Join(
+		os.Setenv(topVariable, top),
+		build(probe(), "./probe"),
+		build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
+	)
+}
+
+func build(to, program string, flags ...string) error {
+	words := slices.Concat([]string{"build", "-buildvcs=false", "-o", to}, flags, []string{program})
+	cmd := exec.Command("go", words...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
-	return os.Setenv(topVariable, top)
+	return nil
 }
 
 func top() string   { return os.Getenv(topVariable) }
 func probe() string { return filepath.Join(top(), "probe") }
+
+// breakable is a claudebox of which tests can leave a rule out
+// (internal/netfilter/part_lab.go).
+func breakable() string { return filepath.Join(top(), "breakable") }
+
+// tools of a claudebox, by their names in the manifest.
+type tools map[string]string
+
+// install puts a claudebox, with other tools than the lab's own, where the test
+// can run it.
+func install(t *testing.T, program string, other tools) string {
+	t.Helper()
+	folder, err := os.MkdirTemp(top(), "claudebox-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(os.Getenv("CLAUDEBOX_MANIFEST"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range other {
+		manifest["tools"].(map[string]any)[name] = path
+	}
+	text, err = json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, share := filepath.Join(folder, "bin"), filepath.Join(folder, "share/claudebox")
+	content, err := os.ReadFile(program)
+	if err := errors.Join(
+		err, os.Mkdir(binary, 0o755), os.MkdirAll(share, 0o755),
+		os.WriteFile(filepath.Join(binary, "claudebox"), content, 0o755),
+		os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(binary, "claudebox")
+}
 
 // user is somebody on a world's host, with a home and a project.
 type user struct {
@@ -86,10 +138,7 @@ func newUser(t *testing.T, w *world.World) *user {
 	if err := errors.Join(os.Mkdir(u.project, 0o755), os.MkdirAll(programs, 0o755), os.Link(probe(), filepath.Join(programs, "claude"))); err != nil {
 		t.Fatal(err)
 	}
-	u.env = []string{
-		"HOME=" + home, "USER=someone", "PATH=" + programs + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8",
-		"CLAUDEBOX_MANIFEST=" + os.Getenv("CLAUDEBOX_MANIFEST"),
-	}
+	u.env = []string{"HOME=" + home, "USER=someone", "PATH=" + programs + ":/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	return u
 }
 

@@ -4,13 +4,14 @@ package network_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"claudebox/checks/network/world"
 )
 
 // layouts are how hosts keep their resolvers, and which of the world's resolvers
-// answers then.
+// may answer then: in tier inet an IPv4 one is asked before the others.
 var layouts = map[string]struct {
 	files  world.Layout
 	answer string
@@ -26,7 +27,7 @@ var layouts = map[string]struct {
 	"the tailnet":                     {plain("nameserver 100.100.100.100\nsearch tail0.ts.net\n"), "tailnet"},
 	"several":                         {plain("nameserver 192.168.77.1\nnameserver 203.0.113.53\nnameserver 100.100.100.100\n"), "router"},
 	"IPv6 alone":                      {plain("nameserver 2001:db8:ffff::53\n"), "public 6"},
-	"IPv6 before IPv4":                {plain("nameserver 2001:db8:ffff::53\nnameserver 192.168.77.1\n"), "public 6"},
+	"IPv6 before IPv4":                {plain("nameserver 2001:db8:ffff::53\nnameserver 192.168.77.1\n"), "public 6|router"},
 	"the router's link-local address": {plain("nameserver fe80::1%eth0\n"), "link-local"},
 	"a chain of links": {
 		world.Layout{
@@ -53,8 +54,11 @@ func TestNamesResolveWhateverResolverTheHostHas(t *testing.T) {
 				u := newUser(t, w)
 				u.layout = layout.files
 				got := succeed(t, u.probing(t, []string{"names", "text:server.test", "good.test", "rebind.test", "nobody.test"}, "--network", tier))
-				wantEqual(t, got, "server.test\t"+layout.answer+"\n"+
-					"good.test\t2001:db8:ffff::10 203.0.113.10\nrebind.test\t192.168.77.2\nnobody.test\t(no such host)\n")
+				server, rest, _ := strings.Cut(got, "\n")
+				if _, name, _ := strings.Cut(server, "\t"); !slices.Contains(strings.Split(layout.answer, "|"), name) {
+					t.Errorf("%q answers, want %q", name, layout.answer)
+				}
+				wantEqual(t, rest, "good.test\t2001:db8:ffff::10 203.0.113.10\nrebind.test\t192.168.77.2\nnobody.test\t(no such host)\n")
 			})
 		}
 	}

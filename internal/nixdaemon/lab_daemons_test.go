@@ -26,7 +26,7 @@ type lab struct {
 }
 
 // onEach runs a test against each daemon. Those of other versions are Debian's
-// packages, unpacked below CLAUDEBOX_LAB_DAEMONS by checks/lab/daemons.sh.
+// packages, unpacked below CLAUDEBOX_LAB_RELEASES by checks/lab/releases.sh.
 func onEach(t *testing.T, test func(*testing.T, lab)) {
 	t.Run("this machine's", func(t *testing.T) { test(t, lab{socket: labSocket(t)}) })
 	onOwn(t, test)
@@ -39,7 +39,7 @@ func onOwn(t *testing.T, test func(*testing.T, lab)) {
 
 // onRoots runs a test with the root of each release.
 func onRoots(t *testing.T, test func(t *testing.T, root string)) {
-	folder := os.Getenv("CLAUDEBOX_LAB_DAEMONS")
+	folder := os.Getenv("CLAUDEBOX_LAB_RELEASES")
 	releases, err := os.ReadDir(folder)
 	if folder != "" && err != nil {
 		t.Fatal(err)

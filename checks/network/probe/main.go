@@ -10,11 +10,13 @@ import (
 
 // commands are what the probe can be asked for, by its first word.
 var commands = map[string]func(words []string) error{
-	"matrix":  func([]string) error { return matrix() },
-	"undo":    undo,
-	"names":   names,
-	"listen":  func([]string) error { return listen() },
-	"nothing": func([]string) error { return nil },
+	"brief":    func([]string) error { return brief() },
+	"converse": func([]string) error { return converse() },
+	"matrix":   func([]string) error { return matrix() },
+	"undo":     undo,
+	"names":    names,
+	"listen":   func([]string) error { return listen() },
+	"nothing":  func([]string) error { return nil },
 }
 
 func main() {

@@ -30,6 +30,7 @@ type way struct {
 	kind, number    int // socket's type and protocol
 	prepare         func(fd int, v6 bool, out outlet) error
 	mapped, control bool          // IPv4 by an IPv6 socket; the interface comes with each packet
+	brief           bool          // one of those that tell enough of a rule
 	patience        time.Duration // 0: the usual
 }
 
@@ -47,18 +48,18 @@ func (w way) within(d time.Duration) way {
 }
 
 var ways = []way{
-	{protocol: "tcp", trick: "plain", kind: unix.SOCK_STREAM},
+	{protocol: "tcp", trick: "plain", kind: unix.SOCK_STREAM, brief: true},
 	{protocol: "tcp", trick: "bind to device", kind: unix.SOCK_STREAM, prepare: bindToDevice},
 	{protocol: "tcp", trick: "unicast interface", kind: unix.SOCK_STREAM, prepare: unicastInterface},
 	{protocol: "tcp", trick: "IPv4-mapped", kind: unix.SOCK_STREAM, mapped: true},
 	{protocol: "tcp", trick: "IPv4-mapped, device", kind: unix.SOCK_STREAM, mapped: true, prepare: bindToDevice},
-	{protocol: "udp", trick: "plain", kind: unix.SOCK_DGRAM},
+	{protocol: "udp", trick: "plain", kind: unix.SOCK_DGRAM, brief: true},
 	{protocol: "udp", trick: "bind to device", kind: unix.SOCK_DGRAM, prepare: bindToDevice},
 	{protocol: "udp", trick: "unicast interface", kind: unix.SOCK_DGRAM, prepare: unicastInterface},
-	{protocol: "udp", trick: "packet info", kind: unix.SOCK_DGRAM, control: true},
+	{protocol: "udp", trick: "packet info", kind: unix.SOCK_DGRAM, control: true, brief: true},
 	{protocol: "udp", trick: "IPv4-mapped", kind: unix.SOCK_DGRAM, mapped: true},
 	{protocol: "udp", trick: "IPv4-mapped, device", kind: unix.SOCK_DGRAM, mapped: true, prepare: bindToDevice},
-	{protocol: "icmp", trick: "plain", kind: unix.SOCK_DGRAM, number: echo},
+	{protocol: "icmp", trick: "plain", kind: unix.SOCK_DGRAM, number: echo, brief: true},
 	{protocol: "icmp", trick: "bind to device", kind: unix.SOCK_DGRAM, number: echo, prepare: bindToDevice},
 }
 
@@ -115,7 +116,11 @@ func (w way) reach(t target.Target, out outlet) (string, error) {
 	case w.control:
 		return overDatagram(fd, w.bound(), func() error { return unix.Sendmsg(fd, []byte("x"), leaveBy(out, v6), to, 0) }, name)
 	}
-	return overDatagram(fd, w.bound(), func() error { return unix.Sendto(fd, []byte("x"), 0, to) }, name)
+	// A socket that is connected hears of it when nobody listens.
+	if err := unix.Connect(fd, to); err != nil {
+		return "", err
+	}
+	return overDatagram(fd, w.bound(), func() error { _, err := unix.Write(fd, []byte("x")); return err }, name)
 }
 
 func (w way) socket(v6 bool) (int, error) {
@@ -134,7 +139,7 @@ func socketAddress(t target.Target, v6 bool, out outlet) unix.Sockaddr {
 		return &unix.SockaddrInet4{Port: int(t.Port), Addr: t.Addr.As4()}
 	}
 	to := &unix.SockaddrInet6{Port: int(t.Port), Addr: t.Addr.As16()}
-	if t.Addr.IsLinkLocalUnicast() && t.Addr.Is6() {
+	if t.Addr.Is6() && (t.Addr.IsLinkLocalUnicast() || t.Addr.IsMulticast()) {
 		to.ZoneId = uint32(out.index)
 	}
 	return to
@@ -153,6 +158,11 @@ func overStream(fd int, to unix.Sockaddr, wait time.Duration) (string, error) {
 	if err := connect(fd, to, wait); err != nil {
 		return "", err
 	}
+	return request(fd, wait)
+}
+
+// request asks a connection who is at its end.
+func request(fd int, wait time.Duration) (string, error) {
 	if _, err := unix.Write(fd, []byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
 		return "", err
 	}
@@ -230,12 +240,15 @@ func outcome(answer string, err error) string {
 	var (
 		errno  syscall.Errno
 		lookup *net.DNSError
+		late   net.Error
 	)
 	switch {
 	case err == nil:
 		return answer
 	case errors.As(err, &lookup):
 		return "(" + lookup.Err + ")"
+	case errors.As(err, &late) && late.Timeout():
+		return "(silence)"
 	case !errors.As(err, &errno):
 		return "(" + err.Error() + ")"
 	case slices.Contains([]syscall.Errno{unix.EAGAIN, unix.EINPROGRESS, unix.ETIMEDOUT}, errno):

@@ -48,33 +48,42 @@ const (
 
 // The addresses that the world's make-up needs by name.
 const (
-	HostLAN      = "192.168.77.10"
-	HostVLAN     = "192.168.88.10"
-	HostTailnet  = "100.64.0.1"
-	HostPublic   = "198.51.100.7"
-	HostVPN      = "172.31.0.10"
-	HostLAN6     = "2001:db8:77::10"
-	HostULA      = "fd00:77::10"
-	Router       = "192.168.77.1"
-	Router6      = "fe80::1"
-	Internet     = "203.0.113.10"
-	Internet6    = "2001:db8:ffff::10"
-	LANPeer      = "192.168.77.2"
-	Metadata     = "169.254.169.254"
-	PublicDNS    = "203.0.113.53"
-	PublicDNS6   = "2001:db8:ffff::53"
-	TailnetDNS   = "100.100.100.100"
-	StubDNS      = "127.0.0.53"
-	Roamed       = "198.51.100.200" // on no network before [Roam]
-	RoamedHost   = "198.51.100.193"
-	RoamedPublic = "198.51.100.192/26"
+	HostLAN     = "192.168.77.10"
+	HostVLAN    = "192.168.88.10"
+	HostTailnet = "100.64.0.1"
+	HostPublic  = "198.51.100.7"
+	HostVPN     = "172.31.0.10"
+	HostOther   = "203.0.113.77" // public, in no network of the host
+	HostLAN6    = "2001:db8:77::10"
+	HostULA     = "fd00:77::10"
+	Router      = "192.168.77.1"
+	Router6     = "fe80::1"
+	Internet    = "203.0.113.10"
+	Internet6   = "2001:db8:ffff::10"
+	LANPeer     = "192.168.77.2"
+	Metadata    = "169.254.169.254"
+	PublicDNS   = "203.0.113.53"
+	PublicDNS6  = "2001:db8:ffff::53"
+	TailnetDNS  = "100.100.100.100"
+	StubDNS     = "127.0.0.53"
+
+	// What the host is connected to later only, and is internet before.
+	LaterLAN       = "198.51.100.200"
+	LaterHost      = "198.51.100.193"
+	LaterLAN6      = "2001:db8:99::5"
+	LaterHost6     = "2001:db8:99::10"
+	LaterVPN       = "203.0.113.200"
+	LaterVPNRoutes = "203.0.113.192/26"
 )
 
-// All targets, the two that a tier with a network is for first.
+// All targets, those that a tier with a network is for first.
 var All = []Target{
 	outside("internet", Internet),
 	outside("internet 6", Internet6),
 	outside("internet resolver", PublicDNS),
+	outside("later LAN", LaterLAN),
+	outside("later LAN 6", LaterLAN6),
+	outside("later VPN", LaterVPN),
 
 	outside("LAN", LANPeer),
 	outside("LAN router", Router),
@@ -109,6 +118,7 @@ var All = []Target{
 	host("host tailnet", HostTailnet),
 	host("host public", HostPublic),
 	host("host VPN", HostVPN),
+	host("host public VPN", HostOther),
 	host("host LAN 6", HostLAN6),
 	host("host ULA", HostULA),
 	host("host link-local 6", "fe80::10"),
@@ -136,4 +146,9 @@ func On(side Side) []Target {
 		}
 	}
 	return list
+}
+
+// At is an address with a port, as one writes it.
+func At(addr string, port uint16) string {
+	return netip.AddrPortFrom(netip.MustParseAddr(addr), port).String()
 }

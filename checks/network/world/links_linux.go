@@ -26,7 +26,7 @@ var cables = []struct {
 	{"eth1", []string{target.HostVLAN + "/24"}, []string{"192.168.88.2/24"}},
 	{"tailscale0", []string{target.HostTailnet + "/10", "fd7a:115c:a1e0::1/48"}, []string{"100.64.0.5/10", "fd7a:115c:a1e0::5/48"}},
 	{"pub0", []string{target.HostPublic + "/26"}, []string{"198.51.100.1/26"}},
-	{"wg0", []string{target.HostVPN + "/32"}, nil},
+	{"wg0", []string{target.HostVPN + "/32", target.HostOther + "/32"}, nil},
 	{"usb0", nil, nil}, // nothing is plugged in until [World.Roam]
 }
 
@@ -114,7 +114,23 @@ func (w *World) plugIn() error {
 			return err
 		}
 	}
-	return route(target.HostVPN+"/32", "", "wg0", unix.RT_TABLE_MAIN)
+	w.giveSamples()
+	return errors.Join(
+		route(target.HostVPN+"/32", "", "wg0", unix.RT_TABLE_MAIN),
+		route(target.HostOther+"/32", "", "wg0", unix.RT_TABLE_MAIN),
+	)
+}
+
+// giveSamples puts an address of every range out of bounds beyond the router,
+// and keeps those that the kernel takes: none has a multicast address of its
+// own.
+func (w *World) giveSamples() {
+	for _, t := range target.Samples() {
+		address := netip.PrefixFrom(t.Addr, t.Addr.BitLen()).String()
+		if (t.Addr.Is4() || t.Addr.IsGlobalUnicast()) && !t.Addr.IsMulticast() && give("lo", []string{address}) == nil {
+			w.samples = append(w.samples, t)
+		}
+	}
 }
 
 // routes are the host's: one way out by the LAN, and a VPN with a table of its
@@ -136,6 +152,29 @@ func routes() error {
 	rule := netlink.NewRule()
 	rule.Priority, rule.Table = 5270, vpnTable
 	return netlink.RuleAdd(rule)
+}
+
+// Roam connects the host to another LAN, where it has addresses and a service.
+// Both had been somewhere in the internet.
+func (w *World) Roam() error {
+	err := w.host.do(func() error {
+		return give("usb0", []string{target.LaterHost + "/26", target.LaterHost6 + "/64"})
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range []string{target.LaterHost, target.LaterHost6} {
+		t := target.Target{Name: "later host", Addr: netip.MustParseAddr(a), Port: target.HostPort}
+		if err := w.serveTarget(w.host, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RaiseVPN adds a route to what had been internet, in the VPN's own table.
+func (w *World) RaiseVPN() error {
+	return w.host.do(func() error { return route(target.LaterVPNRoutes, "", "wg0", vpnTable) })
 }
 
 func route(to, via, dev string, table int) error {

@@ -13,7 +13,11 @@ import (
 type World struct {
 	host, outside namespace
 	closers       []func() error
+	samples       []target.Target // of ranges out of bounds, those that can be served
 }
+
+// Samples are the addresses of ranges out of bounds that somebody answers at.
+func (w *World) Samples() []target.Target { return w.samples }
 
 // New makes a world for the time of a test.
 func New(t *testing.T) *World {
@@ -68,6 +72,11 @@ func (w *World) serve() error {
 			if err := w.serveTarget(side.ns, t); err != nil {
 				return err
 			}
+		}
+	}
+	for _, t := range w.samples {
+		if err := w.serveTarget(w.outside, t); err != nil {
+			return err
 		}
 	}
 	return errors.Join(w.serveAbstract(), w.serveNames(), w.serveEar())

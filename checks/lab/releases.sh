@@ -1,0 +1,53 @@
+# Programs of other Debians, with which claudebox is tested as well as with the
+# lab's own (trixie's): unpacked and never installed. Sourced by checks/setup.
+# shellcheck shell=bash
+
+# releases have Nix 2.8, pasta of 2023 and bwrap 0.8; and the newest of all.
+releases=(bookworm sid)
+
+# The tests start these Nix daemons, each with a store of its own, and let
+# claudebox run these pasta and bwrap.
+release_programs=(nix-bin dash passt bubblewrap)
+
+# get_releases unpacks what is not there yet, all at once. A release that cannot be
+# had is left out, and the suite says so.
+get_releases() {
+  local release
+  mkdir -p "$cache/releases"
+  for release in "${releases[@]}"; do
+    [[ -e $cache/releases/$release ]] || get_release "$release" &
+  done
+  wait
+  for release in "${releases[@]}"; do
+    [[ -e $cache/releases/$release ]] || say "the programs of Debian $release cannot be had here"
+  done
+}
+
+get_release() {
+  local apt=$cache/apt-$1 root=$cache/release-$1.new file
+  say "fetching Nix, pasta and bwrap of Debian $1"
+  rm -rf "$apt" "$root"
+  fetch_archive "$apt" "$1" "${release_programs[@]}"
+  mkdir -p "$root"/usr/{bin,sbin,lib,lib64}
+  ln -s usr/{bin,sbin,lib,lib64} "$root/" # old packages have files in these
+  for file in "$apt"/cache/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$file" |
+      tar -x --keep-directory-symlink --no-same-owner --exclude ./usr/share --exclude ./var -C "$root"
+  done
+  rm -rf "$apt"
+  move_programs "$root" "$cache/releases/$1"
+  chmod -R a+rX "$root"
+  mv "$root" "$cache/releases/$1"
+}
+
+# move_programs ROOT PLACE: what claudebox starts as it is goes to ROOT/moved, made
+# to run by itself once ROOT lies at PLACE.
+move_programs() {
+  local root=$1 usr=$2/usr program
+  mkdir "$root/moved"
+  for program in bwrap pasta pasta.avx2; do
+    [[ -e $root/usr/bin/$program ]] || continue
+    cp -L "$root/usr/bin/$program" "$root/moved/"
+    patchelf --force-rpath --set-interpreter "$usr/lib64/ld-linux-x86-64.so.2" --set-rpath "$usr/lib/x86_64-linux-gnu" "$root/moved/$program"
+  done
+}

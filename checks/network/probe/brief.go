@@ -10,8 +10,7 @@ import (
 	"claudebox/checks/network/target"
 )
 
-// brief tries all that one broken rule could open or close, in few ways and
-// without patience: every target, a sample of every range, the sandbox's own
+// brief tries all that one broken rule could open or close, in few ways: every target, a sample of every range, the sandbox's own
 // loopback, the resolvers. It prints a line for each.
 func brief() error {
 	out, err := findOutlet()
@@ -37,7 +36,7 @@ func brief() error {
 		}
 		for _, w := range ways {
 			if w.brief && w.suits(t.Addr) && !(w.control && t.Addr.IsUnspecified()) { // that alone is met by silence
-				try(t.Name+"\t"+w.protocol+"\t"+w.trick, func() (string, error) { return w.within(impatience).reach(t, out) })
+				try(t.Name+"\t"+w.protocol+"\t"+w.trick, func() (string, error) { return w.reach(t, out) })
 			}
 		}
 	}
@@ -46,7 +45,7 @@ func brief() error {
 	}
 	for _, server := range ownResolvers {
 		for _, network := range []string{"udp", "tcp"} {
-			try("resolver\t"+network+"\t"+server, func() (string, error) { return "answers", query(network, server) })
+			try("resolver\t"+network+"\t"+server, func() (string, error) { return "answers", query(network, server, patience) })
 		}
 	}
 	group.Wait()
@@ -62,7 +61,7 @@ func overLoopback(address string) (string, error) {
 		return "", err
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), impatience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {

@@ -172,10 +172,10 @@ func inPieces(out outlet) error {
 // ask is a query as a tunnel through DNS would send it, to a resolver that is
 // out of bounds.
 func ask(network, server string) func(outlet) error {
-	return func(outlet) error { return query(network, server) }
+	return func(outlet) error { return query(network, server, impatience) }
 }
 
-func query(network, server string) error {
+func query(network, server string, wait time.Duration) error {
 	m := dnsmessage.Message{
 		Header:    dnsmessage.Header{ID: 7, RecursionDesired: true},
 		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("good.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}},
@@ -184,7 +184,7 @@ func query(network, server string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.DialTimeout(network, net.JoinHostPort(server, "53"), impatience)
+	conn, err := net.DialTimeout(network, net.JoinHostPort(server, "53"), wait)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func query(network, server string) error {
 	if network == "tcp" {
 		packed = append(binary.BigEndian.AppendUint16(nil, uint16(len(packed))), packed...)
 	}
-	if err := conn.SetDeadline(time.Now().Add(impatience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(wait)); err != nil {
 		return err
 	}
 	if _, err := conn.Write(packed); err != nil {

@@ -1,11 +1,14 @@
 package login
 
+import "claudebox/internal/beneath"
+
 // reading is what was found of one file.
 type reading struct {
 	login
 	there   bool  // it has a login, if one that has ended
 	fault   error // it is there and cannot be used
 	content []byte
+	stamp   beneath.Stamp
 }
 
 // step is what brings the user's login and the agent's copy together.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,8 +68,8 @@ type record struct {
 	Inside  beneath.Stamp `json:"inside"`
 }
 
-// Examine looks at a user's file before a launch. It tells whether there is a
-// login to lend; a note tells why a file that is there has none.
+// Examine looks at a user's file before a launch. It tells whether it is to be
+// lent; a note tells why nothing enters of a file that is there.
 func Examine(host string) (found bool, note string, err error) {
 	dir, err := beneath.Open(filepath.Dir(host))
 	if err != nil {
@@ -80,8 +81,14 @@ func Examine(host string) (found bool, note string, err error) {
 		return false, "", unreadable(host, r.fault)
 	case r.fault != nil:
 		return false, fmt.Sprintf("your login %s does not enter: %v", host, r.fault), nil
+	case !r.there:
+		return false, "", nil
+	case unix.Access(dir.Path(), unix.W_OK) != nil:
+		return false, fmt.Sprintf("your login %s does not enter: its folder cannot be written, and a renewed login could not come back", host), nil
+	case !r.good():
+		return true, fmt.Sprintf("your login %s has ended: log in anew, outside or inside", host), nil
 	default:
-		return r.there, "", nil
+		return true, "", nil
 	}
 }
 
@@ -157,8 +164,12 @@ func (k *Keeper) saveRecord(r record) error {
 	return err
 }
 
-// sync compares both files once and does what [decide] says. All claudeboxes
-// of this user do so one after the other.
+// rounds bound how often a comparison begins anew. One step makes both files
+// equal, the next finds that they are; a third is for what changed meanwhile.
+const rounds = 3
+
+// sync compares both files and does what [decide] says, until nothing is left
+// to do. All claudeboxes of this user do so one after the other.
 func (k *Keeper) sync(when moment) error {
 	if k.unchanged() {
 		return nil
@@ -171,14 +182,22 @@ func (k *Keeper) sync(when moment) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return &diag.Error{Op: "lock " + k.host.Path(), Err: err}
 	}
-	host := read(k.host, k.name)
-	if errors.Is(host.fault, fs.ErrPermission) {
-		return unreadable(k.place.Host, host.fault)
+	for range rounds {
+		if again, err := k.round(when); err != nil || !again {
+			return err
+		}
 	}
-	return k.act(host, read(k.inside, FileName), when)
+	return nil
 }
 
+// read looks at a file before it reads it: a stamp that is older than the
+// content costs a comparison, one that is newer would hide a change.
 func read(dir *beneath.Folder, name string) (r reading) {
+	what, err := dir.Look(name)
+	if err != nil {
+		return reading{fault: err}
+	}
+	r.stamp = what.Stamp
 	r.content, r.fault = dir.Read(name, maxFile)
 	if errors.Is(r.fault, fs.ErrNotExist) {
 		r.fault = nil
@@ -190,45 +209,29 @@ func read(dir *beneath.Folder, name string) (r reading) {
 	return r
 }
 
-func (k *Keeper) act(host, inside reading, when moment) error {
-	was := k.readRecord()
-	next := record{Base: was.Base, Expires: was.Expires}
-	var err error
+// round does one step, and tells whether another has to follow.
+func (k *Keeper) round(when moment) (again bool, err error) {
+	was, host, inside := k.readRecord(), read(k.host, k.name), read(k.inside, FileName)
+	if errors.Is(host.fault, fs.ErrPermission) {
+		return false, unreadable(k.place.Host, host.fault)
+	}
+	next := record{Base: was.Base, Expires: was.Expires, Host: host.stamp, Inside: inside.stamp}
 	switch decide(host, inside, was.Base, when, func() bool { return k.sameAccount(host.login, inside.login) }) {
-	case rest:
-		if host.fault != nil || inside.fault != nil {
-			return nil
-		}
+	case give:
+		return true, k.give(host, inside)
+	case take:
+		return true, k.take(host, inside, was)
 	case agree:
 		next.Base, next.Expires = host.sum(), host.expires
-	case give:
-		err = k.give(host, inside)
-		next.Base, next.Expires = host.sum(), host.expires
-	case take:
-		err = k.take(host, inside, was)
-		next.Base, next.Expires = inside.sum(), inside.expires
 	case refuse:
 		k.note("the login inside is another account's now; it stays inside, and yours is as it was")
-		next = record{}
+		next.Base, next.Expires = "", 0
+	case rest:
+		if host.fault != nil || inside.fault != nil {
+			return false, nil
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return k.remember(next)
-}
-
-// remember writes down what both files are now.
-func (k *Keeper) remember(next record) error {
-	host, err := k.host.Look(k.name)
-	if err != nil {
-		return err
-	}
-	inside, err := k.inside.Look(FileName)
-	if err != nil {
-		return err
-	}
-	next.Host, next.Inside = host.Stamp, inside.Stamp
-	return k.saveRecord(next)
+	return false, k.saveRecord(next)
 }
 
 // give puts the user's login inside. An agent that keeps its own lock only
@@ -283,8 +286,15 @@ func (k *Keeper) take(host, inside reading, was record) error {
 // usual is how long before the end Claude Code renews at most, and some more.
 const usual = 10 * time.Minute
 
+// maxNotes is how much of a session's renewals is told; an agent could make
+// any number.
+const maxNotes = 4
+
 func (k *Keeper) note(format string, words ...any) {
-	k.notes = append(k.notes, fmt.Sprintf(format, words...))
+	text := fmt.Sprintf(format, words...)
+	if len(k.notes) < maxNotes && !slices.Contains(k.notes, text) {
+		k.notes = append(k.notes, text)
+	}
 }
 
 // sameAccount compares whose logins these are, as far as the files say. An

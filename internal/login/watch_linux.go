@@ -53,9 +53,7 @@ func (k *Keeper) begin() {
 		watched[int32(wd)] = changed
 	}
 	k.watch = os.NewFile(uintptr(fd), "inotify")
-	k.hostChanged(refreshLock, false)
-	k.insideChanged(refreshLock, false)
-	k.follow()
+	k.lookAround()
 	go k.serve(k.watch, watched)
 }
 
@@ -81,6 +79,9 @@ func (k *Keeper) serve(watch *os.File, watched map[int32]func(string, bool)) {
 			event := (*unix.InotifyEvent)(unsafe.Pointer(&rest[0]))
 			end := unix.SizeofInotifyEvent + int(event.Len)
 			name := string(bytes.TrimRight(rest[unix.SizeofInotifyEvent:end], "\x00"))
+			if event.Mask&unix.IN_Q_OVERFLOW != 0 {
+				k.handle(func(string, bool) { k.lookAround() }, "", false)
+			}
 			k.handle(watched[event.Wd], name, event.Mask&unix.IN_DELETE != 0)
 			rest = rest[end:]
 		}
@@ -93,6 +94,13 @@ func (k *Keeper) handle(changed func(string, bool), name string, gone bool) {
 	if !k.done && changed != nil {
 		changed(name, gone)
 	}
+}
+
+// lookAround does what events would have done that were missed.
+func (k *Keeper) lookAround() {
+	k.hostChanged(refreshLock, !renews(k.host))
+	k.insideChanged(refreshLock, !renews(k.inside))
+	k.follow()
 }
 
 // follow brings both files together. What fails is tried again at the next

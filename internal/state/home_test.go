@@ -227,6 +227,33 @@ func TestALoginIsLent(t *testing.T) {
 	}
 }
 
+// A login that could not come back is not lent: renewed inside, it would be
+// good nowhere else.
+func TestALoginInAReadOnlyFolderIsNotLent(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root writes everywhere; checks/test runs this as an ordinary user")
+	}
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	must(t, os.Chmod(w.path(".claude"), 0o500))
+	defer os.Chmod(w.path(".claude"), 0o700)
+	in := w.session(w.request())
+	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil {
+		t.Error("it is inside")
+	}
+	if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, "its folder cannot be written") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestALoginThatHasEndedIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"","refreshToken":"","expiresAt":0}}`)
+	if notes := strings.Join(w.session(w.request()).Notes, "\n"); !strings.Contains(notes, "has ended: log in anew") || strings.Contains(notes, "enters") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 // An unreadable login stops the launch: without it the agent would ask for a
 // new one, and nobody would know why.
 func TestAnUnreadableLoginIsAnError(t *testing.T) {

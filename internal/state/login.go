@@ -36,11 +36,14 @@ func (in *Instance) findLogin(*beneath.Folder) error {
 		if note != "" {
 			in.Notes = append(in.Notes, note)
 		}
-		if found {
-			in.login = real
-			in.Notes = append(in.Notes, "your login enters, with what renews it ("+real+"); one that is renewed inside is written back")
-			return nil
+		if !found {
+			continue
 		}
+		in.login = real
+		if note == "" {
+			in.Notes = append(in.Notes, "your login enters, with what renews it ("+real+"); one that is renewed inside is written back")
+		}
+		return nil
 	}
 	return nil
 }

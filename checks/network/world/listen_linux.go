@@ -1,0 +1,38 @@
+package world
+
+import (
+	"errors"
+	"net"
+	"testing"
+)
+
+// ListenOutside gives a test a server of its own, at a port of addresses
+// beyond the host, until the test ends.
+func (w *World) ListenOutside(t *testing.T, port string, addresses ...string) []net.Listener {
+	t.Helper()
+	return listenAt(t, w.outside, port, addresses)
+}
+
+// ListenOnHost is the same on the host.
+func (w *World) ListenOnHost(t *testing.T, port string, addresses ...string) []net.Listener {
+	t.Helper()
+	return listenAt(t, w.host, port, addresses)
+}
+
+func listenAt(t *testing.T, ns namespace, port string, addresses []string) []net.Listener {
+	t.Helper()
+	var all []net.Listener
+	for _, a := range addresses {
+		l, err := ns.listen("tcp", net.JoinHostPort(a, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		all = append(all, l)
+	}
+	return all
+}

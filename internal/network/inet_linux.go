@@ -72,17 +72,16 @@ var link = netfilter.Link{
 	Name: device, Gateway: netip.AddrFrom4([4]byte{192, 0, 2, 1}), MAC: []byte{0x9a, 0x55, 0x9a, 0x55, 0x9a, 0x55},
 }
 
-// restrict puts the rules in force.
+// restrict puts the rules in force. It leaves the loopback interface to pasta,
+// which brings it up.
 func (n *Inet) restrict(host hostnet.Network) error {
 	ns, err := netns.Of(n.sandbox)
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	if n.filter, err = netfilter.Load(ns, append(forbidden.Prefixes(), host.Prefixes...)); err != nil {
-		return err
-	}
-	return ns.RaiseLoopback()
+	n.filter, err = netfilter.Load(ns, append(forbidden.Prefixes(), host.Prefixes...))
+	return err
 }
 
 // readyWait bounds, in milliseconds, what pasta may take. It needs some 15.

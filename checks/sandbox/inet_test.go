@@ -1,0 +1,124 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kills is how often claudebox is killed; CLAUDEBOX_LAB_KILLS says otherwise.
+const kills = 12
+
+// Whoever kills claudebox, at whatever moment, ends the sandbox and its
+// network with it: the kernel sees to it.
+func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
+	w := newWorld(t)
+	rounds := kills
+	if text := os.Getenv("CLAUDEBOX_LAB_KILLS"); text != "" {
+		var err error
+		if rounds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range rounds {
+		delay := time.Duration(rand.Int64N(int64(90 * time.Millisecond)))
+		cmd := w.claudebox("shell", "--yes", "--no-report", "--network", "inet", "--", "sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		cmd.Process.Kill()
+		cmd.Wait()
+		mustBeCondemned(t, cmd.Process.Pid)
+		left := ofSession(t, cmd.Process.Pid)
+		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
+			time.Sleep(time.Millisecond)
+		}
+		if len(left) > 0 {
+			t.Fatalf("killed after %v, it left %+v", delay, left)
+		}
+	}
+	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
+			t.Errorf("it left %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// mustBeCondemned looks whether pasta got its signal: one that nobody ends
+// would notice by itself after a second or two, or never. It looks again, as a
+// process that has taken the signal and has not begun to end shows neither.
+func mustBeCondemned(t *testing.T, session int) {
+	t.Helper()
+	alive := func(p process) bool { return strings.HasPrefix(p.name, "pasta") && !p.condemned }
+	if !slices.ContainsFunc(ofSession(t, session), alive) {
+		return
+	}
+	time.Sleep(300 * time.Millisecond)
+	if left := ofSession(t, session); slices.ContainsFunc(left, alive) {
+		t.Fatalf("nobody ends pasta: %+v", left)
+	}
+}
+
+type process struct {
+	pid       int
+	name      string
+	condemned bool // it is ending, or cannot but end: SIGKILL is pending
+	words     string
+}
+
+// ofSession lists the processes of a session that are no zombies.
+func ofSession(t *testing.T, session int) []process {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		read := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), name))
+			return string(text)
+		}
+		// pid (name) state ppid pgrp session tty tpgid flags …
+		front, rest, _ := strings.Cut(read("stat"), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 7 || fields[3] != strconv.Itoa(session) || fields[0] == "Z" {
+			continue
+		}
+		flags, _ := strconv.ParseUint(fields[6], 10, 64)
+		_, name, _ := strings.Cut(front, "(")
+		const exiting = 0x4 // PF_EXITING
+		list = append(list, process{pid, name, flags&exiting != 0 || isKilled(read("status")), strings.ReplaceAll(read("cmdline"), "\x00", " ")})
+	}
+	return list
+}
+
+// isKilled looks for SIGKILL among the pending signals of a thread (proc(5)).
+func isKilled(status string) bool {
+	for line := range strings.Lines(status) {
+		if mask, ok := strings.CutPrefix(line, "SigPnd:"); ok {
+			pending, _ := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return pending&(1<<(syscall.SIGKILL-1)) != 0
+		}
+	}
+	return true // it is gone by now
+}

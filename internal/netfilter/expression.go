@@ -82,14 +82,14 @@ const (
 
 // reset ends a TCP connection at once, as if nobody listened; refuse tells the
 // sender of any other packet. Without them programs would wait for minutes.
-var (
-	reset  = reject(unix.NFT_REJECT_TCP_RST, 0)
-	refuse = reject(unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)
-)
+func reset(m *netlink.Message) { reject(m, unix.NFT_REJECT_TCP_RST, 0) }
+func refuse(m *netlink.Message) {
+	reject(m, unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)
+}
 
-func reject(kind uint32, code byte) expression {
-	return step("reject", func(m *netlink.Message) {
+func reject(m *netlink.Message, kind uint32, code byte) {
+	step("reject", func(m *netlink.Message) {
 		m.Big(unix.NFTA_REJECT_TYPE, kind)
 		m.Bytes(unix.NFTA_REJECT_ICMP_CODE, []byte{code})
-	})
+	})(m)
 }

@@ -24,7 +24,7 @@ type Filter struct {
 type Link struct {
 	Name    string
 	Gateway netip.Addr // IPv4
-	MAC     []byte     // of the gateway
+	MAC     string     // of the gateway, as pasta(1) takes it
 }
 
 // kind is how a filter is made.

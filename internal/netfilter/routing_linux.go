@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -78,6 +79,10 @@ func ruleFor(to netip.Prefix, action byte, priority uint32) netlink.Message {
 // settle pins the gateway to its address on the link, and has the kernel ask
 // for no other.
 func (r *routing) settle(l Link) error {
+	mac, err := net.ParseMAC(l.MAC)
+	if err != nil {
+		return err
+	}
 	index, err := indexOf(r.socket.FD(), l.Name)
 	if err != nil {
 		return err
@@ -90,7 +95,7 @@ func (r *routing) settle(l Link) error {
 	header = append(binary.NativeEndian.AppendUint16(header, unix.NUD_PERMANENT), 0, 0)
 	m := netlink.New(unix.RTM_NEWNEIGH, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header...)
 	m.Bytes(unix.NDA_DST, l.Gateway.AsSlice())
-	m.Bytes(unix.NDA_LLADDR, l.MAC)
+	m.Bytes(unix.NDA_LLADDR, mac)
 	return r.socket.Ask(m)
 }
 

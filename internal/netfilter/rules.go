@@ -53,8 +53,15 @@ func Rules() []Rule {
 // each family, as it asks the host's resolver in the family that it is asked
 // in. They are forbidden otherwise, and nothing but port 53 is let through.
 func Resolvers() []netip.Addr {
-	return []netip.Addr{netip.AddrFrom4([4]byte{169, 254, 1, 1}), netip.MustParseAddr("2001:db8:cb::53")}
+	return []netip.Addr{netip.MustParseAddr(Resolver4), netip.MustParseAddr(Resolver6)}
 }
+
+// The resolvers' addresses: the one that podman has taken for it, and one of
+// the network inside.
+const (
+	Resolver4 = "169.254.1.1"
+	Resolver6 = "2001:db8:cb::53"
+)
 
 const (
 	domain   = 53 // the port of DNS

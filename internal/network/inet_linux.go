@@ -60,16 +60,11 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err := n.await(); err != nil {
 		return nil, err
 	}
-	if err := n.filter.Settle(link); err != nil {
+	if err := n.filter.Settle(netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}); err != nil {
 		return nil, err
 	}
 	go n.follow()
 	return n, nil
-}
-
-// link is how pasta makes the interface, see [words].
-var link = netfilter.Link{
-	Name: device, Gateway: netip.AddrFrom4([4]byte{192, 0, 2, 1}), MAC: []byte{0x9a, 0x55, 0x9a, 0x55, 0x9a, 0x55},
 }
 
 // restrict puts the rules in force. It leaves the loopback interface to pasta,

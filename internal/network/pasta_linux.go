@@ -25,6 +25,17 @@ const (
 	mac      = "9a:55:9a:55:9a:55" // of the gateway
 )
 
+// families are pasta's words for each address family, and without it: by
+// itself it would copy the host's addresses.
+var families = []struct {
+	ipv4    bool
+	words   []string
+	without string
+}{
+	{true, []string{"--dns-forward", netfilter.Resolver4, "--address", address4, "--netmask", "24", "--gateway", gateway4}, "--ipv6-only"},
+	{false, []string{"--dns-forward", netfilter.Resolver6, "--address", address6, "--gateway", gateway6}, "--ipv4-only"},
+}
+
 // words are pasta's command line. All that it forwards by default, in either
 // direction, is switched off.
 func words(sandbox int, host hostnet.Network) []string {
@@ -33,16 +44,12 @@ func words(sandbox int, host hostnet.Network) []string {
 		"--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none", "--no-map-gw",
 		"--ns-ifname", device, "--mac-addr", mac,
 	}
-	for i, resolver := range netfilter.Resolvers() {
-		if both, one := host.IPv4 == host.IPv6, host.IPv4 == (i == 0); both || one {
-			list = append(list, "--dns-forward", resolver.String())
+	for _, f := range families {
+		if (f.ipv4 && host.IPv4) || (!f.ipv4 && host.IPv6) || host.IPv4 == host.IPv6 {
+			list = append(list, f.words...)
+		} else {
+			list = append(list, f.without)
 		}
-	}
-	if host.IPv4 || !host.IPv6 {
-		list = append(list, "--address", address4, "--netmask", "24", "--gateway", gateway4)
-	}
-	if host.IPv6 || !host.IPv4 {
-		list = append(list, "--address", address6, "--gateway", gateway6)
 	}
 	return append(list, strconv.Itoa(sandbox))
 }
@@ -118,7 +125,13 @@ func (p *pasta) words() string {
 	text := make([]byte, mostSaid)
 	n, _ := p.said.ReadAt(text, 0)
 	text, _, _ = bytes.Cut(text[:n], []byte{0})
-	return strings.Join(strings.Fields(string(text)), " ")
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "to syslog\n") { // there is none where it looks for it
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // kill ends pasta. Its interface vanishes with it, and every connection.

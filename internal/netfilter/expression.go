@@ -83,6 +83,7 @@ const (
 // reset ends a TCP connection at once, as if nobody listened; refuse tells the
 // sender of any other packet. Without them programs would wait for minutes.
 func reset(m *netlink.Message) { reject(m, unix.NFT_REJECT_TCP_RST, 0) }
+
 func refuse(m *netlink.Message) {
 	reject(m, unix.NFT_REJECT_ICMPX_UNREACH, unix.NFT_REJECT_ICMPX_ADMIN_PROHIBITED)
 }

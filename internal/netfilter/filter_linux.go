@@ -36,25 +36,26 @@ type kind interface {
 // how is where a kind of filter is asked for.
 type how struct {
 	protocol int // of netlink
-	on       func(*netlink.Socket) kind
+	on       func(*netlink.Socket, Link) kind
 }
 
 // kinds are those that there are, the best first.
 var kinds = []how{
-	{unix.NETLINK_NETFILTER, func(s *netlink.Socket) kind { return tables{s} }},
-	{unix.NETLINK_ROUTE, func(s *netlink.Socket) kind { return &routing{socket: s} }},
+	{unix.NETLINK_NETFILTER, func(s *netlink.Socket, _ Link) kind { return tables{s} }},
+	{unix.NETLINK_ROUTE, func(s *netlink.Socket, l Link) kind { return &routing{socket: s, link: l} }},
 }
 
 // absent are the errors of a kernel that lacks a kind, or a part of it.
 var absent = []error{unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP, unix.ENOENT}
 
 // Load puts the rules in force in a namespace, with these addresses
-// forbidden. It must come before anything connects the namespace.
-func Load(ns netns.Namespace, forbidden []netip.Prefix) (*Filter, error) {
+// forbidden. It must come before anything connects the namespace, which this
+// link will do.
+func Load(ns netns.Namespace, l Link, forbidden []netip.Prefix) (*Filter, error) {
 	var err error
 	for _, k := range kindsHere() {
 		var f *Filter
-		if f, err = try(ns, k, forbidden); err == nil {
+		if f, err = try(ns, k, l, forbidden); err == nil {
 			return f, nil
 		}
 		if !slices.ContainsFunc(absent, func(e error) bool { return errors.Is(err, e) }) {
@@ -67,13 +68,13 @@ func Load(ns netns.Namespace, forbidden []netip.Prefix) (*Filter, error) {
 // Remedy is for a kernel that takes neither kind.
 const Remedy = "run `sudo modprobe -a nf_tables nft_reject_inet`; on NixOS set `boot.kernelModules = [ \"nf_tables\" \"nft_reject_inet\" ];`; or use `--network allow` or `none`"
 
-func try(ns netns.Namespace, h how, forbidden []netip.Prefix) (*Filter, error) {
+func try(ns netns.Namespace, h how, l Link, forbidden []netip.Prefix) (*Filter, error) {
 	fds, err := ns.Sockets(1, unix.AF_NETLINK, unix.SOCK_RAW, h.protocol)
 	if err != nil {
 		return nil, err
 	}
 	f := &Filter{socket: netlink.On(fds[0]), forbidden: forbidden}
-	f.kind = h.on(f.socket)
+	f.kind = h.on(f.socket, l)
 	if err := f.kind.load(rulesInForce(), rangesInForce(forbidden)); err != nil {
 		f.Close()
 		return nil, err
@@ -83,12 +84,12 @@ func try(ns netns.Namespace, h how, forbidden []netip.Prefix) (*Filter, error) {
 
 // Settle does what is left to do when the link is there, before anybody may
 // use it.
-func (f *Filter) Settle(l Link) error {
+func (f *Filter) Settle() error {
 	r, ok := f.kind.(*routing)
 	if !ok {
 		return nil
 	}
-	if err := r.settle(l); err != nil {
+	if err := r.settle(rangesInForce(f.forbidden)); err != nil {
 		return &diag.Error{Op: "close the neighbours of tier inet", Err: err, Remedy: Remedy}
 	}
 	return nil

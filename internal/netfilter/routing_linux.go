@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,8 +18,10 @@ import (
 // the same (Linux, ip_route_output_key_hash_rcu). So no address but the
 // gateway's can be resolved on the link, see settle.
 type routing struct {
-	socket *netlink.Socket
-	known  []netip.Prefix // have a rule
+	socket  *netlink.Socket
+	link    Link
+	known   []netip.Prefix // have a rule
+	settled bool
 }
 
 // Priorities of the rules. Those of the kernel are 0, for the namespace's own
@@ -39,10 +42,12 @@ func (r *routing) load(_ []Rule, forbidden []netip.Prefix) error {
 	return r.replace(forbidden)
 }
 
-// replace adds what has no rule yet. Nothing is taken away.
+// replace adds what has no rule yet. Nothing is taken away. The network of the
+// gateway has to wait until there is a route by it, which the kernel takes for
+// reachable gateways only.
 func (r *routing) replace(forbidden []netip.Prefix) error {
 	for _, p := range forbidden {
-		if slices.Contains(r.known, p) {
+		if slices.Contains(r.known, p) || !r.settled && p.Contains(r.link.Gateway) {
 			continue
 		}
 		m := ruleFor(p, unix.FR_ACT_PROHIBIT, forbiddenPriority)
@@ -76,27 +81,25 @@ func ruleFor(to netip.Prefix, action byte, priority uint32) netlink.Message {
 	return m
 }
 
-// settle pins the gateway to its address on the link, and has the kernel ask
-// for no other.
-func (r *routing) settle(l Link) error {
-	mac, err := net.ParseMAC(l.MAC)
+// settle forbids the gateway's network as well, pins the gateway to its
+// address on the link, and has the kernel ask for no other.
+func (r *routing) settle(forbidden []netip.Prefix) error {
+	r.settled = true
+	mac, err := net.ParseMAC(r.link.MAC)
 	if err != nil {
 		return err
 	}
-	index, err := indexOf(r.socket.FD(), l.Name)
+	index, err := indexOf(r.socket.FD(), r.link.Name)
 	if err != nil {
-		return err
-	}
-	if err := r.socket.Ask(unaskedNeighbours(index)); err != nil {
 		return err
 	}
 	// struct ndmsg
 	header := binary.NativeEndian.AppendUint32([]byte{unix.AF_INET, 0, 0, 0}, index)
 	header = append(binary.NativeEndian.AppendUint16(header, unix.NUD_PERMANENT), 0, 0)
-	m := netlink.New(unix.RTM_NEWNEIGH, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header...)
-	m.Bytes(unix.NDA_DST, l.Gateway.AsSlice())
-	m.Bytes(unix.NDA_LLADDR, mac)
-	return r.socket.Ask(m)
+	gateway := netlink.New(unix.RTM_NEWNEIGH, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE, header...)
+	gateway.Bytes(unix.NDA_DST, r.link.Gateway.AsSlice())
+	gateway.Bytes(unix.NDA_LLADDR, mac)
+	return errors.Join(r.socket.Ask(unaskedNeighbours(index)), r.socket.Ask(gateway), r.replace(forbidden))
 }
 
 // Attributes of RTM_SETNEIGHTBL (linux/neighbour.h).

@@ -60,7 +60,7 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err := n.await(); err != nil {
 		return nil, err
 	}
-	if err := n.filter.Settle(netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}); err != nil {
+	if err := n.filter.Settle(); err != nil {
 		return nil, err
 	}
 	go n.follow()
@@ -75,7 +75,8 @@ func (n *Inet) restrict(host hostnet.Network) error {
 		return err
 	}
 	defer ns.Close()
-	n.filter, err = netfilter.Load(ns, append(forbidden.Prefixes(), host.Prefixes...))
+	link := netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}
+	n.filter, err = netfilter.Load(ns, link, append(forbidden.Prefixes(), host.Prefixes...))
 	return err
 }
 

@@ -119,6 +119,16 @@ func TestLoginRenewedInsideReachesTheUser(t *testing.T) {
 	}
 }
 
+// An agent's home that goes at the end does not take the login with it.
+func TestLoginRenewedInAnEphemeralHomeReachesTheUser(t *testing.T) {
+	w, a := expired(t, script.Say("Hello."), script.Say("Hello again."))
+	w.more = map[string]any{"state": "ephemeral"}
+	w.print(t).succeed(t, "Hello.")
+	w.print(t).succeed(t, "Hello again.")
+	refreshes(t, a, 1)
+	w.authorised(t, 1, 1)
+}
+
 func TestLoginRenewedOutsideReachesASession(t *testing.T) {
 	w, a := expired(t, script.Say("First."), script.Say("Outside."), script.Say("Second."))
 	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))

@@ -22,9 +22,12 @@ import (
 // in the agent's.
 const FileName = ".credentials.json"
 
+// RecordName is the file beside the agent's home, out of its reach, that says
+// what was lent. Without one nothing was.
+const RecordName = "login"
+
 const (
 	agentHome   = ".claude"
-	recordName  = "login"  // beside the agent's home, out of its reach
 	maxRecord   = 4 << 10  // bytes
 	maxFile     = 1 << 20  // bytes
 	maxAccounts = 64 << 20 // bytes, of .claude.json
@@ -149,7 +152,7 @@ func (k *Keeper) unchanged() bool {
 }
 
 func (k *Keeper) readRecord() (r record) {
-	content, err := k.instance.Read(recordName, maxRecord)
+	content, err := k.instance.Read(RecordName, maxRecord)
 	if err != nil || json.Unmarshal(content, &r) != nil {
 		return record{} // then a login inside is the agent's own, and stays
 	}
@@ -159,7 +162,7 @@ func (k *Keeper) readRecord() (r record) {
 func (k *Keeper) saveRecord(r record) error {
 	content, err := encode(r)
 	if err == nil {
-		err = k.instance.Replace(recordName, append(content, '\n'), privateFile)
+		err = k.instance.Replace(RecordName, append(content, '\n'), privateFile)
 	}
 	return err
 }

@@ -267,7 +267,7 @@ func TestNothingIsWrittenWhenNothingIsNew(t *testing.T) {
 	_, err := w.keeper("a").Close()
 	must(t, err)
 	before := map[string]os.FileInfo{}
-	for _, name := range []string{hostFile, insideA, "a/" + recordName} {
+	for _, name := range []string{hostFile, insideA, "a/" + RecordName} {
 		info, err := os.Stat(w.path(name))
 		must(t, err)
 		before[name] = info
@@ -279,8 +279,8 @@ func TestNothingIsWrittenWhenNothingIsNew(t *testing.T) {
 			t.Errorf("%s was written anew: %v", name, err)
 		}
 	}
-	if strings.Contains(w.read("a/"+recordName), "r1") {
-		t.Errorf("the record holds a secret: %s", w.read("a/"+recordName))
+	if strings.Contains(w.read("a/"+RecordName), "r1") {
+		t.Errorf("the record holds a secret: %s", w.read("a/"+RecordName))
 	}
 }
 

@@ -84,17 +84,18 @@ func (in *Instance) untouched() bool {
 	return true
 }
 
-// Sweep removes from a folder of instances what a killed claudebox left:
-// unfinished ones, and ephemeral ones that no session uses. What cannot be
+// sweep removes from a folder of instances what a killed claudebox left:
+// unfinished ones, and ephemeral ones that no session uses. A login that was
+// renewed there is the only good one, and is taken first. What cannot be
 // removed stays for the next time.
-func Sweep(parent string) {
+func (in *Instance) sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
-		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !Live(at) {
+		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !Live(at) && in.rescue(at) == nil {
 			_ = removeAll(at)
 		}
 	}

@@ -49,7 +49,7 @@ func (in *Instance) createIn(parent string) error {
 		return err
 	}
 	defer lock.Close()
-	Sweep(parent)
+	in.sweep(parent)
 	if err := in.look(); err != nil || in.exists {
 		return err // made by another launch meanwhile, and judged
 	}

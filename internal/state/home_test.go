@@ -306,3 +306,25 @@ func TestWhatLiesInAnImportsPlaceIsKeptAside(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A session that was killed after its agent renewed the login left the only
+// good one in a folder that is about to be removed.
+func TestALoginRenewedInAKilledEphemeralSessionIsTaken(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	req := w.request()
+	req.Kind = state.Ephemeral
+	in := w.launch(req)
+	dead := filepath.Join(filepath.Dir(in.Dir), "dead")
+	must(t, os.CopyFS(dead, os.DirFS(in.Dir)))
+	must(t, os.Chmod(dead, 0o700))
+	must(t, in.Close())
+	w.write(rel(w, dead)+"/.claude/.credentials.json", loginAt("7"))
+	w.session(req)
+	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
+		t.Errorf("the user's login is %s", got)
+	}
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("what the killed session left is still there")
+	}
+}

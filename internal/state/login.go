@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"os"
 	"path"
 
 	"claudebox/internal/agenthome"
@@ -53,13 +54,27 @@ func (in *Instance) lend() (err error) {
 	if in.login == "" {
 		return nil
 	}
-	in.keeper, err = login.Open(login.Place{
-		Host: in.login, Accounts: path.Join(in.req.UserHome, ".claude.json"), Instance: in.Dir,
-	})
-	if err != nil {
+	if in.keeper, err = login.Open(in.loginPlace(in.Dir)); err != nil {
 		return err
 	}
 	return in.keeper.Lend()
+}
+
+func (in *Instance) loginPlace(dir string) login.Place {
+	return login.Place{Host: in.login, Accounts: path.Join(in.req.UserHome, ".claude.json"), Instance: dir}
+}
+
+// rescue takes the login from an instance that a killed session left.
+func (in *Instance) rescue(dir string) error {
+	if _, err := os.Lstat(path.Join(dir, login.RecordName)); in.login == "" || err != nil {
+		return nil //nolint:nilerr // none was lent there
+	}
+	keeper, err := login.Open(in.loginPlace(dir))
+	if err != nil {
+		return err
+	}
+	_, err = keeper.Close()
+	return err
 }
 
 // Follow keeps the agent's copy of the login and the user's equal until Close.

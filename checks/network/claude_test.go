@@ -1,0 +1,48 @@
+//go:build lab
+
+package network_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/checks/claude/script"
+	"claudebox/checks/network/world"
+)
+
+// The real Claude Code needs its API's host and no other.
+func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
+	program := os.Getenv("CLAUDEBOX_TEST_CLAUDE")
+	if program == "" {
+		t.Fatal("CLAUDEBOX_TEST_CLAUDE is not set: run checks/test")
+	}
+	w := world.New(t)
+	u := newUser(t, w)
+	model := script.New(
+		script.Bash("curl -sS http://telemetry.test/; curl -sS http://good.test/"),
+		script.Say("All done.").After(script.Succeeded("claudebox: telemetry.test:80 is not a host", "internet")),
+	)
+	u.trusting(t, site(t, w, model))
+	u.env = append(u.env, "ANTHROPIC_API_KEY=sk-ant-api03-end-to-end-0123456789abcdef")
+	flags := u.allowing(t, "good.test", "nix: {daemon: off}", "env: {ANTHROPIC_BASE_URL: https://good.test}")
+	// claudebox trusts no agent below folders of others, and all of root's are
+	// nobody's in the world: so the program is not launched as its agent.
+	const place = "/opt/claude"
+	words := slices.Concat([]string{"shell", "--yes", "--mount-ro", program + ":" + place}, flags,
+		[]string{"--", place, "--dangerously-skip-permissions", "-p", "please begin"})
+	got := run(t, u.claudebox(t, words...))
+	if got.status != 0 || got.stdout != "All done.\n" {
+		t.Errorf("status %d, stdout %q, stderr:\n%s", got.status, got.stdout, got.stderr)
+	}
+	if err := model.Err(); err != nil {
+		t.Error(err)
+	}
+	if len(model.Requests()) < 2 || !strings.Contains(got.stderr, "claudebox: refused: ") || !strings.Contains(got.stderr, "1 × telemetry.test:80") {
+		t.Errorf("%d requests; the user is told:\n%s", len(model.Requests()), got.stderr)
+	}
+	if strays := model.Strays(); len(strays) > 0 {
+		t.Errorf("asked for besides the Messages API: %q", strays)
+	}
+}

@@ -45,11 +45,19 @@ func TestTheFlagsMounts(t *testing.T) {
 func TestAMountThatCannotBeIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mount, flag, reason string
+		empty               bool // the flag says nothing
 	}{
 		"a missing source":                     {mount: "{host: ~/missing, mode: ro}", reason: "no such file"},
 		"a missing source of a flag":           {flag: "~/missing", reason: "no such file"},
 		"a secret that is not marked as one":   {flag: "~/.ssh", reason: "~/.ssh"},
 		"a folder that holds secrets":          {flag: "~:/mnt/home", reason: "~/.ssh"},
+		"the whole home":                       {flag: "~", reason: "it would show ~/.ssh (SSH keys)"},
+		"everything":                           {flag: "/", reason: "it would show ~/.ssh (SSH keys)"},
+		"the host's processes":                 {flag: "/proc:/mnt/proc", reason: "shows the processes and devices of the host"},
+		"a place that claudebox makes":         {flag: "~/data:~/.claude/skills", reason: "which claudebox makes inside"},
+		"all of a folder that is needed":       {flag: "~/data:/etc", reason: "holds what the sandbox needs"},
+		"nothing":                              {flag: "", reason: "a side of the colon is empty", empty: true},
+		"nothing inside":                       {flag: "~/data:", reason: "a side of the colon is empty"},
 		"a part of a secret":                   {flag: "~/.aws/credentials", reason: "~/.aws"},
 		"a link that leads to a secret":        {flag: "~/to-keys:/mnt/keys", reason: "~/.ssh"},
 		"a link of the project that leads out": {flag: "innocent", reason: "a link in the project leads out"},
@@ -74,7 +82,7 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 			if tc.mount != "" {
 				flags = append(flags, "--profile", w.profile(t, "mounts: ["+tc.mount+"]"))
 			}
-			if tc.flag != "" {
+			if tc.flag != "" || tc.empty {
 				flags = append(flags, "--mount-ro", tc.flag)
 			}
 			wantRefused(t, run(t, w.session("true", flags...)), tc.reason)
@@ -83,6 +91,64 @@ func TestAMountThatCannotBeIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is protected or hidden in the project must not be reached by another
+// way in.
+func TestAMountDoesNotOpenWhatIsKeptInTheProject(t *testing.T) {
+	for name, tc := range map[string]struct{ flag, mount, opens string }{
+		"git's folder elsewhere":           {"--mount-rw", ".git:/mnt/git", ".git"},
+		"the project elsewhere":            {"--mount-rw", ".:/mnt/p", "it would open"},
+		"a folder around it elsewhere":     {"--mount-rw", "..:/mnt/all", "it would show"},
+		"a hook by its own path":           {"--mount-rw", ".git/hooks/mine", ".git/hooks"},
+		"a hidden file elsewhere":          {"--mount-ro", ".env:/mnt/env", ".env"},
+		"a folder with one":                {"--mount-ro", "conf:/mnt/conf", "conf/.env"},
+		"git's configuration and its keys": {"--mount-ro", ".git:/mnt/git", ".git/config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repository(t)
+			w.write(t, "project/.git/hooks/mine", "")
+			w.write(t, "project/.env", "KEY="+canary+"\n")
+			w.write(t, "project/conf/.env", "KEY="+canary+"\n")
+			wantRefused(t, run(t, w.session("true", tc.flag, tc.mount)), tc.opens)
+		})
+	}
+}
+
+func TestAMountBesideWhatIsKeptWorks(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.write(t, "project/docs/page", "page\n")
+	wantEqual(t, w.inside(t, "cat /mnt/docs/page; echo more >>/mnt/docs/page; cat docs/page", "--mount-rw", "docs:/mnt/docs"), "page\npage\nmore\n")
+}
+
+// An agent that was given a folder turns a part of it into a link; the next
+// session takes it for what it was.
+func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "given/part/file", "part\n")
+	w.write(t, "private/diary", "dear\n")
+	w.write(t, "other/diary", "other\n")
+	w.inside(t, `mv ~/given/part ~/given/old; ln -s ../private ~/given/part`, "--mount-rw", "~/given")
+	flags := []string{"--mount-ro", "~/given/part:/mnt/part"}
+	wantRefused(t, run(t, w.session("cat /mnt/part/diary", flags...)), "it is reached by the link "+w.path("given/part")+", which an agent could have made")
+	never := append(flags, "--profile", w.profile(t, "confirm: never"))
+	asked := w.claudebox(append([]string{"shell"}, append(never, "--", "true")...)...)
+	wantRefused(t, run(t, asked), "which an agent could have made")
+
+	// a person who is asked sees where it leads, and says yes
+	typed := w.claudebox(append(append([]string{"shell"}, flags...), "--", "cat", "/mnt/part/diary")...)
+	if shown := atTerminal(t, typed, "y\n"); !strings.Contains(shown, "private") || !strings.Contains(shown, "dear") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	wantEqual(t, w.inside(t, "cat /mnt/part/diary", flags...), "dear\n")
+	w.inside(t, `ln -sfn ../other ~/given/part`, "--mount-rw", "~/given")
+	wantRefused(t, run(t, w.session("cat /mnt/part/diary", flags...)), "which an agent could have made")
+
+	// one that no agent can have made needs no word
+	w.link(t, "private", "mine")
+	wantEqual(t, w.inside(t, "cat /mnt/mine/diary", "--mount-ro", "~/mine:/mnt/mine"), "dear\n")
 }
 
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {

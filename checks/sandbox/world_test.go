@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // patience is how long a session may hang before its test fails; no test
@@ -272,4 +275,24 @@ var storePath = regexp.MustCompile(`/nix/store/[a-z0-9]{32}-[^/\s:]+`)
 func (w *world) normal(text string) string {
 	text = strings.ReplaceAll(text, w.home, "HOME")
 	return storePath.ReplaceAllString(text, "STORE")
+}
+
+// atTerminal is what a call shows at a terminal where somebody types.
+func atTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
+	t.Helper()
+	terminal, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer hang.Stop()
+	if _, err := terminal.WriteString(typed); err != nil {
+		t.Fatal(err)
+	}
+	shown, _ := io.ReadAll(terminal) // EIO when the last one has closed it
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v:\n%s", err, shown)
+	}
+	return string(shown)
 }

@@ -39,8 +39,8 @@ func Lines(l launch.Launch) []string {
 		}
 	}
 	for _, m := range l.Mounts {
-		if access, ok := accesses[m.Kind]; ok && m.Why != plan.Base {
-			lines = append(lines, "mount "+access+" "+m.Source+" at "+m.Destination)
+		if accesses[m.Kind] != "" && m.Why != plan.Base {
+			lines = append(lines, MountLine(m))
 		}
 	}
 	for _, pkg := range l.Plan.Pins.Packages {
@@ -48,6 +48,11 @@ func Lines(l launch.Launch) []string {
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// MountLine is the line of a mount among [Lines].
+func MountLine(m launch.Mount) string {
+	return "mount " + accesses[m.Kind] + " " + m.Source + " at " + m.Destination
 }
 
 // Difference is what changed between two sorted lists of lines: each new one

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/audit"
+	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/session"
 )
@@ -59,7 +60,7 @@ func show(sys System, s *session.Session) error {
 // audit can say what has changed since.
 func ask(sys System, s *session.Session, yes bool) error {
 	if yes || s.Launch.Plan.Confirm == "never" {
-		return nil
+		return refuseLinked(s)
 	}
 	lines := audit.Lines(s.Launch)
 	approved := s.Instance.Approved()
@@ -76,6 +77,19 @@ func ask(sys System, s *session.Session, yes bool) error {
 		return err
 	}
 	s.Instance.Approve(lines)
+	return nil
+}
+
+// refuseLinked refuses what a person has to look at once, when none is asked: a
+// mount whose source an agent could have exchanged.
+func refuseLinked(s *session.Session) error {
+	for _, m := range s.Linked() {
+		if !slices.Contains(s.Instance.Approved(), audit.MountLine(m.Mount)) {
+			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
+				"name that path itself, or look at the link and start once without `--yes` to approve of it",
+				"it is reached by the link %s, which an agent could have made", m.Link)
+		}
+	}
 	return nil
 }
 

@@ -241,10 +241,10 @@ work.yaml:1:109: host: /etc holds /etc/ssh (host keys) -> mount the files and fo
 	},
 	"mounts at places that are taken": {
 		"mounts: [{host: /srv/a, sandbox: /nix/store/x}, {host: /srv/b, sandbox: ~/.claude/hooks}, {host: /srv/c, sandbox: /usr}, {host: /nix/store}]",
-		`work.yaml:1:34: sandbox: /nix/store/x is in /nix, which claudebox makes inside -> choose another path for sandbox:
-work.yaml:1:73: sandbox: ~/.claude/hooks is in ~/.claude, which claudebox makes inside -> choose another path for sandbox:
+		`work.yaml:1:34: sandbox: /nix/store/x is in /nix, which claudebox makes inside -> choose another path inside
+work.yaml:1:73: sandbox: ~/.claude/hooks is in ~/.claude, which claudebox makes inside -> choose another path inside
 work.yaml:1:115: sandbox: /usr holds what the sandbox needs -> mount single files or folders
-work.yaml:1:129: sandbox: /nix/store is in /nix, which claudebox makes inside -> choose another path for sandbox:`,
+work.yaml:1:129: sandbox: /nix/store is in /nix, which claudebox makes inside -> choose another path inside`,
 	},
 	"mounts that conflict name each other": {
 		"mounts:\n  - {host: /srv/a, sandbox: /data}\n  - {host: /srv/b, sandbox: /data/}\n  - {host: /srv/c}\n  - {host: /srv/c, mode: rw}",

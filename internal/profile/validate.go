@@ -143,9 +143,8 @@ func destinationPlace(mount shape.Value) shape.Place {
 
 // source judges what a mount shows of the host; false when that is refused.
 func (j *judge) source(m placed, at shape.Place) bool {
-	if _, forbidden := find(kernelPaths, m.Host); forbidden {
-		j.refuse(at, "remove the mount; the sandbox has one of its own",
-			"host: %s shows the processes and devices of the host", m.Host)
+	if message, remedy := SourceFault(m.Host); message != "" {
+		j.refuse(at, remedy, "host: %s", message)
 		return false
 	}
 	switch secret, relation := Exposes(m.Host); {
@@ -158,6 +157,16 @@ func (j *judge) source(m placed, at shape.Place) bool {
 			"host: %s is a secret path (%s)", m.Host, secret.What)
 	}
 	return true
+}
+
+// SourceFault tells what is wrong with mounting a path of the host, whatever
+// lies there, and what to do instead; empty when nothing is. Secrets are
+// [Exposes]'s affair.
+func SourceFault(host string) (message, remedy string) {
+	if _, forbidden := find(kernelPaths, host); forbidden {
+		return host + " shows the processes and devices of the host", "remove the mount; the sandbox has one of its own"
+	}
+	return "", ""
 }
 
 // kernelPaths are made anew for each sandbox; the host's would show its
@@ -183,13 +192,22 @@ func find(folders []string, name string) (string, bool) {
 
 // destination judges where a mount appears inside.
 func (j *judge) destination(m placed, at shape.Place) {
-	taken, found := find(takenPaths, guessTilde(m.Sandbox))
+	if message, remedy := DestinationFault(m.Sandbox); message != "" {
+		j.refuse(at, remedy, "sandbox: %s", message)
+	}
+}
+
+// DestinationFault tells why nothing can be mounted at a path inside, and what
+// to do instead; empty when it can. Homes are known as [Exposes] knows them.
+func DestinationFault(inside string) (message, remedy string) {
+	taken, found := find(takenPaths, guessTilde(inside))
 	switch {
 	case found:
-		j.refuse(at, "choose another path for sandbox:", "sandbox: %s is in %s, which claudebox makes inside", m.Sandbox, taken)
-	case slices.Contains(wholePaths, guessTilde(m.Sandbox)):
-		j.refuse(at, "mount single files or folders", "sandbox: %s holds what the sandbox needs", m.Sandbox)
+		return inside + " is in " + taken + ", which claudebox makes inside", "choose another path inside"
+	case slices.Contains(wholePaths, guessTilde(inside)):
+		return inside + " holds what the sandbox needs", "mount single files or folders"
 	}
+	return "", ""
 }
 
 // conflicts finds different mounts at one destination, whoever said them.

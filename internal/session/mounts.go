@@ -8,12 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
-	"claudebox/internal/profile"
 	"claudebox/internal/project"
 	"claudebox/internal/state"
 )
@@ -78,64 +75,6 @@ func (s *Session) makeEmptyFolder() error {
 	return nil
 }
 
-// addFlagMount adds HOST[:INSIDE] of a flag. Both are relative to the current
-// folder, or absolute, or begin with "~/".
-func (s *Session) addFlagMount(h *launch.Host, word string, kind plan.MountKind, flag string) error {
-	source, inside, split := strings.Cut(word, ":")
-	if !split {
-		inside = source
-	}
-	op := "mount " + word + " (" + flag + ")"
-	if source == "" || inside == "" {
-		return diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
-	}
-	real, err := s.real(s.absolute(source))
-	if err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "name a file or folder that exists, by its own path"}
-	}
-	h.Mounts = append(h.Mounts, launch.Mount{
-		Kind: kind, Source: real, Destination: s.absolute(inside), Open: true, Why: flag,
-	})
-	return nil
-}
-
-// errLedOut is a source that the agent could have exchanged: it may turn a
-// folder of the project into a link to whatever it would like to have mounted
-// next time.
-var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
-
-// real resolves every link of a source that a user named. The way may lead
-// through the project, but no link of the project may lead out of it. What is
-// judged is the very way that was resolved: a live Session may change it
-// between two looks.
-func (s *Session) real(path string) (string, error) {
-	const steps = 1000
-	at, rest, passed := "/", strings.Split(path, "/"), false
-	for range steps {
-		if len(rest) == 0 {
-			if passed && !isBelow(at, s.project.Path) {
-				return "", errLedOut
-			}
-			return at, nil
-		}
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		text, err := os.Readlink(next)
-		switch {
-		case errors.Is(err, unix.EINVAL): // no link
-			at = next
-			continue
-		case err != nil:
-			return "", cause(err)
-		case filepath.IsAbs(text):
-			at = "/"
-		}
-		passed = passed || isBelow(next, s.project.Path)
-		rest = append(strings.Split(text, "/"), rest...)
-	}
-	return "", unix.ELOOP
-}
-
 // cause is the error of the system call alone: its path has been said.
 func cause(err error) error {
 	var at *fs.PathError
@@ -153,34 +92,6 @@ func (s *Session) absolute(path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(s.Facts.Cwd, path)
-}
-
-// judgeSources refuses a mount whose source shows a secret path of the host,
-// unless a profile said so of exactly this mount (SAND-09). It looks at the
-// final sources: a link may have led anywhere.
-func (s *Session) judgeSources() error {
-	home, err := filepath.EvalSymlinks(s.Facts.Home)
-	if err != nil {
-		home = s.Facts.Home
-	}
-	for _, m := range s.Launch.Mounts {
-		if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
-			continue
-		}
-		secret, relation := profile.Exposes(profile.Tilde(home, m.Source))
-		if secret.Path == "~/.claude" && s.isImport(m.Source) {
-			continue // state chose these folders of it, and these only
-		}
-		if relation == profile.Apart && s.showsState(m.Source) {
-			secret, relation = profile.SecretPath{Path: s.folders.Home, What: "the sandboxes of other projects"}, profile.Around
-		}
-		if relation != profile.Apart {
-			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
-				"mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out",
-				"it would show %s (%s)", secret.Path, secret.What)
-		}
-	}
-	return nil
 }
 
 func (s *Session) isImport(path string) bool {

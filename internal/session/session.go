@@ -68,7 +68,8 @@ type Session struct {
 	orders  []string // profile and plan, where the caller named files
 	ignored []string // signals that the caller ignores
 	project project.Project
-	told    []project.Note // what the project's own profile does
+	told    []project.Note    // what the project's own profile does
+	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
 	report  report
 	network outside
 	missing []string         // packages that a dry run did not fetch
@@ -166,6 +167,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
 			"%d mounts: the cost of starting grows with their square; mount whole folders", len(s.Launch.Mounts)))
 	}
+	s.warnOfLinks()
 	return s.judgeSources()
 }
 

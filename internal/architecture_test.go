@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"network":       {"diag", "forbidden", "hostnet", "netfilter", "netns", sys},
 	"launch":        {"diag", "host", "leak", "netns", "plan", "network", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
-	"doctor":        {"diag", "layout", "host", "launch", "nixdaemon", "plan", sys},
+	"doctor":        {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
 	"packed":        {},
 	"cachefile":     {sys},
 	"profiledir":    {"diag", "host", "profile", "smallfile", "storepath", sys},

@@ -219,3 +219,50 @@ func TestASandboxWithinASandboxIsExplained(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What tier inet needs is judged where a launch would be in it, and told of
+// where not.
+func TestEachFaultOfTierInetIsNamedWithItsRemedy(t *testing.T) {
+	pasta := tool(t, "pasta")
+	over := func(text string) string {
+		return "mount -t tmpfs none /mnt\nprintf '%s\\n' '#!/bin/sh' " + text + " >/mnt/it\nchmod 755 /mnt/it\nmount --bind /mnt/it " + pasta
+	}
+	const forbidden = "mount -t tmpfs none /mnt\n: >/mnt/it\nchmod 0 /mnt/it\nmount --bind /mnt/it /dev/net/tun"
+	for name, f := range map[string]fault{
+		"the tun device is missing": {
+			script: "mount -t tmpfs none /dev/net",
+			name:   "tun device", detail: "open /dev/net/tun: no such file", remedy: "sudo modprobe tun", without: "sandbox",
+		},
+		"the tun device is not for users": {
+			script: forbidden,
+			name:   "tun device", detail: "open /dev/net/tun: permission denied", remedy: "sudo chmod 0666 /dev/net/tun", without: "sandbox",
+		},
+		"pasta is gone": {
+			script: "mount -t tmpfs none " + filepath.Dir(pasta),
+			name:   "pasta", detail: "no such file", remedy: "use the claudebox that its flake builds", without: "sandbox", also: "store",
+		},
+		"pasta is too old": {
+			script: over(`'case "$*" in --version) exit 0;; *--version) exit 1;; esac' 'echo "pasta: unrecognized option --config-net" >&2' 'exit 1'`),
+			name:   "pasta", detail: "too old", remedy: "install passt from 2023-03 on", without: "sandbox",
+		},
+		"pasta fails": {
+			script: over(`'case "$*" in *--version) exit 0;; esac' 'echo "Couldnt do it" >&2' 'exit 1'`),
+			name:   "sandbox", detail: "pasta: it ended: Couldnt do it", remedy: "run `claudebox check`",
+		},
+		"there is no resolver": {
+			script: "mount --bind /dev/null $(realpath /etc/resolv.conf)",
+			name:   "launch", detail: "/etc/resolv.conf names no resolver", remedy: "name a resolver in /etc/resolv.conf",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := w.runBroken(t, f.script, "check", "--network", "inet", "--format", "json")
+			f.expect(t, r, r.findings(t))
+			f.expectLaunch(t, w.runBroken(t, f.script, "shell", "--yes", "--network", "inet", "--", "bash", "-c", "echo inside"))
+			list := w.runBroken(t, f.script, "check", "--network", "none", "--format", "json").findings(t)
+			if slices.ContainsFunc(of(list, "failed"), func(got finding) bool { return got.Name != foreign && got.Name != f.also }) {
+				t.Errorf("without tier inet: %+v", of(list, "failed"))
+			}
+		})
+	}
+}

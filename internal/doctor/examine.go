@@ -14,6 +14,7 @@ type Machine struct {
 	Env     string   // coreutils' env
 	Seccomp []byte   // the filter
 	Tier    string   // network tier
+	Pasta   string   // the program that tier inet is connected by
 	Paths   []string // files and folders of the store that have to be there
 	Fetched []string // packages that a launch would fetch or build first
 	Socket  string   // the Nix daemon's
@@ -41,7 +42,10 @@ var looks = []struct {
 	{name: "user namespaces", look: userNamespaces},
 	{name: "bwrap", look: bwrap},
 	{name: "store", look: storePaths},
-	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store"}},
+	{name: "pasta", look: pasta},
+	{name: "tun device", look: tun},
+	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store", "pasta", "tun device"}},
+	{name: "tier inet", look: wouldConnect},
 	{name: "abstract sockets", look: abstractSockets},
 	{name: "terminal input", look: terminalInjection},
 	{name: "nix daemon", look: daemon},

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,43 +15,71 @@ import (
 )
 
 // Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
-// this machine: the namespaces and the filter are those of a launch, around
-// the host's files, read-only.
+// this machine: the namespaces, the filter and the network are those of a
+// launch, around the host's files, read-only.
 type Trial struct {
 	Bwrap   string
 	Env     string // coreutils' env, which ends at once
 	Tier    string
+	Pasta   string // of tier inet
 	Seccomp []byte
 }
 
-// Run starts the sandbox, waits for its end, and leaves nothing behind. Its
-// error holds bwrap's own words and what is known to help.
-func (t Trial) Run() error {
+// Run starts the sandbox, waits for its end, and leaves nothing behind. It
+// tells how tier inet is closed; empty: in another tier. Its error holds
+// bwrap's own words and what is known to help.
+func (t Trial) Run() (closed string, err error) {
 	memory, err := memfd("seccomp filter", t.Seccomp)
 	if err != nil {
-		return err
+		return "", err
 	}
 	filter := os.NewFile(uintptr(memory), "seccomp filter")
 	defer filter.Close()
+	l := Launch{Tier: t.Tier, Pasta: t.Pasta, OwnPIDs: CanOwnPIDs()}
+	gate, err := l.newGate()
+	if err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
-	cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr = []string{}, []*os.File{filter}, asChild(CanOwnPIDs(), false)
-	text, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
+	cmd.Env, cmd.SysProcAttr = []string{}, asChild(l.OwnPIDs, l.OwnNetwork())
+	cmd.ExtraFiles = append(cmd.ExtraFiles, filter)
+	if gate.inside != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, gate.inside)
 	}
-	return explainTrial(failure(err, text), readSwitches())
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	err = cmd.Start()
+	gate.closeInside()
+	if err != nil {
+		return "", explainTrial(err, readSwitches())
+	}
+	inet, err := l.connect(&sandbox{pid: cmd.Process.Pid, gate: gate, post: &post{}})
+	if err != nil {
+		return "", err
+	}
+	if inet != nil {
+		closed = inet.Closed()
+		defer inet.Close()
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", explainTrial(failure(err, text.Bytes()), readSwitches())
+	}
+	return closed, nil
 }
 
 // words is bwrap's command line. The first of the extra files is descriptor
 // 3. Without a program env prints its environment, in which there is only PWD.
 func (t Trial) words() []string {
 	words := slices.Clone(namespaces)
-	if t.Tier == "none" {
+	switch {
+	case t.Tier == "none":
 		words = append(words, "--unshare-net")
+	case (Launch{Tier: t.Tier}).OwnNetwork():
+		words = append(words, "--block-fd", "4")
 	}
 	return append(words,
 		"--seccomp", "3", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/",
@@ -114,7 +143,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Seccomp: l.Seccomp}).Run(); err != nil {
+	if _, err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Pasta: l.Pasta, Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}

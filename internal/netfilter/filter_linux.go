@@ -113,5 +113,19 @@ func (f *Filter) Forbid(more []netip.Prefix) error {
 	return nil
 }
 
+// Kinds of filter, by what they are made of.
+const (
+	Tables  = "nf_tables"
+	Routing = "routing rules"
+)
+
+// Kind tells what the filter is made of.
+func (f *Filter) Kind() string {
+	if _, ok := f.kind.(*routing); ok {
+		return Routing
+	}
+	return Tables
+}
+
 // Close lets go of the namespace. The rules stay in force.
 func (f *Filter) Close() error { return f.socket.Close() }

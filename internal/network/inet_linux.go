@@ -111,6 +111,9 @@ func (n *Inet) await() error {
 	return n.pasta.explain("it ended")
 }
 
+// Closed says in words how the network is closed.
+func (n *Inet) Closed() string { return n.filter.Kind() }
+
 // follow forbids what this machine comes to, until the session is over.
 func (n *Inet) follow() {
 	for n.watch.Wait() {

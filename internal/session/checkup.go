@@ -153,6 +153,7 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
 		Seccomp: seccomp.Filter(),
 		Tier:    p.Network.Tier,
+		Pasta:   plan.ToolPath(p, resolve.ToolPasta),
 		Paths:   presentPaths(p, c.session.missing),
 		Fetched: c.session.missing,
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),

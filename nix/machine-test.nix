@@ -24,8 +24,8 @@ pkgs.testers.runNixOSTest {
   testScript = ''
     import shlex
 
-    def alice(command, **options):
-        return machine.succeed("su - alice -c " + shlex.quote(command), **options)
+    def alice(command):
+        return machine.succeed("su - alice -c " + shlex.quote(command))
 
     def inside(command):
         return alice("cd project && PASSWORD=canary-variable claudebox shell --yes -- bash -c " + shlex.quote(command))

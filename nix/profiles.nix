@@ -87,12 +87,18 @@ let
   packageProblems =
     where: packages:
     concatMap (
-      text:
+      package:
       let
-        problem = problemOf text;
+        problem =
+          if isString package then
+            problemOf package
+          else if !lib.isDerivation package then
+            "a value of type ${builtins.typeOf package} is not a package. Give one of your `pkgs`, or its attribute as text."
+          else
+            null;
       in
       lib.optional (problem != null) "${option}.${where}: ${problem}"
-    ) (lib.filter isString packages);
+    ) packages;
 
   # What these values cannot say, or say elsewhere.
   misplaced = {
@@ -112,6 +118,9 @@ let
     name: profile:
     lib.optional (builtins.match "[A-Za-z0-9][A-Za-z0-9._+-]{0,63}" name == null)
       "${option}.profiles.${builtins.toJSON name}: this is no name for a profile. Use letters, digits, dots, pluses, dashes and underscores."
+    ++ map (
+      key: "${option}.profiles.${name}.${key}: a profile has `packages` and `settings`; all else is said in the latter."
+    ) (lib.attrNames (removeAttrs profile [ "packages" "settings" ]))
     ++ packageProblems "profiles.${name}.packages" profile.packages
     ++ settingProblems "profiles.${name}.settings" "profiles.${name}.packages" profile.settings;
 

@@ -218,6 +218,39 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 	}
 }
 
+// TestFaultsOfAFlakesOwnProfilesNameTheArgument is the same without a module
+// system that would know types.
+func TestFaultsOfAFlakesOwnProfilesNameTheArgument(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ arguments, want string }{
+		"a word that no setting has":  {"profiles.a.settings.state = \"shaerd\";", "that is mkClaudebox.profiles.a.settings.state, set in HOME:1:3"},
+		"a package that is none":      {"profiles.a.packages = [ 5 ];", "mkClaudebox.profiles.a.packages: a value of type int is not a package."},
+		"an unknown part":             {"profiles.a.pakages = [ ];", "mkClaudebox.profiles.a.pakages: a profile has `packages` and `settings`"},
+		"an unknown argument":         {"profile = { };", "unexpected argument 'profile'"},
+		"a default that is not there": {"defaultProfile = \"b\";", "mkClaudebox.defaultProfile: there is no profile \"b\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := write(t, filepath.Join(folder(t), "arguments.nix"), "{ "+tc.arguments+" }\n")
+			contains(t, fail(t, build("w.make (import "+file+")")), strings.ReplaceAll(tc.want, "HOME", file))
+		})
+	}
+}
+
+// TestThePinnedAgentIsThePlans is option agentPackage.
+func TestThePinnedAgentIsThePlans(t *testing.T) {
+	t.Parallel()
+	bin := strings.TrimSpace(succeed(t, build(`w.make {
+		agentPackage = w.pkgs.runCommand "agent" { meta.mainProgram = "claude"; } "
+			mkdir -p $out/bin
+			printf '#!%s\\necho this is the pinned agent: \"$@\"\\n' ${w.pkgs.bash}/bin/bash > $out/bin/claude
+			chmod +x $out/bin/claude
+		";
+	}`))) + "/bin"
+	out := succeed(t, newUser(t, bin).claudebox("--yes", "--no-report", "--network", "none", "hello"))
+	contains(t, out, "this is the pinned agent: ", " hello")
+}
+
 // TestAMachineIsToldBeforeItIsBuilt evaluates a NixOS.
 func TestAMachineIsToldBeforeItIsBuilt(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,9 @@ let
 in
 runCommand "claudebox-configuration" { passthru.texts = lib.mapAttrs (_: it: it.text) profiles; } ''
   export HOME=$PWD XDG_CONFIG_HOME=$PWD CLAUDEBOX_HOME=$PWD/none
+  # All that is asked for stands in the manifest, in a build that could reach
+  # the daemon too.
+  export NIX_DAEMON_SOCKET_PATH=$PWD/none
   mkdir -p claudebox/profiles claudebox/places $out/plans
   ${lib.concatMapStrings (name: ''
     cp ${file name ".yaml" profiles.${name}.text} claudebox/profiles/${name}.yaml

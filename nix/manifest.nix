@@ -1,6 +1,10 @@
 # The packages manifest: what Nix knew when claudebox was built, so that a
 # launch evaluates nothing. Read back strictly by internal/resolve/manifest.go.
-{ lib, writeText }:
+{
+  lib,
+  runCommand,
+  writeText,
+}:
 {
   system,
   nixpkgs, # the source that attributes are looked up in, as a flake input has it
@@ -34,9 +38,8 @@ let
     // lib.optionalAttrs (package ? drvPath) { drv = builtins.unsafeDiscardStringContext package.drvPath; }
     // lib.optionalAttrs (package ? version) { inherit (package) version; }
     // lib.optionalAttrs (package.meta.mainProgram or null != null) { inherit (package.meta) mainProgram; };
-in
-writeText "claudebox-manifest.json" (
-  builtins.toJSON {
+
+  contents = {
     version = 1;
     inherit system tools base;
     nixpkgs = {
@@ -45,5 +48,21 @@ writeText "claudebox-manifest.json" (
     // lib.optionalAttrs (nixpkgs ? rev) { inherit (nixpkgs) rev; }
     // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; };
     packages = lib.mapAttrs (_: describe) packages;
-  }
+  };
+  roots = writeText "claudebox-roots" (builtins.toJSON contents);
+
+  # What each path of our closure refers to, a line each, so that a sandbox that
+  # shall see no more of the store can be made without asking the daemon.
+  references = runCommand "claudebox-references" { exportReferencesGraph = [ "graph" roots ]; } ''
+    awk -v roots=${roots} '{
+      path = line = $0
+      getline # who built it
+      getline count
+      while (count-- > 0) { getline; line = line " " $0 }
+      if (path != roots) print line
+    }' graph | sort > $out
+  '';
+in
+writeText "claudebox-manifest.json" (
+  builtins.toJSON (contents // { references = "${references}"; })
 )

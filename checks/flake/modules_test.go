@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,6 +250,38 @@ func TestThePinnedAgentIsThePlans(t *testing.T) {
 	}`))) + "/bin"
 	out := succeed(t, newUser(t, bin).claudebox("--yes", "--no-report", "--network", "none", "hello"))
 	contains(t, out, "this is the pinned agent: ", " hello")
+}
+
+// TestAPlanOfTheClosureNeedsNoDaemon compares what a build made of its own
+// references with what Nix says.
+func TestAPlanOfTheClosureNeedsNoDaemon(t *testing.T) {
+	t.Parallel()
+	built := strings.TrimSpace(succeed(t, build(`w.make {
+		profiles.closed = { packages = [ w.pkgs.hello ]; settings = { nix.store = "closure"; nix.daemon = "off"; network = "none"; }; };
+	}`)))
+	file := filepath.Join(built, "share/claudebox/plans/closed.json")
+	p, err := plan.Decode(file, []byte(read(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range p.Mounts {
+		if m.Kind == plan.ROBind && strings.HasPrefix(m.Source, "/nix/store/") && m.Source == m.Destination {
+			got = append(got, m.Source)
+		}
+	}
+	query := exec.Command("nix-store", append([]string{"--query", "--requisites", p.Pins.Nixpkgs.Path}, p.StorePaths()...)...)
+	want := strings.Fields(succeed(t, query))
+	slices.Sort(got)
+	slices.Sort(want)
+	if want = slices.Compact(want); !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("%d paths, want %d:\n%q\n%q", len(got), len(want), got, want)
+	}
+	u := newUser(t, filepath.Join(built, "bin"))
+	_, calls := u.traced(t, "closed", "hello")
+	if found := nixCalls.FindAllString(calls, -1); found != nil {
+		t.Errorf("Nix is asked:\n%s", strings.Join(found, "\n"))
+	}
 }
 
 // TestAMachineIsToldBeforeItIsBuilt evaluates a NixOS.

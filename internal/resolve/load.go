@@ -49,7 +49,7 @@ func (m *Manifest) check() error {
 	case m.System == "":
 		return fmt.Errorf("it names no system")
 	}
-	for _, check := range []func() error{m.checkTools, m.checkPackages, m.checkBase, m.Nixpkgs.check} {
+	for _, check := range []func() error{m.checkTools, m.checkPackages, m.checkBase, m.Nixpkgs.check, m.checkReferences} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -62,6 +62,16 @@ func (m *Manifest) checkTools() error {
 		if _, err := storepath.Of(m.Tools[name]); err != nil {
 			return fmt.Errorf("tool %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+func (m *Manifest) checkReferences() error {
+	if m.References == "" {
+		return nil
+	}
+	if err := storepath.Check(m.References); err != nil {
+		return fmt.Errorf("references: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,9 @@ type Manifest struct {
 	Tools    map[string]string          `json:"tools"`    // name → file below a store path; see [ToolNames]
 	Base     []string                   `json:"base"`     // attributes that are on PATH in every sandbox, in order
 	Packages map[string]ManifestPackage `json:"packages"` // by attribute path
+	// References is a file for [ReadReferences], about everything that the
+	// manifest has installed; empty: none.
+	References string `json:"references,omitempty"`
 }
 
 // ManifestPackage is one package that the manifest knows.

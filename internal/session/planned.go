@@ -217,7 +217,7 @@ func (s *Session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}
-	res.Closure, err = closureOf(ctx, store, res)
+	res.Closure, err = closureOf(ctx, store, m, res)
 	return res, err
 }
 
@@ -247,9 +247,10 @@ func (s *Session) store() *nixdaemon.Store {
 	return s.held
 }
 
-// closureOf asks the daemon for everything that the packages and tools refer
-// to, for a sandbox that shall see no more of the store.
-func closureOf(ctx context.Context, store *nixdaemon.Store, res resolve.Resolution) ([]string, error) {
+// closureOf is everything that the packages and tools refer to, for a sandbox
+// that shall see no more of the store. The daemon is asked when the manifest
+// does not know it all.
+func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution) ([]string, error) {
 	var roots []string
 	for _, pkg := range res.Packages {
 		for _, output := range pkg.Outputs {
@@ -264,7 +265,24 @@ func closureOf(ctx context.Context, store *nixdaemon.Store, res resolve.Resoluti
 	if res.Nixpkgs.Path != "" {
 		roots = append(roots, res.Nixpkgs.Path)
 	}
+	if references, err := manifestReferences(m); err != nil {
+		return nil, err
+	} else if paths, known := references.Closure(roots); known {
+		return paths, nil
+	}
 	return closure(ctx, store, roots)
+}
+
+func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
+	if m.References == "" {
+		return nil, nil
+	}
+	f, err := os.Open(m.References)
+	if err != nil {
+		return nil, &diag.Error{Op: "read what claudebox was built with", Err: cause(err), Remedy: "install claudebox again"}
+	}
+	defer f.Close()
+	return resolve.ReadReferences(f)
 }
 
 // closure is the sorted paths of everything that roots refer to.

@@ -174,7 +174,7 @@ func accessWords(g plan.Git) string {
 const sandboxText = `# You are in a sandbox (claudebox)
 
 This session runs inside a bubblewrap sandbox with profile "{profile}". You have full permissions inside;
-nothing outside is reachable. Do not try to leave it or to find credentials: there are none.
+nothing outside is reachable. Do not try to leave it or to find credentials.
 
 - Project: {project}, read-write. Everything else is read-only, temporary, or absent.
 - {home} and /tmp are temporary and gone when the session ends, except ~/.claude and package caches.

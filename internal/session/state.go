@@ -28,12 +28,12 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 // says what of the user's settings does not enter.
 func (s *Session) addState(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) error {
 	for _, in := range s.Instance.Imports {
-		kind := plan.ROBind
+		kind, why := plan.ROBind, "your ~/.claude"
 		if in.Writable {
-			kind = plan.Bind
+			kind, why = plan.Bind, "your conversations"
 		}
 		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: kind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
+			Kind: kind, Source: in.Source, Destination: in.Destination, Open: true, Why: why,
 		})
 	}
 	h.Notes = append(h.Notes, s.Instance.Notes...)

@@ -227,6 +227,17 @@ func TestALoginIsLent(t *testing.T) {
 	}
 }
 
+func TestNoLoginIsLentToAnotherAgent(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	req := w.request()
+	req.Lend = false
+	in := w.session(req)
+	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil || strings.Contains(strings.Join(in.Notes, " "), "login") {
+		t.Errorf("it is inside; notes %q", in.Notes)
+	}
+}
+
 // A login that could not come back is not lent: renewed inside, it would be
 // good nowhere else.
 func TestALoginInAReadOnlyFolderIsNotLent(t *testing.T) {

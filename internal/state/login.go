@@ -15,7 +15,7 @@ import (
 // both.
 func (in *Instance) findLogin(*beneath.Folder) error {
 	in.login = ""
-	if in.req.APIKey != "" {
+	if !in.req.Lend || in.req.APIKey != "" {
 		return nil
 	}
 	for _, name := range agenthome.LoginFiles(in.req.home()) {

@@ -35,6 +35,7 @@ type Request struct {
 	Trusted  []string // canonical folders that the agent is told to trust
 	Caches   []string // folders that the cache must hold, by name
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+	Lend     bool     // the user's Claude login enters
 
 	homes homes // resolved once; the zero value: not yet
 }

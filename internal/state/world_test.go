@@ -45,7 +45,7 @@ func (w world) read(name string) string {
 func (w world) request() state.Request {
 	return state.Request{
 		Home: w.path(".claudebox"), UserHome: w.home, UID: os.Getuid(), Kind: state.Project,
-		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"},
+		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"}, Lend: true,
 	}
 }
 

@@ -42,6 +42,7 @@
 //	hostnet      this machine's own addresses and networks, and their changes
 //	netfilter    the rules of what may leave a sandbox
 //	network      the internet without the house: tier inet
+//	spawn        a program as the first process of its namespaces
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked

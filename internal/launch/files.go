@@ -96,7 +96,7 @@ func nixConf(h Host) []byte {
 func registry(p plan.Plan) []byte {
 	flakes := ""
 	if path := p.Pins.Nixpkgs.Path; path != "" {
-		flakes = `{"from":{"id":"nixpkgs","type":"indirect"},"to":{"path":"` + path + `","type":"path"}}`
+		flakes = `{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"` + path + `"}}`
 	}
 	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/spawn"
 )
 
 // CheckUserNamespaces tells by making one whether this user may make user
@@ -26,10 +27,7 @@ func CheckUserNamespaces() error {
 // mapped. It is never to run anything: the kernel looks for the program, an
 // empty path, once the namespace is there, so that ENOENT means it was made.
 func makeUserNamespace() error {
-	_, err := syscall.ForkExec("", []string{""}, &syscall.ProcAttr{
-		Env: []string{},
-		Sys: ofItsOwn(),
-	})
+	_, err := spawn.Start(spawn.Program{Args: []string{""}, PIDs: true})
 	if errors.Is(err, syscall.ENOENT) {
 		return nil
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/spawn"
 )
 
 // ExitError is the agent's own failure, to be passed on as claudebox's exit
@@ -46,10 +48,6 @@ func (l Launch) Run() error {
 	}
 	fds, err := open(descriptors)
 	if err != nil {
-		return err
-	}
-	if err := raiseFileLimit(len(fds)); err != nil {
-		fds.close()
 		return err
 	}
 	copies, err := copiesOf(descriptors, fds)
@@ -116,10 +114,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		return nil, &diag.Error{Op: "start bwrap", Err: err}
 	}
 	defer unix.Close(pipe[1])
-	files := []uintptr{0, 1, 2, uintptr(words), uintptr(pipe[1])}
-	for _, fd := range fds {
-		files = append(files, uintptr(fd))
-	}
+	files := slices.Concat([]int{0, 1, 2, words, pipe[1]}, fds)
 	gate, err := l.newGate()
 	if err != nil {
 		unix.Close(pipe[0])
@@ -127,9 +122,14 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	}
 	defer gate.closeInside()
 	if gate.inside != nil {
-		files = append(files, gate.inside.Fd())
+		files = append(files, int(gate.inside.Fd()))
 	}
-	pid, err := l.fork(files, post)
+	raised, err := raiseFileLimit(len(files))
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	pid, err := l.fork(files, raised, post)
 	if err != nil {
 		unix.Close(pipe[0])
 		if cause := CheckUserNamespaces(); cause != nil {
@@ -141,32 +141,25 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, post: post}, nil
 }
 
-// fork starts bwrap, by itself in a pid namespace where that is possible. Where
-// it is not, the signals that would end bwrap before the agent has handled
-// them are blocked in it, and set free again for the agent by the shim.
-func (l Launch) fork(files []uintptr, post *post) (pid int, err error) {
+// fork starts bwrap, by itself in a pid namespace where that is possible, for
+// two things that the kernel then guarantees (pid_namespaces(7)). When this
+// thread dies, so does bwrap, and with it everything inside: --die-with-parent
+// alone takes hold only when the sandbox is set up, and whoever killed
+// claudebox before left a sandbox running. And no signal of the terminal ends
+// bwrap and the agent with it before the agent has handled it.
+//
+// Where it is not possible, the signals that would end bwrap are blocked in it,
+// and set free again for the agent by the shim.
+func (l Launch) fork(files []int, raised bool, post *post) (pid int, err error) {
 	begin := func() (int, error) {
-		return syscall.ForkExec(l.Bwrap, l.commandLine(), &syscall.ProcAttr{
-			Env: []string{}, Files: files, Sys: asChild(l.OwnPIDs, l.OwnNetwork()),
+		return spawn.Start(spawn.Program{
+			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
 		})
 	}
 	if l.OwnPIDs {
 		return begin()
 	}
 	return post.blocked(begin)
-}
-
-func asChild(ownPIDs, ownNetwork bool) *syscall.SysProcAttr {
-	attr := ofItsOwn()
-	switch {
-	case ownNetwork && ownPIDs:
-		attr.Cloneflags |= syscall.CLONE_NEWNET
-	case ownNetwork:
-		attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
-	case !ownPIDs:
-		attr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	}
-	return attr
 }
 
 // CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
@@ -181,24 +174,6 @@ func CanOwnPIDs() bool {
 	}
 	unix.Close(fd)
 	return true
-}
-
-// ofItsOwn starts bwrap as the first process of a pid namespace, for two
-// things that the kernel then guarantees (pid_namespaces(7)). When this thread
-// dies, so does bwrap, and with it everything inside: --die-with-parent alone
-// takes hold only when the sandbox is set up, and whoever killed claudebox
-// before left a sandbox running. And no signal of the terminal ends bwrap and
-// the agent with it before the agent has handled it.
-func ofItsOwn() *syscall.SysProcAttr {
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	return &syscall.SysProcAttr{
-		Pdeathsig:   syscall.SIGKILL,
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
-		UidMappings: one(os.Getuid()),
-		GidMappings: one(os.Getgid()),
-	}
 }
 
 // wait blocks until the agent has ended, and with outlive until no process is
@@ -284,23 +259,23 @@ func exitCode(report []byte) (code int, found bool) {
 	return code, found && ended && err == nil
 }
 
-// raiseFileLimit makes room for the descriptors of a launch. Past the soft
-// limit bwrap would be left without some of them.
-func raiseFileLimit(count int) error {
+// raiseFileLimit makes room for the descriptors of a launch, and tells whether
+// it had to: past the soft limit bwrap would be left without some of them.
+func raiseFileLimit(count int) (raised bool, err error) {
 	const usual = 256
 	if count < usual {
-		return nil
+		return false, nil
 	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return &diag.Error{Op: "read the limit of open files", Err: err}
+		return false, &diag.Error{Op: "read the limit of open files", Err: err}
 	}
 	if uint64(count+usual) > limit.Max {
-		return diag.Errorf("start bwrap", "mount whole folders instead of single files, or raise `ulimit -Hn`",
+		return false, diag.Errorf("start bwrap", "mount whole folders instead of single files, or raise `ulimit -Hn`",
 			"%d files would be open; the limit is %d", count, limit.Max)
 	}
 	limit.Cur = limit.Max
 	// Go hands its children the soft limit it was started with, unless the
 	// program sets one itself.
-	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
+	return true, syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
 }

@@ -17,7 +17,7 @@ import (
 
 // guarded are the signals that end a program. INT and QUIT come from the
 // terminal to every process of the job, TERM and HUP from whoever ends it.
-// bwrap's own processes do not heed them, see [ofItsOwn].
+// bwrap's own processes do not heed them, see [Launch.fork].
 var guarded = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
 // post takes the guarded signals from its making to the end of the process.
@@ -28,7 +28,7 @@ type post struct {
 
 	mu    sync.Mutex
 	bwrap int            // 0: not started yet, or gone
-	whole bool           // all of the sandbox dies with bwrap, see [ofItsOwn]
+	whole bool           // all of the sandbox dies with bwrap, see [Launch.fork]
 	last  syscall.Signal // the last that came; 0: none
 }
 

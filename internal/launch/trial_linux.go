@@ -1,17 +1,20 @@
 package launch
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/spawn"
 )
 
 // Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
@@ -29,35 +32,15 @@ type Trial struct {
 // tells how tier inet is closed; empty: in another tier. Its error holds
 // bwrap's own words and what is known to help.
 func (t Trial) Run() (closed string, err error) {
-	memory, err := memfd("seccomp filter", t.Seccomp)
-	if err != nil {
-		return "", err
-	}
-	filter := os.NewFile(uintptr(memory), "seccomp filter")
-	defer filter.Close()
-	l := Launch{Tier: t.Tier, Pasta: t.Pasta, OwnPIDs: CanOwnPIDs()}
-	gate, err := l.newGate()
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
-	defer cancel()
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, t.Bwrap, t.words()...)
-	cmd.Env, cmd.SysProcAttr = []string{}, asChild(l.OwnPIDs, l.OwnNetwork())
-	cmd.ExtraFiles = append(cmd.ExtraFiles, filter)
-	if gate.inside != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, gate.inside)
-	}
-	var text bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &text, &text
-	err = cmd.Start()
-	gate.closeInside()
+	l := Launch{Tier: t.Tier, Pasta: t.Pasta, OwnPIDs: CanOwnPIDs()}
+	child, said, err := t.start(l)
 	if err != nil {
 		return "", explainTrial(err, readSwitches())
 	}
-	inet, err := l.connect(&sandbox{pid: cmd.Process.Pid, gate: gate, post: &post{}})
+	defer said.Close()
+	inet, err := l.connect(child)
 	if err != nil {
 		return "", err
 	}
@@ -65,16 +48,69 @@ func (t Trial) Run() (closed string, err error) {
 		closed = inet.Closed()
 		defer inet.Close()
 	}
-	if err := cmd.Wait(); err != nil {
-		return "", explainTrial(failure(err, text.Bytes()), readSwitches())
+	if text, err := await(child.pid, said); err != nil {
+		return "", explainTrial(failure(err, text), readSwitches())
 	}
 	return closed, nil
+}
+
+// start starts bwrap; said is what it says.
+func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
+	filter, err := memfd("seccomp filter", t.Seccomp)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unix.Close(filter)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer null.Close()
+	gate, err := l.newGate()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer gate.closeInside()
+	said, say, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer say.Close()
+	out := int(say.Fd())
+	files := []int{int(null.Fd()), out, out, filter}
+	if gate.inside != nil {
+		files = append(files, int(gate.inside.Fd()))
+	}
+	pid, err := spawn.Start(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork()})
+	if err != nil {
+		said.Close()
+		return nil, nil, err
+	}
+	return &sandbox{pid: pid, gate: gate, post: &post{}}, said, nil
+}
+
+// await reads what a process says until it ends, and kills it when it does
+// not.
+func await(pid int, said *os.File) ([]byte, error) {
+	_ = said.SetReadDeadline(time.Now().Add(probeWait))
+	text, late := io.ReadAll(said)
+	if late != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	var state syscall.WaitStatus
+	if err := uninterrupted(func() error {
+		_, err := syscall.Wait4(pid, &state, 0, nil)
+		return err
+	}); err != nil || state == 0 {
+		return text, err
+	}
+	return text, fmt.Errorf("it ended with status %d", state.ExitStatus())
 }
 
 // words is bwrap's command line. The first of the extra files is descriptor
 // 3. Without a program env prints its environment, in which there is only PWD.
 func (t Trial) words() []string {
-	words := slices.Clone(namespaces)
+	words := append([]string{"bwrap"}, namespaces...)
 	switch {
 	case t.Tier == "none":
 		words = append(words, "--unshare-net")

@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, "lab.yaml")}
-	err = errors.Join(os.Mkdir(w.project, 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
+	err = errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +144,9 @@ func listing(t *testing.T, folder string) string {
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if filepath.Base(path) == ".cache" {
+			return fs.SkipDir // what is kept there is no leftover
 		}
 		info, err := os.Lstat(path)
 		if err != nil {

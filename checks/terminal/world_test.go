@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("left behind: %v", err)
 		}
 	})
-	for _, dir := range []string{"p", "run", "tmp", "bin"} {
+	for _, dir := range []string{"p", "run", "tmp", "bin", "meet"} {
 		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 		copyProgram(t, probe, filepath.Join(home, "bin/probe"))
 	}
 	w.profile(t, "probe", "agent: {command: ["+home+"/bin/probe]}")
-	if w.probes, err = net.Listen("unix", filepath.Join(w.project, "probe")); err != nil {
+	if w.probes, err = net.Listen("unix", filepath.Join(home, "meet/probe")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.probes.Close() })
@@ -97,10 +97,11 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// profile writes a profile beside the project.
+// profile writes a profile beside the project. The folder in which probes and
+// test meet is mounted: a socket in the project would be covered.
 func (w *world) profile(t *testing.T, name string, lines ...string) {
 	t.Helper()
-	text := "name: " + name + "\nextends: default\nnix: {daemon: off}\n" + strings.Join(lines, "\n") + "\n"
+	text := "name: " + name + "\nextends: default\nnix: {daemon: off}\nmounts: [{host: " + w.home + "/meet, mode: rw}]\n" + strings.Join(lines, "\n") + "\n"
 	if err := os.WriteFile(w.file(name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -248,7 +248,7 @@ func TestItDiesWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pid int
-	line, err := bufio.NewReader(r).ReadString('\n')
+	line, _ := bufio.NewReader(r).ReadString('\n')
 	if _, err := fmt.Sscan(line, &pid); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}

@@ -24,7 +24,7 @@ var caught = []os.Signal{
 }
 
 func main() {
-	conn, err := net.Dial("unix", "probe")
+	conn, err := net.Dial("unix", "../meet/probe")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(99)

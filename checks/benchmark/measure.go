@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"claudebox/internal/cli"
+	"claudebox/internal/launch"
 )
 
 // way is one of the ways that are compared: it makes a command anew for each
@@ -99,7 +102,11 @@ func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) er
 	if err != nil {
 		return err
 	}
-	times, err := takeTurns(rounds, w.command(words...), l.Bare, aroundBy(w.floor, l.Bare))
+	bare := func() (*exec.Cmd, error) { return l.Bare() }
+	if len(l.StandIns) > 0 {
+		bare = func() (*exec.Cmd, error) { return withStandIns(l) }
+	}
+	times, err := takeTurns(rounds, w.command(words...), bare, aroundBy(w.floor, bare))
 	if err != nil {
 		return err
 	}
@@ -120,4 +127,21 @@ func aroundBy(floor string, bare way) way {
 		cmd.Path = floor
 		return cmd, nil
 	}
+}
+
+// withStandIns makes what the words' mounts lie on, which claudebox takes away
+// at the end of each session.
+func withStandIns(l launch.Launch) (*exec.Cmd, error) {
+	for _, in := range l.StandIns {
+		var err error
+		if in.Dir {
+			err = os.Mkdir(in.Path, 0o755)
+		} else {
+			err = os.WriteFile(in.Path, []byte(in.Content), 0o644)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	return l.Bare()
 }

@@ -77,7 +77,8 @@ func (s *Session) End() Report {
 		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
 	}
 	defer tree.Close()
-	after := s.record.Scope.Look(tree, &s.before)
+	after := s.record.Scope.Again(tree, &s.before)
+	keep(s.home, s.record.Scope, after)
 	r := s.record.settle(s.home, tree, after)
 	r.compare(s, tree, after)
 	r.finish()
@@ -120,7 +121,7 @@ func sweepOne(home string, f *os.File) (Report, bool) {
 		return Report{}, false
 	}
 	defer tree.Close()
-	r := was.settle(home, tree, was.Scope.Look(tree, &project.Seen{}))
+	r := was.settle(home, tree, was.Scope.Again(tree, nil))
 	r.Killed = true
 	if info, err := f.Stat(); err == nil {
 		r.Began = info.ModTime().UTC().Truncate(time.Second)

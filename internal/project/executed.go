@@ -37,7 +37,7 @@ var executedNames = []string{
 func (o *opener) executed(found []string) error {
 	g := guard{o, o.tree}
 	for _, rel := range found {
-		if !o.Strict && o.Seen.Has(rel) && !slices.Contains(o.configuration, rel) {
+		if !o.Strict && o.tracked.Has(rel) && !slices.Contains(o.configuration, rel) {
 			o.Reported = append(o.Reported, rel)
 			continue
 		}

@@ -75,7 +75,7 @@ func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
 
 // hideOne covers one file or folder.
 func (o *opener) hideOne(rel string) error {
-	if o.shown(rel) || o.Seen.Has(rel) {
+	if o.shown(rel) || o.tracked.Has(rel) {
 		return nil
 	}
 	what, err := o.tree.Look(rel)
@@ -108,7 +108,7 @@ func (o *opener) behind(rel string) (string, beneath.Entry, error) {
 	}
 	target := relative(o.Path, text)
 	what, err := o.tree.Look(target)
-	if o.Seen.Has(target) || o.shown(target) {
+	if o.tracked.Has(target) || o.shown(target) {
 		return target, beneath.Entry{}, err
 	}
 	return target, what, err

@@ -30,61 +30,86 @@ func (t Tracked) Has(rel string) bool {
 	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
 }
 
+// indexPlace is a git folder whose index counts.
+type indexPlace struct {
+	git   string // the git folder's path
+	hash  int    // length of object names, in bytes; 0: its configuration tells
+	strip string // what stands before the names above the project
+	below string // where in the project the working tree lies: "sub/"
+}
+
+func (p indexPlace) stamp() beneath.Stamp {
+	at, err := beneath.Open(p.git)
+	if err != nil {
+		return beneath.Stamp{}
+	}
+	defer at.Close()
+	what, _ := at.Look("index")
+	return what.Stamp
+}
+
 // indexes reads the indexes of the repositories of a project. What cannot be
 // read tracks nothing: what is not known to be tracked is protected.
 type indexes struct {
-	matters func(name []byte) bool // by the path from the project
+	matters func(name []byte) bool // by the path in its working tree
 	Tracked
 }
 
-// read adds what one index holds. at and git are its git folder, strip is what
-// stands before its names that is above the project, below where in the
-// project its working tree lies.
-func (x *indexes) read(at *beneath.Folder, git string, hashSize int, strip, below string) {
-	content, err := at.Read(path.Join(git, "index"), indexLimit)
+// read adds what one index holds.
+func (x *indexes) read(p indexPlace) {
+	at, err := beneath.Open(p.git)
 	if err != nil {
 		return
 	}
+	defer at.Close()
+	content, err := at.Read("index", indexLimit)
+	if err != nil {
+		return
+	}
+	if p.hash == 0 {
+		config, _ := at.Read("config", configLimit)
+		entries, _ := gitconfig.Parse(config)
+		p.hash = hashSize(entries)
+	}
 	// What comes before a fault counts: git reads it, and so may the agent.
-	_ = gitindex.Scan(content, hashSize, func(name []byte, mode uint32) {
-		if len(name) <= len(strip) || string(name[:len(strip)]) != strip {
+	_ = gitindex.Scan(content, p.hash, func(name []byte, mode uint32) {
+		if len(name) <= len(p.strip) || string(name[:len(p.strip)]) != p.strip {
 			return
 		}
-		name = name[len(strip):]
+		name = name[len(p.strip):]
 		if mode == gitindex.Gitlink {
-			x.Links = append(x.Links, below+string(name))
+			x.Links = append(x.Links, p.below+string(name))
 		}
 		if x.matters(name) {
-			x.Names = append(x.Names, below+string(name))
+			x.Names = append(x.Names, p.below+string(name))
 		}
 	})
 }
 
-// nested adds the index of the repository at an entry .git of the project.
-func (x *indexes) nested(tree *beneath.Folder, place string) {
-	git := place
-	if what, err := tree.Look(place); err == nil && what.Kind == beneath.Regular {
-		content, _ := tree.Read(place, smallLimit)
-		target, ok := strings.CutPrefix(strings.TrimRight(string(content), "\r\n"), "gitdir: ")
-		if !ok {
-			return
-		}
-		if !path.IsAbs(target) {
-			target = tree.Join(path.Dir(place)) + "/" + target
-		}
-		if git = relative(tree.Path(), path.Clean(target)); strings.HasPrefix(git, "..") {
-			return
-		}
+// gitFolder is what an entry .git of the project leads to, relative to the
+// project; empty when it leads out of it.
+func gitFolder(tree *beneath.Folder, place string) string {
+	what, err := tree.Look(place)
+	switch {
+	case err != nil:
+		return ""
+	case what.Kind == beneath.Dir:
+		return place
+	case what.Kind != beneath.Regular:
+		return ""
 	}
-	config, _ := tree.Read(path.Join(git, "config"), configLimit)
-	entries, _ := gitconfig.Parse(config)
-	x.read(tree, git, hashSize(entries), "", path.Dir(place)+"/")
-}
-
-func (x *indexes) sorted() Tracked {
-	slices.Sort(x.Names)
-	slices.Sort(x.Links)
-	return x.Tracked
+	content, _ := tree.Read(place, smallLimit)
+	target, ok := strings.CutPrefix(strings.TrimRight(string(content), "\r\n"), "gitdir: ")
+	if !ok {
+		return ""
+	}
+	if !path.IsAbs(target) {
+		target = tree.Join(path.Dir(place)) + "/" + target
+	}
+	if git := relative(tree.Path(), path.Clean(target)); !strings.HasPrefix(git, "..") {
+		return git
+	}
+	return ""
 }
 
 // hashSize is how long object names are, in bytes.

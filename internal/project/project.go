@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/gitconfig"
 	"claudebox/internal/gitdir"
 	"claudebox/internal/placeholder"
+	"claudebox/internal/survey"
 )
 
 // Request is what [Open] is asked for. All paths are absolute.
@@ -33,6 +34,9 @@ type Request struct {
 	// TrackedInside gives the names that sessions added to git's index of a
 	// project, see package aftermath: they count as untracked. Nil: none.
 	TrackedInside func(project string) []string
+	// Known gives what an earlier walk of the same scope saw; it may be nil,
+	// and give nil.
+	Known func(Scope) *survey.Survey
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
@@ -155,6 +159,7 @@ type opener struct {
 	tree          *beneath.Folder // the project
 	alsoExecuted  []string        // what git's configuration names, relative to Path
 	configuration []string        // what of it git reads as configuration: protected if tracked, too
+	tracked       Tracked         // what git's indexes hold, as far as that counts
 	pushed        []string        // names in the index that count as untracked
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }
@@ -208,10 +213,15 @@ func (o *opener) look(found []string) {
 			o.Scope.Common = o.Repo.Common
 		}
 	}
-	o.Seen = o.Scope.Look(o.tree, nil)
+	var known *survey.Survey
+	if o.Known != nil {
+		known = o.Known(o.Scope)
+	}
+	o.Seen = o.Scope.Look(o.tree, known)
+	o.tracked = o.Seen.Tracked
 	if o.TrackedInside != nil {
 		o.pushed = o.TrackedInside(o.Path)
-		o.Seen.Names = slices.DeleteFunc(o.Seen.Names, func(name string) bool { return slices.Contains(o.pushed, name) })
+		o.tracked.Names = slices.DeleteFunc(slices.Clone(o.tracked.Names), func(name string) bool { return slices.Contains(o.pushed, name) })
 	}
 	if o.Cut = o.Seen.Cut; o.Cut {
 		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))

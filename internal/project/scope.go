@@ -28,6 +28,7 @@ type Scope struct {
 type Seen struct {
 	*survey.Survey
 	Tracked
+	indexes []beneath.Stamp // of the indexes that were read
 }
 
 const (
@@ -42,15 +43,23 @@ const (
 // unwalked are folders that tools fill: what is in them is not the user's.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
-// Look walks the project and reads its indexes. before is what a look before
-// the session saw; nil makes it such a look.
-func (s Scope) Look(tree *beneath.Folder, before *Seen) Seen {
-	q, was := survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: walkLimit}, (*survey.Survey)(nil)
-	if before != nil {
-		q.Limit, was = walkLimitAfter, before.Survey
+// Look walks the project and reads its indexes, before a session. known is
+// what an earlier walk saw, or nil.
+func (s Scope) Look(tree *beneath.Folder, known *survey.Survey) Seen {
+	return s.look(tree, known, walkLimit, nil)
+}
+
+// Again looks once more, afterwards. before is what [Scope.Look] saw, or nil.
+func (s Scope) Again(tree *beneath.Folder, before *Seen) Seen {
+	if before == nil {
+		return s.look(tree, nil, walkLimitAfter, nil)
 	}
-	seen := Seen{Survey: survey.Walk(tree, q, was)}
-	seen.Tracked = s.tracked(tree, seen.Git)
+	return s.look(tree, before.Survey, walkLimitAfter, before)
+}
+
+func (s Scope) look(tree *beneath.Folder, known *survey.Survey, limit int, before *Seen) Seen {
+	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit}, known)}
+	s.readIndexes(tree, &seen, before)
 	return seen
 }
 
@@ -76,21 +85,40 @@ func (s Scope) looksSecret(name []byte) bool {
 	return false
 }
 
-// tracked reads the indexes of the project's repositories.
-func (s Scope) tracked(tree *beneath.Folder, places []string) Tracked {
+// readIndexes reads the indexes of the project's repositories, unless they are
+// what they were.
+func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
+	places := s.indexPlaces(tree, seen.Git)
+	for _, place := range places {
+		seen.indexes = append(seen.indexes, place.stamp())
+	}
+	if before != nil && slices.Equal(seen.indexes, before.indexes) && slices.Equal(seen.Git, before.Git) {
+		seen.Tracked = before.Tracked
+		return
+	}
 	x := indexes{matters: s.matters()}
+	for _, place := range places {
+		x.read(place)
+	}
+	slices.Sort(x.Names)
+	slices.Sort(x.Links)
+	seen.Tracked = x.Tracked
+}
+
+// indexPlaces are the git folders with an index that counts here.
+func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexPlace) {
 	if s.Index != "" {
-		if at, err := beneath.Open(s.Index); err == nil {
-			x.read(at, ".", s.Hash, s.Strip, "")
-			at.Close()
-		}
+		list = append(list, indexPlace{git: s.Index, hash: s.Hash, strip: s.Strip})
 	}
 	for _, place := range places {
-		if place != ".git" {
-			x.nested(tree, place)
+		if place == ".git" {
+			continue
+		}
+		if git := gitFolder(tree, place); git != "" {
+			list = append(list, indexPlace{git: tree.Join(git), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
 		}
 	}
-	return x.sorted()
+	return list
 }
 
 // matters tells of which names, by their path, it must be known whether they

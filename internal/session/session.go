@@ -27,6 +27,7 @@ import (
 	"claudebox/internal/seccomp"
 	"claudebox/internal/state"
 	"claudebox/internal/storepath"
+	"claudebox/internal/survey"
 )
 
 // Caller is what called for a session.
@@ -181,6 +182,7 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
+		Known:         func(scope project.Scope) *survey.Survey { return aftermath.Known(s.folders.Home, scope) },
 	})
 	unseen := opened.Cut && !slices.Contains(p.Show, "**")
 	if err == nil && unseen && !why.Look && (o.Yes || p.Confirm == "never") {

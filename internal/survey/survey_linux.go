@@ -46,17 +46,17 @@ type Survey struct {
 	folders map[string]*folder
 }
 
-// folder is one folder of a walk.
+// folder is one folder of a walk. Its fields are exported for package packed.
 type folder struct {
-	rel     string
-	stamp   beneath.Stamp // zero: list it again whatever it says
-	folders []string      // paths of those to be entered
-	files   []File
-	git     []string
-	bare    bool
-	sockets []string
-	closed  bool
-	entries int
+	Rel     string
+	Stamp   beneath.Stamp // zero: list it again whatever it says
+	Folders []string      // paths of those to be entered
+	Files   []File
+	Git     []string
+	Bare    bool
+	Sockets []string
+	Closed  bool
+	Entries int
 }
 
 // Walk looks at everything below root. before is what an earlier walk by the
@@ -64,19 +64,19 @@ type folder struct {
 func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
 	s := &Survey{folders: map[string]*folder{}}
-	level := []*folder{{rel: "."}}
+	level := []*folder{{Rel: "."}}
 	for left := q.Limit; len(level) > 0; {
 		w.look(level)
 		var next []*folder
 		for _, f := range level {
-			if left -= f.entries; left < 0 {
+			if left -= f.Entries; left < 0 {
 				s.Cut = true
 				break
 			}
-			s.folders[f.rel] = f
+			s.folders[f.Rel] = f
 			s.add(f)
-			for _, rel := range f.folders {
-				next = append(next, &folder{rel: rel})
+			for _, rel := range f.Folders {
+				next = append(next, &folder{Rel: rel})
 			}
 		}
 		if s.Cut {
@@ -92,15 +92,15 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
 func (s *Survey) add(f *folder) {
-	s.Git = append(s.Git, f.git...)
-	if f.bare {
-		s.Bare = append(s.Bare, f.rel)
+	s.Git = append(s.Git, f.Git...)
+	if f.Bare {
+		s.Bare = append(s.Bare, f.Rel)
 	}
-	if f.closed {
-		s.Closed = append(s.Closed, f.rel)
+	if f.Closed {
+		s.Closed = append(s.Closed, f.Rel)
 	}
-	s.Sockets = append(s.Sockets, f.sockets...)
-	s.Files = append(s.Files, f.files...)
+	s.Sockets = append(s.Sockets, f.Sockets...)
+	s.Files = append(s.Files, f.Files...)
 }
 
 func (s *Survey) sort() {
@@ -151,15 +151,15 @@ func (w *walker) again(f *folder) bool {
 	if w.before == nil {
 		return false
 	}
-	was := w.before.folders[f.rel]
+	was := w.before.folders[f.Rel]
 	var st unix.Stat_t
-	if was == nil || was.stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.stamp {
+	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.Stamp {
 		return false
 	}
-	f.stamp, f.folders, f.git, f.bare, f.sockets, f.entries = was.stamp, was.folders, was.git, was.bare, was.sockets, was.entries
-	for _, file := range was.files {
+	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare, was.Sockets, was.Entries
+	for _, file := range was.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			f.files = append(f.files, fileOf(file.Rel, &st))
+			f.Files = append(f.Files, fileOf(file.Rel, &st))
 		}
 	}
 	return true
@@ -183,30 +183,30 @@ func fileOf(rel string, st *unix.Stat_t) File {
 
 // list reads a folder. Its stamp is taken before: what changes meanwhile shows.
 func (w *walker) list(f *folder, buffer []byte) {
-	fd, err := w.root.OpenFD(f.rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := w.root.OpenFD(f.Rel, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		var st unix.Stat_t
-		f.closed = unix.Fstatat(w.root.FD(), f.rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		f.Closed = unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
 			st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == unix.Getuid()
 		return
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err == nil && w.now-st.Ctim.Nano() > recent {
-		f.stamp = stampOf(&st)
+		f.Stamp = stampOf(&st)
 	}
 	l := lister{walker: w, folder: f, fd: fd}
 	if w.Wanted != nil {
-		l.wanted = w.Wanted(f.rel)
+		l.wanted = w.Wanted(f.Rel)
 	}
-	for f.entries <= w.Limit {
+	for f.Entries <= w.Limit {
 		n, err := unix.Getdents(fd, buffer)
 		if err != nil || n <= 0 {
 			break
 		}
 		l.entries(buffer[:n])
 	}
-	f.bare = l.head && (l.commondir || l.objects && l.refs)
+	f.Bare = l.head && (l.commondir || l.objects && l.refs)
 }
 
 // lister sorts the entries of one folder.
@@ -223,22 +223,22 @@ type lister struct {
 
 // entry notes one name of a type as getdents(2) gives it.
 func (l *lister) entry(name []byte, kind byte) {
-	l.folder.entries++
+	l.folder.Entries++
 	if kind == unix.DT_UNKNOWN {
 		kind = l.kindOf(name)
 	}
 	if l.isGits(name) {
-		l.folder.git = append(l.folder.git, l.join(name))
+		l.folder.Git = append(l.folder.Git, l.join(name))
 		return
 	}
 	switch {
 	case kind == unix.DT_SOCK:
-		l.folder.sockets = append(l.folder.sockets, l.join(name))
+		l.folder.Sockets = append(l.folder.Sockets, l.join(name))
 	case l.wanted != nil && l.wanted(name):
 		l.note(name)
 	}
 	if kind == unix.DT_DIR && !slices.Contains(l.Skipped, string(name)) {
-		l.folder.folders = append(l.folder.folders, l.join(name))
+		l.folder.Folders = append(l.folder.Folders, l.join(name))
 	}
 }
 
@@ -262,16 +262,16 @@ func (l *lister) isGits(name []byte) bool {
 }
 
 func (l *lister) join(name []byte) string {
-	if l.folder.rel == "." {
+	if l.folder.Rel == "." {
 		return string(name)
 	}
-	return l.folder.rel + "/" + string(name)
+	return l.folder.Rel + "/" + string(name)
 }
 
 func (l *lister) note(name []byte) {
 	var st unix.Stat_t
 	if unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-		l.folder.files = append(l.folder.files, fileOf(l.join(name), &st))
+		l.folder.Files = append(l.folder.Files, fileOf(l.join(name), &st))
 	}
 }
 

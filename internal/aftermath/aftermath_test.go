@@ -1,0 +1,394 @@
+package aftermath_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/aftermath"
+	"claudebox/internal/project"
+	"claudebox/internal/survey"
+)
+
+// world is a home with a project in it. No sandbox runs: what an agent could
+// do is done by hand.
+type world struct {
+	t    testing.TB
+	home string
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	w := world{t, home}
+	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+	must(t, os.MkdirAll(w.path("p"), 0o755))
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w world) path(name string) string { return filepath.Join(w.home, name) }
+
+func (w world) write(name, content string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o644))
+}
+
+// sh runs a script in the project; EVIL leaves a trace.
+func (w world) sh(script string) string {
+	w.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		w.t.Skip("NOT RUN: needs git on PATH")
+	}
+	cmd := exec.Command("sh", "-c", "EVIL='touch "+w.home+"/taken; false'\n"+script)
+	cmd.Dir = w.path("p")
+	cmd.Env = []string{
+		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Logf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func (w world) taken() bool {
+	_, err := os.Lstat(w.path("taken"))
+	return err == nil
+}
+
+func (w world) wantNotTaken() {
+	w.t.Helper()
+	if w.taken() {
+		w.t.Error("the host obeys what the agent wrote")
+	}
+}
+
+func (w world) open() project.Project {
+	w.t.Helper()
+	home := w.path(".claudebox")
+	p, err := project.Open(project.Request{
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(),
+		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(home, dir) },
+	})
+	must(w.t, err)
+	return p
+}
+
+func (w world) begin() *aftermath.Session {
+	w.t.Helper()
+	s, err := aftermath.Begin(w.path(".claudebox"), w.open())
+	must(w.t, err)
+	return s
+}
+
+// session is one from its beginning to its end, with a script for the agent.
+func (w world) session(script string) aftermath.Report {
+	w.t.Helper()
+	s := w.begin()
+	time.Sleep(50 * time.Millisecond) // the files are read by then
+	w.sh(script)
+	os.Remove(w.path("taken")) // git inside obeys, too
+	return s.End()
+}
+
+// lines renders a report shortly.
+func lines(r aftermath.Report) (list []string) {
+	for _, c := range r.Changes {
+		list = append(list, c.Change+" "+c.Path)
+	}
+	return append(list, r.Failures...)
+}
+
+func wantLines(t *testing.T, r aftermath.Report, want ...string) {
+	t.Helper()
+	if got := lines(r); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; touch Makefile package.json main.go; git add .; git commit -qm x")
+	r := w.session("echo x >main.go; git commit -qam y; git switch -qc z; git switch -q -")
+	if !r.Silent() || r.Text(w.home) != "" {
+		t.Errorf("%+v", r)
+	}
+	if left, _ := os.ReadDir(w.path(".claudebox/sessions")); len(left) > 0 {
+		t.Error("the record stays")
+	}
+}
+
+func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; mkdir -p .vscode apps/web; echo a >.envrc; echo a >package.json; echo a >Makefile; echo a >justfile; echo a >run.sh
+		echo a >.vscode/tasks.json; echo a >apps/web/package.json; echo a >conftest.py; mkdir -p node_modules/.bin; git add .; git commit -qm x`)
+	r := w.session(`echo b >>.envrc; echo b >package.json; mkdir -p .github/workflows; echo b >.github/workflows/x.yml; rm justfile
+		chmod +x Makefile; echo b >run.sh; echo b >.vscode/new.json; echo b >apps/web/package.json; echo a >conftest.py; touch node_modules/.bin/x; echo b >notes`)
+	wantLines(t, r, "changed .envrc", "new .github/workflows/x.yml", "new .vscode/new.json", "made executable Makefile",
+		"changed apps/web/package.json", "removed justfile", "changed node_modules/.bin", "changed package.json")
+	text := r.Text(w.home)
+	for _, c := range r.Changes {
+		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) {
+			t.Errorf("%+v is not in\n%s", c, text)
+		}
+	}
+	if got := strings.Count(text, "\n"); got != len(r.Changes)+1 {
+		t.Errorf("%d lines\n%s", got, text)
+	}
+}
+
+func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")
+	wantLines(t, w.session("git switch -q --detach HEAD~1; git switch -q -"))
+	wantLines(t, w.session("mv Makefile x; cp x Makefile; rm x"))
+}
+
+func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
+	w := newWorld(t)
+	r := w.session("mkdir -p \"$(printf 'a\\033[2J\\nclaudebox: all is well')\"; touch \"$(printf 'a\\033[2J\\nclaudebox: all is well')/Makefile\"")
+	if text := r.Text(w.home); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
+		t.Errorf("%q", text)
+	}
+}
+
+// anew are repositories that the agent makes, and the command by which the
+// host's git would obey.
+var anew = map[string]struct {
+	user, agent, host string
+}{
+	"in a project that had none":   {"", `git init -q; git config core.fsmonitor "$EVIL"`, "git status"},
+	"in a subfolder":               {"git init -q; mkdir d; touch d/x", `git init -q d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"as a submodule in the index":  {"git init -q; git commit -qm x --allow-empty", `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`, "git status"},
+	"as one where no walk comes":   {"git init -q; git commit -qm x --allow-empty", `git init -q node_modules/s; git -C node_modules/s commit -qm x --allow-empty; git add -f node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git status"},
+	"as submodule not checked out": {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
+	"by HEAD, refs and objects":    {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
+	"a rebase left over":           {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
+	"a worktree":                   {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
+}
+
+// TestTheseAttacksAreReal keeps the table honest: without an end of the
+// session the host obeys.
+func TestTheseAttacksAreReal(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			if out := w.sh(a.host); !w.taken() {
+				t.Errorf("the attack does not work at all\n%s", out)
+			}
+		})
+	}
+}
+
+func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			s := w.begin()
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			r := s.End()
+			w.sh(a.host)
+			w.wantNotTaken()
+			if r.Silent() {
+				t.Error("nothing is said")
+			}
+			// The next session finds it there, as the user's own, and makes it worse.
+			wantLines(t, w.session("true"))
+		})
+	}
+}
+
+func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			s := w.begin()
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+				t.Errorf("a session that lives is swept: %+v", r)
+			}
+			s.Kill()
+			reports := aftermath.Sweep(w.path(".claudebox"))
+			w.sh(a.host)
+			w.wantNotTaken()
+			if len(reports) != 1 || !reports[0].Killed || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home), "was killed") {
+				t.Errorf("%+v", reports)
+			}
+			if again := aftermath.Sweep(w.path(".claudebox")); len(again) > 0 {
+				t.Errorf("a second time: %+v", again)
+			}
+		})
+	}
+}
+
+// What one session's agent made is not the user's for a session that begins
+// while the other lives.
+func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
+	w := newWorld(t)
+	first := w.begin()
+	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
+	second := w.begin()
+	first.End()
+	w.sh(`git -C d config core.fsmonitor "$EVIL"`)
+	os.Remove(w.path("taken"))
+	second.End()
+	w.sh("git -C d status")
+	w.wantNotTaken()
+}
+
+func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git config alias.x '!true'; echo x >.git/hooks/pre-push; git commit -qm x --allow-empty
+		git init -q d; git -C d config alias.x '!true'; git init -q --bare b.git; git -C b.git config alias.x '!true'; git worktree add -q ../w`)
+	before := w.sh("cat .git/config d/.git/config b.git/config; ls .git/hooks d/.git/hooks b.git/hooks")
+	wantLines(t, w.session("git commit -qm y --allow-empty; git -C d commit -qm y --allow-empty"))
+	if after := w.sh("cat .git/config d/.git/config b.git/config; ls .git/hooks d/.git/hooks b.git/hooks"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")
+	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
+	w.sh("git -C b status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out b/HEAD")
+}
+
+func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {
+	w := newWorld(t)
+	for n := range 25 {
+		w.sh(fmt.Sprintf("git init -q r%02d", n))
+	}
+	wantLines(t, w.session("true"))
+	r := w.session(`git -C r24 config core.fsmonitor "$EVIL"`)
+	w.sh("git -C r24 status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out r24/.git/config")
+}
+
+// A session puts a protected file into the index, so that the next one may
+// write it, or read it.
+func TestAFileIsTrackedByForce(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo .envrc >.gitignore; git add .; git commit -qm x; echo a >.envrc; echo SECRET >.env")
+	protects := func(p project.Project) (list []string) {
+		for _, m := range p.Mounts {
+			if m.Path == w.path("p/.envrc") || strings.HasPrefix(m.Path, w.path("p/.env")) {
+				list = append(list, string(m.Mode)+" "+filepath.Base(m.Path))
+			}
+		}
+		return list
+	}
+	want := []string{"hidden .env", "ro .envrc"}
+	if got := protects(w.open()); !slices.Equal(got, want) {
+		t.Fatalf("before: %q", got)
+	}
+	w.session("git add -f .envrc .env; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,prod.key; git commit -qm y")
+	w.write("p/prod.key", "SECRET")
+	want = []string{"hidden .env", "ro .envrc"}
+	if got := protects(w.open()); !slices.Equal(got, want) {
+		t.Errorf("after: %q, want %q", got, want)
+	}
+	if p := w.open(); !slices.Contains(p.Hidden, "prod.key") {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+	w.session("true")
+	if p := w.open(); !slices.Contains(p.Hidden, ".env") || !slices.Contains(p.Hidden, "prod.key") {
+		t.Errorf("one session later, hidden: %q", p.Hidden)
+	}
+}
+
+// What an agent makes and commits it may go on with.
+func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty")
+	w.session("echo a >CLAUDE.md; mkdir testdata; echo a >testdata/server.key; git add .; git commit -qm y")
+	p := w.open()
+	if len(p.Hidden) > 0 || !slices.Equal(p.Reported, []string{"CLAUDE.md"}) {
+		t.Errorf("hidden %q, reported %q", p.Hidden, p.Reported)
+	}
+}
+
+func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; touch Makefile package.json flake.nix; git add .; git commit -qm x")
+	r := w.session("git worktree add -q .claude/worktrees/x")
+	wantLines(t, r, "new .claude/worktrees/x")
+	if !strings.Contains(r.Changes[0].Means, "3 of its files") {
+		t.Errorf("%q", r.Changes[0].Means)
+	}
+}
+
+func TestARecordThatIsNoneGoesAway(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claudebox/sessions/cut", `{"version":1,"scope":{"Pa`)
+	w.write(".claudebox/sessions/gone", `{"version":1,"scope":{"Path":"/nonexistent"},"repos":[]}`)
+	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/sessions/link")))
+	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if left, _ := os.ReadDir(w.path(".claudebox/sessions")); len(left) != 1 {
+		t.Errorf("%v", left)
+	}
+}
+
+func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
+	w := newWorld(t)
+	for n := range 300 {
+		w.write(fmt.Sprintf("p/%d/x", n), "")
+	}
+	time.Sleep(50 * time.Millisecond)
+	w.session("true")
+	p := w.open()
+	if aftermath.Known(w.path(".claudebox"), p.Scope) == nil {
+		t.Fatal("nothing is known")
+	}
+	w.sh("git init -q 7; mkdir 8/new; git init -q 8/new")
+	if got := w.openKnown().Seen.Git; !slices.Equal(got, []string{"7/.git", "8/new/.git"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (w world) openKnown() project.Project {
+	p, err := project.Open(project.Request{
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(),
+		Known: func(s project.Scope) *survey.Survey { return aftermath.Known(w.path(".claudebox"), s) },
+	})
+	must(w.t, err)
+	return p
+}
+
+func BenchmarkSession(b *testing.B) {
+	w := newWorld(b)
+	w.sh("git init -q; for d in a b c; do mkdir $d; for f in 1 2 3 4 5 6; do touch $d/$f.go; done; done; touch Makefile package.json .envrc .env; git add a b c; git commit -qm x")
+	p := w.open()
+	for b.Loop() {
+		s, err := aftermath.Begin(w.path(".claudebox"), p)
+		must(b, err)
+		s.End()
+	}
+}

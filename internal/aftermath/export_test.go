@@ -1,0 +1,7 @@
+package aftermath
+
+// Kill ends a session as SIGKILL does: the lock goes, the record stays.
+func (s *Session) Kill() {
+	s.sums.stop()
+	s.file.Close()
+}

@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"secretfile":    {},
 	"placeholder":   {"diag", "beneath", sys},
 	"project":       {"diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "placeholder", "secretfile", "survey", sys},
+	"cover":         {sys},
 	"aftermath":     {"diag", "beneath", "cachefile", "gitdefuse", "hostrun", "layout", "project", "secretfile", "state", "survey", sys},
 	"agenthome":     {"leak"},
 	"login":         {"diag", "beneath", sys},
@@ -70,7 +71,7 @@ var mayImport = map[string][]string{
 	"trust":         {"diag", "beneath", "layout", "leak", "profile", sys},
 	"session": {
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
-		"aftermath", "beneath", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "doctor", "survey", "trust", sys,
+		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "doctor", "survey", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},

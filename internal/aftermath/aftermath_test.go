@@ -269,6 +269,20 @@ func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
 	}
 }
 
+// A program of the host replaces the configuration, and the agent is quick
+// enough to write to it before it is covered again.
+func TestAConfigurationIsChangedAmidTheSession(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git config alias.mine '!true'; git init -q d`)
+	r := w.session(`git config remote.origin.url https://example.org/x; git config core.fsmonitor "$EVIL"; git -C d config user.name me`)
+	w.sh("git status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out .git/config", "changed d/.git/config")
+	if got := w.sh("git config alias.mine; git config remote.origin.url; git -C d config user.name"); got != "!true\nhttps://example.org/x\nme\n" {
+		t.Errorf("the user's own is gone: %q", got)
+	}
+}
+
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")

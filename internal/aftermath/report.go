@@ -113,11 +113,6 @@ func (r *Report) compareRest(s *Session, tree *beneath.Folder, after project.See
 			r.add(unit.Pattern, Changed, unit.Means)
 		}
 	}
-	for _, repo := range s.record.Repos {
-		if stamp, known := s.configs[repo]; known && stamp != configStamp(repo) {
-			r.add(relativeTo(r.Project, path.Join(repo, "config")), Changed, "git runs what its configuration names")
-		}
-	}
 }
 
 func folderOf(rel string, folders []string) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"claudebox/internal/beneath"
+	"claudebox/internal/gitdefuse"
 	"claudebox/internal/hostrun"
 	"claudebox/internal/project"
 	"claudebox/internal/secretfile"
@@ -21,9 +22,11 @@ type Session struct {
 	before project.Seen
 	units  map[string]beneath.Stamp
 	// configs are the configurations of the user's own repositories: a program
-	// of the host may replace one, and with it what protects it.
-	configs map[string]beneath.Stamp
-	sums    *sums
+	// of the host may replace one, and with it what protects it. They stay in
+	// memory: there are secrets in some.
+	configs  map[string][]byte
+	writable bool // the profile lets the agent change them
+	sums     *sums
 }
 
 // Begin notes what is in a project, just before a session. home is
@@ -46,9 +49,11 @@ func Begin(home string, p project.Project) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string]beneath.Stamp{}}
+	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string][]byte{}, writable: p.OpenConfig}
 	for _, repo := range r.Repos {
-		s.configs[repo] = configStamp(repo)
+		if config := configOf(repo); config != nil {
+			s.configs[repo] = config
+		}
 	}
 	s.sums = sum(p.Path, p.Seen.Files)
 	return s, nil
@@ -80,6 +85,7 @@ func (s *Session) End() Report {
 	after := s.record.Scope.Again(tree, &s.before)
 	keep(s.home, s.record.Scope, after)
 	r := s.record.settle(s.home, tree, after)
+	s.configurations(&r, tree)
 	r.compare(s, tree, after)
 	r.finish()
 	if len(r.Failures) == 0 {
@@ -88,11 +94,31 @@ func (s *Session) End() Report {
 	return r
 }
 
-// Abort forgets a session that has not begun.
-func (s *Session) Abort() {
-	s.sums.stop()
-	os.Remove(s.file.Name())
-	s.file.Close()
+// configurations takes out of those that were changed what git would run by
+// them, unless it stood there before.
+func (s *Session) configurations(r *Report, tree *beneath.Folder) {
+	for repo, before := range s.configs {
+		if string(configOf(repo)) == string(before) {
+			continue
+		}
+		b, rel := gitdefuse.Bench{Root: tree}, relativeTo(tree.Path(), repo)
+		if !isBelow(repo, tree.Path()) {
+			at, err := beneath.Open(repo)
+			if err != nil {
+				continue // it is gone
+			}
+			defer at.Close()
+			b.Root, rel = at, "."
+		}
+		if !s.writable {
+			r.try(&b, func(rel string) error { return b.Config(rel, before) }, rel)
+		}
+		base := relativeTo(tree.Path(), b.Root.Path())
+		r.took(base, b.Changes)
+		if len(b.Changes) == 0 {
+			r.add(path.Join(base, rel, "config"), Changed, "git runs what its configuration names")
+		}
+	}
 }
 
 // Sweep ends the sessions that were killed. Their reports hold only what was
@@ -181,15 +207,19 @@ func inAny(rel string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
 }
 
-// configStamp looks at the configuration in a git folder.
-func configStamp(repo string) beneath.Stamp {
+// configOf reads the configuration in a git folder; nil when there is none.
+func configOf(repo string) []byte {
 	at, err := beneath.Open(repo)
 	if err != nil {
-		return beneath.Stamp{}
+		return nil
 	}
 	defer at.Close()
-	what, _ := at.Look("config")
-	return what.Stamp
+	const limit = 1 << 20
+	content, err := at.Read("config", limit)
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // relativeTo gives a path below dir by its way from there, others as they are.

@@ -11,13 +11,18 @@ import (
 // names of those that went, each once. inside tells whether a core.worktree
 // lies where the agent may write anyway: git writes files there.
 //
-// A bad line, and all behind it, goes as well.
-func Harmless(src []byte, inside func(worktree string) bool) (clean []byte, dropped []string) {
+// What stands in before as well, the user's own, stays. A bad line, and all
+// behind it, goes.
+func Harmless(src, before []byte, inside func(worktree string) bool) (clean []byte, dropped []string) {
 	entries, err := Parse(src)
+	own, _ := Parse(before)
+	same := func(e Entry) func(Entry) bool {
+		return func(o Entry) bool { return o.Key() == e.Key() && o.Value == e.Value && o.Bare == e.Bare }
+	}
 	var kept []Entry
 	for _, e := range entries {
 		switch {
-		case harmless(e, inside):
+		case harmless(e, inside) || slices.ContainsFunc(own, same(e)):
 			kept = append(kept, e)
 		case !slices.Contains(dropped, e.Key()):
 			dropped = append(dropped, e.Key())

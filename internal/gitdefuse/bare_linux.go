@@ -47,7 +47,7 @@ func (b *Bench) runsSomething(rel string) bool {
 		if err != nil {
 			return true
 		}
-		if _, dropped := gitconfig.Harmless(content, func(tree string) bool { return b.inside(rel, tree) }); len(dropped) > 0 {
+		if _, dropped := gitconfig.Harmless(content, nil, func(tree string) bool { return b.inside(rel, tree) }); len(dropped) > 0 {
 			return true
 		}
 	}

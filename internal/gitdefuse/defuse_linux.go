@@ -196,11 +196,18 @@ func (b *Bench) names(rel string) ([]string, error) {
 }
 
 // config leaves the harmless variables.
-func (b *Bench) config(rel string) error { return b.clean(rel, "config") }
+func (b *Bench) config(rel string) error { return b.clean(rel, "config", nil) }
 
-func (b *Bench) worktreeConfig(rel string) error { return b.clean(rel, "config.worktree") }
+func (b *Bench) worktreeConfig(rel string) error { return b.clean(rel, "config.worktree", nil) }
 
-func (b *Bench) clean(dir, name string) error {
+// Config leaves, in the configuration of a git folder of the user's own, the
+// harmless variables and those that stood in it before.
+func (b *Bench) Config(rel string, before []byte) error {
+	b.saw(rel)
+	return b.clean(rel, "config", before)
+}
+
+func (b *Bench) clean(dir, name string, before []byte) error {
 	rel := path.Join(dir, name)
 	what, err := b.look(rel)
 	if err != nil || what.Kind == beneath.Absent {
@@ -214,7 +221,7 @@ func (b *Bench) clean(dir, name string) error {
 	if what.Kind != beneath.Regular || err != nil {
 		return b.aside(rel, "moved to %s: it cannot be read")
 	}
-	clean, dropped := gitconfig.Harmless(content, func(tree string) bool { return b.inside(dir, tree) })
+	clean, dropped := gitconfig.Harmless(content, before, func(tree string) bool { return b.inside(dir, tree) })
 	if len(dropped) == 0 {
 		return nil
 	}

@@ -24,7 +24,7 @@ type Launch struct {
 	Command  []string                    // the agent and the caller's words, as bwrap runs them
 	Outlive  bool                        // end only when no process of the sandbox is left: what protects the project is taken away then
 	Runner   string                      // coreutils' env: starts what has to be looked up inside
-	Started  func()                      // called when bwrap runs; nil: nothing else waits for it
+	Started  func(bwrap int)             // called when bwrap runs, with its process id; nil: nothing else waits for it
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
 	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
 	Ignored  []string                    // signals that the caller ignores, and so the agent: "INT", "HUP"

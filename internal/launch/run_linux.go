@@ -72,7 +72,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	if l.Started != nil {
-		l.Started()
+		l.Started(child.pid)
 	}
 	err = l.explain(child.wait(l))
 	terminal.restoreAfter(err)

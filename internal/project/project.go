@@ -68,6 +68,8 @@ type Project struct {
 	Repos []string
 	// Loose are those among them that are not protected, by their path.
 	Loose []string
+	// OpenConfig says that their configuration can be changed inside.
+	OpenConfig bool
 
 	placeholders []placeholder.Placeholder
 }
@@ -198,6 +200,7 @@ func (o *opener) open() error {
 
 // look sees what is in the project.
 func (o *opener) look(found []string) {
+	o.OpenConfig = o.WritableConfig
 	o.Scope.Path, o.Scope.Places = o.Path, append(found, o.hideGlobs...)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {

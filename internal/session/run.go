@@ -2,6 +2,7 @@ package session
 
 import (
 	"claudebox/internal/aftermath"
+	"claudebox/internal/cover"
 	"claudebox/internal/diag"
 )
 
@@ -34,8 +35,15 @@ func (s *Session) Run() error {
 	}
 	defer s.settle(after)
 	s.Launch.Outlive = true
-	s.Launch.Started = s.Instance.Follow
+	var watch *cover.Watch
+	s.Launch.Started = func(bwrap int) {
+		s.Instance.Follow()
+		watch = cover.Begin(bwrap, s.covers(), s.uncovered)
+	}
 	err = s.Launch.Run()
+	if watch != nil {
+		watch.Close()
+	}
 	s.network.close(s.caller.Stderr)
 	s.endState()
 	return err

@@ -1,0 +1,187 @@
+package cover
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is a file or folder that is covered in a sandbox, by its path, which is
+// the same inside and outside.
+type File struct {
+	Path   string
+	Folder bool
+	// Remake gives what is to cover it, by its path; nil: it covers itself,
+	// read-only. An empty cover is not nil.
+	Remake func(path string) ([]byte, error)
+}
+
+// settled is how long a session must last for its covers to be watched.
+// Closing an inotify descriptor waits for the kernel's grace period, some
+// 15 ms, which a short command would feel.
+const settled = time.Second
+
+// Watch keeps the files of one sandbox covered.
+type Watch struct {
+	bwrap  int
+	failed func(path string, err error)
+	start  *time.Timer
+
+	mu     sync.Mutex
+	files  map[string]*watched // by path
+	dirs   map[int32]string    // by watch descriptor
+	events *os.File            // inotify(7); nil while nothing is watched
+	closed bool
+}
+
+type watched struct {
+	File
+	inode uint64 // of what is covered; 0: nothing is there
+}
+
+// Begin watches over the files of a sandbox that has just been started, by the
+// process id of its bwrap. failed is told, in a goroutine of its own, what
+// could not be covered again: the agent can read or write it now.
+func Begin(bwrap int, files []File, failed func(path string, err error)) *Watch {
+	w := &Watch{bwrap: bwrap, failed: failed, files: map[string]*watched{}, dirs: map[int32]string{}}
+	for _, f := range files {
+		w.files[f.Path] = &watched{File: f, inode: inode(f.Path)}
+	}
+	if len(files) > 0 {
+		w.start = time.AfterFunc(settled, w.begin)
+	}
+	return w
+}
+
+// Close ends the watch. What was covered stays so.
+func (w *Watch) Close() {
+	if w.start != nil {
+		w.start.Stop()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.events != nil {
+		w.events.Close()
+	}
+}
+
+// begin watches the folders of the files. Folders, not files: a file that is
+// replaced is another one then.
+func (w *Watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		w.failed("the project", fmt.Errorf("watch what is covered: %w", err))
+		return
+	}
+	w.events = os.NewFile(uintptr(fd), "inotify")
+	known := map[string]bool{}
+	for name := range w.files {
+		dir := path.Dir(name)
+		if known[dir] {
+			continue
+		}
+		known[dir] = true
+		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			w.failed(dir, fmt.Errorf("watch what is covered: %w", err))
+			continue
+		}
+		w.dirs[int32(wd)] = dir
+	}
+	for name := range w.files { // what was replaced before
+		w.look(name)
+	}
+	go w.serve(w.events)
+}
+
+// serve looks at every file that appears under the name of a covered one. It
+// ends when the watch is closed.
+func (w *Watch) serve(events *os.File) {
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := events.Read(buffer)
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
+			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]), binary.NativeEndian.Uint32(rest[12:])
+			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
+			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
+			rest = rest[end:]
+			if mask&unix.IN_Q_OVERFLOW != 0 {
+				for name := range w.files {
+					w.look(name)
+				}
+				continue
+			}
+			w.look(path.Join(w.dirs[wd], name))
+		}
+		w.mu.Unlock()
+	}
+}
+
+// look covers a file again if it is another one than before.
+func (w *Watch) look(name string) {
+	f := w.files[name]
+	if f == nil {
+		return
+	}
+	now := inode(name)
+	if now == f.inode {
+		return
+	}
+	f.inode = now
+	if now == 0 {
+		return // whatever comes in its place is looked at then
+	}
+	if err := w.cover(f); err != nil && inode(name) == now {
+		go w.failed(name, err)
+	}
+}
+
+func (w *Watch) cover(f *watched) error {
+	process, err := firstChild(w.bwrap)
+	if err != nil {
+		return err
+	}
+	var content []byte
+	if f.Remake != nil {
+		if content, err = f.Remake(f.Path); err != nil {
+			return err
+		}
+	}
+	return over(process, f.Path, f.Folder, content)
+}
+
+func inode(name string) uint64 {
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+// firstChild is process 1 inside, the child of bwrap's monitor.
+func firstChild(bwrap int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", bwrap, bwrap))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return strconv.Atoi(first)
+}

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"syscall"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/cover"
+	"claudebox/internal/diag"
+	"claudebox/internal/gitconfig"
+	"claudebox/internal/project"
+)
+
+// covers are the files of the project that stay covered while the session
+// runs, whatever replaces them on the host.
+func (s *Session) covers() []cover.File {
+	var files []cover.File
+	for _, m := range s.project.Mounts {
+		f := cover.File{Path: m.Path, Folder: m.Dir}
+		switch m.Mode {
+		case project.Hidden:
+			f.Remake = func(string) ([]byte, error) { return []byte{}, nil }
+		case project.Made:
+			f.Remake = sanitised
+		case project.ReadOnly:
+		default:
+			continue
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// sanitised makes the copy of a git configuration that is seen inside.
+func sanitised(file string) ([]byte, error) {
+	at, err := beneath.Open(path.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	const limit = 1 << 20
+	content, err := at.Read(path.Base(file), limit)
+	return append([]byte{}, gitconfig.Sanitise(content)...), err
+}
+
+// uncovered says at once what could not be covered again. With `protect_mode:
+// strict` the session ends.
+func (s *Session) uncovered(file string, err error) {
+	strict, end := s.Launch.Plan.Protect.Mode == "strict", ""
+	if strict {
+		end = "; the session ends"
+	}
+	// The terminal may be in raw mode: a carriage return begins the line.
+	fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s was replaced, and the agent can read or change it now: %s%s\r\n",
+		diag.Visible(file), diag.Visible(err.Error()), end)
+	if strict {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // is passed on to the agent
+	}
+}

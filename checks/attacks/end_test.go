@@ -1,0 +1,340 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// live is a session that runs: a shell that takes lines.
+type live struct {
+	w       *world
+	cmd     *exec.Cmd
+	in      *os.File
+	out     *os.File
+	said    bytes.Buffer // on standard error
+	pending string
+}
+
+// begin starts a session beside others.
+func (w *world) begin(flags ...string) *live {
+	w.t.Helper()
+	l := &live{w: w}
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l.in, l.out = in, out
+	words := slices.Concat([]string{"shell", "--yes"}, flags, []string{"--", "bash"})
+	l.cmd = exec.Command(os.Getenv("CLAUDEBOX_BIN"), words...)
+	l.cmd.Dir, l.cmd.Env, l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = w.project, w.env, stdin, stdout, &l.said
+	if err := l.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	stdin.Close()
+	stdout.Close()
+	if got := l.sh("echo there"); got != "there\n" {
+		w.t.Fatalf("no session: %q\n%s", got, l.said.String())
+	}
+	return l
+}
+
+// sh runs a line in the session and gives what it prints.
+func (l *live) sh(line string) string {
+	l.w.t.Helper()
+	if _, err := l.in.WriteString(line + "\necho; echo END\n"); err != nil {
+		l.w.t.Fatal(err)
+	}
+	l.out.SetReadDeadline(time.Now().Add(patience))
+	for {
+		if said, rest, found := strings.Cut(l.pending, "\nEND\n"); found {
+			l.pending = rest
+			return said
+		}
+		piece := make([]byte, 4096)
+		n, err := l.out.Read(piece)
+		if err != nil {
+			return l.pending
+		}
+		l.pending += string(piece[:n])
+	}
+}
+
+// until asks again for a while.
+func (l *live) until(line, want string) {
+	l.w.t.Helper()
+	got := ""
+	for range 100 {
+		if got = l.sh(line); got == want {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.w.t.Errorf("inside, %q gives %q, want %q\n%s", line, got, want, l.said.String())
+}
+
+// end closes the session's input, and gives what claudebox said.
+func (l *live) end() string {
+	l.w.t.Helper()
+	l.in.Close()
+	l.cmd.Wait()
+	l.out.Close()
+	return l.said.String()
+}
+
+// kill ends claudebox as nothing else would, and waits for what is inside.
+func (l *live) kill() {
+	l.w.t.Helper()
+	l.cmd.Process.Signal(syscall.SIGKILL)
+	l.end()
+	time.Sleep(200 * time.Millisecond)
+}
+
+func TestTheReportOfASession(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/.envrc", "a\n")
+	w.write("project/package.json", "{}\n")
+	w.git("project", "add", ".")
+	w.git("project", "commit", "-qm", "x")
+	script := `echo b >>.envrc; echo '{"scripts": {}}' >package.json; printf '#!/bin/sh\n' >.git/hooks/pre-commit
+		mkdir -p .github/workflows; echo 'on: push' >.github/workflows/x.yml; echo x >main.go`
+	got := w.claudebox("shell", "--yes", "--report-json", "../report.json", "--", "bash", "-c", script)
+	want := `bash: line 1: .git/hooks/pre-commit: Read-only file system
+claudebox: what your own tools run was changed while the session ran:
+  changed  .envrc                   direnv runs it when you enter the folder, once you allow it
+  new      .github/workflows/x.yml  your forge runs it when you push
+  changed  package.json             npm runs its scripts when you install or build
+`
+	if got.status != 0 || got.stderr != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	var report struct {
+		Changes []struct{ Path, Change, Means string }
+	}
+	if err := json.Unmarshal([]byte(w.read("report.json")), &report); err != nil || len(report.Changes) != 3 || report.Changes[1].Path != ".github/workflows/x.yml" {
+		t.Errorf("%v\n%s", err, w.read("report.json"))
+	}
+	if got := w.claudebox("shell", "--yes", "--no-report", "--", "bash", "-c", "echo c >>.envrc"); got.stderr != "" {
+		t.Error(got)
+	}
+	if got := w.claudebox("shell", "--yes", "--", "true"); got.stderr != "" {
+		t.Errorf("nothing was changed\n%s", got)
+	}
+}
+
+// Where there was no repository the same attempt succeeds inside, and is told.
+func TestAHookInARepositoryThatTheAgentMakes(t *testing.T) {
+	w := newWorld(t)
+	got := w.claudebox("shell", "--yes", "--", "bash", "-c", "git init -q; printf '#!/bin/sh\n"+w.orders()+"\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit")
+	if !strings.Contains(got.stderr, "taken out  .git/hooks/pre-commit  ") || strings.Count(got.stderr, "\n") != 2 {
+		t.Error(got)
+	}
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	w.wantNotTaken()
+}
+
+func TestTheReportIsWrittenThroughALinkOfTheAgent(t *testing.T) {
+	w := newWorld(t)
+	w.folder("project/out")
+	w.claudebox("shell", "--yes", "--report-json", "out/report.json", "--", "bash", "-c", "mv out old; ln -s ../documents out; ln -s ../documents/letter old/report.json; touch Makefile")
+	if w.exists("documents/report.json") || w.read("documents/letter") != canary {
+		t.Error("the report was led elsewhere")
+	}
+	if !strings.Contains(w.read("project/old/report.json"), "Makefile") {
+		t.Error("there is no report")
+	}
+}
+
+func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
+	w := newWorld(t)
+	l := w.begin()
+	l.sh("git init -q; git config core.fsmonitor '" + w.orders() + "'")
+	l.kill()
+	os.Remove(w.path(taken)) // the agent's own git obeyed
+	got := w.in("other").claudebox("shell", "--yes", "--", "true")
+	if !strings.Contains(got.stderr, "was killed") || !strings.Contains(got.stderr, "core.fsmonitor") {
+		t.Error(got)
+	}
+	w.git("project", "status")
+	w.wantNotTaken()
+}
+
+// A process that the agent leaves behind writes after the agent has ended.
+func TestWhatTheAgentLeavesRunningWritesAfterTheEnd(t *testing.T) {
+	w := newWorld(t)
+	w.attack("git init -q; (trap '' HUP TERM; while :; do git config core.fsmonitor '" + w.orders() + "'; done) >/dev/null 2>&1 & sleep 0.2")
+	os.Remove(w.path(taken))
+	time.Sleep(200 * time.Millisecond)
+	w.git("project", "status")
+	w.wantNotTaken()
+}
+
+// A second session begins under the eyes of the first, whose agent exchanges
+// what is about to be protected.
+func TestASecondSessionIsLaunchedWhileTheFirstExchangesTheRepository(t *testing.T) {
+	w := newWorld(t)
+	w.folder("project/d")
+	first := w.begin()
+	w.git("project/d", "init", "-q") // the user's, made while the session runs: the first does not protect it
+	first.sh("cp -r d e; git -C e config core.fsmonitor '" + w.orders() + "'; (while :; do mv d x; mv e d; mv d e; mv x d; done) >/dev/null 2>&1 &")
+	for range 20 {
+		w.attack("git -C d config core.fsmonitor '" + w.orders() + "'; git -C e config core.fsmonitor '" + w.orders() + "'")
+	}
+	first.end()
+	os.Remove(w.path(taken))
+	for _, dir := range []string{"d", "e", "x"} {
+		w.git("project/"+dir, "status")
+	}
+	w.wantNotTaken()
+}
+
+func TestAFileIsTrackedByForceToBeWrittenNextTime(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
+	w.write("project/.envrc", "a\n")
+	w.write("project/.env", canary)
+	w.prepared("git add -f .envrc .env; git -c user.name=a -c user.email=a@b commit -qm y")
+	got := w.attack("cat .env; echo evil >>.envrc")
+	w.wantNoCanary(got)
+	if w.read("project/.envrc") != "a\n" {
+		t.Error("it was written to")
+	}
+}
+
+// What a profile extends lies in the project as well.
+func TestAProfileThatIsExtendedIsWidened(t *testing.T) {
+	for name, tracked := range map[string]bool{"tracked": true, "untracked": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("project", "init", "-q")
+			w.write("project/conf/base.yaml", "name: base\nextends: default\n")
+			if tracked {
+				w.git("project", "add", "conf")
+			}
+			w.write("profile.yaml", "name: test\nextends: ./project/conf/base.yaml\n")
+			wider := `name: base\nextends: default\nmounts: [{host: ~/documents}]\n`
+			for range 2 { // the second time by the plan that was kept
+				w.attack("printf '"+wider+"' >conf/base.yaml; mv conf old; mkdir conf; printf '"+wider+"' >conf/base.yaml", "--profile", w.path("profile.yaml"))
+				time.Sleep(1200 * time.Millisecond)
+			}
+			w.wantNoCanary(w.attack("cat ~/documents/letter", "--profile", w.path("profile.yaml")))
+		})
+	}
+}
+
+func TestAProfileThatIsALinkInTheProject(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/real.yaml", "name: test\nextends: default\n")
+	w.link("real.yaml", "project/profile.yaml")
+	w.wantRefused(w.attack("true", "--profile", "./profile.yaml"), "is a link in the project")
+}
+
+func TestASocketOfTheHostInTheProject(t *testing.T) {
+	w := newWorld(t)
+	w.folder("project/run")
+	listen := func(name string) net.Listener {
+		l, err := net.Listen("unix", w.path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				c.Write([]byte(canary))
+				c.Close()
+			}
+		}()
+		return l
+	}
+	listen("project/run/s")
+	connect := `for s in run/s; do curl -sS --max-time 5 --http0.9 --unix-socket $s http://x/; done`
+	w.wantNoCanary(w.attack(connect))
+	flags := w.profile("show: [run/s]")
+	if got := w.attack(connect, flags...); !strings.Contains(got.stdout, canary) {
+		t.Errorf("the attack does not work at all\n%s", got)
+	}
+}
+
+// hidden are secret files of a project, and others that only look so.
+func TestSecretFilesOfTheProject(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/testdata/server.key", "tracked\n")
+	w.write("project/.env.example", "example\n")
+	w.git("project", "add", ".")
+	w.git("project", "commit", "-qm", "x")
+	secret := []string{".env", ".env.local", "deploy/prod.key", "deploy/id_ed25519", "a/b/c/terraform.tfstate", ".npmrc", "vault/deep/x", "x.secret"}
+	for _, name := range secret {
+		w.write("project/"+name, "_authToken="+canary)
+	}
+	w.write("project/cacert.pem", "certificate\n")
+	flags := w.profile("hide: [vault/**, '*.secret']")
+	got := w.attack("cat "+strings.Join(secret, " ")+"; ls vault; cat testdata/server.key .env.example cacert.pem; git status --porcelain", flags...)
+	w.wantNoCanary(got)
+	if want := "tracked\nexample\ncertificate\n"; !strings.HasPrefix(got.stdout, want) {
+		t.Errorf("want %q\n%s", want, got)
+	}
+	plan := w.claudebox(append([]string{"plan"}, flags...)...)
+	for _, name := range []string{".env", ".env.local", "deploy/prod.key", "vault", "x.secret"} {
+		if !strings.Contains(plan.stdout+plan.stderr, name) {
+			t.Errorf("%s is not named\n%s", name, plan)
+		}
+	}
+	if got := w.attack("cat .env.local", w.profile("show: [.env.local]")...); !strings.Contains(got.stdout, canary) {
+		t.Errorf("show does not show\n%s", got)
+	}
+	made, _ := filepath.Glob(w.path("project/.env*"))
+	if len(made) != 3 {
+		t.Errorf("something was made: %q", made)
+	}
+}
+
+// An editor or `git config` of the host replaces a covered file by rename.
+func TestACoveredFileIsReplacedByTheHost(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/.env", canary)
+	w.write("project/.envrc", "a\n")
+	l := w.begin()
+	if got := l.sh("cat .env"); got != "" {
+		t.Fatalf("%q", got)
+	}
+	for range 2 {
+		for name, content := range map[string]string{".env": canary + " new", ".envrc": "b\n"} {
+			w.write("project/"+name+".new", content)
+			if err := os.Rename(w.path("project/"+name+".new"), w.path("project/"+name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.git("project", "config", "remote.origin.url", "https://"+canary+"@example.org/x")
+		l.until("cat .env", "")
+		l.until("echo evil 2>/dev/null >>.envrc; cat .envrc", "b\n")
+		l.until("cat .git/config | grep -c "+canary, "0\n")
+		l.until("git config core.fsmonitor x 2>/dev/null; git config core.fsmonitor", "")
+	}
+	if said := l.end(); strings.Contains(said, "replaced") {
+		t.Error(said)
+	}
+	w.git("project", "status")
+	w.wantNotTaken()
+}

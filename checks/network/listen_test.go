@@ -19,20 +19,22 @@ import (
 func TestNobodyReachesWhatListensInside(t *testing.T) {
 	t.Parallel()
 	for _, tier := range tiers {
-		t.Run(tier, func(t *testing.T) {
-			t.Parallel()
-			w := world.New(t)
-			talk := converse(t, newUser(t, w).probing(t, []string{"listen"}, "--network", tier))
-			talk.wait(t, "listening")
-			reached := reachable(w)
-			switch {
-			case tier == "full" && !slices.Contains(reached, "outside tcp "+target.HostLAN):
-				t.Errorf("in tier full only %q is reached: the test sees nothing", reached)
-			case tier != "full" && len(reached) > 0:
-				t.Errorf("reached %q", reached)
-			}
-			talk.end(t)
-		})
+		for _, c := range pastas(t, tier) {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				w := world.New(t)
+				talk := converse(t, c.user(t, w).probing(t, []string{"listen"}, "--network", tier))
+				talk.wait(t, "listening")
+				reached := reachable(w)
+				switch {
+				case tier == "full" && !slices.Contains(reached, "outside tcp "+target.HostLAN):
+					t.Errorf("in tier full only %q is reached: the test sees nothing", reached)
+				case tier != "full" && len(reached) > 0:
+					t.Errorf("reached %q", reached)
+				}
+				talk.end(t)
+			})
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,6 +36,11 @@ var _ embed.FS
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
+	flag.Parse()
+	// The tests wait, for silence to be sure of, more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	status := world.Main(prepare, m.Run)
 	if os.Getenv(topVariable) != "" && !world.Entered() {
 		os.RemoveAll(os.Getenv(topVariable))
@@ -58,6 +64,7 @@ func prepare() error {
 	}
 	return errors.Join(
 		os.Setenv(topVariable, top),
+		storeReleases(top),
 		build(probe(), "./probe"),
 		build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
 	)
@@ -80,7 +87,7 @@ func probe() string { return filepath.Join(top(), "probe") }
 // (internal/netfilter/part_lab.go).
 func breakable() string { return filepath.Join(top(), "breakable") }
 
-// tools of a claudebox, by their names in the manifest.
+// tools of a claudebox, by their names in the manifest; empty: the manifest's.
 type tools map[string]string
 
 // install puts a claudebox, with other tools than the lab's own, where the test
@@ -100,6 +107,9 @@ func install(t *testing.T, program string, other tools) string {
 		t.Fatal(err)
 	}
 	for name, path := range other {
+		if path == "" {
+			continue
+		}
 		manifest["tools"].(map[string]any)[name] = path
 	}
 	text, err = json.Marshal(manifest)

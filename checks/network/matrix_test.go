@@ -81,12 +81,14 @@ func TestWhatEachTierReaches(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	for _, tier := range tiers {
-		t.Run(tier, func(t *testing.T) {
-			t.Parallel()
-			got := cellsOf(succeed(t, newUser(t, w).probing(t, []string{"matrix"}, "--network", tier)))
-			wantCells(t, tier, got)
-			wantNoAbstract(t, tier, got)
-		})
+		for _, c := range combinations(t, tier) {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				got := cellsOf(succeed(t, c.user(t, w).probing(t, []string{"matrix"}, "--network", tier)))
+				wantCells(t, tier, got)
+				wantNoAbstract(t, tier, got)
+			})
+		}
 	}
 }
 

@@ -27,37 +27,48 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 		},
 		"a VPN": {(*world.World).RaiseVPN, []string{target.At(target.LaterVPN, target.Port)}, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := world.New(t)
-			talk := converse(t, newUser(t, w).probing(t, []string{"converse"}, "--network", "inet"))
-			for _, place := range later.closed {
-				if answers := talk.ask(t, "reach "+place); len(answers) == 0 || !slices.ContainsFunc(answers, reached) {
-					t.Errorf("%s, before: %q", place, answers)
+		for _, c := range pastas(t, "inet") {
+			t.Run(c.name+", "+name, func(t *testing.T) {
+				t.Parallel()
+				w := world.New(t)
+				talk := converse(t, c.user(t, w).probing(t, []string{"converse"}, "--network", "inet"))
+				for _, place := range later.closed {
+					talk.wantOpen(t, place)
 				}
-			}
-			talk.ask(t, "hold "+later.closed[0])
-			if err := later.happen(w); err != nil {
-				t.Fatal(err)
-			}
-			for _, place := range append(later.closed, later.also...) {
-				// The news takes its way through the kernel and claudebox.
-				for slices.ContainsFunc(talk.ask(t, "reach "+place), reached) {
+				talk.ask(t, "hold "+later.closed[0])
+				if err := later.happen(w); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if got := talk.ask(t, "use"); slices.ContainsFunc(got, reached) {
-				t.Errorf("a connection of before still works: %q", got)
-			}
-			if got := talk.ask(t, "reach "+target.At(target.Internet, target.Port)); !slices.ContainsFunc(got, reached) {
-				t.Errorf("the internet is gone: %q", got)
-			}
-			for _, place := range []string{target.At(target.LANPeer, target.Port), target.At(target.HostLAN, target.HostPort), target.At(target.Metadata, target.Port)} {
-				if got := talk.ask(t, "reach "+place); slices.ContainsFunc(got, reached) {
-					t.Errorf("%s has come open: %q", place, got)
+				for _, place := range append(later.closed, later.also...) {
+					talk.awaitClosed(t, place)
 				}
-			}
-			talk.end(t)
-		})
+				if got := talk.ask(t, "use"); slices.ContainsFunc(got, reached) {
+					t.Errorf("a connection of before still works: %q", got)
+				}
+				talk.wantOpen(t, target.At(target.Internet, target.Port))
+				for _, place := range []string{target.At(target.LANPeer, target.Port), target.At(target.HostLAN, target.HostPort), target.At(target.Metadata, target.Port)} {
+					if got := talk.ask(t, "reach "+place); slices.ContainsFunc(got, reached) {
+						t.Errorf("%s has come open: %q", place, got)
+					}
+				}
+				talk.end(t)
+			})
+		}
+	}
+}
+
+func (c *conversation) wantOpen(t *testing.T, place string) {
+	t.Helper()
+	if got := c.ask(t, "reach "+place); !slices.ContainsFunc(got, reached) {
+		t.Errorf("%s is closed: %q", place, got)
+	}
+}
+
+// awaitClosed: the news takes its way through the kernel and claudebox. It ends
+// with the conversation, should it never come.
+func (c *conversation) awaitClosed(t *testing.T, place string) {
+	t.Helper()
+	for slices.ContainsFunc(c.ask(t, "reach "+place), reached) {
 	}
 }
 

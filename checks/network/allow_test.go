@@ -40,16 +40,6 @@ func (u *user) profile(t *testing.T, text string) []string {
 	return []string{"--profile", file}
 }
 
-func TestTierAllowReachesNothingByItself(t *testing.T) {
-	u := newUser(t, world.New(t))
-	got := cellsOf(succeed(t, u.probing(t, []string{"matrix"}, u.allowing(t, "good.test")...)))
-	for _, to := range target.All {
-		if row := got.row(to.Name); strings.Trim(row, "._ ") != "" || to.Addr.IsValid() && !strings.Contains(row, ".") {
-			t.Errorf("%s: %q", to.Name, row)
-		}
-	}
-}
-
 // Each line is a request from inside and how it ends.
 func TestTierAllowByItsProxy(t *testing.T) {
 	u := newUser(t, world.New(t))

@@ -23,7 +23,7 @@ func TestNobodyReachesWhatListensInside(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)
-				talk := converse(t, c.user(t, w).probing(t, []string{"listen"}, "--network", tier))
+				talk := converse(t, c.user(t, w).probe(t, tier, "listen"))
 				talk.wait(t, "listening")
 				reached := reachable(w)
 				switch {

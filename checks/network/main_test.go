@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,21 @@ func (u *user) probing(t *testing.T, words []string, flags ...string) *exec.Cmd 
 	)...)
 }
 
+// probe runs the probe in a tier.
+func (u *user) probe(t *testing.T, tier string, words ...string) *exec.Cmd {
+	t.Helper()
+	return u.probing(t, words, u.in(t, tier, "")...)
+}
+
+// in asks for a tier, with more of a profile where that is needed.
+func (u *user) in(t *testing.T, tier, profile string) []string {
+	t.Helper()
+	if tier == "allow" {
+		return u.allowing(t, "good.test", profile)
+	}
+	return u.profile(t, "network: "+tier+"\n"+profile)
+}
+
 // outcome is what a run left.
 type outcome struct {
 	status         int
@@ -194,8 +210,11 @@ func run(t *testing.T, cmd *exec.Cmd) outcome {
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), progress.ReplaceAllString(stderr.String(), "")}
 }
+
+// progress is what claudebox says while it waits for Nix.
+var progress = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
 
 // succeed is what a command prints that must succeed, with nothing on standard
 // error.

@@ -24,57 +24,57 @@ var columns = []struct {
 }
 
 // tiers are the columns of the table.
-var tiers = []string{"full", "inet", "none"}
+var tiers = []string{"full", "inet", "allow", "none"}
 
 // table says for each target, tier and way whether the target answers: + by its
 // name, ! another one in its place, . nobody, _ where the way makes no sense.
 const table = `
-target               full              inet              none
-internet             +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..
-internet 6           +++__ ++++__ ++   +++__ ++++__ ..   ...__ ....__ ..
-internet resolver    +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..
-later LAN            +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..
-later LAN 6          +++__ ++++__ ++   +++__ ++++__ ..   ...__ ....__ ..
-later VPN            +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..
-LAN                  +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-LAN router           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-second VLAN          +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-10/8                 +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-172.16/12            +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-CGNAT                +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-tailnet resolver     +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-metadata             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-metadata, Azure      +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-metadata, Oracle     +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-benchmarks           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-reserved             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-public LAN           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-public VPN           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-LAN 6                +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-ULA                  +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-tailnet 6            +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-metadata 6           +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-link-local 6         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-site-local 6         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-NAT64 of LAN         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-local NAT64          +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-6to4 of LAN          +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-host loopback        +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host loopback 6      +.+__ +...__ +.   ...__ ....__ ..   ...__ ....__ ..
-host stub            +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host LAN             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..
-host VLAN            +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host tailnet         +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host public          +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host VPN             +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host public VPN      +.++. +...+. +.   ..... ...... ..   ..... ...... ..
-host LAN 6           +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-host ULA             +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-host link-local 6    +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..
-0.0.0.0              !!!!! !!!!!! ++   ..... ...... ..   ..... ...... ..
-::                   !.!__ !...__ ..   ...__ ....__ ..   ...__ ....__ ..
-gateway              ..... ...... ++   ..... ...... ..   _____ ______ __
-gateway 6            ...__ ....__ ++   ...__ ....__ ..   _____ ______ __
+target               full              inet              allow             none
+internet             +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..   ..... ...... ..
+internet 6           +++__ ++++__ ++   +++__ ++++__ ..   ...__ ....__ ..   ...__ ....__ ..
+internet resolver    +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..   ..... ...... ..
+later LAN            +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..   ..... ...... ..
+later LAN 6          +++__ ++++__ ++   +++__ ++++__ ..   ...__ ....__ ..   ...__ ....__ ..
+later VPN            +++++ ++++++ ++   +++++ ++++++ ..   ..... ...... ..   ..... ...... ..
+LAN                  +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+LAN router           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+second VLAN          +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+10/8                 +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+172.16/12            +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+CGNAT                +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+tailnet resolver     +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+metadata             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+metadata, Azure      +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+metadata, Oracle     +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+benchmarks           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+reserved             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+public LAN           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+public VPN           +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+LAN 6                +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+ULA                  +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+tailnet 6            +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+metadata 6           +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+link-local 6         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+site-local 6         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+NAT64 of LAN         +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+local NAT64          +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+6to4 of LAN          +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+host loopback        +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host loopback 6      +.+__ +...__ +.   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+host stub            +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host LAN             +++++ ++++++ ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host VLAN            +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host tailnet         +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host public          +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host VPN             +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host public VPN      +.++. +...+. +.   ..... ...... ..   ..... ...... ..   ..... ...... ..
+host LAN 6           +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+host ULA             +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+host link-local 6    +++__ ++++__ ++   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+0.0.0.0              !!!!! !!!!!! ++   ..... ...... ..   ..... ...... ..   ..... ...... ..
+::                   !.!__ !...__ ..   ...__ ....__ ..   ...__ ....__ ..   ...__ ....__ ..
+gateway              ..... ...... ++   ..... ...... ..   _____ ______ __   _____ ______ __
+gateway 6            ...__ ....__ ++   ...__ ....__ ..   _____ ______ __   _____ ______ __
 `
 
 func TestWhatEachTierReaches(t *testing.T) {
@@ -84,11 +84,28 @@ func TestWhatEachTierReaches(t *testing.T) {
 		for _, c := range combinations(t, tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				got := cellsOf(succeed(t, c.user(t, w).probing(t, []string{"matrix"}, "--network", tier)))
-				wantCells(t, tier, got)
-				wantNoAbstract(t, tier, got)
+				c.wantCells(t, w, tier)
 			})
 		}
+	}
+}
+
+// wantCells compares with the table, cell by cell. The pasta of 2023 stalls now
+// and then (network.md, 1), and gets another chance: to leave closed what should
+// be open, never the other way round.
+func (c combination) wantCells(t *testing.T, w *world.World, tier string) {
+	t.Helper()
+	for tries := c.stalls(); ; tries-- {
+		got := cellsOf(succeed(t, c.user(t, w).probe(t, tier, "matrix")))
+		wantNoAbstract(t, tier, got)
+		problems, leak := differences(tier, got)
+		if tries > 1 && !leak && len(problems) > 0 {
+			continue
+		}
+		for _, problem := range problems {
+			t.Error(problem)
+		}
+		return
 	}
 }
 
@@ -129,24 +146,21 @@ func symbol(name, answer string) byte {
 	return '!'
 }
 
-// wantCells compares with the table, cell by cell.
-func wantCells(t *testing.T, tier string, got cells) {
-	t.Helper()
-	for _, problem := range differences(tier, got) {
-		t.Error(problem)
-	}
-}
-
-// differences names each row that is not as the table has it.
-func differences(tier string, got cells) []string {
-	var found []string
+// differences names each row that is not as the table has it, and tells whether
+// one of them has more open.
+func differences(tier string, got cells) (found []string, leak bool) {
 	for name, want := range wanted(tier) {
-		if row := got.row(name); row != want {
-			found = append(found, fmt.Sprintf("%s in tier %s: got %q, want %q", name, tier, row, want))
+		row := got.row(name)
+		if row == want {
+			continue
+		}
+		found = append(found, fmt.Sprintf("%s in tier %s: got %q, want %q", name, tier, row, want))
+		for i := range row {
+			leak = leak || row[i] != want[i] && row[i] != '.'
 		}
 	}
 	slices.Sort(found)
-	return found
+	return found, leak
 }
 
 // wanted is one tier's column of the table, by target.

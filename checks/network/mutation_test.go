@@ -96,7 +96,7 @@ func brief(t *testing.T, w *world.World, program, without string) map[string]str
 		u.env = append(u.env, without)
 	}
 	found := map[string]string{}
-	for line := range strings.Lines(succeed(t, u.probing(t, []string{"brief"}, "--network", "inet"))) {
+	for line := range strings.Lines(succeed(t, u.probe(t, "inet", "brief"))) {
 		line = strings.TrimSuffix(line, "\n")
 		last := strings.LastIndexByte(line, '\t')
 		found[line[:last]] = line[last+1:]

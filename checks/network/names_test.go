@@ -57,7 +57,7 @@ func TestNamesResolveWhateverResolverTheHostHas(t *testing.T) {
 					}
 					u := c.user(t, w)
 					u.layout = layout.files
-					wantNames(t, succeed(t, u.probing(t, []string{"names", "text:server.test", "good.test", "rebind.test", "nobody.test"}, "--network", tier)), layout.answer)
+					wantNames(t, succeed(t, u.probe(t, tier, "names", "text:server.test", "good.test", "rebind.test", "nobody.test")), layout.answer)
 				})
 			}
 		}
@@ -76,7 +76,7 @@ func wantNames(t *testing.T, got, servers string) {
 func TestNoNameResolvesWithoutANetwork(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
-	for _, f := range lines(succeed(t, u.probing(t, []string{"names", "good.test"}, "--network", "none"))) {
+	for _, f := range lines(succeed(t, u.probe(t, "none", "names", "good.test"))) {
 		if f[1][0] != '(' {
 			t.Errorf("%s is %s", f[0], f[1])
 		}
@@ -92,7 +92,7 @@ func TestALongAnswerComesWhole(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.skipOldPasta(t, "forwards no names by TCP")
-				got := succeed(t, c.user(t, w).probing(t, []string{"names", "text:big.test"}, "--network", tier))
+				got := succeed(t, c.user(t, w).probe(t, tier, "names", "text:big.test"))
 				wantEqual(t, got, "big.test\t"+world.BigAnswer()+"\n")
 			})
 		}

@@ -11,15 +11,6 @@ import (
 	"claudebox/checks/network/world"
 )
 
-// apart are the tiers whose network is not the host's.
-func (u *user) apart(t *testing.T, tier, ports string) []string {
-	t.Helper()
-	if tier == "allow" {
-		return u.allowing(t, "good.test", ports)
-	}
-	return u.profile(t, "network: "+tier+"\n"+ports)
-}
-
 // A port that is published is the host's alone, on its loopback.
 func TestAPublishedPortLeadsInsideFromTheHostOnly(t *testing.T) {
 	t.Parallel()
@@ -28,7 +19,7 @@ func TestAPublishedPortLeadsInsideFromTheHostOnly(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)
 			u := newUser(t, w)
-			flags := append(u.apart(t, tier, ""), "--publish", fmt.Sprint(target.ListenPort))
+			flags := append(u.in(t, tier, ""), "--publish", fmt.Sprint(target.ListenPort))
 			talk := converse(t, u.probing(t, []string{"listen"}, flags...))
 			talk.wait(t, "listening")
 			if got, want := reachable(w), []string{"host tcp 127.0.0.1"}; !slices.Equal(got, want) {
@@ -46,7 +37,7 @@ func TestAServiceOfTheHostThatTheProfileNames(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, world.New(t))
 			script := `curl -sS http://127.0.0.1:8080/; curl -sS --noproxy '*' --max-time 5 http://192.168.77.10:8080/ 2>/dev/null || echo no other`
-			wantEqual(t, succeed(t, u.session(t, script, u.apart(t, tier, fmt.Sprintf("ports: {out: [%d]}", target.HostPort))...)),
+			wantEqual(t, succeed(t, u.session(t, script, u.in(t, tier, fmt.Sprintf("ports: {out: [%d]}", target.HostPort))...)),
 				"host loopback\nno other\n")
 		})
 	}

@@ -31,7 +31,7 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)
-				talk := converse(t, c.user(t, w).probing(t, []string{"converse"}, "--network", "inet"))
+				talk := converse(t, c.user(t, w).probe(t, "inet", "converse"))
 				for _, place := range later.closed {
 					talk.wantOpen(t, place)
 				}

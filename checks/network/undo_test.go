@@ -21,7 +21,7 @@ func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
 		for _, c := range pastas(t, tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				wantFutile(t, succeed(t, c.user(t, w).probing(t, []string{"undo"}, "--network", tier)))
+				wantFutile(t, succeed(t, c.user(t, w).probe(t, tier, "undo")))
 			})
 		}
 	}
@@ -60,7 +60,7 @@ var nowhere = map[string]string{
 func TestTheAttemptsAreGoodOnes(t *testing.T) {
 	t.Parallel()
 	inside := map[string]string{}
-	for _, f := range lines(succeed(t, newUser(t, world.New(t)).probing(t, []string{"undo"}, "--network", "none"))) {
+	for _, f := range lines(succeed(t, newUser(t, world.New(t)).probe(t, "none", "undo"))) {
 		inside[f[1]] = f[2]
 	}
 	for _, kind := range []string{"rights", "namespaces", "sockets", "roundabout"} {

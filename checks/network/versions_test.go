@@ -24,6 +24,14 @@ func (c combination) skipOldPasta(t *testing.T, fault string) {
 	}
 }
 
+// stalls is how often it may be tried.
+func (c combination) stalls() int {
+	if c.pasta == "bookworm" {
+		return 3
+	}
+	return 1
+}
+
 // user is somebody who has it.
 func (c combination) user(t *testing.T, w *world.World) *user {
 	t.Helper()

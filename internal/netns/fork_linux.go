@@ -21,13 +21,16 @@ type visit struct {
 	fds   [batch]int32
 }
 
-var visitSteps = [...]string{"start", "join its user namespace", "join its network namespace", "make a socket there"}
+var visitSteps = [...]string{
+	"start", "join its user namespace", "join its network namespace", "make a socket there", "open a setting of it",
+}
 
 // order is what a visitor shall make.
 type order struct {
 	user, net              uintptr // descriptors of the namespaces
 	domain, kind, protocol uintptr
 	count                  int32
+	setting                *byte // path of a file of /proc/sys/net to open for writing, instead of sockets; it ends with a zero
 }
 
 // sockets makes sockets in a namespace by a short-lived child. It has to be a
@@ -112,7 +115,15 @@ func fork(o *order, left *visit) (pid int, err unix.Errno) {
 		left.step = 2
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.net, unix.CLONE_NEWNET, 0)
 	}
-	if errno == 0 {
+	if errno == 0 && o.setting != nil {
+		left.step = 4
+		const root = ^uintptr(99) // AT_FDCWD, which an absolute path does not need
+		var fd uintptr
+		fd, _, errno = syscall.RawSyscall6(unix.SYS_OPENAT, root, uintptr(unsafe.Pointer(o.setting)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+		if errno == 0 {
+			left.fds[0], left.made = int32(fd), 1
+		}
+	} else if errno == 0 {
 		left.step = 3
 	}
 	for errno == 0 && left.made < o.count {

@@ -86,6 +86,22 @@ func (n Namespace) RaiseLoopback() error {
 	return nil
 }
 
+// Set writes a setting of the network: name is its path below /proc/sys/net.
+// The file shows the namespace of whoever opens it, and is written with the
+// rights of whoever writes.
+func (n Namespace) Set(name, value string) error {
+	path := append([]byte("/proc/sys/net/"+name), 0)
+	fds, err := sockets(order{user: uintptr(n.user), net: uintptr(n.net), setting: &path[0]})
+	if err == nil {
+		_, err = unix.Write(fds[0], []byte(value))
+		closeAll(fds)
+	}
+	if err != nil {
+		return &diag.Error{Op: "set net/" + name + " of the sandbox's network", Err: err}
+	}
+	return nil
+}
+
 // Listen listens on a TCP port of the sandbox's 127.0.0.1. Only who is inside
 // can connect; only this process accepts.
 func (n Namespace) Listen(port int) (net.Listener, error) {

@@ -2,11 +2,14 @@ package netns_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,6 +153,27 @@ func TestANetlinkSocketOfTheNamespaceMayConfigureIt(t *testing.T) {
 	answer := make([]byte, 256)
 	if n, _, err := unix.Recvfrom(fds[0], answer, 0); err != nil || n < 20 || [4]byte(answer[16:20]) != [4]byte{} {
 		t.Errorf("%v: % x", err, answer[:n])
+	}
+}
+
+func TestASettingIsThatOfTheNamespace(t *testing.T) {
+	const file = "/proc/sys/net/ipv4/ping_group_range"
+	outside, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, "cat "+file)
+	if err := s.Set("ipv4/ping_group_range", fmt.Sprintf("%d %d", os.Getgid(), os.Getgid())); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(s.finish(t)); !slices.Equal(got, []string{strconv.Itoa(os.Getgid()), strconv.Itoa(os.Getgid())}) {
+		t.Errorf("inside it is %q", got)
+	}
+	if now, _ := os.ReadFile(file); string(now) != string(outside) {
+		t.Errorf("outside it is %q now; it was %q", now, outside)
+	}
+	if err := s.Set("ipv4/absent", "1"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("an absent one: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package network
 import (
 	"errors"
 	"net/netip"
+	"os"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -41,9 +43,15 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	n := &Inet{sandbox: sandbox}
 	defer func() {
 		if err != nil {
+			err = n.orGone(err)
 			n.Close()
 		}
 	}()
+	ns, err := netns.Of(sandbox)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
 	if n.watch, err = hostnet.NewWatch(); err != nil {
 		return nil, err
 	}
@@ -51,11 +59,17 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.restrict(host); err != nil {
+	link := netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}
+	if n.filter, err = netfilter.Load(ns, link, append(forbidden.Prefixes(), host.Prefixes...)); err != nil {
 		return nil, err
 	}
 	if n.pasta, err = startPasta(program, words(sandbox, host)); err != nil {
 		return nil, &diag.Error{Op: "start " + program, Err: err, Remedy: ownPasta}
+	}
+	// While pasta makes the interface: let ping(8) work, which has no rights.
+	gid := strconv.Itoa(os.Getgid())
+	if err := ns.Set("ipv4/ping_group_range", gid+" "+gid); err != nil {
+		return nil, err
 	}
 	if err := n.await(); err != nil {
 		return nil, err
@@ -67,16 +81,13 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	return n, nil
 }
 
-// restrict puts the rules in force. It leaves the loopback interface to pasta,
-// which brings it up.
-func (n *Inet) restrict(host hostnet.Network) error {
-	ns, err := netns.Of(n.sandbox)
-	if err != nil {
-		return err
+// orGone is ErrGone for whatever fails because the sandbox has ended.
+func (n *Inet) orGone(err error) error {
+	var state unix.Siginfo
+	waited := unix.Waitid(unix.P_PID, n.sandbox, &state, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	if waited != nil || state.Signo != 0 {
+		return ErrGone
 	}
-	defer ns.Close()
-	link := netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}
-	n.filter, err = netfilter.Load(ns, link, append(forbidden.Prefixes(), host.Prefixes...))
 	return err
 }
 

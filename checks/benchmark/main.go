@@ -30,7 +30,7 @@ func (w *world) report(out io.Writer, rounds int) error {
 	fmt.Fprintln(out, "| what | claudebox | compared with | ratio |")
 	fmt.Fprintln(out, "| --- | ---: | ---: | ---: |")
 	for _, measure := range []func(io.Writer, int) error{
-		w.start, w.project, w.plan, w.mounts, w.packages, w.builds, w.parent,
+		w.start, w.tiers, w.downloads, w.project, w.plan, w.mounts, w.packages, w.builds, w.parent,
 	} {
 		if err := measure(out, rounds); err != nil {
 			return err

@@ -1,6 +1,10 @@
 package relay
 
-import "golang.org/x/sys/unix"
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
 
 // pipe is what bytes pass through. It is empty when it is not in use.
 type pipe struct{ out, in int }
@@ -10,16 +14,24 @@ type pipe struct{ out, in int }
 // as it was.
 const pipeSize = 256 << 10
 
-// spare holds pipes for further use: as many as bytes flow at one time
-// through, not as many as there are connections.
-var spare = make(chan pipe, 16)
+// mostSpare bounds the pipes that are kept for further use: as many as bytes
+// flow through at one time, not as many as there are connections.
+const mostSpare = 16
+
+var spare struct {
+	sync.Mutex
+	pipes []pipe
+}
 
 func take() (pipe, error) {
-	select {
-	case p := <-spare:
+	spare.Lock()
+	if last := len(spare.pipes) - 1; last >= 0 {
+		p := spare.pipes[last]
+		spare.pipes = spare.pipes[:last]
+		spare.Unlock()
 		return p, nil
-	default:
 	}
+	spare.Unlock()
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return pipe{}, err
@@ -31,11 +43,13 @@ func take() (pipe, error) {
 
 // release gives an empty pipe back.
 func (p pipe) release() {
-	select {
-	case spare <- p:
-	default:
+	spare.Lock()
+	defer spare.Unlock()
+	if len(spare.pipes) >= mostSpare {
 		p.close()
+		return
 	}
+	spare.pipes = append(spare.pipes, p)
 }
 
 func (p pipe) close() {

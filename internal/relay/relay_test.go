@@ -120,7 +120,7 @@ func TestNoPipeIsUsedAgainWithBytesInIt(t *testing.T) {
 		left.Close()
 		<-ended
 	}
-	for range cap(spare) {
+	for range mostSpare {
 		p, err := take()
 		if err != nil {
 			t.Fatal(err)

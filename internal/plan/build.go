@@ -54,6 +54,7 @@ func pins(res resolve.Resolution) Pins {
 	p := Pins{
 		Nixpkgs:  Nixpkgs(res.Nixpkgs),
 		Packages: mapped(res.Packages, pinned),
+		Closure:  res.Closure,
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
 		p.Tools = append(p.Tools, Tool{Name: name, Path: res.Tools[name].Path})

@@ -19,6 +19,11 @@ func checkClaims(p Plan) error {
 			return fmt.Errorf("the mount of %s at %s is none of the base", m.Source, m.Destination)
 		}
 	}
+	for _, path := range p.Pins.Closure {
+		if !isInStore(path) || strings.Contains(path[len(storeDir)+1:], "/") {
+			return fmt.Errorf("%q in its closure is no store path", path)
+		}
+	}
 	for _, t := range p.Pins.Tools {
 		if !isInStore(t.Path) {
 			return fmt.Errorf("the tool %s at %s is not in the store", t.Name, t.Path)

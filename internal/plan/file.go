@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path"
 
 	"claudebox/internal/diag"
 )
@@ -53,18 +54,40 @@ func Decode(name string, src []byte) (Plan, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Plan{}, notAPlan(op, errors.New("more follows after the plan"))
 	}
-	if f.Version != Version {
+	if f.Version < 1 || f.Version > Version {
 		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`",
-			"version %d; this claudebox reads version %d", f.Version, Version)
+			"version %d; this claudebox reads versions 1 to %d", f.Version, Version)
 	}
 	if f.Digest != f.Plan.Digest() {
 		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`; a plan is not edited by hand",
 			"its content does not fit its digest")
 	}
+	f.Plan = migrate(f.Plan)
 	if err := checkClaims(f.Plan); err != nil {
 		return Plan{}, &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
 	}
 	return f.Plan, nil
+}
+
+// migrate makes an older plan one of this version. What it says stays the
+// same; its digest is another.
+func migrate(p Plan) Plan {
+	if p.Version == 1 { // each path of a closure was a mount
+		var rest []Mount
+		for _, m := range p.Mounts {
+			if m.Kind == ROBind && m.Why == Base && m.Source == m.Destination && path.Dir(m.Source) == storeDir {
+				p.Pins.Closure = append(p.Pins.Closure, m.Source)
+				continue
+			}
+			rest = append(rest, m)
+		}
+		if p.Pins.Closure != nil {
+			p.Mounts = append(rest, Mount{Kind: Closure, Destination: storeDir, Why: Base})
+			SortMounts(p.Mounts)
+		}
+	}
+	p.Version = Version
+	return p
 }
 
 func notAPlan(op string, err error) error {
@@ -94,10 +117,10 @@ func ToolPath(p Plan, name string) string {
 func (p Plan) StorePaths() []string {
 	seen := map[string]bool{}
 	var paths []string
-	add := func(path string) {
-		if path != "" && !seen[path] {
-			seen[path] = true
-			paths = append(paths, path)
+	add := func(name string) {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			paths = append(paths, name)
 		}
 	}
 	for _, pkg := range p.Pins.Packages {

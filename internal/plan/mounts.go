@@ -45,9 +45,7 @@ func storeMounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	if prof.Nix.Store == profile.StoreFull {
 		return []Mount{{Kind: ROBind, Source: "/nix/store", Destination: "/nix/store"}}
 	}
-	return mapped(res.Closure, func(path string) Mount {
-		return Mount{Kind: ROBind, Source: path, Destination: path}
-	})
+	return []Mount{{Kind: Closure, Destination: "/nix/store"}}
 }
 
 func links(prof profile.Profile, res resolve.Resolution) []Mount {

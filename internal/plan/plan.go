@@ -1,7 +1,7 @@
 package plan
 
 // Version is the version of the plan file that this build writes.
-const Version = 1
+const Version = 2
 
 // Plan is a pinned and portable launch: store paths, mounts and environment
 // by rule, with nothing in it that depends on host, folder or moment but the
@@ -42,8 +42,9 @@ type Source struct {
 // Pins is everything fixed by store path.
 type Pins struct {
 	Nixpkgs  Nixpkgs   `json:"nixpkgs"`
-	Packages []Package `json:"packages"` // in PATH order
-	Tools    []Tool    `json:"tools"`    // sorted by name
+	Packages []Package `json:"packages"`          // in PATH order
+	Tools    []Tool    `json:"tools"`             // sorted by name
+	Closure  []string  `json:"closure,omitempty"` // all that is mounted of the store, sorted; empty: the whole store is
 }
 
 // Nixpkgs is the pinned package set.
@@ -102,6 +103,7 @@ const (
 	Dev     MountKind = "dev"
 	Dir     MountKind = "dir"
 	Symlink MountKind = "symlink" // Source is the link's text
+	Closure MountKind = "closure" // the store paths of Pins.Closure, and no others
 	File    MountKind = "file"    // Source is a [MadeFile], copied into place
 	ROData  MountKind = "ro-data" // the same as a mount of its own: it stays where the folder around it is writable
 )

@@ -2,9 +2,12 @@ package plan
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"claudebox/internal/profile"
 	"claudebox/internal/resolve"
@@ -166,7 +169,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"a changed package":       {strings.Replace(good, "jq-bin", "jq-bad", 1), "does not fit its digest"},
 		"a mount more":            {strings.Replace(good, `"mounts": [`, `"mounts": [{"kind":"bind","source":"/","destination":"/host","why":"base"},`, 1), "does not fit its digest"},
 		"an unknown key":          {strings.Replace(good, `"system"`, `"sytem"`, 1), "unknown field"},
-		"another version":         {strings.Replace(good, `"version": 1,`, `"version": 7,`, 1), "version 7; this claudebox reads version 1"},
+		"another version":         {strings.Replace(good, `"version": 2,`, `"version": 7,`, 1), "version 7; this claudebox reads versions 1 to 2"},
+		"no version":              {strings.Replace(good, `"version": 2,`, "", 1), "version 0; this claudebox"},
 		"a value of another kind": {strings.Replace(good, `"state": "project"`, `"state": 3`, 1), "state is a number"},
 		"a file cut short":        {good[:len(good)/2], "not JSON, or cut short"},
 		"an empty file":           {"", "not JSON, or cut short"},
@@ -178,6 +182,42 @@ func TestDecodeRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, tc.want)
 			}
 		})
+	}
+}
+
+// A plan of version 1 is kept: it means what it would mean if it was made now.
+func TestDecodeReadsAnOlderPlan(t *testing.T) {
+	src, err := os.ReadFile("testdata/version-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode("version-1.json", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prof, res := example(), resolution()
+	prof.Nix.Store = profile.StoreClosure
+	res.Closure = []string{store + "bash", store + "git", store + "jq-bin"}
+	want, err := Build(prof, res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want.Encode()), string(got.Encode())); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	tampered := bytes.Replace(src, []byte("-git"), []byte("-got"), 1)
+	if _, err := Decode("version-1.json", tampered); err == nil {
+		t.Error("a plan of version 1 that was tampered with is taken")
+	}
+}
+
+func TestAClosureOutsideTheStoreIsRefused(t *testing.T) {
+	for _, path := range []string{"/etc", "/nix/store", "/nix/store/../../etc", "/nix/store/x/y", ""} {
+		p := build(t, example())
+		p.Pins.Closure = []string{path}
+		if _, err := Decode("plan.json", p.Encode()); err == nil || !strings.Contains(err.Error(), "is no store path") {
+			t.Errorf("%q: got %v", path, err)
+		}
 	}
 }
 

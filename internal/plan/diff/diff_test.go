@@ -134,11 +134,10 @@ func TestOf(t *testing.T) {
 		"store paths of a closure": {
 			func(p *plan.Plan) {
 				for _, digit := range []byte("56") {
-					path := store(digit, "x")
-					p.Mounts = append(p.Mounts, plan.Mount{Kind: plan.ROBind, Source: path, Destination: path, Why: "base"})
+					p.Pins.Closure = append(p.Pins.Closure, store(digit, "x"))
 				}
 			},
-			Diff{{"mounts", []Change{{Changed, "/nix/store", "0 paths", "2 paths", "2 new, 0 gone", false}}}},
+			Diff{{"mounts", []Change{{Changed, "closure", "0 paths", "2 paths", "2 new, 0 gone", false}}}},
 		},
 		"a wider tier and a host more": {
 			func(p *plan.Plan) {

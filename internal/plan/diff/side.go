@@ -139,13 +139,9 @@ func shownValue(e plan.Env) string {
 	return text
 }
 
-// mounts leaves the store paths of a closure to [closure].
 func (s side) mounts() []item {
 	var list []item
 	for _, m := range s.Mounts {
-		if isClosure(m) {
-			continue
-		}
 		source := s.named.Replace(m.Source)
 		list = append(list, item{
 			name: readable(m.Destination),
@@ -187,13 +183,9 @@ func shownMount(m plan.Mount) string {
 	return text
 }
 
-func isClosure(m plan.Mount) bool {
-	return m.Kind == plan.ROBind && m.Why == plan.Base && m.Source == m.Destination && storepath.Check(m.Source) == nil
-}
-
-// closure sums up the store paths that are mounted one by one.
+// closure sums up the store paths that are mounted where not the whole store is.
 func closure(a, b side) []Change {
-	before, after := a.closure(), b.closure()
+	before, after := a.Pins.Closure, b.Pins.Closure
 	gone := without(before, after)
 	come := without(after, before)
 	if len(gone)+len(come) == 0 {
@@ -201,19 +193,9 @@ func closure(a, b side) []Change {
 	}
 	count := func(list []string) string { return strconv.Itoa(len(list)) + " paths" }
 	return []Change{{
-		Kind: Changed, Name: "/nix/store", Before: count(before), After: count(after),
+		Kind: Changed, Name: "closure", Before: count(before), After: count(after),
 		Note: fmt.Sprintf("%d new, %d gone", len(come), len(gone)),
 	}}
-}
-
-func (s side) closure() []string {
-	var paths []string
-	for _, m := range s.Mounts {
-		if isClosure(m) {
-			paths = append(paths, m.Source)
-		}
-	}
-	return paths
 }
 
 func without(list, other []string) []string {

@@ -60,7 +60,8 @@ var mayImport = map[string][]string{
 	"network":       {"diag", "forbidden", "hostnet", "netfilter", "netns", sys},
 	"spawn/nofile":  {},
 	"spawn":         {"spawn/nofile", sys},
-	"launch":        {"diag", "host", "leak", "netns", "plan", "network", "spawn", sys, "golang.org/x/term"},
+	"storetree":     {sys},
+	"launch":        {"storetree", "diag", "host", "leak", "netns", "plan", "network", "spawn", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
 	"doctor":        {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
 	"packed":        {},
@@ -76,7 +77,7 @@ var mayImport = map[string][]string{
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
 	"cli": {
-		"diag", "host", "instances", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state",
+		"storetree", "diag", "host", "instances", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }

@@ -44,6 +44,7 @@
 //	netfilter    the rules of what may leave a sandbox
 //	network      the internet without the house: tier inet
 //	spawn        a program as the first process of its namespaces
+//	storetree    the mounts of a closure, made beside bwrap
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
 //	doctor       what a launch needs, checked

@@ -3,11 +3,16 @@
 package sandbox_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"claudebox/internal/plan"
 )
@@ -119,6 +124,99 @@ func TestOnlyTheClosureIsMountedWhereAProfileAsksForIt(t *testing.T) {
 	if n := len(all); lines[1] == "0" || len(lines[1]) > 3 || n < 100 {
 		t.Errorf("%s of %d store paths are inside", lines[1], n)
 	}
+}
+
+// The rest of the store is not merely unlisted: it is not there, by any name.
+func TestNoOtherStorePathIsReachedFromAClosure(t *testing.T) {
+	w := newWorld(t)
+	secret := strings.TrimSpace(succeed(t, exec.Command("nix-store", "--add", w.write(t, "canary", canary))))
+	link := strings.TrimSpace(succeed(t, exec.Command("nix-store", "--add", w.link(t, secret, "link"))))
+	plain := w.profile(t, "nix: {store: closure, daemon: off}")
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned", "--profile", plain)))
+	made.Pins.Closure = append(made.Pins.Closure, link) // a store path may be a link, too
+	slices.Sort(made.Pins.Closure)
+	file := w.write(t, "plan.json", string(made.Encode()))
+	for _, tier := range []string{"full", "none"} {
+		got := run(t, w.session(`
+			for name in `+secret+` `+link+` /proc/1/root`+secret+` /proc/self/root`+secret+` /nix/store/../../`+secret+` /sys/*; do cat "$name" || true; done
+			for pid in /proc/[0-9]*; do cat "$pid/root`+secret+`" "$pid"/fd/*`+secret+` || true; done
+			readlink `+link+`; umount /nix/store || true; mount --bind / /mnt || true; unshare -Ur true || true; ls /nix/store | wc -l`, "--plan", file, "--network", tier))
+		if strings.Contains(got.stdout, canary) || got.status != 0 {
+			t.Errorf("in tier %s: status %d, %s", tier, got.status, got.stdout)
+		}
+		wantEqual(t, got.stdout, fmt.Sprintf("%s\n%d\n", secret, len(made.Pins.Closure)))
+	}
+}
+
+func decodePlan(t *testing.T, text string) plan.Plan {
+	t.Helper()
+	made, err := plan.Decode("made", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// What cannot be mounted stops the launch, and leaves nothing running.
+func TestAClosureThatIsNotThereIsRefused(t *testing.T) {
+	w := newWorld(t)
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "nix: {store: closure, daemon: off}"))))
+	gone := "/nix/store/00000000000000000000000000000000-never-was"
+	made.Pins.Closure = slices.Insert(made.Pins.Closure, 0, gone)
+	got := run(t, w.session("touch ran", "--plan", w.write(t, "plan.json", string(made.Encode()))))
+	wantRefused(t, got, gone+": no such file or directory")
+	if exists(w.path("project/ran")) {
+		t.Error("the agent ran")
+	}
+}
+
+// The stages that mount a closure end with claudebox, whenever it is killed.
+func TestAKilledClaudeboxLeavesNoClosureBehind(t *testing.T) {
+	w := newWorld(t)
+	file := w.write(t, "plan.json", succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "nix: {store: closure, daemon: off}"))))
+	for range kills {
+		delay := time.Duration(rand.Int64N(int64(40 * time.Millisecond)))
+		cmd := w.session("sleep 1000", "--plan", file)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		cmd.Process.Kill()
+		cmd.Wait()
+		left := ofSession(t, cmd.Process.Pid)
+		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
+			time.Sleep(time.Millisecond)
+		}
+		if len(left) > 0 {
+			t.Fatalf("killed after %v, it left %+v", delay, left)
+		}
+	}
+}
+
+// A signal for claudebox is one for the agent, whatever bwrap was before.
+func TestASignalReachesTheAgentInAClosure(t *testing.T) {
+	w := newWorld(t)
+	cmd := w.session(`trap 'touch ended; exit 3' TERM; touch begun; while :; do sleep 0.01; done`, "--profile", w.profile(t, "nix: {store: closure, daemon: off}"))
+	go func() {
+		for !exists(w.path("project/begun")) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cmd.Process.Signal(syscall.SIGTERM)
+	}()
+	if got := run(t, cmd); got.status != 3 || !exists(w.path("project/ended")) {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+}
+
+// By hand the same store paths are seen, with a mount for each.
+func TestAScriptHasTheClosure(t *testing.T) {
+	w := newWorld(t)
+	file := w.profile(t, "packages: [hello]", "nix: {store: closure, daemon: off}", `agent: {command: [bash, -c, 'hello; ls /nix/store']}`)
+	hand := exec.Command("/bin/sh")
+	launched := succeed(t, w.claudebox("--yes", "--no-report", "--profile", file))
+	hand.Dir, hand.Env, hand.Stdin = w.project, w.environment(), strings.NewReader(succeed(t, w.claudebox("plan", "--format", "sh", "--profile", file)))
+	wantEqual(t, succeed(t, hand), launched)
 }
 
 // nscd, docker and resolved listen below /run; a bind of a folder would bring

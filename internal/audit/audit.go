@@ -160,7 +160,7 @@ func portList(ports []int) string {
 func nix(l launch.Launch) string {
 	store := "the whole store is readable"
 	if l.Plan.Nix.Store == "closure" {
-		store = "the plan's closure is readable"
+		store = fmt.Sprintf("of the store %d paths are readable, what the plan refers to", len(l.Closure))
 	}
 	if hasDaemon(l) {
 		return store + "; daemon"
@@ -193,7 +193,7 @@ func secrecy(secret bool) string {
 	return ""
 }
 
-var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro"}
+var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro", plan.Closure: "ro"}
 
 // mounts lists what comes from the host beyond every sandbox's base.
 func (p *page) mounts(l launch.Launch) {

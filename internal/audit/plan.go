@@ -92,7 +92,7 @@ var groups = []struct {
 	kinds []plan.MountKind
 }{
 	{"rw", []plan.MountKind{plan.Bind}},
-	{"ro", []plan.MountKind{plan.ROBind}},
+	{"ro", []plan.MountKind{plan.ROBind, plan.Closure}},
 	{"made", []plan.MountKind{plan.File, plan.ROData}},
 	{"links", []plan.MountKind{plan.Symlink}},
 	{"empty", []plan.MountKind{plan.Tmpfs}},

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
+	"claudebox/internal/storetree"
 )
 
 // Exit statuses that are claudebox's own, as timeout(1) and env(1) use them.
@@ -51,6 +52,9 @@ func manifestPath() string {
 // Main runs claudebox with the words behind its name and returns its exit
 // status.
 func Main(args []string, sys System) int {
+	if status, ran := storetree.Stage(os.Args); ran {
+		return status
+	}
 	err := run(args, sys)
 	var agent *launch.ExitError
 	switch {

@@ -30,6 +30,7 @@ type Host struct {
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
 	Mounts    []Mount  // of the project's git, the agent's program, the imports
+	Closure   []string // store paths that the agent's program needs, where not the whole store is mounted
 	StandIns  []StandIn
 	ExtraEnv  []string // host variables added for this launch
 	Overrides map[string]Override
@@ -83,6 +84,9 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l.Mounts = withParents(l.Mounts)
 	markAbove(l.Mounts)
 	l.ReadOnly = append(parents, "/")
+	l.Closure = slices.Concat(p.Pins.Closure, h.Closure)
+	slices.Sort(l.Closure)
+	l.Closure = slices.Compact(l.Closure)
 	return l, nil
 }
 

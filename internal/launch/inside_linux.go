@@ -12,7 +12,7 @@ import (
 // process 1, so as long as there is anybody else inside it has one. Nil: there
 // is no such process yet, or the kernel keeps no such list.
 func openInside(bwrap int) *os.File {
-	init := firstChild(bwrap)
+	init := initOf(bwrap)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/task/%d/children", init, init))
 	if err != nil {
 		return nil

@@ -13,6 +13,7 @@ type Launch struct {
 	Pasta    string                      // the program that makes the network of tier inet
 	Hostname string                      // inside
 	Mounts   []Mount                     // in the order in which they are made
+	Closure  []string                    // store paths that are mounted where a mount of kind closure is; sorted
 	ReadOnly []string                    // remounted read-only when all mounts are made
 	Env      []Variable                  // sorted by name
 	State    string                      // the instance's folder, outside what the agent sees of it

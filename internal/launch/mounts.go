@@ -185,6 +185,9 @@ func markAbove(list []Mount) {
 func nothingMadeOutside(list []Mount) error {
 	for i, m := range list {
 		up := nearest(list[:i], m.Destination)
+		if up != nil && up.Kind == plan.Closure {
+			return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere", "nothing can be added to the store inside")
+		}
 		if up == nil || up.Kind != plan.Bind && up.Kind != plan.ROBind || m.Kind == plan.Bind || m.Kind == plan.ROBind || m.Kind == plan.ROData {
 			continue
 		}

@@ -11,12 +11,12 @@ import (
 	"claudebox/internal/network"
 )
 
-// gate holds bwrap, and so the agent, until the network is there. The zero
+// gate holds bwrap, and so the agent, until all is there. The zero
 // gate holds nothing.
 type gate struct{ inside, outside *os.File }
 
 func (l Launch) newGate() (g gate, err error) {
-	if !l.OwnNetwork() {
+	if !l.gated() {
 		return gate{}, nil
 	}
 	if g.inside, g.outside, err = os.Pipe(); err != nil {
@@ -38,14 +38,21 @@ func (g gate) open() error {
 	return errors.Join(err, g.outside.Close())
 }
 
-// connect gives a sandbox that waits at its gate its network. What keeps it
-// from that ends the sandbox; the gate is never opened then, nor closed, as
+// connect gives a sandbox that waits at its gate its network and its store.
+// What keeps it from that ends the sandbox; the gate is never opened then, nor closed, as
 // bwrap takes its end for leave to go on.
 func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if child.gate.outside == nil {
 		return nil, nil
 	}
-	inet, err := l.makeNetwork(child)
+	var inet *network.Inet
+	var err error
+	if l.OwnNetwork() {
+		inet, err = l.makeNetwork(child)
+	}
+	if err == nil {
+		err = child.tree.await()
+	}
 	if err == nil {
 		err = child.gate.open()
 	}
@@ -53,7 +60,7 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 		return inet, nil // who is gone says why when it is waited for
 	}
 	if !l.OwnPIDs {
-		syscall.Kill(firstChild(child.pid), syscall.SIGKILL) // it would outlive bwrap
+		syscall.Kill(initOf(child.pid), syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
 	child.reap()

@@ -97,6 +97,7 @@ type sandbox struct {
 	status *os.File // read end of the pipe that bwrap reports to
 	inside *os.File // the processes in it, see [sandbox.empty]; nil: not known
 	gate   gate
+	tree   tree
 	post   *post
 }
 
@@ -124,12 +125,18 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	if gate.inside != nil {
 		files = append(files, int(gate.inside.Fd()))
 	}
+	tree, err := l.newTree()
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	defer tree.closeInside()
 	raised, err := raiseFileLimit(len(files))
 	if err != nil {
 		unix.Close(pipe[0])
 		return nil, err
 	}
-	pid, err := l.fork(files, raised, post)
+	pid, err := l.fork(tree, files, raised, post)
 	if err != nil {
 		unix.Close(pipe[0])
 		if cause := CheckUserNamespaces(); cause != nil {
@@ -138,7 +145,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	post.forwardTo(pid, l.OwnPIDs)
-	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, post: post}, nil
+	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, tree: tree, post: post}, nil
 }
 
 // fork starts bwrap, by itself in a pid namespace where that is possible, for
@@ -150,8 +157,11 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 //
 // Where it is not possible, the signals that would end bwrap are blocked in it,
 // and set free again for the agent by the shim.
-func (l Launch) fork(files []int, raised bool, post *post) (pid int, err error) {
+func (l Launch) fork(t tree, files []int, raised bool, post *post) (pid int, err error) {
 	begin := func() (int, error) {
+		if t.saying != nil {
+			return l.startTree(t, files)
+		}
 		return spawn.Start(spawn.Program{
 			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
 		})

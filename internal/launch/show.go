@@ -29,11 +29,16 @@ func (l Launch) Argv() (string, error) {
 	for i, d := range descriptors {
 		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
 	}
+	if l.gated() {
+		fmt.Fprintf(&b, "# %d: bwrap waits here until all is there\n", FirstDescriptor+len(descriptors))
+	}
 	if l.OwnNetwork() {
-		fmt.Fprintf(&b, "# %d: bwrap waits here until the network is there\n", FirstDescriptor+len(descriptors))
 		for _, line := range l.networkShown() {
 			b.WriteString("# " + line + "\n")
 		}
+	}
+	if l.hasTree() {
+		b.WriteString("# " + l.treeShown() + "\n")
 	}
 	return b.String(), nil
 }
@@ -142,7 +147,7 @@ const (
 // descriptor above 9. What cannot be written down in it: the Landlock domain
 // that closes abstract sockets in tier full.
 func (l Launch) Script(bash string) (string, error) {
-	lines, descriptors, err := l.Words()
+	lines, descriptors, err := l.withoutTree().Words()
 	if err != nil {
 		return "", err
 	}

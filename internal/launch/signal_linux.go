@@ -125,11 +125,10 @@ func awaitAgent(bwrap int, s syscall.Signal) {
 	}
 }
 
-// sendToAgent signals the agent, and tells whether there is one. bwrap's
-// monitor has one child, which is pid 1 inside, and the first child of that
-// is the agent.
+// sendToAgent signals the agent, and tells whether there is one. It is the
+// first child of pid 1 inside.
 func sendToAgent(bwrap int, s syscall.Signal) bool {
-	init := firstChild(bwrap)
+	init := initOf(bwrap)
 	agent := firstChild(init)
 	fd, err := unix.PidfdOpen(agent, 0)
 	if err != nil {
@@ -140,17 +139,37 @@ func sendToAgent(bwrap int, s syscall.Signal) bool {
 	return firstChild(init) == agent && unix.PidfdSendSignal(fd, s, nil, 0) == nil
 }
 
-// firstChild reads /proc/PID/task/PID/children (proc(5)), oldest first. Zero:
-// there is none.
+// initOf is bwrap's process 1 inside: its last child, as one that was started
+// before may still be about, see package storetree. Zero: there is none.
+func initOf(bwrap int) int {
+	children := childrenOf(bwrap)
+	if len(children) == 0 {
+		return 0
+	}
+	return children[len(children)-1]
+}
+
 func firstChild(pid int) int {
+	children := childrenOf(pid)
+	if len(children) == 0 {
+		return 0
+	}
+	return children[0]
+}
+
+// childrenOf reads /proc/PID/task/PID/children (proc(5)), oldest first.
+func childrenOf(pid int) []int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
-		return 0
+		return nil
 	}
-	first, _, _ := strings.Cut(string(text), " ")
-	child, err := strconv.Atoi(first)
-	if err != nil {
-		return 0
+	var list []int
+	for word := range strings.FieldsSeq(string(text)) {
+		child, err := strconv.Atoi(word)
+		if err != nil {
+			return nil
+		}
+		list = append(list, child)
 	}
-	return child
+	return list
 }

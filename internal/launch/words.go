@@ -87,13 +87,17 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 		w.setenv(v)
 	}
 	for _, m := range l.Mounts {
+		if m.Kind == plan.Closure {
+			w.closure(l, m.Destination)
+			continue
+		}
 		w.mount(m, l.State)
 	}
 	for _, path := range l.ReadOnly {
 		w.add("--remount-ro", path)
 	}
 	w.add("--chdir", l.Dir)
-	if l.OwnNetwork() {
+	if l.gated() {
 		w.add("--block-fd", strconv.Itoa(FirstDescriptor+len(w.descriptors)))
 	}
 	if n := count(w.lines); n > maxWords {

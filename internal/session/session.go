@@ -254,12 +254,15 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 	return nil
 }
 
-// addClosure mounts what a program of the store refers to beyond the plan's
+// addClosure adds what a program of the store refers to beyond the plan's
 // own closure.
 func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string) error {
 	root, err := storepath.Of(program)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(p.Pins.Closure, root) {
+		return nil // and with it all that it refers to
 	}
 	var paths []string
 	err = s.interruptible(func(ctx context.Context) (err error) {
@@ -269,11 +272,7 @@ func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string) error 
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		if !slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return m.Destination == path }) {
-			h.Mounts = append(h.Mounts, launch.Mount{Kind: plan.ROBind, Source: path, Destination: path, Why: "agent"})
-		}
-	}
+	h.Closure = paths
 	return nil
 }
 

@@ -28,11 +28,22 @@ const (
 // made is what fill says when the tree is in its place.
 const made = "made"
 
-// Attributes has a child of this process become a stage, with the rights that
-// it needs to mount.
-func Attributes(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
-	attr.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+// Attributes has a child become a stage: the first process of a pid namespace,
+// in a user namespace where this user is who he is outside, with the right to
+// mount there. It dies with the thread that starts it.
+func Attributes(network bool) *syscall.SysProcAttr {
+	one := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
+	}
+	attr := &syscall.SysProcAttr{
+		Pdeathsig:   syscall.SIGKILL,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
+	}
+	if network {
+		attr.Cloneflags |= syscall.CLONE_NEWNET
+	}
 	return attr
 }
 
@@ -87,7 +98,9 @@ func Stage(words []string) (status int, ran bool) {
 func prepare(list, report int, bwrap string, words []string) error {
 	if err := run(
 		step{"make the mounts private", mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")},
-		step{"mount /proc", procOfOwnPIDs},
+		// bwrap looks processes up by numbers that the host's /proc does not have,
+		// or has for others.
+		step{"mount /proc", mount("proc", "/proc", "proc", safe|unix.MS_NOEXEC, "")},
 		step{"mount " + top, mount("tmpfs", top, "tmpfs", safe, "mode=0755,size=64k")},
 		step{"make " + Place, func() error { return unix.Mkdir(Place, 0o755) }},
 		step{"make " + build, func() error { return unix.Mkdir(build, 0o755) }},
@@ -123,15 +136,6 @@ func run(steps ...step) error {
 
 func mount(source, target, kind string, flags uintptr, options string) func() error {
 	return func() error { return unix.Mount(source, target, kind, flags, options) }
-}
-
-// procOfOwnPIDs: in a pid namespace of its own bwrap looks processes up by
-// numbers that the host's /proc does not have, or has for others.
-func procOfOwnPIDs() error {
-	if os.Getpid() != 1 {
-		return nil
-	}
-	return unix.Mount("proc", "/proc", "proc", safe|unix.MS_NOEXEC, "")
 }
 
 // startFill starts the other stage beside this one: bwrap, whose child it will

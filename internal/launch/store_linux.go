@@ -1,0 +1,103 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/storetree"
+)
+
+// tree is what a launch whose closure is mounted as one tree hands to the
+// stages that make it. The zero tree is that of every other launch.
+type tree struct {
+	list   int      // of store paths
+	said   *os.File // where the stages say how it went
+	saying *os.File // their end
+}
+
+func (l Launch) newTree() (t tree, err error) {
+	if !l.hasTree() {
+		return tree{}, nil
+	}
+	if t.list, err = memfd("list of store paths", []byte(strings.Join(l.Closure, "\n"))); err != nil {
+		return tree{}, err
+	}
+	if t.said, t.saying, err = os.Pipe(); err != nil {
+		unix.Close(t.list)
+		return tree{}, &diag.Error{Op: "start bwrap", Err: err}
+	}
+	return t, nil
+}
+
+// closeInside closes what the stages have got.
+func (t tree) closeInside() {
+	if t.saying != nil {
+		unix.Close(t.list)
+		t.saying.Close()
+	}
+}
+
+// startTree starts the stages, which become bwrap. Their rights come from
+// [syscall.ForkExec].
+func (l Launch) startTree(t tree, files []int) (int, error) {
+	handed := make([]uintptr, 0, len(files)+2)
+	for _, fd := range files {
+		handed = append(handed, uintptr(fd))
+	}
+	words := storetree.Words(len(files), len(files)+1, l.Bwrap, l.commandLine()[1:])
+	return syscall.ForkExec("/proc/self/exe", words, &syscall.ProcAttr{
+		Env: []string{}, Files: append(handed, uintptr(t.list), t.saying.Fd()), Sys: storetree.Attributes(l.OwnNetwork()),
+	})
+}
+
+// await waits until the store that the agent sees is there.
+func (t tree) await() error {
+	if t.said == nil {
+		return nil
+	}
+	defer t.said.Close()
+	if err := storetree.Await(t.said); err != nil {
+		return &diag.Error{
+			Op: "mount the plan's closure", Err: err,
+			Remedy: "make the plan anew; or use `nix: {store: full}`",
+		}
+	}
+	return nil
+}
+
+// hasTree tells whether the closure is mounted as one tree. The stages would
+// not keep signals blocked as bwrap is to have them where it gets no pid
+// namespace.
+func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
+
+// gated tells whether the agent waits for something that is made while bwrap
+// is at work.
+func (l Launch) gated() bool { return l.OwnNetwork() || l.hasTree() }
+
+// withoutTree is the launch as words alone can do it: with a mount for each
+// store path.
+func (l Launch) withoutTree() Launch {
+	l.OwnPIDs = false
+	return l
+}
+
+// closure adds the words for the store paths that are mounted.
+func (w *words) closure(l Launch, destination string) {
+	if l.hasTree() {
+		w.add("--ro-bind", storetree.Place, destination)
+		return
+	}
+	for _, path := range l.Closure {
+		w.add("--ro-bind", path, path)
+	}
+}
+
+// treeShown says what comes to the folder that bwrap binds.
+func (l Launch) treeShown() string {
+	return fmt.Sprintf("%s: %d store paths are mounted there while bwrap waits: %s", storetree.Place, len(l.Closure), strings.Join(l.Closure, " "))
+}

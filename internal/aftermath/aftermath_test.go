@@ -179,6 +179,11 @@ var anew = map[string]struct {
 	"as submodule not checked out": {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
 	"by HEAD, refs and objects":    {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
 	"a rebase left over":           {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
+	"beside a .git that is spoilt": {"git init -q; git commit -qm x --allow-empty", `rm .git/HEAD; git init -q --bare b; mv b/* .; git config -f config core.fsmonitor "$EVIL"; git config -f config core.bare false; git config -f config core.worktree .`, "git status"},
+	"by a .git file":               {"git init -q; git commit -qm x --allow-empty; mkdir d", `git init -q --separate-git-dir .e d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"with an alias":                {"git init -q; mkdir d", `git init -q d; git -C d config alias.st "!$EVIL"`, "git -C d st"},
+	"with a hook by hooksPath":     {"git init -q; mkdir d", `git init -q d; mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git -C d config core.hooksPath ../h`, "git -C d commit --allow-empty -m x"},
+	"by configuration by worktree": {"git init -q; mkdir d", `git init -q d; git -C d config extensions.worktreeConfig true; git -C d config --worktree core.fsmonitor "$EVIL"`, "git -C d status"},
 	"a worktree":                   {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
 }
 
@@ -281,6 +286,28 @@ func TestAConfigurationIsChangedAmidTheSession(t *testing.T) {
 	if got := w.sh("git config alias.mine; git config remote.origin.url; git -C d config user.name"); got != "!true\nhttps://example.org/x\nme\n" {
 		t.Errorf("the user's own is gone: %q", got)
 	}
+}
+
+func TestAProjectThatIsABareRepositoryStaysOne(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q --bare; git config alias.mine '!true'; printf x >hooks/post-receive`)
+	wantLines(t, w.session("git branch -q x 2>/dev/null; git hash-object -w /dev/null"))
+	if got := w.sh("git config alias.mine; ls hooks | grep -v sample"); got != "!true\npost-receive\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The project is a linked worktree: the repository lies outside.
+func TestInALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`rm -r ../p; git -C .. init -q m; cd ../m; git commit -qm x --allow-empty; git config alias.mine '!true'; git worktree add -q ../p`)
+	wantLines(t, w.session("git worktree add -q .claude/worktrees/x; git -C .claude/worktrees/x commit -qm y --allow-empty"), "new .claude/worktrees/x")
+	if out := w.sh("git -C .claude/worktrees/x status --short && git -C ../m config alias.mine"); out != "!true\n" {
+		t.Errorf("%s", out)
+	}
+	r := w.session(`mkdir -p ../m/.git/modules; git init -q --bare ../m/.git/modules/s; printf "#!/bin/sh\n" >../m/.git/modules/s/hooks/post-checkout
+		printf "[core]\n\tfsmonitor = x\n" >../m/.git/worktrees/x/config.worktree`)
+	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"))
 }
 
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {

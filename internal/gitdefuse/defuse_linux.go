@@ -167,7 +167,9 @@ func (b *Bench) isGitFolder(rel string) bool {
 	return false
 }
 
-func (b *Bench) known(rel string) bool { return b.Known != nil && b.Known(b.Root.Join(rel)) }
+func (b *Bench) known(rel string) bool {
+	return b.Known != nil && b.Known(path.Join(b.Root.Path(), rel))
+}
 
 // look is [beneath.Folder.Look] that opens what the agent has closed.
 func (b *Bench) look(rel string) (beneath.Entry, error) {

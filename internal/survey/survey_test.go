@@ -77,11 +77,11 @@ func wantList(t *testing.T, what string, got, want []string) {
 func TestAWalkFindsWhatGitTakesForARepository(t *testing.T) {
 	w := newWorld(t)
 	w.write("a/.git/HEAD", "b/c/.git", "bare/HEAD", "bare/objects/x", "bare/refs/x", "moved/HEAD", "moved/commondir",
-		"no/HEAD", "no/objects", "skipped/a/.git/HEAD")
+		"no/HEAD", "no/objects", "fold/.GIT/HEAD", "skipped/a/.git/HEAD")
 	must(t, os.Symlink("a", filepath.Join(w.dir, "link")))
 	must(t, os.Symlink("../a/.git", filepath.Join(w.dir, "no/.git")))
 	s := w.walk(survey.Question{Skipped: []string{"skipped"}}, nil)
-	wantList(t, "git", s.Git, []string{"a/.git", "b/c/.git", "no/.git"})
+	wantList(t, "git", s.Git, []string{"a/.git", "b/c/.git", "fold/.GIT", "no/.git"})
 	wantList(t, "bare", s.Bare, []string{"bare", "moved"})
 }
 

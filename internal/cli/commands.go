@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ func runCommand(args []string, sys System) error {
 		root.AddCommand(make(sys))
 	} else {
 		addAll(root, sys)
+	}
+	if strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(root, sys)
 	}
 	root.SetArgs(args)
 	return root.Execute()

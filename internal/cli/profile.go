@@ -153,16 +153,6 @@ func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*c
 	}
 }
 
-func completeProfiles(sys System) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		facts, err := host.Detect()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return profiledir.New(facts, sys.Manifest).Names(), cobra.ShellCompDirectiveDefault
-	}
-}
-
 func listProfiles(w io.Writer, files profiledir.Files) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tFILE\tDESCRIPTION")

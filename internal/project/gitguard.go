@@ -18,10 +18,11 @@ const (
 	// smallLimit is what a file that holds one path or name may have, in bytes.
 	smallLimit = 8 << 10
 
-	whyConfig = "the host's git runs what its configuration names"
-	whyHooks  = "the host's git runs hooks"
-	whyMoved  = "it says where the host's git finds its configuration"
-	whyTodo   = "the host's git runs what it lists"
+	// Of the host's git; short, as the audit shows them beside paths.
+	whyConfig = "git runs what it names"
+	whyHooks  = "git runs hooks"
+	whyMoved  = "git finds its config by it"
+	whyTodo   = "git runs what it lists"
 )
 
 // protectRepo protects the git folders of the project.
@@ -51,7 +52,7 @@ func (o *opener) commonGuard() (guard, func(), error) {
 		return guard{}, nil, unprotectable(o.Repo.Common, err.Error())
 	}
 	o.Mounts = append(o.Mounts, Mount{
-		Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it: objects and branches",
+		Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
 	})
 	if isBelow(o.Path, o.Repo.Common) {
 		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,17 @@ func TestInstancesAreListedFoundAndPruned(t *testing.T) {
 	if got := succeed(t, prune); !strings.HasPrefix(got, "removed 1 of 1, ") || exists(folder) {
 		t.Errorf("got %q, there: %v", got, exists(folder))
 	}
+}
+
+func TestThePathOfAnInstanceIsThatOfTheProfilesState(t *testing.T) {
+	w := newWorld(t)
+	for kind, want := range map[string]string{"project": "/[0-9a-f]{16}$", "shared": "/shared$", "host": "/[0-9a-f]{16}-host$"} {
+		got := strings.TrimSpace(succeed(t, w.claudebox("instance", "path", "-P", w.profile(t, "state: "+kind))))
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("state %s: %s", kind, got)
+		}
+	}
+	wantRefused(t, run(t, w.claudebox("instance", "path", "-P", w.profile(t, "state: ephemeral"))), "is made for each session")
 }
 
 func TestWorktreesShareAnInstanceAndItsPath(t *testing.T) {

@@ -75,6 +75,22 @@ func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 	wantEqual(t, w.warned(t, hasNetwork, "network: full instead of none", "--profile", less), "none\n")
 }
 
+// A module's plan stands for a profile. What the project brings is laid over
+// that profile, if it is the one that the plan was made of.
+func TestAProjectsProfileOverAPlanThatAModuleMade(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".claudebox/profiles/work.yaml", "extends: default\nenv: {A: b}\n")
+	w.write(t, ".claudebox/plans/work.json", succeed(t, w.claudebox("plan", "-P", "work", "--pinned")))
+	script := hasNetwork + `; echo "$A"`
+	wantEqual(t, w.inside(t, script, "-P", "work"), "network\nb\n")
+	w.write(t, theirs, "network: none\n")
+	wantEqual(t, w.inside(t, script, "-P", "work"), "none\nb\n")
+	w.write(t, ".claudebox/profiles/work.yaml", "extends: default\nenv: {A: c}\n")
+	wantRefused(t, run(t, w.session(script, "-P", "work")), "its plan was made of other files than there are now")
+	pinned := w.path(".claudebox/plans/work.json")
+	wantEqual(t, w.inside(t, script, "--plan", pinned), "network\nb\n") // exactly this one
+}
+
 func TestADeniedProfileDoesNotCountUntilItChanges(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, theirs, "network: none\nenv: {A: b}\nno such key: 1\n")

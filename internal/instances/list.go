@@ -115,7 +115,7 @@ func rediscover(dir *beneath.Folder, id string) string {
 		return ""
 	}
 	for root := range said.Projects {
-		if state.ID(root) == id {
+		if state.IsOf(id, root) {
 			return root
 		}
 	}

@@ -1,9 +1,6 @@
 package session
 
 import (
-	"path/filepath"
-
-	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
@@ -23,15 +20,10 @@ func InstanceDir(c Caller, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folders := profiledir.FoldersOf(facts, c.Manifest)
-	switch prof.State {
-	case profile.StateShared:
-		return filepath.Join(state.Folder(folders.Home), string(state.Shared)), nil
-	case profile.StateEphemeral:
-		return "", diag.Errorf("find the instance of this project", "use `state: project` in the profile",
-			"by profile %s it is made for each session and removed after it", prof.Name)
-	}
-	s := Session{Facts: facts, folders: folders}
+	s := Session{Facts: facts, folders: profiledir.FoldersOf(facts, c.Manifest)}
 	found, err := s.openProject(plan.Plan{Project: string(prof.Project)}, o, looking)
-	return filepath.Join(state.Folder(folders.Home), state.ID(found.Root)), err
+	if err != nil {
+		return "", err
+	}
+	return state.Dir(s.folders.Home, state.Kind(prof.State), found.Root)
 }

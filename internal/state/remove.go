@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,10 @@ func Folder(home string) string { return path.Join(home, instances) }
 
 // AgentHome is the agent's home below an instance.
 const AgentHome = agentHome
+
+// IsOf tells whether an instance of that name belongs to the project with that
+// canonical root.
+func IsOf(id, root string) bool { return strings.TrimSuffix(id, hostSuffix) == ID(root) }
 
 // RootOf is the canonical root of the project that an instance belongs to, as
 // it was noted; empty when that is not known.

@@ -99,6 +99,17 @@ const (
 	privateFile = 0o600
 )
 
+// Dir is the folder of a kept instance below CLAUDEBOX_HOME, whether it is there
+// or not. It fails for [Ephemeral], which is another one each time.
+func Dir(home string, kind Kind, root string) (string, error) {
+	_, rel, err := Request{Kind: kind, Root: root}.place()
+	if err == nil && kind == Ephemeral {
+		err = diag.Errorf("find the instance of "+root, "use `state: project` in the profile",
+			"with `state: ephemeral` it is made for each session and removed after it")
+	}
+	return path.Join(home, rel), err
+}
+
 // place gives an instance's name and its path below Home.
 func (r Request) place() (id, rel string, err error) {
 	id = ID(r.Root)

@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"profiledir":    {"diag", "host", "profile", "smallfile", "storepath", sys},
 	"plancache":     {"cachefile", "packed", "plan", "profiledir", sys},
 	"instances":     {"diag", "beneath", "state", sys},
-	"trust":         {"diag", "beneath", "layout", "leak", "profile", sys},
+	"trust":         {"diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {
 		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
 		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "doctor", "survey", "trust", sys,

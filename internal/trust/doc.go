@@ -7,6 +7,6 @@
 // field: what is not certainly narrower is a widening. [Store] keeps what the
 // user said, one file a project, below CLAUDEBOX_HOME where no agent writes.
 //
-// The package imports diag, beneath, layout, leak and profile. It trusts
+// The package imports diag, beneath, hostpattern, layout, leak and profile. It trusts
 // nothing in the project: [Read] bounds what it reads and follows no link.
 package trust

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/hostpattern"
 	"claudebox/internal/layout"
 	"claudebox/internal/profile"
 )
@@ -117,11 +118,11 @@ var lessState = less[profile.State]{
 	profile.StateProject: {profile.StateEphemeral},
 }
 
-// lessNetwork: the hosts that tier allow lists may lie in a private network,
-// so it is no part of inet.
+// lessNetwork: tier allow reaches names that lead to the internet only, whatever
+// it lists (package proxy), so it is a part of inet.
 var lessNetwork = less[profile.Tier]{
 	profile.TierFull:  {profile.TierInet, profile.TierAllow, profile.TierNone},
-	profile.TierInet:  {profile.TierNone},
+	profile.TierInet:  {profile.TierAllow, profile.TierNone},
 	profile.TierAllow: {profile.TierNone},
 }
 
@@ -139,7 +140,7 @@ func word[W ~string](n *narrowing, made *W, asked W, l less[W]) {
 func (n *narrowing) network() {
 	base, asked := n.base.Network, n.asked.Network
 	if base.Tier == profile.TierAllow && asked.Tier == profile.TierAllow {
-		if n.made.Network.Allow = fewer(n, base.Allow, asked.Allow, plain); len(n.made.Network.Allow) == 0 {
+		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 {
 			n.made.Network.Tier = profile.TierNone
 		}
 		return

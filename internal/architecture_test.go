@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"storetree":     {sys},
 	"launch":        {"storetree", "diag", "host", "leak", "netns", "plan", "network", "spawn", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
+	"why":           {"forbidden", "hostpattern", "launch", "leak", "plan", "profile"},
 	"doctor":        {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
 	"packed":        {},
 	"cachefile":     {sys},
@@ -77,7 +78,7 @@ var mayImport = map[string][]string{
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
 	"cli": {
-		"storetree", "diag", "host", "instances", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state",
+		"storetree", "diag", "host", "hostnet", "instances", "layout", "profile", "profile/shape", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state", "why",
 		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag", "gopkg.in/yaml.v3",
 	},
 }
@@ -89,7 +90,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "forbidden", "hostpattern", "hostrun", "secretfile"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "why", "forbidden", "hostpattern", "hostrun", "secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

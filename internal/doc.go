@@ -47,6 +47,7 @@
 //	storetree    the mounts of a closure, made beside bwrap
 //	launch       plan and host to bwrap's words; the running sandbox
 //	audit        what will enter, for a person
+//	why          whether a launch shows a path, a variable or a host, and by which rule
 //	doctor       what a launch needs, checked
 //	packed       values as bytes, for caches
 //	cachefile    files that are kept only to save time

@@ -20,6 +20,7 @@ var commands = map[string]func(System) *cobra.Command{
 	"allow":    newAllowCommand,
 	"instance": newInstanceCommand,
 	"deny":     newDenyCommand,
+	"why":      newWhyCommand,
 	"version":  newVersionCommand,
 }
 

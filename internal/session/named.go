@@ -39,6 +39,17 @@ func (s *Session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 	return nil
 }
 
+// NamedPath tells whether a word names a path of the host, and which: what holds
+// a slash does, and what is there in the current folder.
+func (s *Session) NamedPath(word string) (string, bool) {
+	path := s.absolute(word)
+	if strings.HasPrefix(word, "~") || strings.Contains(word, "/") {
+		return path, true
+	}
+	_, err := os.Lstat(path)
+	return path, err == nil
+}
+
 // judgeFlagMount refuses at once what a profile could not say either.
 func (s *Session) judgeFlagMount(op string, m launch.Mount) error {
 	message, remedy := profile.SourceFault(m.Source)

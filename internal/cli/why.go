@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/hostnet"
+	"claudebox/internal/session"
+	"claudebox/internal/why"
+)
+
+const whyLong = `Tell whether the sandbox of a launch here can see a path, a variable or a host,
+by which rule, and what would change that. What holds a slash, or is there, is a
+path; what is set, or in capitals, is a variable; anything else is a host, which
+is not looked up.`
+
+const whyExample = `  claudebox why ~/.aws/credentials
+  claudebox why -P work GH_TOKEN
+  claudebox why 192.168.1.5:22`
+
+func newWhyCommand(sys System) *cobra.Command {
+	var o *options
+	c := &cobra.Command{
+		Use:     "why [flags] PATH|NAME|HOST[:PORT]",
+		Short:   "Tell whether the sandbox can see something, by which rule",
+		Long:    whyLong,
+		Example: whyExample,
+		RunE: func(c *cobra.Command, words []string) error {
+			if len(words) != 1 || words[0] == "" {
+				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes one word", c.CommandPath())
+			}
+			return explain(sys, o.Options, words[0])
+		},
+	}
+	o = addLaunchFlags(c.Flags(), planFlags)
+	return c
+}
+
+func explain(sys System, o session.Options, word string) error {
+	s, err := session.Prepare(sys.caller(), o, session.Purpose{Look: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := answer(s, word)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text()))
+	return err
+}
+
+// visibleLines is [diag.Visible] for each line of a text.
+func visibleLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = diag.Visible(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// answer tells what a word means, and asks about it.
+func answer(s *session.Session, word string) (why.Answer, error) {
+	if path, isPath := s.NamedPath(word); isPath {
+		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home)}
+		return why.Path(s.Launch, asked), nil
+	}
+	value, set := s.Facts.Env.Get(word)
+	if set || isVariable(word) {
+		return why.Variable(s.Launch, word, value, set), nil
+	}
+	host, ok := why.ParseHost(word)
+	if !ok {
+		return why.Answer{}, diag.Errorf("answer for "+word, "write ./NAME for a path", "it is no path, no variable, and no host with a port")
+	}
+	if s.Launch.Tier == "inet" {
+		here, err := hostnet.Read()
+		if err != nil {
+			return why.Answer{}, &diag.Error{Op: "read this machine's networks", Err: err}
+		}
+		host.Networks = here.Prefixes
+	}
+	return why.Reach(s.Launch, host), nil
+}
+
+// isVariable tells a word in capitals.
+func isVariable(word string) bool {
+	return strings.ToUpper(word) == word && !strings.ContainsAny(word, ".:-") && (word[0] < '0' || word[0] > '9')
+}
+
+// realPath resolves links as far as a path exists.
+func realPath(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path && errors.Is(err, fs.ErrNotExist) {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}

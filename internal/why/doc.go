@@ -1,0 +1,7 @@
+// Package why answers questions about one launch (PLAN-02): does the sandbox
+// see this path, variable or host, by which rule, and what would change that.
+//
+// It is pure: the caller looks at files, environment and network, and hands in
+// what it found. It imports forbidden, hostpattern, leak, launch, plan
+// and profile, and names no secret.
+package why

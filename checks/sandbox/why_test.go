@@ -13,12 +13,12 @@ func TestWhyTellsTheTruth(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
 	files := []string{
-		"project/README.md", "project/.git/config", "project/.env", "project/.envrc", "project/sub/.env.local",
+		"project/README.md", "project/.env", "project/.envrc", "project/sub/.env.local",
 		"data/file", "data/deep/file", "single", "music/file", ".ssh/id", ".aws/credentials", ".bashrc", ".cache/mine", ".claude/settings.json",
 		"beside/project/file",
 	}
 	for _, name := range files {
-		if name != "project/README.md" && name != "project/.git/config" {
+		if name != "project/README.md" {
 			w.write(t, name, `{"`+canary+`":"`+name+`"}`+"\n")
 		}
 	}

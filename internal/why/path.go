@@ -77,8 +77,11 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Rule = m.Why
 	default:
 		a.Says, a.Rule = asked.Path+" is not inside: "+instead(*m, asked.Path), m.Why
-		if rel, below := cut(asked.Path, l.Project); below && (m.Kind == plan.ROData || m.Kind == plan.ROBind) {
-			a.Change = fmt.Sprintf("`show: [%q]` in the profile, if it was hidden", rel)
+		if rel, below := cut(asked.Path, l.Project); below {
+			a.Change = ""
+			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover: nothing is in the file that stands there
+				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
+			}
 		}
 	}
 	return a

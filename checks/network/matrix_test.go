@@ -90,6 +90,20 @@ func TestWhatEachTierReaches(t *testing.T) {
 	}
 }
 
+// A kernel without nf_tables has other rules, and holds the same table.
+func TestWhatTierInetReachesWithoutTables(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	for _, c := range withFallback(t, "inet") {
+		if len(c.env) > 0 {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.wantCells(t, w, "inet")
+			})
+		}
+	}
+}
+
 // wantCells compares with the table, cell by cell. The pasta of 2023 stalls now
 // and then (network.md, 1), and gets another chance: to leave closed what should
 // be open, never the other way round.

@@ -16,6 +16,7 @@ var commands = map[string]func(words []string) error{
 	"undo":     undo,
 	"names":    names,
 	"listen":   func([]string) error { return listen() },
+	"requests": func([]string) error { return requests() },
 	"nothing":  func([]string) error { return nil },
 }
 

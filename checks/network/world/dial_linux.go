@@ -29,12 +29,10 @@ func (ns namespace) dial(network, addr string, port uint16) (answer string, err 
 		if err := conn.SetDeadline(time.Now().Add(enough)); err != nil {
 			return err
 		}
-		if network == "udp" {
-			if _, err := conn.Write([]byte("x")); err != nil {
-				return err
-			}
+		if _, err := conn.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+			return err
 		}
-		buffer := make([]byte, 256)
+		buffer := make([]byte, 1024)
 		n, err := conn.Read(buffer)
 		answer = string(buffer[:n])
 		return err

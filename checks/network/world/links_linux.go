@@ -122,12 +122,11 @@ func (w *World) plugIn() error {
 }
 
 // giveSamples puts an address of every range out of bounds beyond the router,
-// and keeps those that the kernel takes: none has a multicast address of its
-// own.
+// where the kernel lets it be: none has a multicast address of its own.
 func (w *World) giveSamples() {
 	for _, t := range target.Samples() {
-		address := netip.PrefixFrom(t.Addr, t.Addr.BitLen()).String()
-		if (t.Addr.Is4() || t.Addr.IsGlobalUnicast()) && !t.Addr.IsMulticast() && give("lo", []string{address}) == nil {
+		isPlace := t.Addr.IsGlobalUnicast() || t.Addr.Is4() && !t.Addr.IsMulticast() && !t.Addr.IsLoopback()
+		if isPlace && give("lo", []string{netip.PrefixFrom(t.Addr, t.Addr.BitLen()).String()}) == nil {
 			w.samples = append(w.samples, t)
 		}
 	}

@@ -3,6 +3,7 @@ package world
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -43,6 +44,18 @@ var zone = map[string][]string{
 	"meta.test.":     {target.Metadata},
 	"loopback.test.": {"127.0.0.1", "::1"},
 	"house.test.":    {"192.168.88.2"},
+}
+
+// SampleName leads to the sample of that index, see [target.Samples].
+func SampleName(index int) string { return fmt.Sprintf("%d.sample.test", index) }
+
+func sampleOf(name string) (addresses []string, known bool) {
+	for i, s := range target.Samples() {
+		if name == SampleName(i)+"." {
+			return []string{s.Addr.String()}, true
+		}
+	}
+	return nil, false
 }
 
 // bigText is longer than what any resolver sends by UDP unless asked to.
@@ -167,6 +180,9 @@ func records(m *dnsmessage.Message, q dnsmessage.Question, server string) bool {
 		return true
 	}
 	addresses, known := zone[name]
+	if !known {
+		addresses, known = sampleOf(name)
+	}
 	for _, a := range addresses {
 		if addr := netip.MustParseAddr(a); addr.Is4() {
 			add(dnsmessage.TypeA, &dnsmessage.AResource{A: addr.As4()})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,14 +19,16 @@ import (
 
 // Inet is the network of a sandbox that runs.
 type Inet struct {
-	sandbox int // its process
+	sandbox int    // its process
+	program string // pasta
 	watch   *hostnet.Watch
-	pasta   *pasta
 
-	mu     sync.Mutex // of what follow and Close share
-	filter *netfilter.Filter
-	why    error // the network was cut; nil: it was not
-	closed bool
+	mu      sync.Mutex // of what follow, roam and Close share
+	pasta   *pasta
+	filter  *netfilter.Filter
+	changes *os.File // of the resolver; nil: not watched
+	why     error    // the network was cut; nil: it was not
+	closed  bool
 }
 
 // ErrGone says that the sandbox ended before its network was there. The
@@ -40,7 +43,7 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err := CheckTool(program); err != nil {
 		return nil, err
 	}
-	n := &Inet{sandbox: sandbox}
+	n := &Inet{sandbox: sandbox, program: program}
 	defer func() {
 		if err != nil {
 			err = n.orGone(err)
@@ -63,6 +66,7 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if n.filter, err = netfilter.Load(ns, link, append(forbidden.Prefixes(), host.Prefixes...)); err != nil {
 		return nil, err
 	}
+	before, _ := os.ReadFile(resolvConf) // before pasta does
 	if n.pasta, err = startPasta(program, words(sandbox, host)); err != nil {
 		return nil, &diag.Error{Op: "start " + program, Err: err, Remedy: ownPasta}
 	}
@@ -77,6 +81,7 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err := n.filter.Settle(); err != nil {
 		return nil, err
 	}
+	time.AfterFunc(settled, func() { n.roam(before) })
 	go n.follow()
 	return n, nil
 }
@@ -164,6 +169,9 @@ func (n *Inet) Close() error {
 	n.closed = true
 	if n.watch != nil {
 		n.watch.Close()
+	}
+	if n.changes != nil {
+		n.changes.Close()
 	}
 	if n.pasta != nil {
 		n.pasta.kill()

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -136,6 +137,19 @@ func (p *pasta) words() string {
 
 // kill ends pasta. Its interface vanishes with it, and every connection.
 func (p *pasta) kill() error { return unix.PidfdSendSignal(int(p.pidfd.Fd()), unix.SIGKILL, nil, 0) }
+
+// end ends pasta and waits until it is gone, and its interface with it.
+func (p *pasta) end() error {
+	if err := p.kill(); err != nil && !errors.Is(err, unix.ESRCH) {
+		return &diag.Error{Op: "end pasta", Err: err}
+	}
+	for {
+		_, err := syscall.Wait4(p.pid, nil, 0, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return nil // it is gone, whoever was told
+		}
+	}
+}
 
 func (p *pasta) close() {
 	for _, f := range []*os.File{p.pidfd, p.ready, p.said} {

@@ -54,18 +54,25 @@ func Words(list, report int, bwrap string, words []string) []string {
 }
 
 // Await returns when the tree is in its place, or with what kept it from
-// coming there. Nobody in this process may hold the other end of report.
+// coming there. It does not wait for the stage's end, in which the kernel takes
+// another namespace apart. Nobody in this process may hold the other end of
+// report.
 func Await(report io.Reader) error {
-	text, err := io.ReadAll(report)
-	switch {
-	case err != nil:
-		return err
-	case string(text) == made:
-		return nil
-	case len(text) == 0:
-		return errors.New("it ended before the mounts were made")
+	var text []byte
+	for piece := make([]byte, 512); string(text) != made; {
+		n, err := report.Read(piece)
+		text = append(text, piece[:n]...)
+		switch {
+		case err == nil:
+		case err != io.EOF:
+			return err
+		case len(text) == 0:
+			return errors.New("it ended before the mounts were made")
+		default:
+			return errors.New(string(text))
+		}
 	}
-	return errors.New(string(text))
+	return nil
 }
 
 // Stage runs a stage when the words of this program are those of one, and

@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"network":       {"diag", "forbidden", "hostnet", "netfilter", "netns", sys},
 	"spawn/nofile":  {},
 	"spawn":         {"spawn/nofile", sys},
-	"storetree":     {sys},
+	"storetree":     {"spawn", sys},
 	"launch":        {"storetree", "diag", "host", "leak", "netns", "plan", "network", "spawn", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
 	"why":           {"forbidden", "hostpattern", "launch", "leak", "plan", "profile"},

@@ -52,7 +52,7 @@ func manifestPath() string {
 // Main runs claudebox with the words behind its name and returns its exit
 // status.
 func Main(args []string, sys System) int {
-	if status, ran := storetree.Stage(os.Args); ran {
+	if status, ran := storetree.Run(os.Args); ran {
 		return status
 	}
 	err := run(args, sys)

@@ -159,12 +159,9 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (l Launch) fork(t tree, files []int, raised bool, post *post) (pid int, err error) {
 	begin := func() (int, error) {
-		if t.saying != nil {
-			return l.startTree(t, files)
-		}
-		return spawn.Start(spawn.Program{
+		return spawn.Start(t.mounting(spawn.Program{
 			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
-		})
+		}))
 	}
 	if l.OwnPIDs {
 		return begin()

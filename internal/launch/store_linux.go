@@ -4,20 +4,20 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/spawn"
 	"claudebox/internal/storetree"
 )
 
 // tree is what a launch whose closure is mounted as one tree hands to the
-// stages that make it. The zero tree is that of every other launch.
+// stage that makes it. The zero tree is that of every other launch.
 type tree struct {
 	list   int      // of store paths
-	said   *os.File // where the stages say how it went
-	saying *os.File // their end
+	said   *os.File // where the stage says how it went
+	saying *os.File // its end
 }
 
 func (l Launch) newTree() (t tree, err error) {
@@ -34,7 +34,7 @@ func (l Launch) newTree() (t tree, err error) {
 	return t, nil
 }
 
-// closeInside closes what the stages have got.
+// closeInside closes what the stage has got.
 func (t tree) closeInside() {
 	if t.saying != nil {
 		unix.Close(t.list)
@@ -42,17 +42,12 @@ func (t tree) closeInside() {
 	}
 }
 
-// startTree starts the stages, which become bwrap. Their rights come from
-// [syscall.ForkExec].
-func (l Launch) startTree(t tree, files []int) (int, error) {
-	handed := make([]uintptr, 0, len(files)+2)
-	for _, fd := range files {
-		handed = append(handed, uintptr(fd))
+// mounting adds to bwrap what makes the tree.
+func (t tree) mounting(p spawn.Program) spawn.Program {
+	if t.saying != nil {
+		p.Mounts, p.Beside = storetree.Mounts(), storetree.Stage(t.list, int(t.saying.Fd()))
 	}
-	words := storetree.Words(len(files), len(files)+1, l.Bwrap, l.commandLine()[1:])
-	return syscall.ForkExec("/proc/self/exe", words, &syscall.ProcAttr{
-		Env: []string{}, Files: append(handed, uintptr(t.list), t.saying.Fd()), Sys: storetree.Attributes(l.OwnNetwork()),
-	})
+	return p
 }
 
 // await waits until the store that the agent sees is there.
@@ -70,9 +65,8 @@ func (t tree) await() error {
 	return nil
 }
 
-// hasTree tells whether the closure is mounted as one tree. The stages would
-// not keep signals blocked as bwrap is to have them where it gets no pid
-// namespace.
+// hasTree tells whether the closure is mounted as one tree, which needs a pid
+// namespace: it ends the stage that does it.
 func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
 
 // gated tells whether the agent waits for something that is made while bwrap

@@ -15,18 +15,27 @@ const borrowing = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
 
 // child is what a child works by. It writes to step, errno and spare alone.
 type child struct {
-	flags uintptr
-	path  *byte
-	argv  []*byte
-	files []int
-	maps  []idMap
-	limit *nofile.Limit // nil: as it is
-	mask  uint64        // signals that it is to have blocked
-	life  [2]int        // a pipe whose write end the parent holds
+	flags  uintptr
+	path   *byte
+	argv   []*byte
+	files  []int
+	maps   []idMap
+	mounts []mountCall
+	beside *child        // nil: none
+	limit  *nofile.Limit // nil: as it is
+	mask   uint64        // signals that it is to have blocked
+	life   [2]int        // a pipe whose write end the parent holds
 
 	step  int // into steps
 	errno syscall.Errno
 	spare [maxFiles]int // its own numbers of files while they are put in their places
+}
+
+// mountCall is a [Mount] as the kernel takes it.
+type mountCall struct {
+	source, target, kind, options *byte
+	flags                         uintptr
+	make                          bool
 }
 
 type idMap struct{ file, text []byte }
@@ -40,6 +49,8 @@ const (
 	stepDeath = iota
 	stepParent
 	stepMaps
+	stepMounts
+	stepBeside
 	stepFiles
 	stepSignals
 	stepLimit
@@ -48,6 +59,7 @@ const (
 
 var steps = [...]string{
 	stepDeath: "prctl PR_SET_PDEATHSIG", stepParent: "look whether claudebox lives", stepMaps: "map user and group",
+	stepMounts: "mount", stepBeside: "start a program beside it",
 	stepFiles: "pass the descriptors", stepSignals: "reset the signals", stepLimit: "prlimit", stepExec: "execve",
 }
 
@@ -84,6 +96,14 @@ func (c *child) run() {
 	if c.errno == 0 {
 		c.step = stepMaps
 		c.errno = c.mapIDs()
+	}
+	if c.errno == 0 {
+		c.step = stepMounts
+		c.errno = c.makeMounts()
+	}
+	if c.errno == 0 && c.beside != nil {
+		c.step = stepBeside
+		c.errno = c.startBeside()
 	}
 	if c.errno == 0 {
 		c.step = stepFiles
@@ -155,6 +175,84 @@ func (c *child) mapIDs() syscall.Errno {
 		call6(syscall.SYS_CLOSE, fd, 0, 0, 0)
 	}
 	return 0
+}
+
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *child) makeMounts() syscall.Errno {
+	for i := range c.mounts {
+		m := &c.mounts[i]
+		if m.make {
+			if errno := call6(syscall.SYS_MKDIRAT, atCwd, uintptr(unsafe.Pointer(m.target)), 0o755, 0); errno != 0 {
+				return errno
+			}
+		}
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_MOUNT, uintptr(unsafe.Pointer(m.source)), uintptr(unsafe.Pointer(m.target)),
+			uintptr(unsafe.Pointer(m.kind)), m.flags, uintptr(unsafe.Pointer(m.options)), 0)
+		if errno != 0 {
+			return errno
+		}
+	}
+	return 0
+}
+
+// atCwd is AT_FDCWD as an argument.
+const atCwd = ^uintptr(99)
+
+// startBeside starts the other program, as this one is started: it borrows the
+// memory until it executes.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *child) startBeside() syscall.Errno {
+	pid, failed := vfork(borrowing)
+	if failed != 0 {
+		return syscall.Errno(failed)
+	}
+	if pid == 0 {
+		c.beside.runBeside()
+		for {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+		}
+	}
+	return c.beside.errno // it has written there before this thread went on
+}
+
+// capabilities are the kernel's structs of capset(2), version 3.
+type capabilities struct {
+	version uint32
+	pid     int32
+	data    [2]struct{ effective, permitted, inheritable uint32 }
+}
+
+// runBeside executes the other program with one right, that to mount.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *child) runBeside() {
+	for _, fd := range c.files {
+		if c.errno = call6(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFD, 0, 0); c.errno != 0 {
+			return
+		}
+	}
+	const right = 1 << unix.CAP_SYS_ADMIN
+	caps := capabilities{version: unix.LINUX_CAPABILITY_VERSION_3}
+	caps.data[0].effective, caps.data[0].permitted, caps.data[0].inheritable = right, right, right
+	c.errno = call6(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&caps)), uintptr(unsafe.Pointer(&caps.data)), 0, 0)
+	if c.errno == 0 {
+		c.errno = call6(syscall.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_SYS_ADMIN, 0)
+	}
+	if c.errno == 0 {
+		c.errno = c.resetSignals()
+	}
+	if c.errno == 0 {
+		var noEnvironment *byte
+		c.errno = call6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(&c.argv[0])),
+			uintptr(unsafe.Pointer(&noEnvironment)), 0)
+	}
 }
 
 // placeFiles gives every file its number. One whose number another will get is

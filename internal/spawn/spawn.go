@@ -30,10 +30,25 @@ type Program struct {
 	// network namespace. With either it is in a user namespace, too, in which
 	// this user is who he is outside and nobody else exists.
 	PIDs, Network bool
+	// Mounts are made before it runs, in a mount namespace of its own.
+	Mounts []Mount
+	// Beside is started when the mounts are made, in the same namespaces and with
+	// the right to mount, and nobody waits for it. Of its fields Path, Args and
+	// Files count; it gets the files under the numbers that they have here, and
+	// the standard ones. Needs a pid namespace, which ends it.
+	Beside *Program
 	// Raised leaves it the limit of open files that this process has. Go raises
 	// that for itself; without Raised the program gets what claudebox was
 	// started with.
 	Raised bool
+}
+
+// Mount is a call of mount(2), on a folder that is made first where Make says
+// so.
+type Mount struct {
+	Source, Target, Kind, Options string
+	Flags                         uintptr
+	Make                          bool
 }
 
 // Error says which step failed. The steps are system calls, and the namespaces
@@ -90,6 +105,14 @@ func newChild(p Program) (*child, error) {
 	if c.argv, err = syscall.SlicePtrFromStrings(p.Args); err != nil {
 		return nil, &Error{"read the arguments", err}
 	}
+	if err := c.prepareMounts(p.Mounts); err != nil {
+		return nil, err
+	}
+	if p.Beside != nil {
+		if c.beside, err = newChild(Program{Path: p.Beside.Path, Args: p.Beside.Args, Files: p.Beside.Files}); err != nil {
+			return nil, err
+		}
+	}
 	if c.flags&unix.CLONE_NEWUSER == 0 {
 		return c, nil
 	}
@@ -101,6 +124,27 @@ func newChild(p Program) (*child, error) {
 		c.maps = append(c.maps, idMap{file: append([]byte(m.file), 0), text: []byte(m.text)})
 	}
 	return c, nil
+}
+
+// prepareMounts writes the mounts down as the kernel takes them.
+func (c *child) prepareMounts(mounts []Mount) error {
+	if len(mounts) > 0 {
+		c.flags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	}
+	for _, m := range mounts {
+		call := mountCall{flags: m.Flags, make: m.Make}
+		for _, text := range []struct {
+			to   **byte
+			from string
+		}{{&call.source, m.Source}, {&call.target, m.Target}, {&call.kind, m.Kind}, {&call.options, m.Options}} {
+			var err error
+			if *text.to, err = syscall.BytePtrFromString(text.from); err != nil {
+				return &Error{"read a mount", err}
+			}
+		}
+		c.mounts = append(c.mounts, call)
+	}
+	return nil
 }
 
 // oneID maps an id to itself.
@@ -127,6 +171,9 @@ func (c *child) start() (int, error) {
 		return 0, &Error{"rt_sigprocmask", err}
 	}
 	c.mask = before.Val[0]
+	if c.beside != nil {
+		c.beside.mask = c.mask
+	}
 	pid, errno := c.fork()
 	runtime.KeepAlive(c)
 	err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)

@@ -264,3 +264,68 @@ func TestItDiesWithItsParent(t *testing.T) {
 		t.Errorf("process %d is still there: %v", pid, err)
 	}
 }
+
+// mountsIn are a folder's, in a namespace of their own.
+func mountsIn(dir string) []Mount {
+	return []Mount{
+		{Target: "/", Flags: unix.MS_REC | unix.MS_PRIVATE},
+		{Source: "tmpfs", Target: dir, Kind: "tmpfs", Options: "mode=0755"},
+		{Source: "tmpfs", Target: dir + "/inner", Kind: "tmpfs", Options: "mode=0700", Make: true},
+	}
+}
+
+func TestMountsAreMadeForItAlone(t *testing.T) {
+	dir := t.TempDir()
+	got := output(t, "stat -c '%F %a' "+dir+"/inner; grep -c '"+dir+"' /proc/self/mountinfo", Program{PIDs: true, Mounts: mountsIn(dir)})
+	if got != "directory 700\n2\n" {
+		t.Errorf("got %q", got)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("outside there is %v, %v", entries, err)
+	}
+}
+
+// The other program sees the mounts and may make more; the first may not,
+// unless it is root's.
+func TestAnotherProgramRunsBesideWithTheRightToMount(t *testing.T) {
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fd := int(w.Fd())
+	beside := &Program{Path: "/bin/sh", Args: []string{"sh", "-c", fmt.Sprintf("{ cat /proc/self/status; ls %s; } >/proc/self/fd/%d; >%s/inner/done", dir, fd, dir)}, Files: []int{fd}}
+	own := output(t, "while ! [ -e "+dir+"/inner/done ]; do :; done; cat /proc/self/status", Program{PIDs: true, Mounts: mountsIn(dir), Beside: beside})
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := fmt.Sprintf("CapEff:\t%016x\n", 1<<unix.CAP_SYS_ADMIN)
+	if os.Getuid() != 0 && (!strings.Contains(string(text), right) || !strings.Contains(own, "CapEff:\t0000000000000000\n")) {
+		t.Errorf("beside:\n%s\nitself:\n%s", text, own)
+	}
+	for _, want := range []string{"SigBlk:\t0000000000000000\n", "SigCgt:\t0000000000000000\n", "\ninner\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestWhatCannotBeDoneFirstIsSaid(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir := t.TempDir()
+	for step, p := range map[string]Program{
+		"mount":                     {Mounts: []Mount{{Source: "tmpfs", Target: dir + "/none", Kind: "tmpfs"}}},
+		"start a program beside it": {Mounts: mountsIn(dir), Beside: &Program{Path: dir + "/none", Args: []string{"none"}}},
+	} {
+		p.Path, p.Args, p.PIDs = "/bin/true", []string{"true"}, true
+		_, err := Start(p)
+		var failed *Error
+		if !errors.As(err, &failed) || failed.Step != step || !errors.Is(err, syscall.ENOENT) {
+			t.Errorf("got %v, want ENOENT in %q", err, step)
+		}
+	}
+}

@@ -66,6 +66,13 @@ let
     };
   };
 
+  # A store path without its hash, which changes with everything.
+  below =
+    path:
+    builtins.unsafeDiscardStringContext (
+      builtins.substring (builtins.stringLength builtins.storeDir + 34) (-1) "${path}"
+    );
+
   # The difference that our module makes to a system without it.
   difference =
     part: evaluate: modules:
@@ -77,7 +84,9 @@ let
         key: of:
         {
           installs = map lib.getName of.installs;
-          writes = lib.attrNames of.writes;
+          writes = lib.mapAttrsToList (
+            name: file: if lib.hasPrefix "claudebox/" name then "${name} from ${below file.source}" else name
+          ) of.writes;
           aliases = lib.mapAttrsToList (name: value: "${name}=${value}") of.aliases;
           refuses = map (it: it.message) (lib.filter (it: !it.assertion) of.assertions);
           inherit (of) warnings beyond;
@@ -229,6 +238,7 @@ in
     profiles.work.settings.packages = [ "hello" ];
   });
   "packages come from pkgs" = both (on { profiles.work.settings.nixpkgs = "github:NixOS/nixpkgs"; });
+  "a package has to be a claudebox" = both (on { package = pkgs.hello; });
   "an attribute has to exist" = both (on { profiles.work.packages = [ "helo" ]; });
   "an attribute has to be a package" = both (on { extraPackages = [ "sampleSet" ]; });
 

@@ -7,6 +7,24 @@
   options,
 }:
 let
+  # The module system merges what several files say, so that only the
+  # definitions know where they stand.
+  position =
+    path:
+    let
+      name = lib.head path;
+      inside = lib.tail path;
+      found = map (
+        definition:
+        let
+          at = import ../nix/position.nix definition.value inside;
+        in
+        if at == null then definition.file else at
+      ) (lib.filter (definition: inside == [ ] || definition.value ? ${lib.head inside}) defined.${name});
+      defined = lib.mapAttrs (_: it: it.definitionsWithLocations) options.programs.claudebox;
+    in
+    if found == [ ] then null else lib.head found;
+
   values = {
     inherit (cfg)
       profiles
@@ -15,47 +33,50 @@ let
       defaultProfile
       ;
     option = "programs.claudebox";
-    # The module system merges what several files say, so that only the
-    # definitions know where they stand.
-    position =
-      path:
-      let
-        definitions = options.programs.claudebox.${lib.head path}.definitionsWithLocations;
-        found = map (
-          definition:
-          let
-            at = import ../nix/position.nix definition.value (lib.tail path);
-          in
-          if at == null then definition.file else at
-        ) (lib.filter (definition: lib.tail path == [ ] || definition.value ? ${lib.head (lib.tail path)}) definitions);
-      in
-      if found == [ ] then null else lib.head found;
   };
-  said = import ../nix/profiles.nix (values // {
+  here = values // {
     inherit lib pkgs;
-    base = { };
-  });
+  };
+
+  problems =
+    lib.optional (cfg.package != null && !(cfg.package ? plain))
+      "programs.claudebox.package: this was not made by lib.mkClaudebox of claudebox's flake. Use what it gives, or null."
+    ++ import ../nix/problems.nix here;
 
   # An assertion says what is wrong: nothing may fail before it is asked.
   package =
-    if cfg.package == null || said.problems != [ ] then
+    if cfg.package == null || problems != [ ] then
       null
     else
-      cfg.package.override (values // { inherit (cfg) agentPackage; });
-
-  perProfile = make: lib.mapAttrs' make said.profiles;
-in
-{
-  inherit (said) problems;
-  package = if package == null then null else package.plain;
+      cfg.package.override (
+        values
+        // {
+          inherit position;
+          inherit (cfg) agentPackage;
+        }
+      );
+  inherit
+    (import ../nix/profiles.nix (
+      here
+      // {
+        inherit position;
+        base = { };
+      }
+    ))
+    profiles
+    ;
 
   # Nobody judges profiles where there is no claudebox to do it.
-  files =
-    if package == null then
-      perProfile (
-        name: profile: lib.nameValuePair "profiles/${name}.yaml" (pkgs.writeText "claudebox-${name}.yaml" profile.text)
-      )
-    else
-      perProfile (name: _: lib.nameValuePair "profiles/${name}.yaml" "${package.configuration}/profiles/${name}.yaml")
-      // perProfile (name: _: lib.nameValuePair "plans/${name}.json" "${package.configuration}/plans/${name}.json");
+  written = name: profile: {
+    "profiles/${name}.yaml" = pkgs.writeText "claudebox-${name}.yaml" profile.text;
+  };
+  judged = name: _: {
+    "profiles/${name}.yaml" = "${package.configuration}/profiles/${name}.yaml";
+    "plans/${name}.json" = "${package.configuration}/plans/${name}.json";
+  };
+in
+{
+  inherit problems;
+  package = if package == null then null else package.plain;
+  files = lib.concatMapAttrs (if package == null then written else judged) profiles;
 }

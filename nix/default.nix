@@ -37,64 +37,81 @@ let
       inherit (pkgs) lib;
       inherit (pkgs.stdenv.hostPlatform) system;
 
-      whole = lib.mapAttrs (
-        _: profile: { packages = [ ]; settings = { }; } // profile
-      ) profiles;
+      values = {
+        inherit
+          lib
+          pkgs
+          settings
+          extraPackages
+          defaultProfile
+          option
+          ;
+        profiles = lib.mapAttrs (_: profile: nothing // profile) profiles;
+      };
+      nothing = {
+        packages = [ ];
+        settings = { };
+      };
+      problems = import ./problems.nix values;
+
       base = import ./base.nix;
       known = pkgs // {
         comma = inputs.nix-index-database.packages.${system}.comma-with-db;
       };
-      said = import ./profiles.nix {
-        inherit lib pkgs defaultProfile settings extraPackages option position;
-        base = lib.getAttrs base known;
-        profiles = whole;
-      };
+      made = import ./profiles.nix (
+        values
+        // {
+          inherit position;
+          base = lib.getAttrs base known;
+        }
+      );
 
       unwrapped = pkgs.callPackage ./package.nix { };
       manifest = pkgs.callPackage ./manifest.nix { } {
         inherit system base;
+        inherit (made) packages;
         nixpkgs = sourceOf pkgs;
         tools =
           pkgs.callPackage ./tools.nix { }
           // lib.optionalAttrs (agentPackage != null) { agent = lib.getExe agentPackage; };
-        inherit (said) packages;
       };
+
       assemble =
-        passthru: files:
+        more:
         pkgs.runCommand "claudebox-${unwrapped.version}"
           {
             pname = "claudebox";
             inherit (unwrapped) version meta;
-            passthru = passthru // {
-              inherit unwrapped manifest;
+            passthru = {
+              inherit
+                unwrapped
+                manifest
+                plain
+                configuration
+                ;
+              known = lib.attrNames (removeAttrs made.packages base);
             };
           }
           ''
             cp -r ${unwrapped} $out
             chmod -R u+w $out
             install -Dm444 ${manifest} $out/share/claudebox/manifest.json
-            ${files}
+            ${more}
           '';
 
       # What knows the profiles' packages, without the profiles: a module puts
       # those where the user has configuration.
-      parts = {
-        inherit plain configuration;
-        known = lib.attrNames (removeAttrs said.packages base);
-      };
-      plain = assemble parts "";
+      plain = assemble "";
       configuration = pkgs.callPackage ./configuration.nix { } {
         claudebox = plain;
-        inherit (said) profiles;
+        inherit (made) profiles;
       };
     in
-    if said.problems != [ ] then
-      throw (lib.concatStringsSep "\n" said.problems)
-    else if said.profiles == { } then
+    if problems != [ ] then
+      throw (lib.concatStringsSep "\n" problems)
+    else if made.profiles == { } then
       plain
     else
-      assemble parts ''
-        cp -r ${configuration}/* $out/share/claudebox/
-      '';
+      assemble "cp -r ${configuration}/* $out/share/claudebox/";
 in
 arguments: arguments.pkgs.lib.makeOverridable make arguments

@@ -96,7 +96,7 @@ rec {
   # The modules of go.mod as `go mod vendor` writes them. checks/setup makes the
   # folder and puts it into the store, where it has the path that its hash says:
   # a stale vendorHash ends here.
-  goModules =
+  fetchedModules =
     hash:
     derivation {
       name = "go-modules";
@@ -140,38 +140,38 @@ rec {
     }:
     assert !doCheck;
     let
-      vendor = goModules vendorHash;
+      goModules = fetchedModules vendorHash;
       settings = env // {
         nativeBuildInputs = nativeBuildInputs ++ [ go ];
         GOFLAGS = "-mod=vendor -trimpath -buildvcs=false";
         GOPROXY = "off";
         GOTOOLCHAIN = "local";
       };
-    in
-    # Another form of it is evaluated, not built.
-    (drv: drv // { overrideAttrs = absent "${pname}-of-another-form"; goModules = vendor; }) (run "${pname}-${version}"
-      (
-        settings
-        // {
-          inherit
-            pname
-            version
-            src
-            meta
-            vendor
-            ;
-          compiled = goCache (builtins.readFile (src.origSrc + "/go.mod")) vendor settings;
-        }
-      )
-      ''
+      arguments = settings // {
+        inherit
+          pname
+          version
+          src
+          meta
+          goModules
+          ;
+        compiled = goCache (builtins.readFile (src.origSrc + "/go.mod")) goModules settings;
+      };
+      package = run "${pname}-${version}" arguments ''
         export HOME=$PWD GOCACHE=$PWD/cache
         cp -r --no-preserve=mode $compiled cache
         cp -r --no-preserve=mode $src source
-        cp -r $vendor source/vendor
+        cp -r $goModules source/vendor
         cd source
         for package in ${toString subPackages}; do
           go build -ldflags '${toString ldflags}' -o $out/bin/ ./$package
         done
         ${postInstall}
-      '');
+      '';
+    in
+    package
+    // {
+      inherit goModules;
+      overrideAttrs = absent "${pname}-in-another-form";
+    };
 }

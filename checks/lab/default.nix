@@ -111,23 +111,13 @@ let
       kitty = packages.ncurses;
 
       # Tools of the checks and of the development shell.
-      inherit (lib.genAttrs [
-        "deadnix"
-        "go-tools"
-        "gofumpt"
-        "gopls"
-        "nixfmt"
-        "shellcheck"
-        "statix"
-      ] (name: build.absent name { }))
-        deadnix
-        go-tools
-        gofumpt
-        gopls
-        nixfmt
-        shellcheck
-        statix
-        ;
+      deadnix = build.absent "deadnix" { };
+      go-tools = build.absent "go-tools" { };
+      gofumpt = build.absent "gofumpt" { };
+      gopls = build.absent "gopls" { };
+      nixfmt = build.absent "nixfmt" { };
+      shellcheck = build.absent "shellcheck" { };
+      statix = build.absent "statix" { };
       treefmt.withConfig = _: build.absent "treefmt" { meta.mainProgram = "treefmt"; };
       mkShell = { packages }: build.absent "nix-shell" { inherit packages; };
       # The machines of a test are evaluated, its script is there to be read.

@@ -76,6 +76,7 @@ rec {
   nameValuePair = name: value: { inherit name value; };
   mapAttrs' = f: set: listToAttrs (mapAttrsToList f set);
   mapAttrsToList = f: set: map (name: f name set.${name}) (attrNames set);
+  concatMapAttrs = f: set: builtins.foldl' (found: it: found // it) { } (mapAttrsToList f set);
   filterAttrs = keep: set: getAttrs (filter (name: keep name set.${name}) (attrNames set)) set;
   attrByPath =
     path: default: set:
@@ -101,6 +102,7 @@ rec {
   concatStrings = concatStringsSep "";
   concatMapStrings = f: list: concatStrings (map f list);
   concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
+  hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
   removeSuffix =
     suffix: text:
     let

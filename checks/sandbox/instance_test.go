@@ -12,7 +12,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // awaited starts a session that says when it runs, and ends when its input
@@ -193,6 +195,37 @@ func only(t *testing.T, folder string) string {
 		t.Fatalf("%s holds %v", folder, entries)
 	}
 	return entries[0].Name()
+}
+
+// Launches of a project that has no state yet.
+func TestFirstLaunchesAtOnceShareOneWholeInstance(t *testing.T) {
+	w := newWorld(t)
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			if got := run(t, w.session("cat ~/.claude/.claude.json >/dev/null; echo mark >>~/.cache/marks")); got.status != 0 || got.stderr != "" {
+				t.Errorf("status %d: %s", got.status, got.stderr)
+			}
+		})
+	}
+	group.Wait()
+	at := filepath.Join(w.path(".claudebox/instances"), only(t, w.path(".claudebox/instances")))
+	wantEqual(t, w.read(t, at+"/cache/marks"), strings.Repeat("mark\n", 6))
+}
+
+// A first launch that is killed at any moment leaves nothing that keeps the
+// next from starting, and nothing half made.
+func TestAKilledFirstLaunchLeavesNothingHalfMade(t *testing.T) {
+	for moment := range 12 {
+		w := newWorldHere(t)
+		cmd := w.session("sleep 60")
+		must(t, cmd.Start())
+		time.Sleep(time.Duration(moment) * 2 * time.Millisecond)
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		wantEqual(t, w.inside(t, "ls -A ~/.claude/CLAUDE.md"), w.path(".claude/CLAUDE.md")+"\n")
+		only(t, w.path(".claudebox/instances"))
+	}
 }
 
 // A disk of a few blocks, in a user and mount namespace of the test's own,

@@ -138,8 +138,8 @@ func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
 	wantRefused(t, run(t, asked), "which an agent could have made")
 
 	// a person who is asked sees where it leads, and says yes
-	typed := w.claudebox(append(append([]string{"shell"}, flags...), "--", "cat", "/mnt/part/diary")...)
-	if shown := atTerminal(t, typed, "y\n"); !strings.Contains(shown, "private") || !strings.Contains(shown, "dear") {
+	asks := w.claudebox(append(append([]string{"shell"}, flags...), "--", "cat", "/mnt/part/diary")...)
+	if shown := atTerminal(t, asks, "y\n"); !strings.Contains(shown, "private") || !strings.Contains(shown, "dear") {
 		t.Errorf("shown:\n%s", shown)
 	}
 	wantEqual(t, w.inside(t, "cat /mnt/part/diary", flags...), "dear\n")

@@ -75,6 +75,48 @@ func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 	wantEqual(t, w.warned(t, hasNetwork, "network: full instead of none", "--profile", less), "none\n")
 }
 
+func TestAllowAsksAtTheTerminal(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, theirs, "env: {GREETING: hello}\n")
+	script := `echo "${GREETING-unset}"`
+	no := w.claudebox("allow")
+	if shown := typed(t, no, "n\n"); no.ProcessState.ExitCode() != 125 || !strings.Contains(shown, "env: GREETING=hello .claudebox.yaml:1") {
+		t.Errorf("status %d:\n%s", no.ProcessState.ExitCode(), shown)
+	}
+	wantEqual(t, w.warned(t, script, "GREETING"), "unset\n")
+	if shown := atTerminal(t, w.claudebox("allow"), "y\n"); !strings.Contains(shown, "allowed: ") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	wantEqual(t, w.inside(t, script), "hello\n")
+}
+
+// What the user said must not be half kept, nor taken for more than it was.
+func TestAWordThatCannotBeKeptIsAnErrorAndNoLeave(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, w *world, trusted string){
+		"a file": func(t *testing.T, w *world, trusted string) { w.write(t, trusted, "x") },
+		"a link": func(t *testing.T, w *world, trusted string) {
+			w.folder(t, "elsewhere")
+			w.link(t, w.path("elsewhere"), trusted)
+		},
+		"read-only": func(t *testing.T, w *world, trusted string) { must(t, os.Mkdir(trusted, 0o500)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.inside(t, "true")
+			spoil(t, w, w.path(".claudebox/trusted"))
+			w.write(t, theirs, "env: {GREETING: hello}\n")
+			got := run(t, w.claudebox("allow", "--yes"))
+			if got.status != 125 || !strings.Contains(got.stderr, "keep your word in ") || !strings.Contains(got.stderr, "remedy: make it a folder that you can write") {
+				t.Errorf("status %d: %s", got.status, got.stderr)
+			}
+			wantEqual(t, w.warned(t, `echo "${GREETING-unset}"`, "GREETING"), "unset\n")
+			if left, _ := os.ReadDir(w.path("elsewhere")); len(left) > 0 {
+				t.Errorf("a link was followed: %v", left)
+			}
+		})
+	}
+}
+
 // A module's plan stands for a profile. What the project brings is laid over
 // that profile, if it is the one that the plan was made of.
 func TestAProjectsProfileOverAPlanThatAModuleMade(t *testing.T) {

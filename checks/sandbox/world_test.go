@@ -72,6 +72,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return newWorldHere(t)
+}
+
+// newWorldHere is another world in a test that runs already.
+func newWorldHere(t *testing.T) *world {
+	t.Helper()
 	home, err := os.MkdirTemp(top, "home-")
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +283,8 @@ func (w *world) normal(text string) string {
 	return storePath.ReplaceAllString(text, "STORE")
 }
 
-// atTerminal is what a call shows at a terminal where somebody types.
-func atTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
+// typed is what a call shows at a terminal where somebody types.
+func typed(t *testing.T, cmd *exec.Cmd, text string) string {
 	t.Helper()
 	terminal, err := pty.Start(cmd)
 	if err != nil {
@@ -287,12 +293,21 @@ func atTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 	defer terminal.Close()
 	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer hang.Stop()
-	if _, err := terminal.WriteString(typed); err != nil {
+	if _, err := terminal.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
 	shown, _ := io.ReadAll(terminal) // EIO when the last one has closed it
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v:\n%s", err, shown)
-	}
+	_ = cmd.Wait()                   // its status is asked for by who wants it
 	return string(shown)
+}
+
+// atTerminal is what a call shows at a terminal where somebody types; it must
+// succeed.
+func atTerminal(t *testing.T, cmd *exec.Cmd, text string) string {
+	t.Helper()
+	shown := typed(t, cmd, text)
+	if !cmd.ProcessState.Success() {
+		t.Errorf("%v:\n%s", cmd.ProcessState, shown)
+	}
+	return shown
 }

@@ -29,7 +29,7 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 		return p, err
 	}
 	if o.Plan != "" {
-		s.tell(false, profile.ProjectFile+" does not count: --plan launches exactly its plan")
+		s.tell(profile.ProjectFile + " does not count: --plan launches exactly its plan")
 		return p, nil
 	}
 	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
@@ -37,7 +37,7 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 		diag.Print(s.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
-		s.tell(false, profile.ProjectFile+" does not count: you denied it")
+		s.tell(profile.ProjectFile + " does not count: you denied it")
 		return p, nil
 	}
 	return s.planOver(p, profileRef(s.Facts, o), *file, verdict, why)
@@ -64,18 +64,17 @@ func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict tru
 			"its plan was made of other files than there are now")
 	}
 	prof, left := verdict.Decide(file, base, asked, place(s.Facts, file))
-	for _, w := range warnings {
-		if w.File == files.Shown(file.Path) {
-			diag.Warn(s.caller.Stderr, w)
-		}
-	}
+	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) }) // the others were told
 	if len(left) > 0 {
-		diag.Warn(s.caller.Stderr, leftOut(file, verdict, left))
+		warnings = append(warnings, leftOut(file, verdict, left))
 	} else {
 		s.tellApplied(file, verdict)
 	}
+	for _, w := range warnings {
+		diag.Warn(s.caller.Stderr, w)
+	}
 	made, paths, err := s.planOf(prof, why)
-	if err == nil && !why.Look && len(warnings)+len(left) == 0 {
+	if err == nil && !why.Look && len(warnings) == 0 {
 		s.keepPlan(cache, made, paths, *seen)
 	}
 	return made, err
@@ -115,12 +114,11 @@ func (s *Session) tellApplied(file trust.File, verdict trust.Verdict) {
 	if verdict.Allowed && verdict.On(file) {
 		text = profile.ProjectFile + " counts, as you allowed it"
 	}
-	s.tell(false, text)
+	s.tell(text)
 }
 
-func (s *Session) tell(red bool, text string) {
-	s.told = append(s.told, project.Note{Text: text, Red: red})
-}
+// tell adds a remark to the audit.
+func (s *Session) tell(text string) { s.told = append(s.told, text) }
 
 // projectRoot is where a project's own profile lies. The current folder is
 // not looked up by its path: somebody may have moved it.

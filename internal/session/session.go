@@ -69,7 +69,7 @@ type Session struct {
 	orders  []string // profile and plan, where the caller named files
 	ignored []string // signals that the caller ignores
 	project project.Project
-	told    []project.Note    // what the project's own profile does
+	told    []string          // remarks on the project's own profile
 	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
 	report  report
 	network outside
@@ -313,7 +313,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
-	for _, n := range slices.Concat(s.told, s.project.Notes) {
+	for _, n := range s.project.Notes {
 		if n.Red {
 			h.Warnings = append(h.Warnings, n.Text)
 			continue
@@ -323,6 +323,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
+	h.Notes = append(h.Notes, s.told...)
 	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
 	return nil
 }

@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/launch"
@@ -21,7 +22,7 @@ type Asked struct {
 // Path answers for a path of the host: whether its content can be seen inside,
 // at its own path or at another.
 func Path(l launch.Launch, asked Asked) Answer {
-	if m := nearest(l.Mounts, asked.Path); m != nil && shows(*m, asked.Path) == asked.Real {
+	if m := nearest(l.Mounts, asked.Path); m != nil && shows(l, *m, asked.Path) == asked.Real {
 		return visible(*m, asked.Path, asked)
 	}
 	for i := range l.Mounts {
@@ -48,7 +49,7 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 		a.Says += ", at " + inside
 	}
 	switch {
-	case m.Why == plan.Base && m.Kind == plan.ROBind && strings.HasPrefix(asked.Real, "/nix/store/"):
+	case m.Kind == plan.ROBind && strings.HasPrefix(asked.Real, "/nix/store/"):
 		a.Change = "`nix: {store: closure}` in the profile mounts only what the launch needs"
 	case strings.HasPrefix(m.Why, "--mount-"):
 		a.Change = "leave " + m.Why + " out"
@@ -76,7 +77,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	case m.Kind == plan.Tmpfs || m.Kind == plan.Dir:
 		a.Rule = m.Why
 	default:
-		a.Says, a.Rule = asked.Path+" is not inside: "+instead(*m, asked.Path), m.Why
+		a.Says, a.Rule = asked.Path+" is not inside: "+instead(l, *m, asked.Path), m.Why
 		if rel, below := cut(asked.Path, l.Project); below {
 			a.Change = ""
 			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover: nothing is in the file that stands there
@@ -92,6 +93,9 @@ func mountable(m *launch.Mount, asked Asked) string {
 	if fault, _ := profile.SourceFault(asked.Real); fault != "" {
 		return ""
 	}
+	if m != nil && m.Kind == plan.Closure {
+		return "`packages` in the profile, or `nix: {store: full}`"
+	}
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
 	if fault != "" || m != nil && m.Destination == asked.Path {
 		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.Path)
@@ -100,10 +104,12 @@ func mountable(m *launch.Mount, asked Asked) string {
 }
 
 // instead is what is at a path inside, in the place of the host's.
-func instead(m launch.Mount, at string) string {
+func instead(l launch.Launch, m launch.Mount, at string) string {
 	switch m.Kind {
 	case plan.Bind, plan.ROBind:
-		return "there it is " + shows(m, at)
+		return "there it is " + shows(l, m, at)
+	case plan.Closure:
+		return "the store inside is the plan's closure, and it is not in that"
 	case plan.Symlink:
 		return "there it is a link to " + m.Source
 	case plan.ROData, plan.File:
@@ -116,12 +122,17 @@ func instead(m launch.Mount, at string) string {
 
 // shows is the path of the host that a mount shows at a path inside; empty when
 // it shows none.
-func shows(m launch.Mount, inside string) string {
-	if m.Kind != plan.Bind && m.Kind != plan.ROBind {
-		return ""
+func shows(l launch.Launch, m launch.Mount, inside string) string {
+	switch m.Kind {
+	case plan.Bind, plan.ROBind:
+		rest, _ := cut(inside, m.Destination)
+		return path.Join(m.Source, rest)
+	case plan.Closure:
+		if slices.ContainsFunc(l.Closure, func(kept string) bool { _, below := cut(inside, kept); return below }) {
+			return inside
+		}
 	}
-	rest, _ := cut(inside, m.Destination)
-	return path.Join(m.Source, rest)
+	return ""
 }
 
 // nearest is the mount that a path inside lies in: the last of those around it

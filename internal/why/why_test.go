@@ -66,6 +66,20 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+func TestPathsOfAStoreThatIsTheClosure(t *testing.T) {
+	l := aLaunch("full")
+	l.Mounts[len(l.Mounts)-1] = launch.Mount{Kind: plan.Closure, Destination: "/nix/store", Why: "base"}
+	l.Closure = []string{"/nix/store/abc-x"}
+	for path, want := range map[string]string{
+		"/nix/store/abc-x/bin/x": "yes: /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\n",
+		"/nix/store/abc-xy":      "no: /nix/store/abc-xy is not inside: the store inside is the plan's closure, and it is not in that\nrule:   base\nchange: `packages` in the profile, or `nix: {store: full}`\n",
+	} {
+		if got := why.Path(l, why.Asked{Path: path, Real: path, Home: "/home/u"}).Text(); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes: GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",

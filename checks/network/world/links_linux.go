@@ -171,6 +171,23 @@ func (w *World) Roam() error {
 	return nil
 }
 
+// Default routes of the host, for [World.Unplug].
+const (
+	IPv4 = "0.0.0.0/0"
+	IPv6 = "::/0"
+)
+
+// Unplug takes a default route away: the host has no internet of that family.
+func (w *World) Unplug(route string) error {
+	return w.host.do(func() error {
+		to, err := netlink.ParseIPNet(route)
+		if err != nil {
+			return err
+		}
+		return netlink.RouteDel(&netlink.Route{Dst: to})
+	})
+}
+
 // RaiseVPN adds a route to what had been internet, in the VPN's own table.
 func (w *World) RaiseVPN() error {
 	return w.host.do(func() error { return route(target.LaterVPNRoutes, "", "wg0", vpnTable) })

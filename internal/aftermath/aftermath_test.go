@@ -106,6 +106,19 @@ func (w world) session(script string) aftermath.Report {
 	return s.End()
 }
 
+// records are the sizes of the records, in bytes: 0 is a free one.
+func (w world) records() string {
+	var sizes []string
+	files, err := os.ReadDir(w.path(".claudebox/sessions"))
+	must(w.t, err)
+	for _, f := range files {
+		info, err := f.Info()
+		must(w.t, err)
+		sizes = append(sizes, fmt.Sprint(info.Size()))
+	}
+	return strings.Join(sizes, " ")
+}
+
 // lines renders a report shortly.
 func lines(r aftermath.Report) (list []string) {
 	for _, c := range r.Changes {
@@ -128,8 +141,16 @@ func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
 	if !r.Silent() || r.Text(w.home) != "" {
 		t.Errorf("%+v", r)
 	}
-	if left, _ := os.ReadDir(w.path(".claudebox/sessions")); len(left) > 0 {
-		t.Error("the record stays")
+	if got := w.records(); got != "0" {
+		t.Errorf("records of %s bytes", got)
+	}
+	w.session("true")
+	first, second := w.begin(), w.begin()
+	second.End()
+	first.End()
+	w.session("true")
+	if got := w.records(); got != "0 0" {
+		t.Errorf("records of %s bytes", got)
 	}
 }
 
@@ -392,8 +413,8 @@ func TestARecordThatIsNoneGoesAway(t *testing.T) {
 	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
 		t.Errorf("%+v", r)
 	}
-	if left, _ := os.ReadDir(w.path(".claudebox/sessions")); len(left) != 1 {
-		t.Errorf("%v", left)
+	if err := os.Remove(w.path(".claudebox/sessions/link")); err != nil || w.records() != "0 0" {
+		t.Errorf("%v, records of %s bytes", err, w.records())
 	}
 }
 

@@ -35,58 +35,89 @@ func isBelow(file, folder string) bool {
 	return file == folder || len(file) > len(folder) && file[:len(folder)] == folder && file[len(folder)] == '/'
 }
 
-// write keeps a record, locked, in a new file. The lock goes with this process.
-func (r record) write(home string) (*os.File, error) {
-	dir := path.Join(home, sessions)
+// write keeps a record in a locked file: one that is free, or a new one. To
+// make a file takes ten times as long as to write to it. The lock goes with
+// this process.
+func (r record) write(home string, free []*os.File) (*os.File, error) {
+	f, err := slot(path.Join(home, sessions), free)
+	if err != nil {
+		return nil, failed(path.Join(home, sessions), err)
+	}
 	content, err := json.Marshal(r)
 	if err == nil {
-		err = os.Mkdir(dir, privateDir)
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, failed(dir, err)
-	}
-	f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, failed(dir, err)
-	}
-	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		_, err = f.Write(append(content, '\n'))
+		_, err = f.WriteAt(append(content, '\n'), 0)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		release(f)
 		f.Close()
 		return nil, failed(f.Name(), err)
 	}
 	return f, nil
 }
 
+// slot takes the first of the free files, and closes the others.
+func slot(dir string, free []*os.File) (*os.File, error) {
+	if len(free) > 0 {
+		for _, f := range free[1:] {
+			f.Close()
+		}
+		return free[0], nil
+	}
+	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	return f, err
+}
+
+// release makes a record's file free.
+func release(f *os.File) {
+	if f.Truncate(0) != nil {
+		os.Remove(f.Name())
+	}
+}
+
 func failed(file string, err error) error {
 	return &diag.Error{Op: "note what is in the project before the session in " + file, Err: err, Remedy: "make room there, and the folder writable for you"}
 }
 
-// others reads the records that are there. The file of a session that is dead
-// is handed over locked; those of live ones are not.
-func others(home string) (live []record, dead []*os.File) {
+// others reads the records that are there. The files of sessions that are dead,
+// and those that are free, are handed over locked.
+func others(home string) (live []record, dead, free []*os.File) {
 	dir := path.Join(home, sessions)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, e := range entries {
 		f, err := os.OpenFile(path.Join(dir, e.Name()), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
 			continue
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		info, err := f.Stat()
+		switch {
+		case locked && err == nil && info.Size() == 0:
+			free = append(free, f)
+		case locked:
 			dead = append(dead, f)
-			continue
+		default:
+			if r, ok := read(f); ok {
+				live = append(live, r)
+			}
+			f.Close()
 		}
-		if r, ok := read(f); ok {
-			live = append(live, r)
-		}
+	}
+	return live, dead, free
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
 		f.Close()
 	}
-	return live, dead
 }
 
 // read decodes a record. One that was cut short by the end of the machine

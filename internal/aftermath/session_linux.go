@@ -37,15 +37,13 @@ func Begin(home string, p project.Project) (*Session, error) {
 		return nil, failed(p.Path, err)
 	}
 	defer tree.Close()
-	live, dead := others(home)
-	for _, f := range dead {
-		f.Close() // Sweep's
-	}
+	live, dead, free := others(home)
+	closeAll(dead) // Sweep's
 	r := record{Version: version, Scope: p.Scope, Repos: ours(p.Repos, live), Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Loose: map[string]string{}}
 	for _, repo := range ours(p.Loose, live) {
 		r.Loose[repo] = stateOf(repo)
 	}
-	f, err := r.write(home)
+	f, err := r.write(home, free)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +70,7 @@ func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
 
 // End compares what is there now with what was, and makes harmless what the
 // agent made of git's. Nothing may run inside any more. The session's record
-// goes, unless something could not be made harmless: then the next launch
+// ends, unless something could not be made harmless: then the next launch
 // tries again.
 func (s *Session) End() Report {
 	defer s.file.Close()
@@ -89,7 +87,7 @@ func (s *Session) End() Report {
 	r.compare(s, tree, after)
 	r.finish()
 	if len(r.Failures) == 0 {
-		os.Remove(s.file.Name())
+		release(s.file)
 	}
 	return r
 }
@@ -124,7 +122,8 @@ func (s *Session) configurations(r *Report, tree *beneath.Folder) {
 // Sweep ends the sessions that were killed. Their reports hold only what was
 // made harmless: what else changed since is not known any more.
 func Sweep(home string) []Report {
-	_, dead := others(home)
+	_, dead, free := others(home)
+	closeAll(free)
 	var reports []Report
 	for _, f := range dead {
 		if r, said := sweepOne(home, f); said {
@@ -138,12 +137,12 @@ func Sweep(home string) []Report {
 func sweepOne(home string, f *os.File) (Report, bool) {
 	was, ok := read(f)
 	if !ok {
-		os.Remove(f.Name())
+		release(f)
 		return Report{}, false
 	}
 	tree, err := beneath.Open(was.Scope.Path)
 	if err != nil { // the project is gone, and with it what was left there
-		os.Remove(f.Name())
+		release(f)
 		return Report{}, false
 	}
 	defer tree.Close()
@@ -154,7 +153,7 @@ func sweepOne(home string, f *os.File) (Report, bool) {
 	}
 	r.finish()
 	if len(r.Failures) == 0 {
-		os.Remove(f.Name())
+		release(f)
 	}
 	return r, true
 }

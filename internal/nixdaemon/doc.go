@@ -32,14 +32,14 @@
 //	26 QueryPathInfo             QueryPathInfo(s), Closure    2.8 2.26 2.34 fake
 //	29 QueryPathFromHashPart     QueryPathFromHashPart        2.8 2.26 2.34 fake
 //	31 QueryValidPaths           QueryValidPaths, Pin         2.8 2.26 2.34 fake
-//	   with substitution         SubstituteValidPaths         2.8 2.26 2.34 fake, nothing to fetch from
+//	   with substitution         SubstituteValidPaths         2.8 2.34 fake
 //	40 QueryMissing              QueryMissing, Realise        2.8 2.26 2.34 fake
 //	41 QueryDerivationOutputMap  QueryDerivationOutputMap     2.8 2.26 2.34 fake
-//	46 BuildPathsWithResults     BuildPaths, Realise          2.8 2.26 2.34 fake; fetching: fake
+//	46 BuildPathsWithResults     BuildPaths, Realise          2.8 2.26 2.34 fake
 //
-// Whole collections by nix-store --gc, a killed daemon and a full disk are
-// tested on 2.8 and 2.34, whose stores are the test's own; what a collection
-// of single paths answers, on all three.
+// Whole collections by nix-store --gc, fetching from a cache, a killed daemon
+// and a full disk are tested on 2.8 and 2.34, whose stores are the test's own;
+// what a collection of single paths answers, on all three.
 //
 // SetOptions (19) is never sent: all its numbers apply, so that it would
 // override what the administrator set for jobs, cores and caches.

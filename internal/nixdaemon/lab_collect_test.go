@@ -217,3 +217,44 @@ func TestLabTenThousandPathsTakeLittleMemory(t *testing.T) {
 		}
 	})
 }
+
+// What a cache has is fetched, with its progress, and what none has is said.
+// Two daemons: one fills the cache, the other, whose store is empty, fetches.
+func TestLabFetchesFromACache(t *testing.T) {
+	onRoots(t, func(t *testing.T, root string) {
+		cache, err := os.MkdirTemp("", "nix-cache-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(cache)
+		first := startDaemon(t, root)
+		outputs := build(t, first, first.client(t, nixdaemon.Options{})).Outputs
+		first.must(t, "nix", "--extra-experimental-features", "nix-command", "copy", "--to", "file://"+cache, outputs["dev"])
+
+		second := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false")
+		var progress nixdaemon.Progress
+		s := &nixdaemon.Store{Socket: second.socket, Options: nixdaemon.Options{Log: func(e nixdaemon.Event) { progress.Hear(e) }}}
+		defer s.Close()
+		failed, err := s.Realise(t.Context(), []string{outputs["dev"], invalid})
+		if err != nil || len(failed) != 1 || failed[invalid] == nil {
+			t.Fatalf("Realise = %v, %v; want only the invalid path", failed, err)
+		}
+		if progress.Fetched != 2 || progress.ToFetch != 2 || progress.ToDo == 0 {
+			t.Errorf("the progress is %q, %+v; want two paths", progress.String(), progress)
+		}
+		second.collects(t, "while the connection is open", map[string]bool{outputs["dev"]: true, outputs["out"]: true})
+
+		third := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false").client(t, nixdaemon.Options{})
+		missing, err := third.QueryMissing(t.Context(), []nixdaemon.DerivedPath{{Path: outputs["dev"]}})
+		if err != nil || len(missing.WillSubstitute) != 2 || missing.NARSize == 0 {
+			t.Errorf("QueryMissing = %+v, %v; want two to fetch", missing, err)
+		}
+		valid, err := third.SubstituteValidPaths(t.Context(), []string{outputs["out"], invalid})
+		if err != nil || !slices.Equal(valid, []string{outputs["out"]}) {
+			t.Errorf("SubstituteValidPaths = %q, %v", valid, err)
+		}
+		if err := third.EnsurePath(t.Context(), outputs["dev"]); err != nil {
+			t.Errorf("EnsurePath = %v", err)
+		}
+	})
+}

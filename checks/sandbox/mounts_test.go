@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -149,6 +150,19 @@ func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
 	// one that no agent can have made needs no word
 	w.link(t, "private", "mine")
 	wantEqual(t, w.inside(t, "cat /mnt/mine/diary", "--mount-ro", "~/mine:/mnt/mine"), "dear\n")
+}
+
+func TestASecretInWhatIsImportedIsTold(t *testing.T) {
+	w := newWorld(t)
+	token := "ghp_" + "kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
+	w.write(t, ".claude/skills/deploy/SKILL.md", "push with "+token+"\n")
+	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key\n")
+	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
+	text := succeed(t, w.claudebox("plan"))
+	want := "skills/deploy/SKILL.md enters, and holds what looks like a GitHub personal token"
+	if flat := strings.Join(strings.Fields(text), " "); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md enters") {
+		t.Errorf("it lacks %q:\n%s", want, text)
+	}
 }
 
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {

@@ -50,6 +50,7 @@ func show(sys System, s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	s.JudgeImports()
 	fmt.Fprintln(sys.Stderr, view(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
@@ -67,6 +68,7 @@ func ask(sys System, s *session.Session, yes bool) error {
 	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
 		return nil
 	}
+	s.JudgeImports()
 	view := view(sys.Stderr, s.Facts)
 	text := view.Text(s.Launch)
 	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {

@@ -132,6 +132,7 @@ func bound(sys System, o planOptions, render launchFormat) (string, error) {
 		return "", err
 	}
 	defer s.Close()
+	s.JudgeImports()
 	return render(view(sys.Stdout, s.Facts), o, s.Launch)
 }
 

@@ -72,7 +72,7 @@ func TestWhatEveryoneHasIsNoSecret(t *testing.T) {
 		"123e4567-e89b-12d3-a456-426614174000", "2026-11-21T17:04:26Z", "99999999999999999999999999999999",
 		"rs=0:di=01;34:ln=01;36:mh=00:pi=40;33:so=01;35:do=01;35", "--max-old-space-size=4096 --enable-source-maps",
 		"ThisIsAVeryLongCamelCaseIdentifierOfSomeone", "skip-everything-that-is-long-enough", "basic auth is off in this house",
-		"token bucket of size 16", "patience-is-a-virtue-of-the-wise", "aws-eu-central-1-production-cluster",
+		"token bucket of size 16", "AKIAIOSFODNN7EXAMPLE", "ghp_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLE1", "patience-is-a-virtue-of-the-wise", "aws-eu-central-1-production-cluster",
 	} {
 		if got := leak.Value(value); got != "" {
 			t.Errorf("Value(%q) = %q", value, got)

@@ -1,6 +1,7 @@
 // Package internal holds claudebox's packages. No arrow points back: a
-// package imports only what stands above it, and nothing imports cli. The
-// table in architecture_test.go says who may import whom, and is held by it.
+// package imports only what stands above it, and nothing in the program imports
+// cli. The table in architecture_test.go says who may import whom, and is held
+// by it.
 //
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path

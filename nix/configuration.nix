@@ -9,6 +9,7 @@
 {
   claudebox, # with the manifest that knows the profiles' packages
   profiles, # name → { text, places }
+  option, # what the profiles stand below
 }:
 let
   names = lib.attrNames profiles;
@@ -27,22 +28,27 @@ runCommand "claudebox-configuration" { passthru.texts = lib.mapAttrs (_: it: it.
   cp -r claudebox/profiles $out/
   cd claudebox/profiles
 
-  # explain says of each fault which option it is about.
+  # explain says of each fault which option it is about. A profile is not
+  # written here, but defined.
   explain() {
     local line place
     while IFS= read -r line; do
+      if [[ $line == *" $CLAUDEBOX_HOME/profiles/"*.yaml ]]; then
+        line="claudebox: remedy: define ${option}.profiles.$(basename "$line" .yaml), or name another"
+      fi
       printf '%s\n' "$line"
-      [[ $line =~ ^claudebox:\ ([^/:]+)\.yaml:([0-9]+): && -e ../places/''${BASH_REMATCH[1]} ]] || continue
-      mapfile -t -s "$((BASH_REMATCH[2] - 1))" -n 1 place <../places/"''${BASH_REMATCH[1]}"
+      [[ $line =~ ^claudebox:\ (warning:\ )?([^/:]+)\.yaml:([0-9]+): && -e ../places/''${BASH_REMATCH[2]} ]] || continue
+      mapfile -t -s "$((BASH_REMATCH[3] - 1))" -n 1 place <../places/"''${BASH_REMATCH[2]}"
       printf 'claudebox:   that is %s\n' "''${place[0]}"
     done
   }
 
   judge() {
-    if ! ${lib.getExe claudebox} "$@" 2>faults; then
-      explain <faults >&2
-      return 1
-    fi
+    local status=0
+    ${lib.getExe claudebox} "$@" 2>said || status=$?
+    # Warnings too, once: a plan would only repeat them.
+    [[ $status == 0 && $1 == plan ]] || explain <said >&2
+    return $status
   }
 
   judge profile validate ${toString names} >/dev/null

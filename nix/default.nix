@@ -105,6 +105,7 @@ let
       configuration = pkgs.callPackage ./configuration.nix { } {
         claudebox = plain;
         inherit (made) profiles;
+        inherit option;
       };
     in
     if problems != [ ] then

@@ -185,7 +185,7 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 		},
 		"a profile that is not there": {
 			"profiles.work.settings.extends = \"base\";",
-			[]string{`extends: no profile "base"`, "that is " + option + "profiles.work.settings.extends, set in HOME:3:1", "remedy: "},
+			[]string{`extends: no profile "base"`, "that is " + option + "profiles.work.settings.extends, set in HOME:3:1", "remedy: define " + option + "profiles.base, or name another"},
 		},
 		"an option that is not there": {
 			"profile.work = { };",

@@ -55,9 +55,12 @@ var nowhere = map[string]string{
 	"hold a socket that was inherited":  "none is handed on here either",
 	"SCTP":                              "most kernels have none",
 	"UDP by a routing header of type 0": "Linux knows it no more",
-	"systemd-resolved's socket":         "not on this machine",
-	"nscd's socket":                     "not on this machine",
-	"D-Bus":                             "not on this machine",
+	"UDP by a routing header of type 2": "not every kernel knows mobile IPv6",
+	"UDP by a routing header of type 2, the other way": "not every kernel knows mobile IPv6",
+	"shared memory communications":                     "most kernels have none",
+	"systemd-resolved's socket":                        "not on this machine",
+	"nscd's socket":                                    "not on this machine",
+	"D-Bus":                                            "not on this machine",
 }
 
 // The same attempts, by who has the rights over a host and its network, have

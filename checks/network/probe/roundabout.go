@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -27,13 +29,17 @@ var roundabout = []attempt{
 	{"UDP-Lite", datagramTo(unix.IPPROTO_UDPLITE, target.LANPeer)},
 	{"MPTCP", streamTo(unix.IPPROTO_MPTCP, target.LANPeer, nil)},
 	{"MPTCP by the device", streamTo(unix.IPPROTO_MPTCP, target.LANPeer, bindToDevice)},
+	{"TCP by the interface's index", streamTo(0, target.LANPeer, bindToIndex)},
 	{"SCTP", streamTo(unix.IPPROTO_SCTP, target.LANPeer, nil)},
 	{"TCP fast open", fastOpen},
 	{"TCP from a foreign address", streamTo(0, target.LANPeer, foreign)},
 	{"TCP by a loose source route", streamTo(0, target.Internet, sourceRoute(131))},
 	{"TCP by a strict source route", streamTo(0, target.Internet, sourceRoute(137))},
-	{"UDP by a routing header of type 0", routingHeader(0)},
-	{"UDP by segment routing", routingHeader(4)},
+	{"UDP by a routing header of type 0", routingHeader(0, target.Internet6, target.ULAPeer)},
+	{"UDP by a routing header of type 2", routingHeader(2, target.Internet6, target.ULAPeer)},
+	{"UDP by a routing header of type 2, the other way", routingHeader(2, target.ULAPeer, target.Internet6)},
+	{"UDP by segment routing", routingHeader(4, target.Internet6, target.ULAPeer)},
+	{"UDP by segment routing, the other way", routingHeader(4, target.ULAPeer, target.Internet6)},
 	{"a datagram in many pieces", inPieces},
 	{"DNS of the LAN's router", ask("udp", target.Router)},
 	{"DNS of the LAN's router, TCP", ask("tcp", target.Router)},
@@ -129,6 +135,10 @@ func foreign(fd int, _ bool, _ outlet) error {
 	)
 }
 
+func bindToIndex(fd int, _ bool, out outlet) error {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, out.index)
+}
+
 // sourceRoute makes packets go to the LAN by way of where they are sent to
 // (RFC 791, options 131 and 137).
 func sourceRoute(kind byte) func(fd int, v6 bool, out outlet) error {
@@ -138,20 +148,18 @@ func sourceRoute(kind byte) func(fd int, v6 bool, out outlet) error {
 	}
 }
 
-// routingHeader sends to the ULA by way of the internet (RFC 8200, 4.4, and
-// RFC 8754).
-func routingHeader(kind byte) func(outlet) error {
+// routingHeader sends to an address, with another one in a routing header: one
+// of them is where the packet goes first (RFC 8200, 4.4, RFC 6275, 6.4, and RFC
+// 8754).
+func routingHeader(kind byte, to, through string) func(outlet) error {
 	return func(out outlet) error {
-		last, first := netip.MustParseAddr("fd00:77::5").As16(), netip.MustParseAddr(target.Internet6).As16()
-		header := []byte{0, 2, kind, 1, 0, 0, 0, 0} // one segment left of one
+		first, last := netip.MustParseAddr(to).As16(), netip.MustParseAddr(through).As16()
+		header := append([]byte{0, 2, kind, 1, 0, 0, 0, 0}, last[:]...) // one segment left of one
 		if kind == 4 {
-			header = []byte{0, 4, kind, 1, 1, 0, 0, 0} // of two, listed from the last
-			header = append(header, last[:]...)
+			header = append([]byte{0, 4, kind, 1, 1, 0, 0, 0}, last[:]...) // of two, listed from the last
 			header = append(header, first[:]...)
-		} else {
-			header = append(header, last[:]...)
 		}
-		return hear(out, 0, netip.MustParseAddr(target.Internet6), func(fd int) error {
+		return hear(out, 0, netip.MustParseAddr(to), func(fd int) error {
 			return unix.SetsockoptString(fd, unix.IPPROTO_IPV6, unix.IPV6_RTHDR, string(header))
 		})
 	}
@@ -203,17 +211,53 @@ func query(network, server string, wait time.Duration) error {
 }
 
 // otherPorts looks for a service beside DNS at the resolver that the sandbox was
-// given: a router's web page.
-func otherPorts(outlet) error {
-	server, err := ownResolver()
-	if err != nil {
-		return err
+// given, and at all that answers for the network inside: a router's web page.
+func otherPorts(out outlet) error {
+	servers := slices.Clone(ownResolvers)
+	if first, err := ownResolver(); err == nil {
+		servers = append(servers, first)
 	}
-	for _, port := range []string{"80", "443", "8080", "22", "54"} {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(server, port), impatience)
-		if err == nil {
-			return conn.Close()
+	for _, gateway := range []netip.Addr{out.gateway, out.gateway6.WithZone(out.name)} {
+		if gateway.IsValid() {
+			servers = append(servers, gateway.String())
 		}
+	}
+	var group anyOf
+	for _, server := range servers {
+		for _, port := range []string{"22", "54", "80", "443", "8080"} {
+			group.try(func() error {
+				conn, err := net.DialTimeout("tcp", net.JoinHostPort(server, port), impatience)
+				if err == nil {
+					conn.Close()
+				}
+				return err
+			})
+		}
+	}
+	return group.wait()
+}
+
+// anyOf tries several things at once; one that succeeds is enough.
+type anyOf struct {
+	group sync.WaitGroup
+	lock  sync.Mutex
+	won   bool
+}
+
+func (a *anyOf) try(attempt func() error) {
+	a.group.Go(func() {
+		if attempt() == nil {
+			a.lock.Lock()
+			defer a.lock.Unlock()
+			a.won = true
+		}
+	})
+}
+
+func (a *anyOf) wait() error {
+	a.group.Wait()
+	if a.won {
+		return nil
 	}
 	return unix.ECONNREFUSED
 }

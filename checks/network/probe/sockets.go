@@ -15,6 +15,7 @@ var sockets = []attempt{
 	{"packet socket without headers", open(unix.AF_PACKET, unix.SOCK_DGRAM, 0x0300)},
 	{"vsock", open(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{"XDP socket", open(unix.AF_XDP, unix.SOCK_RAW, 0)},
+	{"shared memory communications", open(unix.AF_SMC, unix.SOCK_STREAM, 0)},
 	{"io_uring", call(unix.SYS_IO_URING_SETUP)},
 	{"bpf", call(unix.SYS_BPF)},
 }

@@ -61,6 +61,7 @@ const (
 	Internet    = "203.0.113.10"
 	Internet6   = "2001:db8:ffff::10"
 	LANPeer     = "192.168.77.2"
+	ULAPeer     = "fd00:77::5"
 	Metadata    = "169.254.169.254"
 	PublicDNS   = "203.0.113.53"
 	PublicDNS6  = "2001:db8:ffff::53"
@@ -101,7 +102,7 @@ var All = []Target{
 	outside("public VPN", "198.51.100.130"),
 
 	outside("LAN 6", "2001:db8:77::2"),
-	outside("ULA", "fd00:77::5"),
+	outside("ULA", ULAPeer),
 	outside("tailnet 6", "fd7a:115c:a1e0::5"),
 	outside("metadata 6", "fd00:ec2::254"),
 	outside("link-local 6", Router6),

@@ -21,7 +21,7 @@ var cables = []struct {
 	{
 		"eth0",
 		[]string{target.HostLAN + "/24", target.HostLAN6 + "/64", target.HostULA + "/64", "fe80::10/64"},
-		[]string{target.Router + "/24", target.LANPeer + "/24", "2001:db8:77::2/64", "fd00:77::5/64", target.Router6 + "/64"},
+		[]string{target.Router + "/24", target.LANPeer + "/24", "2001:db8:77::2/64", target.ULAPeer + "/64", target.Router6 + "/64"},
 	},
 	{"eth1", []string{target.HostVLAN + "/24"}, []string{"192.168.88.2/24"}},
 	{"tailscale0", []string{target.HostTailnet + "/10", "fd7a:115c:a1e0::1/48"}, []string{"100.64.0.5/10", "fd7a:115c:a1e0::5/48"}},

@@ -236,10 +236,25 @@ func (b *Bench) clean(dir, name string, before []byte) error {
 // inside tells whether a core.worktree of the git folder at dir lies below the
 // root.
 func (b *Bench) inside(dir, tree string) bool {
-	if !filepath.IsAbs(tree) {
-		tree = b.Root.Join(dir) + "/" + tree
+	to, ok := b.leads(dir, tree)
+	if to == b.Root.Path() {
+		return ok
 	}
-	return strings.HasPrefix(path.Clean(tree)+"/", b.Root.Path()+"/")
+	below, is := strings.CutPrefix(to, b.Root.Path()+"/")
+	what, err := b.Root.Look(below)
+	return ok && is && err == nil && what.Kind == beneath.Dir
+}
+
+// leads says where a path that stands in a git folder, or beside a .git file,
+// leads. One that the kernel may take to another place than its text says is
+// not ok: behind a link ".." is not what stands before it, and C ends a text at
+// a NUL.
+func (b *Bench) leads(dir, text string) (to string, ok bool) {
+	ok = path.Clean(text) == strings.TrimSuffix(text, "/") && !strings.Contains(text, "\x00")
+	if !filepath.IsAbs(text) {
+		text = b.Root.Join(dir) + "/" + text
+	}
+	return path.Clean(text), ok
 }
 
 // hooks moves every hook that git would run. Samples stay.
@@ -309,15 +324,17 @@ func (b *Bench) same(rel string) bool {
 // to what is not below the root, and not the user's, goes.
 func (b *Bench) file(rel string) error {
 	content, err := b.Root.Read(rel, smallLimit)
+	if err != nil {
+		return b.renamed(rel, "it cannot be read, or is too large")
+	}
 	text, ok := strings.CutPrefix(string(content), "gitdir: ")
-	if err != nil || !ok {
-		return nil //nolint:nilerr // git takes it for no repository either
+	if !ok {
+		return nil // git takes it for no repository either
 	}
-	target := strings.TrimRight(text, "\r\n")
-	if !filepath.IsAbs(target) {
-		target = b.Root.Join(path.Dir(rel)) + "/" + target
+	target, ok := b.leads(path.Dir(rel), strings.TrimRight(text, "\r\n"))
+	if !ok {
+		return b.renamed(rel, "it leads to another place than it says")
 	}
-	target = path.Clean(target)
 	if b.Known != nil && b.Known(target) {
 		return nil
 	}

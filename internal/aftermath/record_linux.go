@@ -66,11 +66,20 @@ func slot(dir string, free []*os.File) (*os.File, error) {
 	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-	if err == nil {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for {
+		f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return f, nil
+		}
+		f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, err
+		}
+		// another launch has found it, and takes it for a free one
 	}
-	return f, err
 }
 
 // release makes a record's file free.

@@ -118,14 +118,26 @@ func isLoopback(index []byte) bool {
 	return len(index) == 4 && binary.NativeEndian.Uint32(index) == 1
 }
 
+// add adds a prefix. Where there is NAT64, each IPv4 address has an IPv6 one
+// besides, by which its router would lead back here (RFC 6052).
 func (n *Network) add(p netip.Prefix) {
 	least := leastBits6
 	if p.Addr().Is4() {
 		least = leastBits4
 	}
-	if p.Bits() >= least {
-		n.Prefixes = append(n.Prefixes, p.Masked())
+	if p.Bits() < least {
+		return
 	}
+	n.Prefixes = append(n.Prefixes, p.Masked())
+	if p.Addr().Is4() {
+		n.Prefixes = append(n.Prefixes, translated(p.Masked()))
+	}
+}
+
+func translated(p netip.Prefix) netip.Prefix {
+	a := [16]byte{0, 0x64, 0xff, 0x9b} // 64:ff9b::/96
+	copy(a[12:], p.Addr().AsSlice())
+	return netip.PrefixFrom(netip.AddrFrom16(a), 96+p.Bits())
 }
 
 func compare(a, b netip.Prefix) int {

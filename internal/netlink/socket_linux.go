@@ -1,6 +1,7 @@
 package netlink
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (s *Socket) Dump(request Message) ([]Answer, error) {
 			case unix.NLMSG_DONE:
 				return all, torn
 			case unix.NLMSG_ERROR:
-				return nil, a.failure()
+				return nil, cmp.Or(a.failure(), error(unix.EBADMSG))
 			}
 			all = append(all, a)
 		}

@@ -33,7 +33,7 @@ func (t Tracked) Has(rel string) bool {
 // indexPlace is a git folder whose index counts.
 type indexPlace struct {
 	git   string // the git folder's path
-	hash  int    // length of object names, in bytes; 0: its configuration tells
+	hash  int    // length of object names, in bytes, where its own configuration does not tell
 	strip string // what stands before the names above the project
 	below string // where in the project the working tree lies: "sub/"
 }
@@ -66,8 +66,7 @@ func (x *indexes) read(p indexPlace) {
 	if err != nil {
 		return
 	}
-	if p.hash == 0 {
-		config, _ := at.Read("config", configLimit)
+	if config, err := at.Read("config", configLimit); p.below != "" && err == nil {
 		entries, _ := gitconfig.Parse(config)
 		p.hash = hashSize(entries)
 	}
@@ -112,10 +111,13 @@ func gitFolder(tree *beneath.Folder, place string) string {
 	return ""
 }
 
+// sha1Size is the length of git's usual object names, in bytes.
+const sha1Size = 20
+
 // hashSize is how long object names are, in bytes.
 func hashSize(entries []gitconfig.Entry) int {
 	if strings.EqualFold(gitconfig.Last(entries, "extensions.objectformat"), "sha256") {
 		return 32
 	}
-	return 20
+	return sha1Size
 }

@@ -115,7 +115,7 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 			continue
 		}
 		if git := gitFolder(tree, place); git != "" {
-			list = append(list, indexPlace{git: tree.Join(git), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
+			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
 		}
 	}
 	return list

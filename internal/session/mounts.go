@@ -21,6 +21,9 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 	for _, m := range s.project.Mounts {
 		h.Mounts = append(h.Mounts, s.projectMount(m))
 	}
+	if s.hidesFolders() {
+		h.StandIns = append(h.StandIns, launch.StandIn{Path: s.emptyFolder(), Dir: true})
+	}
 	for _, p := range s.project.Placeholders() {
 		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
 	}
@@ -64,9 +67,13 @@ func (s *Session) projectMount(m project.Mount) launch.Mount {
 // every sandbox.
 func (s *Session) emptyFolder() string { return filepath.Join(s.folders.Home, "empty") }
 
+func (s *Session) hidesFolders() bool {
+	return slices.ContainsFunc(s.project.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir })
+}
+
 // makeEmptyFolder makes it when something needs it.
 func (s *Session) makeEmptyFolder() error {
-	if !slices.ContainsFunc(s.project.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }) {
+	if !s.hidesFolders() {
 		return nil
 	}
 	if err := os.Mkdir(s.emptyFolder(), 0o555); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -163,6 +163,21 @@ func TestWithoutAWatchTheSecretIsSeen(t *testing.T) {
 	s.until("echo evil >protected; cat protected", "evil\n")
 }
 
+// Another session exchanged a folder while the sandbox was set up, so that the
+// cover went elsewhere: it is missing where it should be.
+func TestACoverThatWentElsewhereIsMadeUpFor(t *testing.T) {
+	s := newSandbox(t, []string{"other"}, nil)
+	must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte("secret\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(s.dir, "protected"), []byte("old\n"), 0o600))
+	failures := s.watch(cover.File{Path: "secret", Remake: nothing}, cover.File{Path: "protected"}, cover.File{Path: "other", Remake: nothing})
+	s.until("cat secret", "")
+	s.until("test -w protected || cat protected", "old\n")
+	s.until("grep -c /other /proc/self/mountinfo", "1\n") // was covered, and is not again
+	if len(failures) > 0 {
+		t.Error(<-failures)
+	}
+}
+
 func TestWhatCannotBeCoveredIsSaid(t *testing.T) {
 	s := newSandbox(t, []string{"secret"}, nil)
 	failures := s.watch(cover.File{Path: "secret", Remake: func(string) ([]byte, error) { return nil, errors.New("no content") }})

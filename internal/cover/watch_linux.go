@@ -102,10 +102,44 @@ func (w *Watch) begin() {
 		}
 		w.dirs[int32(wd)] = dir
 	}
-	for name := range w.files { // what was replaced before
-		w.look(name)
+	for name, f := range w.files {
+		w.look(name) // what was replaced before
+		w.verify(f)
 	}
 	go w.serve(w.events)
+}
+
+// verify covers what is not covered as it should be: while the sandbox was set
+// up another session could exchange a folder, so that a cover went elsewhere.
+func (w *Watch) verify(f *watched) {
+	process, err := firstChild(w.bwrap)
+	if err != nil || f.inode == 0 {
+		return // the sandbox is gone, or nothing is there
+	}
+	if isReadOnly(process, f.Path) {
+		return
+	}
+	if err := w.cover(f); err != nil {
+		go w.failed(f.Path, err)
+	}
+}
+
+// isReadOnly looks at what a process sees at a path. All covers are read-only,
+// and nothing else below a project is.
+func isReadOnly(process int, name string) bool {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(root, name, &how)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
 // serve looks at every file that appears under the name of a covered one. It

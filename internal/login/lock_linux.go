@@ -72,7 +72,7 @@ func (h *held) release() {
 // holds it for milliseconds.
 const writePause = 20 * time.Millisecond
 
-var errBusy = errors.New("Claude Code holds its lock " + writeLock)
+var errBusy = errors.New("the lock " + writeLock + " is held by Claude Code")
 
 // whileWriting does something under the lock of a folder's credentials. It
 // waits up to the given time.

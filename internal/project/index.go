@@ -22,11 +22,10 @@ type Tracked struct {
 
 // Has tells whether a place is tracked, or something below it.
 func (t Tracked) Has(rel string) bool {
-	at, found := slices.BinarySearch(t.Names, rel)
-	if found {
+	if _, found := slices.BinarySearch(t.Names, rel); found {
 		return true
 	}
-	at, found = slices.BinarySearch(t.Names, rel+"/")
+	at, found := slices.BinarySearch(t.Names, rel+"/")
 	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
 }
 

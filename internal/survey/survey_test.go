@@ -60,13 +60,6 @@ func (w world) walk(q survey.Question, before *survey.Survey) *survey.Survey {
 	return survey.Walk(w.root, q, before)
 }
 
-func rels(files []survey.File) (list []string) {
-	for _, f := range files {
-		list = append(list, f.Rel)
-	}
-	return list
-}
-
 func wantList(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {

@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"instances":     {"diag", "beneath", "state", sys},
 	"trust":         {"diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {
-		"gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
+		"audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
 		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "doctor", "survey", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},

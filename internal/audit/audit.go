@@ -18,6 +18,14 @@ type View struct {
 	Home   string // shown as "~"
 	Width  int    // columns; lines are kept within
 	Colour bool
+	Sizes  Sizes // shown where they are known
+}
+
+// Sizes are bytes of the store, unpacked, with all that is referred to.
+type Sizes struct {
+	Paths int               // in all; 0: sizes are not known
+	Total uint64            // less than the sum, as packages share
+	Of    map[string]uint64 // by output
 }
 
 // Text renders what will enter: who runs where, variables, mounts beyond the

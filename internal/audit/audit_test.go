@@ -60,6 +60,8 @@ func TestTextReadsWellAt80Columns(t *testing.T) {
 	golden(t, "testdata/audit.txt", v.Text(example()))
 	golden(t, "testdata/plan.txt", v.Plan(example()))
 	golden(t, "testdata/whole.txt", v.Whole(example()))
+	v.Sizes = Sizes{Paths: 31, Total: 512 << 20, Of: map[string]uint64{store + "awscli2-2.15.0": 300 << 20, store + "git-2.50.0": 900 << 10}}
+	golden(t, "testdata/sizes.txt", v.Plan(example()))
 }
 
 // TestTheReadmeShowsARealAudit keeps the example in the README true.

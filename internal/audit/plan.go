@@ -44,7 +44,10 @@ const shownDigest = 16
 
 func (p *page) pins(pl plan.Plan) {
 	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+p.short(pl.Pins.Nixpkgs.Path)), "not pinned"))
-	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…; `claudebox plan --all` shows every path, value and rule")
+	if n := p.view.Sizes.Paths; n > 0 {
+		p.field("size", fmt.Sprintf("%s in %d store paths", size(p.view.Sizes.Total), n))
+	}
+	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…; `claudebox plan --all` shows it all")
 }
 
 func orElse(text, fallback string) string {
@@ -58,10 +61,21 @@ func (p *page) packages(title string, list []plan.Package) {
 	var rows [][]string
 	for _, pkg := range list {
 		for _, output := range pkg.Outputs {
-			rows = append(rows, []string{pkg.Attr, pkg.Version, p.short(output.Path), pkg.Why})
+			rows = append(rows, []string{pkg.Attr, pkg.Version, p.short(output.Path), size(p.view.Sizes.Of[output.Path]), pkg.Why})
 		}
 	}
 	p.section(title, rows, 2, -1)
+}
+
+// size is for people; empty when it is not known.
+func size(bytes uint64) string {
+	switch {
+	case bytes == 0:
+		return ""
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
 func (p *page) environment(env []launch.Variable) {

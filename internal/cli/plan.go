@@ -40,6 +40,7 @@ type planOptions struct {
 	diff   string // file of another plan
 	schema bool
 	all    bool
+	sizes  bool
 }
 
 func newPlanCommand(sys System) *cobra.Command {
@@ -58,6 +59,7 @@ func newPlanCommand(sys System) *cobra.Command {
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan file to keep: json, with every package fetched")
 	c.Flags().BoolVar(&o.all, "all", false, "as text: every store path, value and rule of what every sandbox has, too")
+	c.Flags().BoolVar(&o.sizes, "sizes", false, "as text: what each package takes with all that it refers to, asked of the Nix daemon")
 	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`, as text or json")
 	c.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of plan files")
 	return c
@@ -80,6 +82,8 @@ func printPlan(sys System, o planOptions) error {
 	}
 	text, err := "", error(nil)
 	switch {
+	case (o.all || o.sizes) && (o.format != "text" || o.diff != ""):
+		err = diag.Errorf("print the plan", "leave it out, or use --format text", "--all and --sizes are for the plan as text")
 	case o.diff != "":
 		text, err = planDiff(sys, o)
 	case planFormats[o.format] != nil:
@@ -133,7 +137,13 @@ func bound(sys System, o planOptions, render launchFormat) (string, error) {
 	}
 	defer s.Close()
 	s.JudgeImports()
-	return render(view(sys.Stdout, s.Facts), o, s.Launch)
+	v := view(sys.Stdout, s.Facts)
+	if o.sizes {
+		if v.Sizes, err = s.Sizes(); err != nil {
+			return "", err
+		}
+	}
+	return render(v, o, s.Launch)
 }
 
 // planDiff tells what changed from the plan in a file to the one that a launch

@@ -33,6 +33,26 @@ func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, erro
 	return all, nil
 }
 
+// Size is the bytes, unpacked, of roots and everything they refer to, of what
+// infos tell: a closure that holds the roots.
+func Size(infos []*PathInfo, roots []string) uint64 {
+	known := make(map[string]*PathInfo, len(infos))
+	for _, info := range infos {
+		known[info.Path] = info
+	}
+	var size uint64
+	for next := slices.Clone(roots); len(next) > 0; {
+		path := next[len(next)-1]
+		next = next[:len(next)-1]
+		if info := known[path]; info != nil {
+			delete(known, path) // counted
+			size += info.NARSize
+			next = append(next, info.References...)
+		}
+	}
+	return size
+}
+
 // unknownReferences is the next level, each path once.
 func unknownReferences(infos []*PathInfo, known map[string]*PathInfo) []string {
 	var next []string

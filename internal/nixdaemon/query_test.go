@@ -200,6 +200,18 @@ func TestManyQuestionsArePipelinedInBatches(t *testing.T) {
 	}
 }
 
+func TestSizeCountsWhatIsSharedOnce(t *testing.T) {
+	info := func(path string, size uint64, refs ...string) *nixdaemon.PathInfo {
+		return &nixdaemon.PathInfo{Path: path, NARSize: size, References: append(refs, path)}
+	}
+	infos := []*nixdaemon.PathInfo{info("a", 1, "c"), info("b", 2, "c"), info("c", 4, "a")}
+	for want, roots := range map[uint64][]string{7: {"a", "b"}, 5: {"a"}, 0: {"elsewhere"}} {
+		if got := nixdaemon.Size(infos, roots); got != want {
+			t.Errorf("Size(%q) = %d, want %d", roots, got, want)
+		}
+	}
+}
+
 func TestClosure(t *testing.T) {
 	node := func(refs ...any) []any {
 		return append([]any{msgLast, 1, "", hexHash, len(refs)}, append(refs, 1, 2, 0, 0, "")...)

@@ -1,0 +1,41 @@
+package session
+
+import (
+	"context"
+
+	"claudebox/internal/audit"
+	"claudebox/internal/nixdaemon"
+	"claudebox/internal/plan"
+)
+
+// Sizes asks the Nix daemon how much of the store the launch refers to. What
+// is not there yet has no size.
+func (s *Session) Sizes() (sizes audit.Sizes, err error) {
+	err = s.interruptible(func(ctx context.Context) error {
+		valid, err := s.store().Pin(ctx, pinnedBy(s.Launch.Plan))
+		if err != nil {
+			return err
+		}
+		client, err := s.store().Client(ctx)
+		if err != nil {
+			return err
+		}
+		infos, err := client.Closure(ctx, valid)
+		if err != nil {
+			return err
+		}
+		sizes = sizesOf(s.Launch.Plan, infos, valid)
+		return nil
+	})
+	return sizes, err
+}
+
+func sizesOf(p plan.Plan, infos []*nixdaemon.PathInfo, roots []string) audit.Sizes {
+	sizes := audit.Sizes{Paths: len(infos), Total: nixdaemon.Size(infos, roots), Of: map[string]uint64{}}
+	for _, pkg := range p.Pins.Packages {
+		for _, output := range pkg.Outputs {
+			sizes.Of[output.Path] = nixdaemon.Size(infos, []string{output.Path})
+		}
+	}
+	return sizes
+}

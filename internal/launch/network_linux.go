@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/netns"
 	"claudebox/internal/network"
+	"claudebox/internal/storetree"
 )
 
 // gate holds bwrap, and so the agent, until all is there. The zero
@@ -39,8 +40,8 @@ func (g gate) open() error {
 }
 
 // connect gives a sandbox that waits at its gate its network and its store.
-// What keeps it from that ends the sandbox; the gate is never opened then, nor closed, as
-// bwrap takes its end for leave to go on.
+// What keeps it from that ends the sandbox; the gate is never opened then, nor
+// closed, as bwrap takes its end for leave to go on.
 func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if child.gate.outside == nil {
 		return nil, nil
@@ -63,6 +64,9 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 		syscall.Kill(initOf(child.pid), syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
+	if errors.Is(err, storetree.ErrGone) {
+		return nil, l.whyGone(child, err)
+	}
 	child.reap()
 	return nil, err
 }

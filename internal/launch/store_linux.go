@@ -1,9 +1,11 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -63,6 +65,18 @@ func (t tree) await() error {
 		}
 	}
 	return nil
+}
+
+// whyGone tells why the stage ended without a word: with bwrap, which failed or
+// was ended by a signal for claudebox, or alone. bwrap has been killed by then,
+// if it was still there.
+func (l Launch) whyGone(child *sandbox, gone error) error {
+	err := child.wait(l)
+	var exit *ExitError
+	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.latest() == 0 {
+		return gone
+	}
+	return l.explain(err)
 }
 
 // hasTree tells whether the closure is mounted as one tree, which needs a pid

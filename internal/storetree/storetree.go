@@ -55,6 +55,9 @@ func Stage(list, report int) *spawn.Program {
 	return &spawn.Program{Path: "/proc/self/exe", Args: words, Files: []int{list, report}}
 }
 
+// ErrGone means that the stage ended without a word, as it does with bwrap.
+var ErrGone = errors.New("what mounts it ended before its time")
+
 // Await returns when the tree is in its place, or with what kept it from
 // coming there. It does not wait for the stage's end, in which the kernel takes
 // another namespace apart. Nobody in this process may hold the other end of
@@ -69,7 +72,7 @@ func Await(report io.Reader) error {
 		case err != io.EOF:
 			return err
 		case len(text) == 0:
-			return errors.New("it ended before the mounts were made")
+			return ErrGone
 		default:
 			return errors.New(string(text))
 		}

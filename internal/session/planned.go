@@ -56,15 +56,11 @@ func isTier(word string) bool {
 
 func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
 	if o.Plan != "" {
-		src, err := os.ReadFile(o.Plan)
-		if err != nil {
-			return plan.Plan{}, &diag.Error{Op: "read plan " + o.Plan, Err: cause(err)}
-		}
-		return s.readPlan(o.Plan, src, why)
+		return s.readPlan(o.Plan, why)
 	}
 	ref := profileRef(s.Facts, o)
-	if file, src := s.modulePlan(ref); src != nil {
-		return s.readPlan(file, src, why)
+	if file := s.modulePlan(ref); file != "" {
+		return s.readPlan(file, why)
 	}
 	return s.makePlan(ref, why)
 }
@@ -76,32 +72,57 @@ func profileRef(f host.Facts, o Options) string {
 
 // modulePlan finds a plan that a module made for a profile. It wins over a
 // profile of that name in the same place, not over one in an earlier place.
-func (s *Session) modulePlan(ref string) (file string, src []byte) {
+func (s *Session) modulePlan(ref string) (file string) {
 	if profile.IsFile(ref) {
-		return "", nil
+		return ""
 	}
 	for _, dir := range s.folders.Search() {
 		file := filepath.Join(dir, "plans", ref+".json")
-		if src, err := os.ReadFile(file); err == nil {
-			return file, src
+		if _, err := os.Stat(file); err == nil {
+			return file
 		}
 		for _, extension := range profile.Extensions {
 			if _, err := os.Stat(filepath.Join(dir, "profiles", ref+extension)); err == nil {
-				return "", nil
+				return ""
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// readPlan decodes a plan file, checks that it fits this machine now, and sees
-// to it that its store paths stay.
-func (s *Session) readPlan(file string, src []byte, why Purpose) (plan.Plan, error) {
+// readPlan reads a plan file, checks that it fits this machine now, and sees to
+// it that its store paths stay. A file that has not changed since the last time
+// is not decoded again.
+func (s *Session) readPlan(file string, why Purpose) (plan.Plan, error) {
+	cache := s.planCache("plan file", file)
+	p, _, _, found := cache.Find()
+	if !found {
+		var seen plancache.Witnesses
+		seen.Note(file)
+		var err error
+		if p, err = decodePlan(file); err != nil {
+			return plan.Plan{}, err
+		}
+		if !why.Look {
+			cache.Keep(p, nil, seen)
+		}
+	}
+	if why.Look {
+		return p, nil
+	}
+	return p, s.holdFile(file, p)
+}
+
+func decodePlan(file string) (plan.Plan, error) {
+	op := "read plan " + file
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return plan.Plan{}, &diag.Error{Op: op, Err: cause(err)}
+	}
 	p, err := plan.Decode(file, src)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	op := "read plan " + file
 	if p.System != nixSystem() {
 		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System, nixSystem())
 	}
@@ -110,10 +131,7 @@ func (s *Session) readPlan(file string, src []byte, why Purpose) (plan.Plan, err
 			return plan.Plan{}, goneError(file, path)
 		}
 	}
-	if why.Look {
-		return p, nil
-	}
-	return p, s.holdFile(file, p)
+	return p, nil
 }
 
 // makePlan goes the whole way from a profile to a plan.

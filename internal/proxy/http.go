@@ -117,9 +117,6 @@ func (u *upload) Write(piece []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps the way through the kernel open for what is large.
-func (u *upload) ReadFrom(from io.Reader) (int64, error) { return u.to.ReadFrom(from) }
-
 // copyChunks passes a chunked body on (RFC 9112, 7.1), each size written anew.
 // Extensions and trailers are refused: nobody needs them, and readers differ
 // on them.

@@ -21,7 +21,7 @@ type Journal struct {
 	others  int // refused beyond what is kept apart
 }
 
-// NewJournal makes one. log may be nil.
+// NewJournal makes one. log may be nil; now is for its lines only.
 func NewJournal(log io.Writer, now func() time.Time) *Journal {
 	return &Journal{log: log, now: now, refused: map[string]int{}}
 }

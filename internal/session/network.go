@@ -83,11 +83,19 @@ func (s *Session) networkLog(o Options) (string, error) {
 	if o.NetworkLog == "" {
 		return "", nil
 	}
+	op := "write the network log " + o.NetworkLog
 	file, err := filepath.Abs(o.NetworkLog)
-	if err == nil && isBelow(file, s.project.Path) {
-		return "", diag.Errorf("write the network log "+file, "write it to a place outside of the project", "the agent can change what is in the project")
+	if err != nil {
+		return "", &diag.Error{Op: op, Err: err}
 	}
-	return file, err
+	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		return "", &diag.Error{Op: op, Err: cause(err), Remedy: "name a file in a folder that exists"}
+	}
+	if isBelow(dir, s.project.Path) {
+		return "", diag.Errorf(op, "write it to a place outside of the project", "the agent can change what is in the project")
+	}
+	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
 // outside is what this process does for the sandbox's network while it runs.
@@ -121,13 +129,13 @@ func (n *outside) open(l *launch.Launch) (err error) {
 
 func openJournal(file string) (*proxy.Journal, error) {
 	if file == "" {
-		return proxy.NewJournal(nil, time.Now), nil
+		return proxy.NewJournal(nil, nil), nil
 	}
 	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &diag.Error{Op: "write the network log " + file, Err: cause(err), Remedy: "name a file that you can write and that is no link"}
 	}
-	return proxy.NewJournal(io.Writer(log), time.Now), nil
+	return proxy.NewJournal(log, time.Now), nil
 }
 
 // attach serves a sandbox's network from here. The agent does not run yet.

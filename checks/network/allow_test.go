@@ -108,6 +108,14 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 	}
 }
 
+// A search domain of the host would make another name of one that is listed.
+func TestNoSearchDomainOfTheHostCounts(t *testing.T) {
+	u := newUser(t, world.New(t))
+	u.layout = world.Layout{"/etc/resolv.conf": "nameserver 203.0.113.53\nsearch test\n"}
+	got := succeed(t, u.session(t, "curl -sS http://good.test/; curl -sS http://sub.good/", u.allowing(t, "good.test, sub.good")...))
+	wantEqual(t, got, "internet 6\nclaudebox: sub.good:80 cannot be reached: look up: no such host\n")
+}
+
 // site is what answers for good.test on HTTPS. It returns the certificates to
 // trust.
 func site(t *testing.T, w *world.World, handler http.Handler) (bundle []byte) {

@@ -121,7 +121,7 @@ func (h head) framing() (body, error) {
 		return body{chunked: true}, nil
 	}
 	n, err := strconv.ParseUint(lengths[0], 10, 62)
-	if err != nil || strings.Trim(lengths[0], "0123456789") != "" {
+	if err != nil {
 		return body{}, malformed(h.target, "content length %q", lengths[0])
 	}
 	return body{length: int64(n)}, nil

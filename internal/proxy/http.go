@@ -121,14 +121,13 @@ func (u *upload) Write(piece []byte) (int, error) {
 // Extensions and trailers are refused: nobody needs them, and readers differ
 // on them.
 func (c *client) copyChunks(server io.Writer) error {
-	const longestSize = 16 // hexadecimal digits with CRLF
 	for {
 		digits, err := c.until("\r\n", longestHead)
 		if err != nil {
 			return err
 		}
 		n, err := strconv.ParseUint(digits, 16, 62)
-		if err != nil || len(digits) > longestSize || strings.ContainsAny(digits, "+_") {
+		if err != nil {
 			return malformed("a request", "chunk size %q", digits)
 		}
 		if _, err := fmt.Fprintf(server, "%x\r\n", n); err != nil {

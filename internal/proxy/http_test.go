@@ -164,6 +164,7 @@ func TestNothingIsSmuggledBehindARequest(t *testing.T) {
 		"behind the last chunk":              "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + second,
 		"as trailers":                        "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + second,
 		"in a chunk that is longer":          "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello" + second,
+		"in place of a chunk's end":          "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello0x0\r\n\r\n" + second,
 		"in a chunk's extension":             "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;x=\n" + second + "\r\n",
 		"behind a chunk size with a sign":    "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n+0\r\n\r\n" + second,
 		"behind a chunk size with a prefix":  "POST http://good.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + second,
@@ -175,11 +176,37 @@ func TestNothingIsSmuggledBehindARequest(t *testing.T) {
 			sent := w.record("good.example:80")
 			conn := w.open(request)
 			conn.CloseWrite()
-			if got := sent(); strings.Contains(got, "evil") {
+			if got := sent(); strings.Contains(got, "evil") || strings.Contains(got, "hello0") || strings.Contains(got, "helloG") {
 				t.Errorf("the server got %q", got)
 			}
 			io.Copy(io.Discard, conn)
 		})
+	}
+}
+
+// What follows while the server is still thinking goes nowhere either.
+func TestASecondRequestBeforeTheAnswerGoesNowhere(t *testing.T) {
+	w := newWorld(t, "good.example")
+	l := listen(t)
+	w.lead("good.example:80", l.Addr().String())
+	first, rest := make(chan struct{}), make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		http.ReadRequest(bufio.NewReaderSize(conn, 16))
+		close(first)
+		more, _ := io.ReadAll(conn)
+		rest <- string(more)
+	}()
+	conn := w.open("GET http://good.example/ HTTP/1.1\r\n\r\n")
+	<-first
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+	conn.CloseWrite()
+	if got := <-rest; got != "" {
+		t.Errorf("the server got %q", got)
 	}
 }
 

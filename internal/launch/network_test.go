@@ -59,7 +59,8 @@ func TestTheProxysVariablesWin(t *testing.T) {
 	p := plan.Plan{
 		Network: plan.Network{Tier: ProxiedTier, Allow: []string{"example.org"}, In: []int{3128}},
 		Env: []plan.Env{
-			{Name: "HTTPS_PROXY", From: plan.FromConst, Value: "http://other:1"}, {Name: "no_proxy", From: plan.FromConst, Value: "*"},
+			{Name: "HTTPS_PROXY", From: plan.FromConst, Value: "http://other:1"},
+			{Name: "no_proxy", From: plan.FromConst, Value: "*"},
 			{Name: "X", From: plan.FromConst, Value: "1"},
 		},
 	}

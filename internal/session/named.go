@@ -117,9 +117,10 @@ func (s *Session) ownLink(link string) bool {
 }
 
 // noteLinked takes down a source that was reached by a link which an agent
-// could have made, in a folder that it was given once.
+// could have made, in a folder that it was given once. What lies in the project
+// is the agent's anyway.
 func (s *Session) noteLinked(source, link string) {
-	if link == "" {
+	if link == "" || isBelow(source, s.project.Path) {
 		return
 	}
 	if s.linked == nil {

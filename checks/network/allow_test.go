@@ -42,6 +42,7 @@ func (u *user) profile(t *testing.T, text string) []string {
 
 // Each line is a request from inside and how it ends.
 func TestTierAllowByItsProxy(t *testing.T) {
+	t.Parallel()
 	u := newUser(t, world.New(t))
 	const script = `
 try() { curl -sS --max-time 20 "$@" 2>&1 || true; }
@@ -84,6 +85,7 @@ done`
 
 // The user hears what was refused, and the log has every decision.
 func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
+	t.Parallel()
 	u := newUser(t, world.New(t))
 	flags := u.allowing(t, "good.test, rebind.test")
 	log := filepath.Join(u.home, "network.log")
@@ -155,6 +157,7 @@ func (u *user) trusting(t *testing.T, bundle []byte) {
 
 // Every tool finds the proxy by itself, and reaches nobody who is not listed.
 func TestToolsFindTheProxy(t *testing.T) {
+	t.Parallel()
 	w := world.New(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, "hello") })
@@ -193,6 +196,7 @@ func TestToolsFindTheProxy(t *testing.T) {
 // Domain fronting as far as it can be seen: the tunnel is for a host that is
 // listed, the TLS in it for another one at the same address.
 func TestTLSForAnotherHostInATunnel(t *testing.T) {
+	t.Parallel()
 	w := world.New(t)
 	u := newUser(t, w)
 	asked := make(chan string, 10)
@@ -208,6 +212,7 @@ func TestTLSForAnotherHostInATunnel(t *testing.T) {
 }
 
 func TestTierAllowThatCannotBe(t *testing.T) {
+	t.Parallel()
 	w := world.New(t)
 	for name, tc := range map[string]struct {
 		flags  func(*user) []string

@@ -15,6 +15,7 @@ import (
 
 // The real Claude Code needs its API's host and no other.
 func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
+	t.Parallel()
 	program, err := filepath.EvalSymlinks(os.Getenv("CLAUDEBOX_TEST_CLAUDE")) // a mount by a link would have to be approved of
 	if err != nil {
 		t.Fatal("CLAUDEBOX_TEST_CLAUDE: ", err, ": run checks/test")

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -60,12 +61,18 @@ func reachAll(text string) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range ways {
+	var group sync.WaitGroup
+	found := make([]string, len(ways))
+	for i, w := range ways {
 		if w.suits(t.Addr) && w.protocol != "icmp" {
-			answer, err := w.within(impatience).reach(t, out)
-			fmt.Printf("%s\t%s\t%s\n", w.protocol, w.trick, outcome(answer, err))
+			group.Go(func() {
+				answer, err := w.within(impatience).reach(t, out)
+				found[i] = fmt.Sprintf("%s\t%s\t%s\n", w.protocol, w.trick, outcome(answer, err))
+			})
 		}
 	}
+	group.Wait()
+	fmt.Print(strings.Join(found, ""))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -205,5 +206,45 @@ func TestAWeakerProtectionIsAChange(t *testing.T) {
 		if len(Difference(before, Lines(l))) == 0 {
 			t.Errorf("%s, and the user is not asked", name)
 		}
+	}
+}
+
+func TestTheNetworkIsToldInWords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		network plan.Network
+		want    []string
+		lines   []string
+	}{
+		"allow": {
+			plan.Network{Tier: "allow", Allow: []string{"*.b.example:443", "a.example"}, In: []int{3000}, Out: []int{5432}},
+			[]string{
+				"network   allow: these hosts only, by a proxy outside: *.b.example:443, a.example",
+				"this host reaches inside, on 127.0.0.1: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
+			},
+			[]string{"network allow *.b.example:443 a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
+		},
+		"full, where ports are the host's": {
+			plan.Network{Tier: "full", In: []int{3000}}, []string{"network   full: "}, []string{"network full"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := example()
+			l.Tier, l.Plan.Network = tc.network.Tier, tc.network
+			text := View{Home: "/home/u", Width: 100}.Text(l)
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("there is no %q in\n%s", want, text)
+				}
+			}
+			lines := Lines(l)
+			for _, want := range tc.lines {
+				if !slices.Contains(lines, want) {
+					t.Errorf("%q is no line of what is approved", want)
+				}
+			}
+			if tc.network.Tier == "full" && strings.Contains(text+strings.Join(lines, "\n"), "3000") {
+				t.Error("a port that needs no carrying is told of")
+			}
+		})
 	}
 }

@@ -157,6 +157,20 @@ func decodePlan(t *testing.T, text string) plan.Plan {
 	return made
 }
 
+// An agent of the store comes with what it refers to; the daemon is asked once.
+func TestAnAgentOfTheStoreBringsItsClosure(t *testing.T) {
+	w := newWorld(t)
+	nixpkgs := os.Getenv("CLAUDEBOX_NIXPKGS")
+	hello := strings.TrimSpace(succeed(t, exec.Command("nix-build", "--no-out-link", nixpkgs, "-A", "hello")))
+	file := w.profile(t, "nix: {store: closure, daemon: off}", "agent: {command: ["+hello+"/bin/hello]}")
+	for _, socket := range []string{"", "/nowhere"} {
+		w.env["NIX_DAEMON_SOCKET_PATH"] = socket
+		wantEqual(t, succeed(t, w.claudebox("--yes", "--no-report", "--profile", file)), "Hello, world!\n")
+	}
+	w.write(t, ".cache/claudebox/agent-closure", "spoilt")
+	wantRefused(t, run(t, w.claudebox("--yes", "--no-report", "--profile", file)), "no Nix daemon listens there")
+}
+
 // What cannot be mounted stops the launch, and leaves nothing running.
 func TestAClosureThatIsNotThereIsRefused(t *testing.T) {
 	w := newWorld(t)

@@ -4,7 +4,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +25,6 @@ import (
 	"claudebox/internal/resolve"
 	"claudebox/internal/seccomp"
 	"claudebox/internal/state"
-	"claudebox/internal/storepath"
 	"claudebox/internal/survey"
 )
 
@@ -249,30 +247,8 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		h.Mounts = append(h.Mounts, agentMount(m))
 	}
 	if program.Store && p.Nix.Store == "closure" {
-		return s.addClosure(h, p, program.Path)
+		return s.addClosure(h, p, program.Path, why)
 	}
-	return nil
-}
-
-// addClosure adds what a program of the store refers to beyond the plan's
-// own closure.
-func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string) error {
-	root, err := storepath.Of(program)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(p.Pins.Closure, root) {
-		return nil // and with it all that it refers to
-	}
-	var paths []string
-	err = s.interruptible(func(ctx context.Context) (err error) {
-		paths, err = closure(ctx, s.store(), []string{root})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	h.Closure = paths
 	return nil
 }
 

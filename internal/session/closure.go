@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/cachefile"
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+	"claudebox/internal/storepath"
+)
+
+// addClosure adds what a program of the store refers to beyond the plan's
+// own closure.
+func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string, why Purpose) error {
+	root, err := storepath.Of(program)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(p.Pins.Closure, root) {
+		return nil // and with it all that it refers to
+	}
+	h.Closure, err = s.closureOfAgent(root, why)
+	return err
+}
+
+// closureOfAgent asks the daemon once for as long as the path is the one that
+// it was: a valid path loses nothing that it refers to.
+func (s *Session) closureOfAgent(root string, why Purpose) ([]string, error) {
+	file, key := filepath.Join(s.folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
+	if paths, ok := keptClosure(file, key); ok {
+		return paths, nil
+	}
+	var paths []string
+	err := s.interruptible(func(ctx context.Context) (err error) {
+		paths, err = closure(ctx, s.store(), []string{root})
+		return err
+	})
+	if err == nil && !why.Dry {
+		cachefile.WriteBelow(file, []byte(key+"\n"+strings.Join(paths, "\n")))
+	}
+	return paths, err
+}
+
+// keptClosure is the content of a file that begins with key, if all of it is
+// there.
+func keptClosure(file, key string) ([]string, bool) {
+	text, err := os.ReadFile(file)
+	first, rest, _ := strings.Cut(string(text), "\n")
+	if err != nil || first != key {
+		return nil, false
+	}
+	paths := strings.Split(rest, "\n")
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err != nil || storepath.Check(path) != nil {
+			return nil, false
+		}
+	}
+	return paths, true
+}

@@ -57,13 +57,16 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if err == nil {
 		err = child.gate.open()
 	}
-	if err == nil || errors.Is(err, network.ErrGone) {
+	if err == nil || errors.Is(err, network.ErrGone) || errors.Is(err, syscall.EPIPE) {
 		return inet, nil // who is gone says why when it is waited for
 	}
 	if !l.OwnPIDs {
 		syscall.Kill(initOf(child.pid), syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
+	if child.post.latest() != 0 {
+		return inet, nil // somebody ends it, and so nothing of it works any more
+	}
 	if errors.Is(err, storetree.ErrGone) {
 		return nil, l.whyGone(child, err)
 	}

@@ -86,11 +86,18 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	return n, nil
 }
 
-// orGone is ErrGone for whatever fails because the sandbox has ended.
+// lastWait bounds, in milliseconds, how long a sandbox that is ending may take.
+const lastWait = 100
+
+// orGone is ErrGone for what fails because the sandbox ends: its namespaces go
+// before it does.
 func (n *Inet) orGone(err error) error {
-	var state unix.Siginfo
-	waited := unix.Waitid(unix.P_PID, n.sandbox, &state, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
-	if waited != nil || state.Signo != 0 {
+	pidfd, gone := unix.PidfdOpen(n.sandbox, 0)
+	if gone != nil {
+		return ErrGone
+	}
+	defer unix.Close(pidfd)
+	if ended, _ := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, lastWait); ended > 0 {
 		return ErrGone
 	}
 	return err

@@ -75,10 +75,10 @@ let
 
   # The difference that our module makes to a system without it.
   difference =
-    part: evaluate: modules:
+    part: evaluate: others: ours:
     let
-      with' = part (evaluate modules).config;
-      without = part (evaluate [ ]).config;
+      with' = part (evaluate (others ++ ours)).config;
+      without = part (evaluate others).config;
       more = key: lib.filter (it: !(lib.elem it (names key without))) (names key with');
       names =
         key: of:
@@ -92,31 +92,38 @@ let
           inherit (of) warnings beyond;
         }
         .${key};
-      ours = lib.filter (package: lib.getName package == "claudebox") with'.installs;
+      packages = lib.filter (package: lib.getName package == "claudebox") with'.installs;
     in
     # Nothing else is looked at in a system that has an assertion failed.
     if more "refuses" != [ ] then
       { refuses = more "refuses"; }
     else
-    lib.filterAttrs (_: value: value != [ ] && value != { }) (
-      lib.genAttrs [ "installs" "writes" "aliases" "warnings" "beyond" ] more
-      // {
-        knows = lib.concatMap (package: package.known) ours;
-        profiles = lib.zipAttrsWith (_: lib.head) (
-          map (package: lib.optionalAttrs (with'.writes != without.writes) package.configuration.texts) ours
-        );
-      }
-    );
+      lib.filterAttrs (_: value: value != [ ] && value != { }) (
+        lib.genAttrs [ "installs" "writes" "aliases" "warnings" "beyond" ] more
+        // {
+          knows = lib.concatMap (package: package.known) packages;
+          profiles = lib.zipAttrsWith (_: lib.head) (
+            map (package: lib.optionalAttrs (more "writes" != [ ]) package.configuration.texts) packages
+          );
+        }
+      );
 
-  home = settings: difference parts.home evaluateHome [
-    (import ../modules/home-manager.nix flake)
-    { programs.claudebox = settings; }
-  ];
-  system = others: settings: difference parts.system evaluateSystem [
-    (import ../modules/nixos.nix flake)
-    { programs.claudebox = settings; }
-    others
-  ];
+  home =
+    settings:
+    difference parts.home evaluateHome
+      [ ]
+      [
+        (import ../modules/home-manager.nix flake)
+        { programs.claudebox = settings; }
+      ];
+  system =
+    others: settings:
+    difference parts.system evaluateSystem
+      [ others ]
+      [
+        (import ../modules/nixos.nix flake)
+        { programs.claudebox = settings; }
+      ];
 
   # The same settings mean the same in both.
   both =
@@ -244,8 +251,6 @@ in
 
   "no user namespaces, no sandbox" = system { security.allowUserNamespaces = false; } (on { });
   "no user namespaces by sysctl" = system { boot.kernel.sysctl."user.max_user_namespaces" = 0; } (on { });
-  "no user namespaces by sysctl, nested" =
-    system { boot.kernel.sysctl.kernel.unprivileged_userns_clone = false; } (on { });
   "not enabled, nothing is asked of the system" = system { security.allowUserNamespaces = false; } { };
   "users whom the daemon trusts, by name" = trusting [ "root" "alice" ];
   "users whom the daemon trusts, by group" = trusting [ "@wheel" "@admin" "@staff" ];

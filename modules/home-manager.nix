@@ -23,6 +23,7 @@ in
   imports = [ (import ./options.nix flake) ];
 
   config = lib.mkIf cfg.enable {
+    inherit (made) assertions;
     home.packages = lib.optional (made.package != null) made.package;
     home.shellAliases = lib.mkIf (cfg.alias != null) { ${cfg.alias} = "claudebox"; };
     xdg.configFile = lib.mapAttrs' (

@@ -19,16 +19,22 @@ let
       ;
   };
 
-  # Written "user.max_user_namespaces", or as nested sets in newer nixpkgs.
-  sysctl =
-    name:
-    config.boot.kernel.sysctl.${name}
-      or (lib.attrByPath (lib.splitString "." name) null config.boot.kernel.sysctl);
-  forbidding = value: lib.elem value [
-    0
-    "0"
-    false
-  ];
+  # The kernel's own switches, and the option that stands above them.
+  off =
+    switch:
+    lib.elem (config.boot.kernel.sysctl.${switch} or null) [
+      0
+      "0"
+      false
+    ];
+  namespacesForbiddenBy =
+    if !config.security.allowUserNamespaces then
+      "security.allowUserNamespaces"
+    else
+      lib.findFirst off null [
+        "user.max_user_namespaces"
+        "kernel.unprivileged_userns_clone"
+      ];
 
   # Whom the daemon takes orders from that make him root: names, and groups
   # behind an @.
@@ -60,28 +66,12 @@ in
       name: source: lib.nameValuePair "claudebox/${name}" { inherit source; }
     ) made.files;
 
-    assertions = [
+    assertions = made.assertions ++ [
       {
-        assertion = config.security.allowUserNamespaces;
-        message = ''
-          programs.claudebox: every sandbox is a user namespace, and security.allowUserNamespaces is false.
-          Set it to true, or disable programs.claudebox.
-        '';
+        assertion = namespacesForbiddenBy == null;
+        message = "programs.claudebox: every sandbox is a user namespace, and ${toString namespacesForbiddenBy} forbids them. Allow them, or disable programs.claudebox.";
       }
-    ]
-    ++
-      map
-        (name: {
-          assertion = !forbidding (sysctl name);
-          message = ''
-            programs.claudebox: every sandbox is a user namespace, and boot.kernel.sysctl."${name}" forbids them.
-            Remove that setting, or disable programs.claudebox.
-          '';
-        })
-        [
-          "user.max_user_namespaces"
-          "kernel.unprivileged_userns_clone"
-        ];
+    ];
 
     warnings = lib.optional (trustedUsers != [ ]) ''
       programs.claudebox: nix.settings.trusted-users holds ${lib.concatStringsSep ", " trustedUsers}.

@@ -1,15 +1,8 @@
 # The options of programs.claudebox, for home-manager and NixOS alike.
 flake:
-{
-  config,
-  lib,
-  options,
-  pkgs,
-  ...
-}:
+{ lib, pkgs, ... }:
 let
   inherit (lib) mkOption types;
-  cfg = config.programs.claudebox;
 
   packages = types.listOf (types.either types.package types.str);
   settings = types.attrsOf (pkgs.formats.json { }).type;
@@ -136,22 +129,5 @@ in
         one, and else to the built-in one.
       '';
     };
-  };
-
-  config = lib.mkIf cfg.enable {
-    assertions =
-      map
-        (message: {
-          assertion = false;
-          inherit message;
-        })
-        (import ./profile.nix {
-          inherit
-            lib
-            pkgs
-            cfg
-            options
-            ;
-        }).problems;
   };
 }

@@ -8,22 +8,23 @@
 }:
 let
   # The module system merges what several files say, so that only the
-  # definitions know where they stand.
+  # definitions know where they stand. The one that says most of a path counts.
   position =
     path:
     let
-      name = lib.head path;
-      inside = lib.tail path;
       found = map (
         definition:
         let
-          at = import ../nix/position.nix definition.value inside;
+          it = import ../nix/position.nix definition.value (lib.tail path);
         in
-        if at == null then definition.file else at
-      ) (lib.filter (definition: inside == [ ] || definition.value ? ${lib.head inside}) defined.${name});
-      defined = lib.mapAttrs (_: it: it.definitionsWithLocations) options.programs.claudebox;
+        it // { at = if it.at == null then definition.file else it.at; }
+      ) options.programs.claudebox.${lib.head path}.definitionsWithLocations;
+      most = lib.foldl' (a: b: if b.depth > a.depth then b else a) {
+        at = null;
+        depth = -1;
+      } found;
     in
-    if found == [ ] then null else lib.head found;
+    most.at;
 
   values = {
     inherit (cfg)
@@ -76,7 +77,10 @@ let
   };
 in
 {
-  inherit problems;
+  assertions = map (message: {
+    assertion = false;
+    inherit message;
+  }) problems;
   package = if package == null then null else package.plain;
   files = lib.concatMapAttrs (if package == null then written else judged) profiles;
 }

@@ -8,7 +8,6 @@ let
         (import ./options.nix {
           lib.mkClaudebox = throw "an option's default is computed and has no defaultText";
         })
-        { options.assertions = lib.mkOption { }; }
       ];
       specialArgs.pkgs.formats.json = _: { type = lib.types.anything // { description = "JSON value"; }; };
     })

@@ -31,7 +31,7 @@ let
       extraPackages ? [ ], # of every profile
       agentPackage ? null, # the agent; null: the one on the caller's PATH
       option ? "mkClaudebox", # how errors name these arguments
-      position ? import ./position.nix arguments, # where they were set
+      position ? path: (import ./position.nix arguments path).at, # where they were set
     }@arguments:
     let
       inherit (pkgs) lib;

@@ -48,6 +48,7 @@ rec {
     elem
     elemAt
     filter
+    foldl'
     genList
     head
     isString
@@ -93,6 +94,12 @@ rec {
   optionalString = condition: text: if condition then text else "";
   optionalAttrs = condition: set: if condition then set else { };
   toList = value: if builtins.isList value then value else [ value ];
+  findFirst =
+    suits: default: list:
+    let
+      found = filter suits list;
+    in
+    if found == [ ] then default else head found;
   last = list: elemAt list (length list - 1);
   imap1 = f: list: genList (n: f (n + 1) (elemAt list n)) (length list);
   unique = builtins.foldl' (found: value: if elem value found then found else found ++ [ value ]) [ ];

@@ -23,7 +23,6 @@ type Launch struct {
 	Agent    []string                    // the program and what it is always called with
 	Request  []string                    // the caller's words for the agent
 	Command  []string                    // the agent and the caller's words, as bwrap runs them
-	Outlive  bool                        // end only when no process of the sandbox is left: what protects the project is taken away then
 	Runner   string                      // coreutils' env: starts what has to be looked up inside
 	Started  func(bwrap int)             // called when bwrap runs, with its process id; nil: nothing else waits for it
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing

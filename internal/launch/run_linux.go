@@ -74,7 +74,7 @@ func (l Launch) Run() error {
 	if l.Started != nil {
 		l.Started(child.pid)
 	}
-	err = l.explain(child.wait(l))
+	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.restoreAfter(err)
 	return disconnect(inet, err)
 }
@@ -183,15 +183,14 @@ func CanOwnPIDs() bool {
 	return true
 }
 
-// wait blocks until the agent has ended, and with outlive until no process is
-// left in the sandbox: where there are others, until nothing of it is, which
-// takes the kernel a millisecond more. What is left otherwise is being killed,
-// and cannot live longer than this process: that needs a pid namespace of its
-// own, see [Launch.fork].
-func (s *sandbox) wait(l Launch) error {
+// wait blocks until the agent has ended and no process is left in the sandbox:
+// then what protects the project can be taken away, and what was left there be
+// judged. Where other processes are left, or may be, it waits until bwrap is
+// gone and they with it, which takes the kernel a millisecond more.
+func (s *sandbox) wait(ownPIDs bool) error {
 	defer s.close()
 	code, ran := s.report()
-	if ran && l.OwnPIDs && (!l.Outlive || s.empty()) {
+	if ran && ownPIDs && s.empty() {
 		s.post.stop()
 		return exit(code)
 	}

@@ -34,7 +34,6 @@ func (s *Session) Run() error {
 		return err
 	}
 	defer s.settle(after)
-	s.Launch.Outlive = true
 	var watch *cover.Watch
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()

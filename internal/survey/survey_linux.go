@@ -113,9 +113,10 @@ func (s *Survey) sort() {
 
 type walker struct {
 	Question
-	root   *beneath.Folder
-	before *Survey
-	now    int64 // nanoseconds since 1970
+	root    *beneath.Folder
+	before  *Survey
+	now     int64     // nanoseconds since 1970
+	buffers [2][]byte // for listings, of the two that look at once
 }
 
 // alone is how many folders one goroutine looks at before a second one pays.
@@ -124,18 +125,22 @@ const alone = 64
 // look fills in the folders of one level.
 func (w *walker) look(level []*folder) {
 	if len(level) < alone {
-		w.lookAt(level)
+		w.lookAt(level, 0)
 		return
 	}
 	var both sync.WaitGroup
 	half := len(level) / 2
-	both.Go(func() { w.lookAt(level[:half]) })
-	w.lookAt(level[half:])
+	both.Go(func() { w.lookAt(level[:half], 1) })
+	w.lookAt(level[half:], 0)
 	both.Wait()
 }
 
-func (w *walker) lookAt(list []*folder) {
-	buffer := make([]byte, 32<<10)
+func (w *walker) lookAt(list []*folder, who int) {
+	const size = 32 << 10
+	if w.buffers[who] == nil {
+		w.buffers[who] = make([]byte, size)
+	}
+	buffer := w.buffers[who]
 	for _, f := range list {
 		if !w.again(f) {
 			w.list(f, buffer)

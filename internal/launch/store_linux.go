@@ -71,7 +71,7 @@ func (t tree) await() error {
 // was ended by a signal for claudebox, or alone. bwrap has been killed by then,
 // if it was still there.
 func (l Launch) whyGone(child *sandbox, gone error) error {
-	err := child.wait(l)
+	err := child.wait(l.OwnPIDs)
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.latest() == 0 {
 		return gone

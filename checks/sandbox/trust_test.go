@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const theirs = "project/.claudebox.yaml"
@@ -232,13 +233,21 @@ func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing
 			face := []string{"env: {A: b}\n", "mounts: [{host: ~/.ssh, secret: true}]\n"}[i%2]
 			os.WriteFile(w.path("project/face"), []byte(face), 0o600)
 			syscall.Rename(w.path("project/face"), w.path(theirs))
+			time.Sleep(15 * time.Millisecond) // else no launch gets past its own look at what it mounts
 		}
 	}()
-	for range 10 {
+	asked := map[bool]int{} // launches that ran, by whether they met the other face
+	for tries := 0; tries < 200 && min(asked[true], asked[false]) < 3; tries++ {
 		next := run(t, w.session(`cat ~/.ssh/id 2>/dev/null || echo nothing`))
 		if strings.Contains(next.stdout, canary) || next.status == 0 && next.stdout != "nothing\n" {
 			t.Errorf("status %d: %s%s", next.status, next.stdout, next.stderr)
 		}
+		if next.status == 0 {
+			asked[strings.Contains(next.stderr, "~/.ssh")]++
+		}
+	}
+	if min(asked[true], asked[false]) == 0 {
+		t.Errorf("too few launches ran: %v", asked)
 	}
 	close(stop)
 	<-done

@@ -193,19 +193,24 @@ func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
 var anew = map[string]struct {
 	user, agent, host string
 }{
-	"in a project that had none":   {"", `git init -q; git config core.fsmonitor "$EVIL"`, "git status"},
-	"in a subfolder":               {"git init -q; mkdir d; touch d/x", `git init -q d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
-	"as a submodule in the index":  {"git init -q; git commit -qm x --allow-empty", `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`, "git status"},
-	"as one where no walk comes":   {"git init -q; git commit -qm x --allow-empty", `git init -q node_modules/s; git -C node_modules/s commit -qm x --allow-empty; git add -f node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git status"},
-	"as submodule not checked out": {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
-	"by HEAD, refs and objects":    {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
-	"a rebase left over":           {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
-	"beside a .git that is spoilt": {"git init -q; git commit -qm x --allow-empty", `rm .git/HEAD; git init -q --bare b; mv b/* .; git config -f config core.fsmonitor "$EVIL"; git config -f config core.bare false; git config -f config core.worktree .`, "git status"},
-	"by a .git file":               {"git init -q; git commit -qm x --allow-empty; mkdir d", `git init -q --separate-git-dir .e d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
-	"with an alias":                {"git init -q; mkdir d", `git init -q d; git -C d config alias.st "!$EVIL"`, "git -C d st"},
-	"with a hook by hooksPath":     {"git init -q; mkdir d", `git init -q d; mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git -C d config core.hooksPath ../h`, "git -C d commit --allow-empty -m x"},
-	"by configuration by worktree": {"git init -q; mkdir d", `git init -q d; git -C d config extensions.worktreeConfig true; git -C d config --worktree core.fsmonitor "$EVIL"`, "git -C d status"},
-	"a worktree":                   {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
+	"in a project that had none":          {"", `git init -q; git config core.fsmonitor "$EVIL"`, "git status"},
+	"in a subfolder":                      {"git init -q; mkdir d; touch d/x", `git init -q d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"as a submodule in the index":         {"git init -q; git commit -qm x --allow-empty", `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`, "git status"},
+	"as one where no walk comes":          {"git init -q; git commit -qm x --allow-empty", `git init -q node_modules/s; git -C node_modules/s commit -qm x --allow-empty; git add -f node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git status"},
+	"as submodule not checked out":        {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
+	"by HEAD, refs and objects":           {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
+	"a rebase left over":                  {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
+	"beside a .git that is spoilt":        {"git init -q; git commit -qm x --allow-empty", `rm .git/HEAD; git init -q --bare b; mv b/* .; git config -f config core.fsmonitor "$EVIL"; git config -f config core.bare false; git config -f config core.worktree .`, "git status"},
+	"by a .git file":                      {"git init -q; git commit -qm x --allow-empty; mkdir d", `git init -q --separate-git-dir .e d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"in a folder that tools fill":         {"git init -q; mkdir node_modules", `git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git -C node_modules/s status"},
+	"in a new one of those, deep":         {"git init -q", `git init -q a/target/b/node_modules/s; git -C a/target/b/node_modules/s config core.fsmonitor "$EVIL"`, "git -C a/target/b/node_modules/s status"},
+	"by HEAD, where tools fill":           {"git init -q", `git init -q --bare .venv/b; git -C .venv/b config core.fsmonitor "$EVIL"; git -C .venv/b config core.bare false; git -C .venv/b config core.worktree .`, "git -C .venv/b status"},
+	"in a folder that is closed":          {"git init -q", `git init -q d/e; git -C d/e config core.fsmonitor "$EVIL"; chmod 0 d/e; chmod 0 d`, "chmod 755 d; chmod 755 d/e; git -C d/e status"},
+	"in a closed folder where tools fill": {"git init -q; mkdir target", `git init -q target/e; git -C target/e config core.fsmonitor "$EVIL"; chmod 0 target/e target`, "chmod 755 target; chmod 755 target/e; git -C target/e status"},
+	"with an alias":                       {"git init -q; mkdir d", `git init -q d; git -C d config alias.st "!$EVIL"`, "git -C d st"},
+	"with a hook by hooksPath":            {"git init -q; mkdir d", `git init -q d; mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git -C d config core.hooksPath ../h`, "git -C d commit --allow-empty -m x"},
+	"by configuration by worktree":        {"git init -q; mkdir d", `git init -q d; git -C d config extensions.worktreeConfig true; git -C d config --worktree core.fsmonitor "$EVIL"`, "git -C d status"},
+	"a worktree":                          {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
 }
 
 // TestTheseAttacksAreReal keeps the table honest: without an end of the
@@ -282,6 +287,29 @@ func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
 	second.End()
 	w.sh("git -C d status")
 	w.wantNotTaken()
+}
+
+// TestARepositoryIsPutTogetherWhereToolsFill keeps in an earlier session what
+// is none yet, and is older than the next.
+func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir node_modules")
+	w.session(`git init -q x; git -C x config core.fsmonitor "$EVIL"; mkdir node_modules/s; mv x/.git node_modules/s/none; rm node_modules/s/none/HEAD`)
+	time.Sleep(1100 * time.Millisecond) // what is touched a second before a session counts as touched in it
+	w.session("echo ref: refs/heads/x >node_modules/s/none/HEAD; mv node_modules/s/none node_modules/s/.git")
+	w.sh("git -C node_modules/s status")
+	w.wantNotTaken()
+}
+
+func TestWhatToolsFillStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git init -q .venv/s; git -C .venv/s config alias.x '!true'; echo x >.venv/s/.git/hooks/pre-push; git init -q --bare target/b; git -C target/b config alias.x '!true'`)
+	before := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks")
+	time.Sleep(1100 * time.Millisecond)
+	wantLines(t, w.session("touch .venv/s/x target/x; git -C .venv/s hash-object -w x"))
+	if after := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
 }
 
 func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {

@@ -40,6 +40,7 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 			r.try(b, b.Place, path.Join(link, ".git"))
 		}
 	}
+	was.filled(r, b, after)
 	r.took("", b.Changes)
 }
 

@@ -17,18 +17,21 @@ import (
 
 const (
 	sessions   = "sessions"
-	version    = 1
+	version    = 2
 	privateDir = 0o700
 )
 
 // record is what is kept of a session while it lives.
 type record struct {
 	Version int               `json:"version"`
+	Began   int64             `json:"began"` // nanoseconds since 1970
 	Scope   project.Scope     `json:"scope"`
 	Repos   []string          `json:"repos"`   // git folders of the user's own, by path
 	Loose   map[string]string `json:"loose"`   // those that are not protected, and their state
 	Tracked []string          `json:"tracked"` // what git's indexes held
 	Covered []string          `json:"covered"` // what was read-only or hidden, relative to the project
+	Closed  []string          `json:"closed"`  // folders that could not be read
+	Cut     bool              `json:"cut"`     // the project was too large to be looked at as a whole
 }
 
 func isBelow(file, folder string) bool {

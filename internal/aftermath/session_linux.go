@@ -11,7 +11,6 @@ import (
 	"claudebox/internal/gitdefuse"
 	"claudebox/internal/hostrun"
 	"claudebox/internal/project"
-	"claudebox/internal/secretfile"
 )
 
 // Session is one session that lives.
@@ -39,7 +38,10 @@ func Begin(home string, p project.Project) (*Session, error) {
 	defer tree.Close()
 	live, dead, free := others(home)
 	closeAll(dead) // Sweep's
-	r := record{Version: version, Scope: p.Scope, Repos: ours(p.Repos, live), Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Loose: map[string]string{}}
+	r := record{
+		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Repos: ours(p.Repos, live), Loose: map[string]string{},
+		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+	}
 	for _, repo := range ours(p.Loose, live) {
 		r.Loose[repo] = stateOf(repo)
 	}
@@ -80,7 +82,7 @@ func (s *Session) End() Report {
 		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
 	}
 	defer tree.Close()
-	after := s.record.Scope.Again(tree, &s.before)
+	after := s.record.look(tree, &s.before)
 	keep(s.home, s.record.Scope, after)
 	r := s.record.settle(s.home, tree, after)
 	s.configurations(&r, tree)
@@ -146,7 +148,7 @@ func sweepOne(home string, f *os.File) (Report, bool) {
 		return Report{}, false
 	}
 	defer tree.Close()
-	r := was.settle(home, tree, was.Scope.Again(tree, nil))
+	r := was.settle(home, tree, was.look(tree, nil))
 	r.Killed = true
 	if info, err := f.Stat(); err == nil {
 		r.Began = info.ModTime().UTC().Truncate(time.Second)
@@ -161,7 +163,7 @@ func sweepOne(home string, f *os.File) (Report, bool) {
 // settle makes harmless what the agent made, and takes down what it added to
 // the index.
 func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
-	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed}
+	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
 	was.defuse(&r, tree, after)
 	if err := remember(home, was.Scope.Path, was.pushed(tree, after), after.Names); err != nil {
 		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
@@ -181,7 +183,7 @@ func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
 		}
 		covered := slices.ContainsFunc(was.Covered, func(place string) bool { return isBelow(name, place) })
 		what, err := tree.Look(name)
-		absent := err == nil && what.Kind == beneath.Absent && secretfile.OfName([]byte(path.Base(name))) != secretfile.Plain
+		absent := err == nil && what.Kind == beneath.Absent && was.Scope.LooksSecret([]byte(path.Base(name)))
 		if covered || absent {
 			names = append(names, name)
 		}

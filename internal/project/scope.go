@@ -41,6 +41,7 @@ const (
 )
 
 // unwalked are folders that tools fill: what is in them is not the user's.
+// [Scope.Filled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
 // Look walks the project and reads its indexes, before a session. known is
@@ -57,6 +58,16 @@ func (s Scope) Again(tree *beneath.Folder, before *Seen) Seen {
 	return s.look(tree, before.Survey, walkLimitAfter, before)
 }
 
+// Filled walks the folders of seen that tools fill, for what git takes for a
+// repository and nothing else. It takes as long as the rest together, and is
+// for afterwards.
+func (s Scope) Filled(tree *beneath.Folder, seen Seen) *survey.Survey {
+	if len(seen.Skipped) == 0 {
+		return &survey.Survey{}
+	}
+	return survey.Walk(tree, survey.Question{From: seen.Skipped, Limit: walkLimitAfter}, nil)
+}
+
 func (s Scope) look(tree *beneath.Folder, known *survey.Survey, limit int, before *Seen) Seen {
 	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit}, known)}
 	s.readIndexes(tree, &seen, before)
@@ -68,12 +79,12 @@ func (s Scope) wanted() func(folder string) func(name []byte) bool {
 	rules := hostrun.NewMatcher()
 	return func(folder string) func(name []byte) bool {
 		runs := rules.In(folder)
-		return func(name []byte) bool { return runs(name) || s.looksSecret(name) }
+		return func(name []byte) bool { return runs(name) || s.LooksSecret(name) }
 	}
 }
 
-// looksSecret judges the last component of a path.
-func (s Scope) looksSecret(name []byte) bool {
+// LooksSecret judges the last component of a path.
+func (s Scope) LooksSecret(name []byte) bool {
 	if secretfile.OfName(name) != secretfile.Plain {
 		return true
 	}
@@ -132,7 +143,7 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		if s.looksSecret(name[bytes.LastIndexByte(name, '/')+1:]) {
+		if s.LooksSecret(name[bytes.LastIndexByte(name, '/')+1:]) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))

@@ -19,6 +19,8 @@ type Question struct {
 	Wanted func(folder string) func(name []byte) bool
 	// Skipped folders are not entered. Folders named .git never are.
 	Skipped []string
+	// From are the folders where the walk begins; the root, if there are none.
+	From []string
 	// Limit is how many entries are looked at before the walk ends. What is
 	// behind it is not known.
 	Limit int
@@ -42,6 +44,7 @@ type Survey struct {
 	Files   []File
 	Cut     bool     // the limit was reached
 	Closed  []string // folders of this user that cannot be read
+	Skipped []string // folders that were not entered
 
 	folders map[string]*folder
 }
@@ -55,6 +58,7 @@ type folder struct {
 	Git     []string
 	Bare    bool
 	Sockets []string
+	Skipped []string
 	Closed  bool
 	Entries int
 }
@@ -65,6 +69,12 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
 	s := &Survey{folders: map[string]*folder{}}
 	level := []*folder{{Rel: "."}}
+	if len(q.From) > 0 {
+		level = nil
+	}
+	for _, rel := range q.From {
+		level = append(level, &folder{Rel: rel})
+	}
 	for left := q.Limit; len(level) > 0; {
 		w.look(level)
 		var next []*folder
@@ -88,6 +98,21 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	return s
 }
 
+// ChangedSince tells whether a folder that was walked, or a file that was
+// noted, was changed at a time or later, in nanoseconds since 1970. What is not
+// known counts as changed.
+func (s *Survey) ChangedSince(since int64) bool {
+	if s.Cut || len(s.Closed) > 0 {
+		return true
+	}
+	for _, f := range s.folders {
+		if f.Stamp.Change == 0 || f.Stamp.Change >= since {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Files, func(f File) bool { return f.Kind != beneath.Dir && f.Stamp.Change >= since })
+}
+
 // Saw tells whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
@@ -100,6 +125,7 @@ func (s *Survey) add(f *folder) {
 		s.Closed = append(s.Closed, f.Rel)
 	}
 	s.Sockets = append(s.Sockets, f.Sockets...)
+	s.Skipped = append(s.Skipped, f.Skipped...)
 	s.Files = append(s.Files, f.Files...)
 }
 
@@ -108,6 +134,7 @@ func (s *Survey) sort() {
 	slices.Sort(s.Bare)
 	slices.Sort(s.Sockets)
 	slices.Sort(s.Closed)
+	slices.Sort(s.Skipped)
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
 }
 
@@ -161,7 +188,7 @@ func (w *walker) again(f *folder) bool {
 	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.Stamp {
 		return false
 	}
-	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare, was.Sockets, was.Entries
+	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare, was.Sockets, was.Skipped, was.Entries
 	for _, file := range was.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			f.Files = append(f.Files, fileOf(file.Rel, &st))
@@ -242,7 +269,11 @@ func (l *lister) entry(name []byte, kind byte) {
 	case l.wanted != nil && l.wanted(name):
 		l.note(name)
 	}
-	if kind == unix.DT_DIR && !slices.Contains(l.Skipped, string(name)) {
+	switch {
+	case kind != unix.DT_DIR:
+	case slices.Contains(l.Skipped, string(name)):
+		l.folder.Skipped = append(l.folder.Skipped, l.join(name))
+	default:
 		l.folder.Folders = append(l.folder.Folders, l.join(name))
 	}
 }

@@ -1,0 +1,96 @@
+package aftermath
+
+import (
+	"slices"
+	"time"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/gitdefuse"
+	"claudebox/internal/project"
+	"claudebox/internal/survey"
+)
+
+// openRounds is how often folders that the agent closed are opened, and what
+// is closed in them found.
+const openRounds = 20
+
+// look walks the project afterwards. A folder that the agent closed is opened:
+// who opens it later would find in it what nobody judged.
+func (was record) look(tree *beneath.Folder, before *project.Seen) project.Seen {
+	after := was.Scope.Again(tree, before)
+	for range openRounds {
+		if !openAll(tree, was.closedInside(after)) {
+			break
+		}
+		after = was.Scope.Again(tree, before)
+	}
+	return after
+}
+
+func (was record) closedInside(after project.Seen) []string {
+	return slices.DeleteFunc(slices.Clone(after.Closed), func(dir string) bool { return slices.Contains(was.Closed, dir) })
+}
+
+func openAll(tree *beneath.Folder, closed []string) (opened bool) {
+	for _, dir := range closed {
+		opened = tree.Chmod(dir, privateDir) == nil || opened
+	}
+	return opened
+}
+
+// unseen is what keeps a look from being a whole one, where that was not so
+// before: the next launch looks again.
+func (was record) unseen(after project.Seen) (faults []string) {
+	for _, dir := range was.closedInside(after) {
+		faults = append(faults, "look into "+dir+": it was closed inside")
+	}
+	if after.Cut && !was.Cut {
+		faults = append(faults, "look at all of the project: it has more entries than can be, since this session")
+	}
+	return faults
+}
+
+// filled makes harmless what git takes for a repository in the folders that
+// tools fill. Nobody looked there before the session: what was changed since
+// it began counts as the agent's.
+func (was record) filled(r *Report, b *gitdefuse.Bench, after project.Seen) {
+	seen := was.Scope.Filled(b.Root, after)
+	for range openRounds {
+		closed := slices.DeleteFunc(slices.Clone(seen.Closed), func(dir string) bool { return !was.touched(b.Root, dir) })
+		if !openAll(b.Root, closed) {
+			break
+		}
+		seen = was.Scope.Filled(b.Root, after)
+	}
+	r.Cut = r.Cut || seen.Cut
+	for _, rel := range seen.Bare {
+		if was.touched(b.Root, rel) {
+			r.try(b, b.Bare, rel)
+		}
+	}
+	for _, rel := range seen.Git {
+		if was.touched(b.Root, rel) {
+			r.try(b, b.Place, rel)
+		}
+	}
+}
+
+// touched tells whether something of a git folder by which git decides what it
+// does was changed since the session began. No program can set the time of
+// change.
+func (was record) touched(tree *beneath.Folder, rel string) bool {
+	// The clock of a file system may be behind.
+	since := was.Began - time.Second.Nanoseconds()
+	what, err := tree.Look(rel)
+	if err != nil || what.Stamp.Change >= since {
+		return true
+	}
+	if what.Kind != beneath.Dir {
+		return false
+	}
+	const limit = 50_000
+	return survey.Walk(tree, survey.Question{
+		From: []string{rel}, Skipped: []string{"objects", "refs", "logs"}, Limit: limit,
+		Wanted: func(string) func([]byte) bool { return func([]byte) bool { return true } },
+	}, nil).ChangedSince(since)
+}

@@ -182,7 +182,11 @@ func (c *client) judge(t target) error {
 				return &refusal{what: t.String(), why: err.Error()}
 			}
 		}
-		if err := c.more(longestHello); err != nil {
+		err := c.more(longestHello)
+		if err != nil && len(c.pending) == 0 && t.port != portHTTPS {
+			return nil // who only listens, in another protocol
+		}
+		if err != nil {
 			return err
 		}
 	}

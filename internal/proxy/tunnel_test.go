@@ -305,6 +305,26 @@ func TestAnotherProtocolPassesAtAPortThatIsListed(t *testing.T) {
 	}
 }
 
+func TestAClientThatOnlyListensIsAnswered(t *testing.T) {
+	w := newWorld(t, "good.example:13")
+	l := listen(t)
+	w.lead("good.example:13", l.Addr().String())
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.Copy(io.Discard, conn) // the client says that it is done
+		io.WriteString(conn, "noon")
+	}()
+	conn, r := w.tunnel("good.example:13")
+	conn.CloseWrite()
+	if got, err := io.ReadAll(r); string(got) != "noon" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // socksRequest is what a SOCKS5 client sends before it has heard anything.
 func socksRequest(command, kind byte, address string, port uint16) string {
 	b := []byte{socks5, 1, noLogin, socks5, command, 0, kind}

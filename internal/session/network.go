@@ -40,16 +40,19 @@ func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 
 func addInet(h *launch.Host, p plan.Plan) error {
 	h.Pasta = plan.ToolPath(p, resolve.ToolPasta)
-	const op, others = "use tier inet", ", or use `--network allow` or `--network none`"
-	switch {
-	case !h.OwnPIDs:
-		return diag.Errorf(op, "run claudebox on the host, with a /proc that hides nothing (no hidepid=)"+others,
+	if !h.OwnPIDs {
+		return diag.Errorf("use tier inet", "run claudebox on the host, with a /proc that hides nothing (no hidepid=), or use `--network allow` or `--network none`",
 			"process 2 is not seen in /proc here, so that a `kill -9` of claudebox could leave a network behind")
-	case network.ResolvConf(h.Etc.Resolv) == nil:
-		return diag.Errorf(op, "connect this machine, or name a resolver in /etc/resolv.conf"+others,
-			"/etc/resolv.conf names no resolver, so that no name could be looked up")
 	}
-	return nil
+	return needResolver(h, p)
+}
+
+func needResolver(h *launch.Host, p plan.Plan) error {
+	if network.ResolvConf(h.Etc.Resolv) != nil {
+		return nil
+	}
+	return diag.Errorf("use tier "+p.Network.Tier, "connect this machine, or name a resolver in /etc/resolv.conf, or use `--network none`",
+		"/etc/resolv.conf names no resolver, so that no name could be looked up")
 }
 
 // addProxy judges the list of hosts, and what the proxy will need outside.
@@ -62,9 +65,8 @@ func (s *Session) addProxy(h *launch.Host, p plan.Plan, o Options) error {
 	if s.network.allow, err = hostpattern.ParseList(p.Network.Allow); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "mend the plan's or the profile's list of hosts"}
 	}
-	if network.ResolvConf(h.Etc.Resolv) == nil {
-		return diag.Errorf(op, "connect this machine, or name a resolver in /etc/resolv.conf, or use `--network none`",
-			"/etc/resolv.conf names no resolver, so that no name could be looked up")
+	if err := needResolver(h, p); err != nil {
+		return err
 	}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		if h.Facts.Env.Value(name, "") != "" {

@@ -16,12 +16,13 @@ var confined = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { r
 // Whatever is tried fails, and what is out of bounds stays so after it.
 func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
 	t.Parallel()
-	w := world.New(t)
 	for _, tier := range confined {
 		for _, c := range withFallback(t, tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
+				w := world.New(t)
 				wantFutile(t, c, succeed(t, c.user(t, w).probe(t, tier, "undo")))
+				c.wantNothingOut(t, w, tier)
 			})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 type World struct {
 	host, outside namespace
 	closers       []func() error
+	tap           *tap
 	samples       []target.Target // of ranges out of bounds, those that can be served
 }
 
@@ -46,6 +47,9 @@ func build() (*World, error) {
 	}
 	w.closers = append(w.closers, w.host.file.Close)
 	if err = w.connect(); err == nil {
+		err = w.listenIn()
+	}
+	if err == nil {
 		err = w.serve()
 	}
 	if err != nil {

@@ -1,0 +1,138 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/checks/network/target"
+)
+
+// Packet is where something was sent that has arrived outside.
+type Packet struct {
+	To       netip.Addr
+	Protocol byte   // of IP
+	Port     uint16 // of TCP and UDP; the type of ICMP
+}
+
+func (p Packet) String() string {
+	return fmt.Sprintf("%s, protocol %d, port %d", p.To, p.Protocol, p.Port)
+}
+
+// tap hears every packet that reaches the outside: an answer may be lost on its
+// way back, and a sandbox that can send has let something out.
+type tap struct {
+	lock sync.Mutex
+	seen map[Packet]bool
+	news *sync.Cond
+}
+
+// marker is a packet that means no more than that all before it were seen.
+var marker = Packet{To: netip.MustParseAddr(target.Internet), Protocol: unix.IPPROTO_UDP, Port: 4242}
+
+func (w *World) listenIn() error {
+	w.tap = &tap{seen: map[Packet]bool{}}
+	w.tap.news = sync.NewCond(&w.tap.lock)
+	for _, version := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		var fd int
+		err := w.outside.do(func() (err error) {
+			// A socket for one protocol hears what comes in, and not what goes out.
+			fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(version>>8|version<<8))
+			return err
+		})
+		if err != nil {
+			return os.NewSyscallError("socket", err)
+		}
+		file := os.NewFile(uintptr(fd), "tap")
+		w.closers = append(w.closers, file.Close)
+		go w.tap.hear(file)
+	}
+	return nil
+}
+
+func (t *tap) hear(file *os.File) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := file.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p, ok := parse(buffer[:n]); ok {
+			t.lock.Lock()
+			t.seen[p] = true
+			t.news.Broadcast()
+			t.lock.Unlock()
+		}
+	}
+}
+
+// parse reads as much of a packet as tells where it goes. What has further
+// headers before its ports has none here.
+func parse(b []byte) (p Packet, ok bool) {
+	var rest []byte
+	switch {
+	case len(b) >= 20 && b[0]>>4 == 4:
+		p.To, _ = netip.AddrFromSlice(b[16:20])
+		p.Protocol, rest = b[9], b[min(len(b), int(b[0]&15)*4):]
+	case len(b) >= 40 && b[0]>>4 == 6:
+		p.To, _ = netip.AddrFromSlice(b[24:40])
+		p.Protocol, rest = b[6], b[40:]
+	default:
+		return p, false
+	}
+	switch {
+	case len(rest) < 4:
+	case p.Protocol == unix.IPPROTO_TCP || p.Protocol == unix.IPPROTO_UDP:
+		p.Port = uint16(rest[2])<<8 | uint16(rest[3])
+	case p.Protocol == unix.IPPROTO_ICMP || p.Protocol == unix.IPPROTO_ICMPV6:
+		p.Port = uint16(rest[0])
+	}
+	return p, true
+}
+
+// chatter is what a host says by itself: IGMP, that nobody listens, and the
+// ICMPv6 of neighbours, routers and groups (RFC 792, RFC 4861, RFC 3810).
+func (p Packet) chatter() bool {
+	const igmp, unreachable = 2, 3
+	groups := []uint16{130, 131, 132, 133, 134, 135, 136, 137, 143}
+	// A report of groups comes behind a header of options.
+	return p.Protocol == igmp || p.Protocol == unix.IPPROTO_ICMP && p.Port == unreachable || p.Protocol == unix.IPPROTO_HOPOPTS && p.To.IsMulticast() ||
+		p.Protocol == unix.IPPROTO_ICMPV6 && slices.Contains(groups, p.Port)
+}
+
+// Arrived are the packets of the host, and of all sandboxes on it, that have come
+// outside so far.
+func (w *World) Arrived() ([]Packet, error) {
+	err := w.host.do(func() error {
+		conn, err := net.Dial("udp", netip.AddrPortFrom(marker.To, marker.Port).String())
+		if err != nil {
+			return err
+		}
+		_, err = conn.Write([]byte("x"))
+		return errors.Join(err, conn.Close())
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := w.tap
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	for !t.seen[marker] {
+		t.news.Wait()
+	}
+	delete(t.seen, marker)
+	var list []Packet
+	for p := range maps.Keys(t.seen) {
+		if !p.chatter() {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}

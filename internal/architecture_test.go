@@ -90,7 +90,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "leak", "why", "forbidden", "hostpattern", "hostrun", "secretfile"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "manual", "leak", "why", "forbidden", "hostpattern", "hostrun", "secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -413,6 +413,15 @@ func TestAFileIsTrackedByForce(t *testing.T) {
 }
 
 // What an agent makes and commits it may go on with.
+func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")
+	w.session("mv a c; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,c/b/.env")
+	if p := w.open(); !slices.Contains(p.Hidden, "c/b/.env") {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+}
+
 func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; git commit -qm x --allow-empty")

@@ -30,6 +30,7 @@ type record struct {
 	Loose   map[string]string `json:"loose"`   // those that are not protected, and their state
 	Tracked []string          `json:"tracked"` // what git's indexes held
 	Covered []string          `json:"covered"` // what was read-only or hidden, relative to the project
+	Inodes  []uint64          `json:"inodes"`  // of what was covered
 	Closed  []string          `json:"closed"`  // folders that could not be read
 	Cut     bool              `json:"cut"`     // the project was too large to be looked at as a whole
 }

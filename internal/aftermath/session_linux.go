@@ -42,6 +42,11 @@ func Begin(home string, p project.Project) (*Session, error) {
 		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Repos: ours(p.Repos, live), Loose: map[string]string{},
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 	}
+	for _, rel := range r.Covered {
+		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
+			r.Inodes = append(r.Inodes, what.Stamp.Ino)
+		}
+	}
 	for _, repo := range ours(p.Loose, live) {
 		r.Loose[repo] = stateOf(repo)
 	}
@@ -181,14 +186,28 @@ func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
 		if slices.Contains(was.Tracked, name) {
 			continue
 		}
-		covered := slices.ContainsFunc(was.Covered, func(place string) bool { return isBelow(name, place) })
 		what, err := tree.Look(name)
 		absent := err == nil && what.Kind == beneath.Absent && was.Scope.LooksSecret([]byte(path.Base(name)))
-		if covered || absent {
+		if absent || was.covers(tree, name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// covers tells whether a name is, or lies below, what was read-only or hidden.
+// A folder with something hidden in it can be renamed: the file is known by its
+// inode then.
+func (was record) covers(tree *beneath.Folder, name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if slices.Contains(was.Covered, name) {
+			return true
+		}
+		if what, err := tree.Look(name); err == nil && slices.Contains(was.Inodes, what.Stamp.Ino) {
+			return true
+		}
+	}
+	return false
 }
 
 // newFolders are those below which the session made all there is: they are

@@ -90,7 +90,8 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 	flags := u.allowing(t, "good.test, rebind.test")
 	log := filepath.Join(u.home, "network.log")
 	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -s http://rebind.test/; curl -s http://good.test/`
-	words := append(append([]string{"shell", "--yes", "--network-log", log}, flags...), "--", "bash", "-c", script+" >/dev/null")
+	report := filepath.Join(u.home, "report.json")
+	words := append(append([]string{"shell", "--yes", "--network-log", log, "--report-json", report}, flags...), "--", "bash", "-c", script+" >/dev/null")
 	got := run(t, u.claudebox(t, words...))
 	const want = "claudebox: refused: 3 × telemetry.test:80, 1 × rebind.test:80 (its address 192.168.77.2 is private)\n"
 	if !strings.Contains(got.stderr, want) {
@@ -104,6 +105,10 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("there is no %q in the log:\n%s", part, text)
 		}
+	}
+	content, err := os.ReadFile(report)
+	if err != nil || !strings.Contains(string(content), `"what": "telemetry.test:80",`) {
+		t.Errorf("the report: %s, %v", content, err)
 	}
 	if got := run(t, u.session(t, "curl -s http://telemetry.test/ >/dev/null", flags...)); got.stderr != "" {
 		t.Errorf("with --no-report: %q", got.stderr)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,22 +57,40 @@ func (j *Journal) write(what, text string) {
 	}
 }
 
-// Summary is what was refused and how often, the most frequent first, in one
-// line: "3 × telemetry.example:443, 1 × …"; empty: nothing was.
-func (j *Journal) Summary() string {
-	const shown = 10
+// Refused is what was refused, and how often.
+type Refused struct {
+	What  string `json:"what"` // the target, with the reason if it is another than the list
+	Count int    `json:"count"`
+}
+
+// Refused lists what was refused, the most frequent first.
+func (j *Journal) Refused() []Refused {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	names := slices.SortedFunc(maps.Keys(j.refused), func(a, b string) int {
-		return cmp.Or(cmp.Compare(j.refused[b], j.refused[a]), cmp.Compare(a, b))
+	var list []Refused
+	for what, count := range j.refused {
+		list = append(list, Refused{what, count})
+	}
+	slices.SortFunc(list, func(a, b Refused) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What))
 	})
+	if j.others > 0 {
+		list = append(list, Refused{"others", j.others})
+	}
+	return list
+}
+
+// Summary is the same in one line for a person: "3 × telemetry.example:443,
+// 1 × …"; empty: nothing was refused.
+func (j *Journal) Summary() string {
+	const shown = 10
 	var parts []string
-	others := j.others
-	for i, name := range names {
-		if i < shown {
-			parts = append(parts, fmt.Sprintf("%d × %s", j.refused[name], name))
+	others := 0
+	for i, r := range j.Refused() {
+		if i < shown && r.What != "others" {
+			parts = append(parts, fmt.Sprintf("%d × %s", r.Count, r.What))
 		} else {
-			others += j.refused[name]
+			others += r.Count
 		}
 	}
 	if others > 0 {

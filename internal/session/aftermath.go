@@ -8,6 +8,7 @@ import (
 	"claudebox/internal/aftermath"
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
+	"claudebox/internal/proxy"
 )
 
 // report is what is to be said when the session has ended, and where to.
@@ -54,7 +55,10 @@ func (s *Session) settle(after *aftermath.Session) {
 		return
 	}
 	defer s.report.folder.Close()
-	content, err := json.MarshalIndent(r, "", "  ")
+	content, err := json.MarshalIndent(struct {
+		aftermath.Report
+		Refused []proxy.Refused `json:"refused,omitempty"` // by the proxy of tier allow
+	}{r, s.network.refused()}, "", "  ")
 	if err == nil {
 		err = s.report.folder.Replace(s.report.name, append(content, '\n'), 0o644)
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -74,7 +72,6 @@ func (s *Session) addProxy(h *launch.Host, p plan.Plan, o Options) error {
 			break
 		}
 	}
-	s.network.silent = o.NoReport
 	s.network.log, err = s.networkLog(o)
 	return err
 }
@@ -104,7 +101,6 @@ func (s *Session) networkLog(o Options) (string, error) {
 type outside struct {
 	allow   hostpattern.List // of tier allow
 	log     string           // its log; empty: none
-	silent  bool             // say nothing when the session ends
 	journal *proxy.Journal   // nil: no proxy
 	in      ports.Inward
 }
@@ -156,14 +152,22 @@ func (n *outside) attach(ns netns.Namespace, wanted plan.Network) error {
 	return nil
 }
 
-// close gives the ports back, and says what was refused.
-func (n *outside) close(w io.Writer) {
-	n.in.Close()
+// refused is what the proxy refused.
+func (n *outside) refused() []proxy.Refused {
 	if n.journal == nil {
+		return nil
+	}
+	return n.journal.Refused()
+}
+
+// endNetwork gives the ports back, and says what was refused.
+func (s *Session) endNetwork() {
+	s.network.in.Close()
+	if s.network.journal == nil || s.report.silent {
 		return
 	}
-	if refused := n.journal.Summary(); refused != "" && !n.silent {
-		fmt.Fprintln(w, "claudebox: refused: "+refused)
+	if refused := s.network.journal.Summary(); refused != "" {
+		diag.Note(s.caller.Stderr, "refused: "+refused)
 	}
 }
 

@@ -43,7 +43,7 @@ func (s *Session) Run() error {
 	if watch != nil {
 		watch.Close()
 	}
-	s.network.close(s.caller.Stderr)
+	s.endNetwork()
 	s.endState()
 	return err
 }

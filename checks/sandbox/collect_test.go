@@ -28,9 +28,7 @@ type collector struct {
 
 // newCollector is a collector in a world of its own.
 func newCollector(t *testing.T) *collector {
-	w := newWorld(t)
-	w.folder(t, ".claudebox") // else the first plan is not kept
-	return newCollectorIn(t, w)
+	return newCollectorIn(t, newWorld(t))
 }
 
 // newCollectorIn makes a package set with one package, "own", and a profile
@@ -154,7 +152,6 @@ func (c *collector) daemonBehind() (cut func()) {
 // the session runs; at the end it gets what it came for.
 func TestTheCollectorTakesNothingOfASessionAtAnyStep(t *testing.T) {
 	c := newCollector(t)
-	must(t, os.RemoveAll(c.w.path(".claudebox"))) // so that the connection alone holds
 	c.builderWaits()
 	built := make(chan bool, 1)
 	go func() {
@@ -162,7 +159,10 @@ func TestTheCollectorTakesNothingOfASessionAtAnyStep(t *testing.T) {
 		c.keeps("while it is built", c.drv)
 		built <- err == nil && os.WriteFile(c.end, []byte("go\n"), 0) == nil
 	}()
-	c.session("", func(string) { c.keeps("during the session", c.path) }, "--profile", c.profile)
+	c.session("", func(string) {
+		must(t, os.RemoveAll(c.w.path(".claudebox/roots")))
+		c.keeps("during the session, by its connection alone", c.path)
+	}, "--profile", c.profile)
 	if len(built) == 0 || !<-built {
 		t.Error("it was not built")
 	}
@@ -276,6 +276,7 @@ func read(file string) error {
 // Two hundred processes resolve at once, by one cache and one daemon.
 func TestTwoHundredResolveAtOnce(t *testing.T) {
 	c := newCollector(t)
+	c.w.folder(t, ".claudebox") // else a plan that is not launched is not kept
 	const many = 200
 	plans := make(chan outcome, many)
 	for range many {

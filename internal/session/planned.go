@@ -154,7 +154,7 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	s.obey(*seen)
 	p, paths, err := s.planOf(prof, why)
 	if err == nil && !why.Look && len(warnings) == 0 {
-		s.keepPlan(cache, p, paths, *seen)
+		s.keep = func() { s.keepPlan(cache, p, paths, *seen) }
 	}
 	return p, err
 }

@@ -37,6 +37,14 @@ func (s *Session) holdRoots(file string, paths []string) bool {
 	return ok
 }
 
+// keepNow keeps what there is to keep. A launch does it when bwrap is at work:
+// it takes nothing of the start, and claudebox's folder is there by then.
+func (s *Session) keepNow() {
+	if s.keep != nil {
+		s.keep()
+	}
+}
+
 // keepPlan keeps a plan for the next launch, if its paths can be kept, too.
 func (s *Session) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
 	if cache.File() == "" {
@@ -92,7 +100,7 @@ func (s *Session) holdFile(file string, p plan.Plan) error {
 	if err := s.pin(file, paths); err != nil {
 		return err
 	}
-	_ = s.makeRoots(real, paths) // else the connection holds them, and is needed the next time as well
+	s.keep = func() { _ = s.makeRoots(real, paths) } // else the connection holds them, and is needed the next time as well
 	return nil
 }
 

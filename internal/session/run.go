@@ -37,6 +37,7 @@ func (s *Session) Run() error {
 	var watch *cover.Watch
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
+		s.keepNow()
 		watch = cover.Begin(bwrap, s.covers(), s.uncovered)
 	}
 	err = s.Launch.Run()

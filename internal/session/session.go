@@ -73,6 +73,7 @@ type Session struct {
 	network outside
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
+	keep    func()           // keeps the plan, and its store paths, for the next launch; nil: nothing is to be kept
 	holds   []io.Closer      // keep store paths alive, too
 }
 
@@ -128,6 +129,7 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest)}
 	p, err := s.choosePlan(o, why)
+	s.keepNow()
 	return p, errors.Join(err, s.Close())
 }
 

@@ -24,7 +24,6 @@ const (
 // idle are rules that can go without anything being noticed.
 var idle = map[string]string{
 	"::ffff:0.0.0.0/96":       "no packet is addressed so: the kernel sends IPv4",
-	"router solicitation":     "the routes are set by hand",
 	"neighbour advertisement": "pasta asks for no neighbour",
 }
 

@@ -69,12 +69,11 @@ const (
 )
 
 // neighbourDiscovery is what IPv6 cannot do without on any link (RFC 4861).
-// Here the link ends at pasta.
+// Here the link ends at pasta, and no router has to be asked for.
 var neighbourDiscovery = []struct {
 	name   string
 	number byte
 }{
-	{"router solicitation", 133},
 	{"neighbour solicitation", 135},
 	{"neighbour advertisement", 136},
 }

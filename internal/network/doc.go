@@ -9,5 +9,6 @@
 //
 // While the session runs, an address or a network that this machine comes to
 // is forbidden as soon as the kernel tells of it. What cannot be forbidden
-// ends pasta, and with it the sandbox's network.
+// ends pasta, and with it the sandbox's network. Another resolver of this
+// machine is a reason to start pasta anew, behind the same rules.
 package network

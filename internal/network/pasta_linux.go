@@ -38,19 +38,21 @@ var families = []struct {
 }
 
 // words are pasta's command line. All that it forwards by default, in either
-// direction, is switched off.
+// direction, is switched off, and so is what it would tell of the host's
+// resolvers and domains by DHCP and router advertisements.
 func words(sandbox int, host hostnet.Network) []string {
 	list := []string{
 		"pasta", "--config-net", "--quiet", "--foreground", "--pid", "/proc/self/fd/1",
 		"--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none", "--no-map-gw",
+		"--no-dhcp", "--no-dhcpv6", "--no-ra",
 		"--ns-ifname", device, "--mac-addr", mac,
 	}
 	for _, f := range families {
-		if (f.ipv4 && host.IPv4) || (!f.ipv4 && host.IPv6) || host.IPv4 == host.IPv6 {
-			list = append(list, f.words...)
-		} else {
+		if host.IPv4 != host.IPv6 && f.ipv4 != host.IPv4 {
 			list = append(list, f.without)
+			continue
 		}
+		list = append(list, f.words...)
 	}
 	return append(list, strconv.Itoa(sandbox))
 }

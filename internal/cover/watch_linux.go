@@ -112,7 +112,7 @@ func (w *Watch) begin() {
 // verify covers what is not covered as it should be: while the sandbox was set
 // up another session could exchange a folder, so that a cover went elsewhere.
 func (w *Watch) verify(f *watched) {
-	process, err := firstChild(w.bwrap)
+	process, err := initOf(w.bwrap)
 	if err != nil || f.inode == 0 {
 		return // the sandbox is gone, or nothing is there
 	}
@@ -189,7 +189,7 @@ func (w *Watch) look(name string) {
 }
 
 func (w *Watch) cover(f *watched) error {
-	process, err := firstChild(w.bwrap)
+	process, err := initOf(w.bwrap)
 	if err != nil {
 		return err
 	}
@@ -210,12 +210,16 @@ func inode(name string) uint64 {
 	return st.Ino
 }
 
-// firstChild is process 1 inside, the child of bwrap's monitor.
-func firstChild(bwrap int) (int, error) {
+// initOf is process 1 inside, the last child of bwrap's monitor: one that was
+// started before may still be about, see package storetree.
+func initOf(bwrap int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", bwrap, bwrap))
 	if err != nil {
 		return 0, err
 	}
-	first, _, _ := strings.Cut(string(text), " ")
-	return strconv.Atoi(first)
+	children := strings.Fields(string(text))
+	if len(children) == 0 {
+		return 0, errors.New("the sandbox has no processes")
+	}
+	return strconv.Atoi(children[len(children)-1])
 }

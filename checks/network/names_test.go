@@ -73,13 +73,22 @@ func wantNames(t *testing.T, got, servers string) {
 	wantEqual(t, rest, "good.test\t2001:db8:ffff::10 203.0.113.10\nrebind.test\t192.168.77.2\nnobody.test\t(no such host)\n")
 }
 
-func TestNoNameResolvesWithoutANetwork(t *testing.T) {
+// A name that is asked for is a message to whoever answers.
+func TestNoNameCanBeAskedForInTiersWithoutInternet(t *testing.T) {
 	t.Parallel()
-	u := newUser(t, world.New(t))
-	for _, f := range lines(succeed(t, u.probe(t, "none", "names", "good.test"))) {
-		if f[1][0] != '(' {
-			t.Errorf("%s is %s", f[0], f[1])
-		}
+	for _, tier := range []string{"allow", "none"} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			w := world.New(t)
+			for _, c := range pastas(t, tier) {
+				for _, f := range lines(succeed(t, c.user(t, w).probe(t, tier, "names", "good.test", "secret.other.test"))) {
+					if f[1][0] != '(' {
+						t.Errorf("%s is %s", f[0], f[1])
+					}
+				}
+				c.wantNothingOut(t, w, tier)
+			}
+		})
 	}
 }
 

@@ -116,6 +116,7 @@ func TestTheProxyFallsForNothing(t *testing.T) {
 			}
 		}
 	}
+	wantInBounds(t, w)
 }
 
 // requests are sent to the proxy, from inside; the answers are in their order.

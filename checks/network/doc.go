@@ -3,7 +3,9 @@
 // and services of its own; a fake world has everything that the host can reach.
 // Every service answers with its name. The built claudebox runs on the fake
 // host as an unprivileged user, and a probe inside the sandbox tells what
-// it could reach, cell by cell, and what it could undo.
+// it could reach, cell by cell, and what it could undo. A tap tells what was sent
+// and had no answer. All of it is done with the pasta and the bwrap of Debian 12
+// and of the newest Debian as well, where checks/setup could fetch them.
 //
 // Nothing of it needs root or leaves the machine: host and world are network
 // namespaces of a user namespace that the test makes for itself. Of the machine

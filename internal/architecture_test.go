@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"hostrun":       {},
 	"secretfile":    {},
 	"placeholder":   {"diag", "beneath", sys},
-	"project":       {"diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "placeholder", "secretfile", "survey", sys},
+	"project":       {"diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "packed", "placeholder", "secretfile", "survey", sys},
 	"cover":         {sys},
 	"aftermath":     {"diag", "beneath", "cachefile", "gitdefuse", "hostrun", "layout", "project", "secretfile", "state", "survey", sys},
 	"agenthome":     {"leak"},
@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	"trust":         {"diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {
 		"audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
-		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "doctor", "survey", "trust", sys,
+		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "doctor", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},

@@ -12,7 +12,6 @@ import (
 
 	"claudebox/internal/aftermath"
 	"claudebox/internal/project"
-	"claudebox/internal/survey"
 )
 
 // world is a home with a project in it. No sandbox runs: what an agent could
@@ -466,16 +465,21 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 	if aftermath.Known(w.path(".claudebox"), p.Scope) == nil {
 		t.Fatal("nothing is known")
 	}
-	w.sh("git init -q 7; mkdir 8/new; git init -q 8/new")
-	if got := w.openKnown().Seen.Git; !slices.Equal(got, []string{"7/.git", "8/new/.git"}) {
-		t.Errorf("got %q", got)
+	w.sh("git init -q 7; mkdir 8/new; git init -q 8/new; touch 7/.env 8/new/.env; git -C 7 add .env")
+	if p := w.openKnown(); !slices.Equal(p.Seen.Git, []string{"7/.git", "8/new/.git"}) || !slices.Equal(p.Hidden, []string{"8/new/.env"}) {
+		t.Errorf("got %q, hidden %q", p.Seen.Git, p.Hidden)
+	}
+	w.session("true")
+	w.sh("git -C 8/new add .env; git -C 7 rm -q --cached .env")
+	if p := w.openKnown(); !slices.Equal(p.Hidden, []string{"7/.env"}) {
+		t.Errorf("hidden %q", p.Hidden)
 	}
 }
 
 func (w world) openKnown() project.Project {
 	p, err := project.Open(project.Request{
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(),
-		Known: func(s project.Scope) *survey.Survey { return aftermath.Known(w.path(".claudebox"), s) },
+		Known: func(s project.Scope) *project.Seen { return aftermath.Known(w.path(".claudebox"), s) },
 	})
 	must(w.t, err)
 	return p

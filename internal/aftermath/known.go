@@ -9,16 +9,15 @@ import (
 
 	"claudebox/internal/cachefile"
 	"claudebox/internal/project"
-	"claudebox/internal/survey"
 )
 
-// walksFolder is where walks of large projects are kept, so that the next
-// launch lists only the folders that were changed since.
+// walksFolder is where it is kept what was seen of large projects, so that the
+// next launch looks only at what was changed since.
 const walksFolder = "walks"
 
-// Known is what the last session's walk of a project saw; nil when nothing is
-// known.
-func Known(home string, s project.Scope) *survey.Survey {
+// Known is what was seen of a project when its last session ended; nil when
+// nothing is known.
+func Known(home string, s project.Scope) *project.Seen {
 	content, err := os.ReadFile(walkFile(home, s))
 	if err != nil || len(content) < sha256.Size {
 		return nil
@@ -27,10 +26,10 @@ func Known(home string, s project.Scope) *survey.Survey {
 	if string(sum[:]) != string(content[:sha256.Size]) {
 		return nil
 	}
-	return survey.Unpack(content[sha256.Size:])
+	return project.Unpack(content[sha256.Size:])
 }
 
-// keep writes a walk down. What the session changed is told by its report: the
+// keep writes down what was seen. What the session changed is told by its report: the
 // next session begins with what is there now.
 func keep(home string, s project.Scope, seen project.Seen) {
 	if !seen.Large() || seen.Cut {
@@ -41,8 +40,8 @@ func keep(home string, s project.Scope, seen project.Seen) {
 	cachefile.WriteBelow(walkFile(home, s), append(sum[:], content...))
 }
 
-// walkFile is named after all that decides what a walk looks for.
+// walkFile is named after all that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q %q", cachefile.State("/proc/self/exe"), s.Path, s.Hide))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", cachefile.State("/proc/self/exe"), fmt.Sprint(s)))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }

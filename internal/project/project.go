@@ -13,7 +13,6 @@ import (
 	"claudebox/internal/gitconfig"
 	"claudebox/internal/gitdir"
 	"claudebox/internal/placeholder"
-	"claudebox/internal/survey"
 )
 
 // Request is what [Open] is asked for. All paths are absolute.
@@ -34,9 +33,9 @@ type Request struct {
 	// TrackedInside gives the names that sessions added to git's index of a
 	// project, see package aftermath: they count as untracked. Nil: none.
 	TrackedInside func(project string) []string
-	// Known gives what an earlier walk of the same scope saw; it may be nil,
+	// Known gives what an earlier look at the same scope saw; it may be nil,
 	// and give nil.
-	Known func(Scope) *survey.Survey
+	Known func(Scope) *Seen
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
@@ -216,7 +215,7 @@ func (o *opener) look(found []string) {
 			o.Scope.Common = o.Repo.Common
 		}
 	}
-	var known *survey.Survey
+	var known *Seen
 	if o.Known != nil {
 		known = o.Known(o.Scope)
 	}

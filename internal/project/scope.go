@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/hostrun"
+	"claudebox/internal/packed"
 	"claudebox/internal/secretfile"
 	"claudebox/internal/survey"
 )
@@ -45,17 +46,12 @@ const (
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
 // Look walks the project and reads its indexes, before a session. known is
-// what an earlier walk saw, or nil.
-func (s Scope) Look(tree *beneath.Folder, known *survey.Survey) Seen {
-	return s.look(tree, known, walkLimit, nil)
-}
+// what was seen after an earlier one, or nil.
+func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree, known, walkLimit) }
 
 // Again looks once more, afterwards. before is what [Scope.Look] saw, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen) Seen {
-	if before == nil {
-		return s.look(tree, nil, walkLimitAfter, nil)
-	}
-	return s.look(tree, before.Survey, walkLimitAfter, before)
+	return s.look(tree, before, walkLimitAfter)
 }
 
 // Filled walks the folders of seen that tools fill, for what git takes for a
@@ -68,10 +64,42 @@ func (s Scope) Filled(tree *beneath.Folder, seen Seen) *survey.Survey {
 	return survey.Walk(tree, survey.Question{From: seen.Skipped, Limit: walkLimitAfter}, nil)
 }
 
-func (s Scope) look(tree *beneath.Folder, known *survey.Survey, limit int, before *Seen) Seen {
-	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit}, known)}
+func (s Scope) look(tree *beneath.Folder, before *Seen, limit int) Seen {
+	var walked *survey.Survey
+	if before != nil {
+		walked = before.Survey
+	}
+	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit}, walked)}
 	s.readIndexes(tree, &seen, before)
 	return seen
+}
+
+// kept is what is written down of what was seen.
+type kept struct {
+	Walk    string
+	Git     []string
+	Tracked Tracked
+	Indexes []beneath.Stamp
+}
+
+// Pack writes down what was seen, for a later look at the same scope to go by.
+// Only this very build can read it.
+func (s Seen) Pack() []byte {
+	return packed.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.indexes})
+}
+
+// Unpack reads it back; nil when it is none.
+func Unpack(content []byte) *Seen {
+	var k kept
+	if !packed.Decode(content, &k) {
+		return nil
+	}
+	walk := survey.Unpack([]byte(k.Walk))
+	if walk == nil {
+		return nil
+	}
+	walk.Git = k.Git
+	return &Seen{Survey: walk, Tracked: k.Tracked, indexes: k.Indexes}
 }
 
 // wanted tells the names that the report or the hiding may be about.

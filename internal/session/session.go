@@ -25,7 +25,6 @@ import (
 	"claudebox/internal/resolve"
 	"claudebox/internal/seccomp"
 	"claudebox/internal/state"
-	"claudebox/internal/survey"
 )
 
 // Caller is what called for a session.
@@ -182,7 +181,7 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
-		Known:         func(scope project.Scope) *survey.Survey { return aftermath.Known(s.folders.Home, scope) },
+		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
 	})
 	unseen := opened.Cut && !slices.Contains(p.Show, "**")
 	if err == nil && unseen && !why.Look && (o.Yes || p.Confirm == "never") {

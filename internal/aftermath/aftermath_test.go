@@ -412,6 +412,15 @@ func TestAFileIsTrackedByForce(t *testing.T) {
 }
 
 // What an agent makes and commits it may go on with.
+func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir h d; touch h/pre-commit; git add .; git commit -qm x; git config core.hooksPath h; git init -q n; mkdir n/.hooks; touch n/.hooks/x; git -C n add .; git -C n commit -qm x; git -C n config core.hooksPath .hooks")
+	wantLines(t, w.session("touch h/pre-commit; cp h/pre-commit x; mv x h/pre-commit"))
+	wantLines(t, w.session("echo x >h/pre-commit; echo x >n/.hooks/pre-push"), "changed h", "changed n/.hooks")
+	wantLines(t, w.session("chmod +x h/pre-commit"), "changed h")
+	wantLines(t, w.session("rm -r h"), "removed h")
+}
+
 func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")

@@ -26,6 +26,7 @@ type Session struct {
 	configs  map[string][]byte
 	writable bool // the profile lets the agent change them
 	sums     *sums
+	named    map[string]string // tracked places that git's configuration names, and their state
 }
 
 // Begin notes what is in a project, just before a session. home is
@@ -60,6 +61,7 @@ func Begin(home string, p project.Project) (*Session, error) {
 			s.configs[repo] = config
 		}
 	}
+	s.named = namedStates(tree, p.Reported)
 	s.sums = sum(p.Path, p.Seen.Files)
 	return s, nil
 }
@@ -92,6 +94,7 @@ func (s *Session) End() Report {
 	r := s.record.settle(s.home, tree, after)
 	s.configurations(&r, tree)
 	r.compare(s, tree, after)
+	r.compareNamed(s, tree)
 	r.finish()
 	if len(r.Failures) == 0 {
 		release(s.file)

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
+	"claudebox/internal/gitconfig"
 )
 
 const whyExecuted = "the host's tools execute it"
@@ -45,11 +46,26 @@ func (o *opener) executed(found []string) error {
 		if slices.ContainsFunc(o.pushed, func(name string) bool { return isBelow(name, rel) }) {
 			o.note(false, rel+" stays read-only: it is in git's index because a session put it there")
 		}
-		if err := g.existing(rel, whyExecuted); err != nil {
+		if err := o.protectOne(g, rel); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// protectOne keeps a place as it is. Of what git includes in a configuration,
+// and no index holds, a copy is seen that holds no secrets.
+func (o *opener) protectOne(g guard, rel string) error {
+	what, err := o.tree.Look(rel)
+	if err == nil && what.Kind == beneath.Regular && slices.Contains(o.included, rel) && !o.tracked.Has(rel) {
+		content, err := o.tree.Read(rel, configLimit)
+		if err != nil {
+			return g.failed(rel, err)
+		}
+		g.made(rel, what, gitconfig.Sanitise(content), whyConfig)
+		return nil
+	}
+	return g.existing(rel, whyExecuted)
 }
 
 // found lists those of the named places that exist, in order.

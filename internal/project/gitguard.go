@@ -136,7 +136,7 @@ func (g *gitGuard) config(rel string, wouldRead bool) ([]gitconfig.Entry, error)
 	if !g.o.WritableConfig {
 		g.made(rel, what, gitconfig.Sanitise(content, unneeded(rel)...), whyConfig)
 	}
-	g.learn(entries, path.Dir(rel))
+	g.learn(entries, path.Dir(g.at.Join(rel)))
 	return entries, nil
 }
 

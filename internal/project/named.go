@@ -3,6 +3,7 @@ package project
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/beneath"
@@ -44,24 +45,64 @@ var commandVariables = []struct{ section, name string }{
 }
 
 // learn takes down remotes, and files of the project that this configuration
-// makes git read or run.
+// makes git read or run. dir is the folder of its file.
 func (g *gitGuard) learn(entries []gitconfig.Entry, dir string) {
 	for _, e := range entries {
 		switch {
 		case e.Section == "remote" && e.Name == "url" && g.repos == 0:
 			g.o.Repo.Remotes = append(g.o.Repo.Remotes, e.Value)
 		case e.Section == "core" && e.Name == "hookspath":
-			g.o.kept(g.o.named(g.worktreeRoot, e.Value), true, whyHooks)
-		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
-			rel := g.o.named(g.at.Join(dir), e.Value)
-			if rel != "" {
-				g.o.configuration = append(g.o.configuration, rel)
+			if !g.inCommon(g.worktreeRoot, e.Value, true, whyHooks) {
+				g.o.kept(g.o.named(g.worktreeRoot, e.Value), true, whyHooks)
 			}
-			g.o.kept(rel, false, whyConfig)
+		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
+			if !g.inCommon(dir, e.Value, false, whyConfig) {
+				g.include(g.o.named(dir, e.Value))
+			}
 		case isCommand(e):
 			g.o.namedWords(g.worktreeRoot, e.Value)
 		}
 	}
+}
+
+// include protects a configuration in the project that another one includes,
+// and what it names and includes itself.
+func (g *gitGuard) include(rel string) {
+	if rel == "" || slices.Contains(g.o.included, rel) {
+		return
+	}
+	g.o.configuration, g.o.included = append(g.o.configuration, rel), append(g.o.included, rel)
+	g.o.kept(rel, false, whyConfig)
+	if content, err := g.o.tree.Read(rel, configLimit); err == nil {
+		entries, _ := gitconfig.Parse(content)
+		g.learn(entries, path.Dir(g.o.tree.Join(rel)))
+	}
+}
+
+// inCommon protects what configuration names in a common folder outside of the
+// project, where the agent can write too.
+func (g *gitGuard) inCommon(dir, name string, isDir bool, why string) bool {
+	common := g.o.Repo.Common
+	if !filepath.IsAbs(name) {
+		name = dir + "/" + name
+	}
+	if name = path.Clean(name); common == "" || g.o.contains(common) || g.at.Path() != common || name == common || !isBelow(name, common) {
+		return false
+	}
+	rel := relative(common, name)
+	what, err := g.at.Look(rel)
+	switch {
+	case err == nil && what.Kind == beneath.Absent:
+		if above, err := g.at.Look(path.Dir(rel)); err != nil || above.Kind != beneath.Dir {
+			g.o.note(true, name+" is not there, and the agent can make it: "+why)
+			return true
+		}
+		g.placeholder(placeholder.Placeholder{Rel: rel, Dir: isDir}, why)
+	case err == nil && g.existing(rel, why) == nil:
+	default:
+		g.o.note(true, name+" cannot be protected: "+why)
+	}
+	return true
 }
 
 func isCommand(e gitconfig.Entry) bool {
@@ -78,10 +119,23 @@ func isCommand(e gitconfig.Entry) bool {
 // without a slash is looked up on PATH.
 func (o *opener) namedWords(from, command string) {
 	for _, word := range strings.FieldsFunc(command, endsWord) {
-		if strings.Contains(word, "/") {
+		if strings.Contains(word, "/") && !o.isGitsOwn(from, word) {
 			o.named(from, word)
 		}
 	}
+}
+
+// isGitsOwn tells a file by which git works, as its index, from a program that
+// lies beside it.
+func (o *opener) isGitsOwn(from, word string) bool {
+	if !filepath.IsAbs(word) {
+		word = from + "/" + word
+	}
+	if word = path.Clean(word); !o.contains(word) || !slices.Contains(strings.Split(word, "/"), ".git") {
+		return false
+	}
+	what, err := o.tree.Look(relative(o.Path, word))
+	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
 func endsWord(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) }
@@ -92,7 +146,7 @@ func (o *opener) named(from, name string) (rel string) {
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); !o.contains(name) || name == o.Path || isBelow(name, o.Path+"/.git") {
+	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" || isBelow(name, o.Path+"/.git/hooks") {
 		return ""
 	}
 	rel = relative(o.Path, name)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,6 +161,7 @@ type opener struct {
 	tree          *beneath.Folder // the project
 	alsoExecuted  []string        // what git's configuration names, relative to Path
 	configuration []string        // what of it git reads as configuration: protected if tracked, too
+	included      []string        // what configurations of git include, relative to Path
 	tracked       Tracked         // what git's indexes hold, as far as that counts
 	pushed        []string        // names in the index that count as untracked
 	hideGlobs     []string        // what the profile's patterns with a slash match
@@ -188,13 +190,38 @@ func (o *opener) open() error {
 		return err
 	}
 	o.look(found)
-	for _, step := range []func() error{o.nested, o.hide, o.sockets, func() error { return o.executed(found) }} {
+	named := len(o.alsoExecuted) + len(o.configuration)
+	for _, step := range []func() error{o.nested, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	o.finish()
 	return nil
+}
+
+// foundNested adds what the configurations of nested repositories name, which
+// are read after the walk that finds them, and sees what of it is tracked.
+// named is how much the project's own names.
+func (o *opener) foundNested(found []string, named int) ([]string, error) {
+	if len(o.alsoExecuted)+len(o.configuration) == named {
+		return found, nil
+	}
+	all, err := o.found()
+	if err != nil {
+		return nil, err
+	}
+	o.Scope.Places = append(slices.Clone(all), o.hideGlobs...)
+	for _, git := range o.Seen.Git {
+		for _, rel := range all { // as its own index names it
+			if below, ok := strings.CutPrefix(rel, path.Dir(git)+"/"); ok {
+				o.Scope.Places = append(o.Scope.Places, below)
+			}
+		}
+	}
+	o.Scope.readIndexes(o.tree, &o.Seen, nil)
+	o.trackedNow()
+	return all, nil
 }
 
 // look sees what is in the project.
@@ -220,16 +247,22 @@ func (o *opener) look(found []string) {
 		known = o.Known(o.Scope)
 	}
 	o.Seen = o.Scope.Look(o.tree, known)
-	o.tracked = o.Seen.Tracked
-	if o.TrackedInside != nil {
-		o.pushed = o.TrackedInside(o.Path)
-		o.tracked.Names = slices.DeleteFunc(slices.Clone(o.tracked.Names), func(name string) bool { return slices.Contains(o.pushed, name) })
-	}
+	o.trackedNow()
 	if o.Cut = o.Seen.Cut; o.Cut {
 		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
 		o.note(false, o.tree.Join(rel)+" cannot be read: the agent can open it")
+	}
+}
+
+// trackedNow takes what the indexes hold for tracked, but for what a session
+// put there.
+func (o *opener) trackedNow() {
+	o.tracked = o.Seen.Tracked
+	if o.TrackedInside != nil {
+		o.pushed = o.TrackedInside(o.Path)
+		o.tracked.Names = slices.DeleteFunc(slices.Clone(o.tracked.Names), func(name string) bool { return slices.Contains(o.pushed, name) })
 	}
 }
 

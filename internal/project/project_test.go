@@ -199,7 +199,7 @@ var layouts = map[string]struct {
 		},
 		want: []string{
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks",
-			"ro ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
+			"made ~/p/team.gitconfig", "pin ~/p/tools", "ro ~/p/tools/clean.sh", "ro ~/p/tools/hooks", "pin ~/p/watch", "ro ~/p/watch/man",
 		},
 	},
 }

@@ -138,37 +138,44 @@ func TestGitWorksInASubmodule(t *testing.T) {
 // against a sandbox that lacked the protection in question. "EVIL" is a
 // configuration that makes git run a program.
 var escapes = map[string]string{
-	"a hook":                       "echo '#!/bin/sh' >.git/hooks/pre-commit",
-	"a hook in a new folder":       "rm -rf .git/hooks; mkdir .git/hooks2; mv .git/hooks2 .git/hooks",
-	"the configuration":            "EVIL >>.git/config",
-	"the configuration, replaced":  "EVIL >.git/new; mv .git/new .git/config",
-	"the configuration by git":     "git config core.fsmonitor evil",
-	"commondir":                    "mkdir evil; EVIL >evil/config; echo ../evil >.git/commondir",
-	"commondir, replaced":          "echo ../evil >.git/new; mv .git/new .git/commondir",
-	"commondir, removed":           "rm .git/commondir",
-	".git renamed away":            "mv .git .git2; mkdir .git",
-	"the configuration, removed":   "rm -f .git/config; test ! -e .git/config",
-	"a worktree's commondir":       "echo ../../../evil >.git/worktrees/l/commondir",
-	"a worktree's folder":          "mv .git/worktrees/l .git/worktrees/k",
-	"the folder of worktrees":      "mv .git/worktrees .git/w",
-	"a submodule's configuration":  "EVIL >>.git/modules/sub/config",
-	"a submodule's hook":           "echo x >.git/modules/sub/hooks/post-checkout",
-	"a submodule's commondir":      "echo ../../../evil >.git/modules/sub/commondir",
-	"a submodule's git folder":     "mv .git/modules/sub .git/modules/sub2",
-	"the folder of submodules":     "mv .git/modules .git/m",
-	"a submodule's .git file":      "echo 'gitdir: ../evil' >sub/.git",
-	"a submodule's folder":         "mv sub sub2",
-	"an editor's tasks":            "echo x >.vscode/tasks.json",
-	"an editor's folder":           "mv .vscode .vscode2",
-	"direnv's file":                "echo x >.envrc",
-	"direnv's file, replaced":      "echo x >new; mv new .envrc",
-	"Claude's local settings":      "echo x >.claude/settings.local.json",
-	"the folder of those settings": "mv .claude .claude2",
-	"a hooks folder git names":     "echo x >tools/hooks/pre-push",
-	"an included configuration":    "EVIL >team.gitconfig",
-	"a hard link to a hook":        "ln .git/hooks/pre-push.sample h; echo x >h",
-	"an unmount":                   "umount .git/config",
-	"a remount":                    "mount -o remount,rw,bind .git/hooks",
+	"a hook":                                        "echo '#!/bin/sh' >.git/hooks/pre-commit",
+	"a hook in a new folder":                        "rm -rf .git/hooks; mkdir .git/hooks2; mv .git/hooks2 .git/hooks",
+	"the configuration":                             "EVIL >>.git/config",
+	"the configuration, replaced":                   "EVIL >.git/new; mv .git/new .git/config",
+	"the configuration by git":                      "git config core.fsmonitor evil",
+	"commondir":                                     "mkdir evil; EVIL >evil/config; echo ../evil >.git/commondir",
+	"commondir, replaced":                           "echo ../evil >.git/new; mv .git/new .git/commondir",
+	"commondir, removed":                            "rm .git/commondir",
+	".git renamed away":                             "mv .git .git2; mkdir .git",
+	"the configuration, removed":                    "rm -f .git/config; test ! -e .git/config",
+	"a worktree's commondir":                        "echo ../../../evil >.git/worktrees/l/commondir",
+	"a worktree's folder":                           "mv .git/worktrees/l .git/worktrees/k",
+	"the folder of worktrees":                       "mv .git/worktrees .git/w",
+	"a submodule's configuration":                   "EVIL >>.git/modules/sub/config",
+	"a submodule's hook":                            "echo x >.git/modules/sub/hooks/post-checkout",
+	"a submodule's commondir":                       "echo ../../../evil >.git/modules/sub/commondir",
+	"a submodule's git folder":                      "mv .git/modules/sub .git/modules/sub2",
+	"the folder of submodules":                      "mv .git/modules .git/m",
+	"a submodule's .git file":                       "echo 'gitdir: ../evil' >sub/.git",
+	"a submodule's folder":                          "mv sub sub2",
+	"an editor's tasks":                             "echo x >.vscode/tasks.json",
+	"an editor's folder":                            "mv .vscode .vscode2",
+	"direnv's file":                                 "echo x >.envrc",
+	"direnv's file, replaced":                       "echo x >new; mv new .envrc",
+	"Claude's local settings":                       "echo x >.claude/settings.local.json",
+	"the folder of those settings":                  "mv .claude .claude2",
+	"a hooks folder git names":                      "echo x >tools/hooks/pre-push",
+	"an included configuration":                     "EVIL >team.gitconfig",
+	"an included configuration in .git":             "EVIL >.git/more",
+	"a configuration that an included one includes": "EVIL >more.gitconfig",
+	"a hooks folder in .git":                        "echo x >.git/more-hooks/pre-push",
+	"a program in .git that git runs":               "echo x >.git/monitor",
+	"a hooks folder that a nested repository names": "echo x >nested/.githooks/pre-push",
+	"a configuration that a nested one includes":    "EVIL >nested/more.gitconfig",
+	"a hooks folder in the .git of a nested":        "echo x >nested2/.git/h/pre-push",
+	"a hard link to a hook":                         "ln .git/hooks/pre-push.sample h; echo x >h",
+	"an unmount":                                    "umount .git/config",
+	"a remount":                                     "mount -o remount,rw,bind .git/hooks",
 }
 
 // victim is a project with all that the escapes are after.
@@ -180,9 +187,27 @@ func (w world) victim() project.Project {
 	w.git("p", "worktree", "add", "-q", "../l")
 	w.git("p", "config", "core.hooksPath", "tools/hooks")
 	w.git("p", "config", "include.path", "../team.gitconfig")
-	for _, file := range []string{".vscode/tasks.json", ".envrc", ".claude/settings.local.json", "tools/hooks/pre-push", "team.gitconfig"} {
+	w.git("p", "config", "--add", "include.path", "more")
+	w.write("p/.git/more", "")
+	w.git("p", "config", "alias.x", "!.git/monitor")
+	w.write("p/.git/monitor", "")
+	must(w.t, os.Chmod(w.path("p/.git/monitor"), 0o755))
+	w.write("p/.git/more-hooks/x", "")
+	w.git("p", "config", "--add", "core.hooksPath", ".git/more-hooks")
+	w.write("p/more.gitconfig", "")
+	for _, nested := range []string{"nested", "nested2"} {
+		w.repo("p/"+nested, "x")
+	}
+	w.git("p/nested", "config", "core.hooksPath", ".githooks")
+	w.git("p/nested", "config", "include.path", "../more.gitconfig")
+	w.git("p/nested2", "config", "core.hooksPath", ".git/h")
+	for _, file := range []string{"nested/.githooks/x", "nested/more.gitconfig", "nested2/.git/h/x"} {
 		w.write("p/"+file, "")
 	}
+	for _, file := range []string{".vscode/tasks.json", ".envrc", ".claude/settings.local.json", "tools/hooks/pre-push"} {
+		w.write("p/"+file, "")
+	}
+	w.write("p/team.gitconfig", "[include]\npath = more.gitconfig\n")
 	return w.open("p")
 }
 

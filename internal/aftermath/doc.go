@@ -9,7 +9,8 @@
 //
 //	sessions/<random>   one session: what was there before it
 //	inside/<id>         names that sessions added to the git index of a project
+//	walks/<id>          what was last seen of a large project
 //
-// It imports beneath, diag, gitdefuse, hostrun, project and survey. It trusts
-// its own files, which no sandbox sees, and nothing of a project.
+// It imports project, and what makes harmless and tells. It trusts its own
+// files, which no sandbox sees, and nothing of a project.
 package aftermath

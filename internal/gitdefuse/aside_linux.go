@@ -1,0 +1,94 @@
+package gitdefuse
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"claudebox/internal/beneath"
+)
+
+// aside moves something of a git folder into a new folder beside it. text says
+// so, with %s for the place.
+func (b *Bench) aside(rel, text string) error {
+	git := b.gitFolder(rel)
+	kept, err := b.keep(git)
+	if err != nil {
+		return err
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(rel, git+"/"), "/", "-")
+	to := path.Join(kept, name)
+	for n := 1; ; n++ {
+		what, err := b.Root.Look(to)
+		if err != nil {
+			return err
+		}
+		if what.Kind == beneath.Absent {
+			break
+		}
+		to = fmt.Sprintf("%s.%d", path.Join(kept, name), n)
+	}
+	if err := b.Root.Rename(rel, to); err != nil {
+		return err
+	}
+	b.Changes = append(b.Changes, Change{Rel: rel, Text: fmt.Sprintf(text, to)})
+	return nil
+}
+
+// gitFolder is the git folder that holds rel: the one that is being worked on.
+func (b *Bench) gitFolder(rel string) string {
+	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
+		if b.seen[dir] {
+			return dir
+		}
+	}
+	return path.Dir(rel)
+}
+
+// keep makes a folder for what is taken out of a git folder.
+func (b *Bench) keep(git string) (string, error) {
+	if at := b.kept[git]; at != "" {
+		return at, nil
+	}
+	for n := 0; ; n++ {
+		at := path.Join(git, "claudebox-aside")
+		if n > 0 {
+			at = fmt.Sprintf("%s-%d", at, n)
+		}
+		err := b.Root.Mkdir(at, 0o700)
+		if err == nil {
+			if b.kept == nil {
+				b.kept = map[string]string{}
+			}
+			b.kept[git] = at
+			return at, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+}
+
+// renamed takes a .git away by giving it another name, beside the old one.
+func (b *Bench) renamed(rel, why string) error {
+	for n := 0; ; n++ {
+		to := rel + ".claudebox-aside"
+		if n > 0 {
+			to = fmt.Sprintf("%s-%d", to, n)
+		}
+		what, err := b.Root.Look(to)
+		if err != nil {
+			return err
+		}
+		if what.Kind != beneath.Absent {
+			continue
+		}
+		if err := b.Root.Rename(rel, to); err != nil {
+			return err
+		}
+		b.Changes = append(b.Changes, Change{Rel: rel, Text: "renamed to " + path.Base(to) + ": " + why})
+		return nil
+	}
+}

@@ -30,11 +30,30 @@ func (b *Bench) aside(rel, text string) error {
 		}
 		to = fmt.Sprintf("%s.%d", path.Join(kept, name), n)
 	}
-	if err := b.Root.Rename(rel, to); err != nil {
+	if err := b.rename(rel, to); err != nil {
 		return err
 	}
 	b.Changes = append(b.Changes, Change{Rel: rel, Text: fmt.Sprintf(text, to)})
 	return nil
+}
+
+// rename also takes things out of a folder that the agent has made read-only.
+func (b *Bench) rename(from, to string) error {
+	do := func() error { return b.Root.Rename(from, to) }
+	err := b.allowed(path.Dir(from), do)
+	if errors.Is(err, fs.ErrPermission) { // a folder that moves is written to, too
+		err = b.allowed(from, do)
+	}
+	return err
+}
+
+// allowed does something in a folder that the agent may have made read-only.
+func (b *Bench) allowed(dir string, do func() error) error {
+	err := do()
+	if errors.Is(err, fs.ErrPermission) && b.Root.Chmod(dir, 0o755) == nil {
+		err = do()
+	}
+	return err
 }
 
 // gitFolder is the git folder that holds rel: the one that is being worked on.
@@ -57,7 +76,7 @@ func (b *Bench) keep(git string) (string, error) {
 		if n > 0 {
 			at = fmt.Sprintf("%s-%d", at, n)
 		}
-		err := b.Root.Mkdir(at, 0o700)
+		err := b.allowed(git, func() error { return b.Root.Mkdir(at, 0o700) })
 		if err == nil {
 			if b.kept == nil {
 				b.kept = map[string]string{}
@@ -85,7 +104,7 @@ func (b *Bench) renamed(rel, why string) error {
 		if what.Kind != beneath.Absent {
 			continue
 		}
-		if err := b.Root.Rename(rel, to); err != nil {
+		if err := b.rename(rel, to); err != nil {
 			return err
 		}
 		b.Changes = append(b.Changes, Change{Rel: rel, Text: "renamed to " + path.Base(to) + ": " + why})

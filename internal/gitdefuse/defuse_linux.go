@@ -68,13 +68,12 @@ func (b *Bench) folder(rel string, depth int) error {
 	if b.seen[rel] || b.known(rel) {
 		return nil
 	}
-	if depth == 0 {
-		return &fs.PathError{Op: "look into", Path: b.Root.Join(rel), Err: errors.New("too deep")}
-	}
 	what, err := b.look(rel)
 	switch {
 	case err != nil || what.Kind == beneath.Regular:
 		return err
+	case depth == 0:
+		return b.aside(rel, "moved to %s: it lies too deep")
 	case what.Kind != beneath.Dir:
 		return b.aside(rel, "moved to %s: it is no folder")
 	}
@@ -140,7 +139,7 @@ func (b *Bench) modules(rel string, depth int) error {
 			do = b.modules
 		}
 		if depth == 0 {
-			return &fs.PathError{Op: "look into", Path: b.Root.Join(at), Err: errors.New("too deep")}
+			return b.aside(rel, "moved to %s: it lies too deep")
 		}
 		if err := do(at, depth-1); err != nil {
 			return err
@@ -190,6 +189,9 @@ func (b *Bench) names(rel string) ([]string, error) {
 	}
 	_ = b.Root.Chmod(rel, 0o755)
 	names, err := b.Root.Names(rel, nameLimit)
+	if errors.Is(err, beneath.ErrTooLarge) {
+		return nil, b.aside(rel, "moved to %s: there is too much in it")
+	}
 	slices.Sort(names)
 	return names, err
 }

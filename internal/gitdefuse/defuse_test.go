@@ -253,6 +253,44 @@ func TestTheUsersOwnRepositoryIsLeftAlone(t *testing.T) {
 	}
 }
 
+// hindrances are what an agent does so that a repository cannot be made
+// harmless.
+var hindrances = map[string]struct{ agent, user string }{
+	"a read-only folder":          {`echo "gitdir: ../g" >.git.new; mv .git ../g; mv .git.new .git; git config core.fsmonitor "$EVIL"; chmod 555 .`, "git status"},
+	"read-only folders":           {`git config core.fsmonitor "$EVIL"; chmod 555 .git .git/hooks .`, "git status"},
+	"a read-only list of steps":   {`for n in 1 2; do git commit -qm $n --allow-empty; done; GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1; chmod 555 .git/rebase-merge .git`, "chmod 755 .git .git/rebase-merge; git rebase --continue"},
+	"more hooks than are counted": {`printf "#!/bin/sh\n$EVIL\n" >.git/hooks/pre-commit; chmod +x .git/hooks/*; cd .git/hooks; seq 100001 | xargs touch`, "git commit --allow-empty -m x"},
+	"submodules too deep": {
+		`d=.git/modules/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a; mkdir -p $d s; git init -q --bare $d/x; git -C $d/x config core.fsmonitor "$EVIL"; git -C $d/x config core.bare false; git -C $d/x config core.worktree $PWD/s; echo "gitdir: ../$d/x" >s/.git`,
+		"git -C s status",
+	},
+}
+
+func TestAnAgentHinders(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("root is stopped by no mode: run by checks/as-user")
+	}
+	for name, a := range hindrances {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if out, err := w.sh("git init -q\n" + a.agent); err != nil {
+				t.Logf("the agent: %v\n%s", err, out)
+			}
+			defer os.Chmod(w.dir+"/p", 0o755)
+			w.sh(a.user)
+			if !w.taken() {
+				t.Fatal("the attack does not work at all")
+			}
+			os.Remove(w.dir + "/taken")
+			w.defuse(".git")
+			if out, _ := w.sh(a.user); w.taken() {
+				t.Errorf("the host obeys\n%s", out)
+			}
+		})
+	}
+}
+
 func TestAFolderThatWasClosedIsOpened(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sh(`git init -q; git config core.fsmonitor "$EVIL"; chmod 0 .git/config .git/hooks; chmod 0 .git`)

@@ -174,16 +174,6 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	w.wantNotTaken()
 }
 
-// A process that the agent leaves behind writes after the agent has ended.
-func TestWhatTheAgentLeavesRunningWritesAfterTheEnd(t *testing.T) {
-	w := newWorld(t)
-	w.attack("git init -q; (trap '' HUP TERM; while :; do git config core.fsmonitor '" + w.orders() + "'; done) >/dev/null 2>&1 & sleep 0.2")
-	os.Remove(w.path(taken))
-	time.Sleep(200 * time.Millisecond)
-	w.git("project", "status")
-	w.wantNotTaken()
-}
-
 // A second session begins under the eyes of the first, whose agent exchanges
 // what is about to be protected.
 func TestASecondSessionIsLaunchedWhileTheFirstExchangesTheRepository(t *testing.T) {

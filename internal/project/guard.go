@@ -106,7 +106,19 @@ func (g guard) failed(rel string, err error) error {
 	return &diag.Error{Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
 }
 
-// finish orders the mounts, a shorter path before a longer one.
+// finish orders the mounts, a shorter path before a longer one. Below a folder
+// that is hidden there is nothing to mount over.
 func (o *opener) finish() {
+	var hidden []string
+	for _, m := range o.Mounts {
+		if m.Mode == Hidden && m.Dir {
+			hidden = append(hidden, m.Path)
+		}
+	}
+	below := func(file string) bool {
+		return slices.ContainsFunc(hidden, func(dir string) bool { return file != dir && isBelow(file, dir) })
+	}
+	o.Mounts = slices.DeleteFunc(o.Mounts, func(m Mount) bool { return below(m.Path) })
+	o.Hidden = slices.DeleteFunc(o.Hidden, func(rel string) bool { return below(o.tree.Join(rel)) })
 	slices.SortFunc(o.Mounts, func(a, b Mount) int { return strings.Compare(a.Path, b.Path) })
 }

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"slices"
 	"testing"
 
 	"claudebox/internal/project"
@@ -31,5 +32,21 @@ func TestRepositoriesInTheProjectAreProtected(t *testing.T) {
 		if got := at(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+func TestBelowAHiddenFolderNothingIsMounted(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.repo("p/secrets/repo", "x")
+	w.write("p/secrets/a.key", "SECRET")
+	w.write("p/secrets2/a.key", "SECRET")
+	req := w.request("p")
+	req.Hide = []string{"secrets/**"}
+	p, err := project.Open(req)
+	must(t, err)
+	want := []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "hidden ~/p/secrets", "hidden ~/p/secrets2/a.key"}
+	if got := w.mounts(p); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

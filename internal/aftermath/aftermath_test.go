@@ -19,13 +19,14 @@ import (
 type world struct {
 	t    testing.TB
 	home string
+	hide []string // patterns of the profile
 }
 
 func newWorld(t testing.TB) world {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	w := world{t, home}
+	w := world{t: t, home: home}
 	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
 	must(t, os.MkdirAll(w.path("p"), 0o755))
 	return w
@@ -81,7 +82,7 @@ func (w world) open() project.Project {
 	w.t.Helper()
 	home := w.path(".claudebox")
 	p, err := project.Open(project.Request{
-		Dir: w.path("p"), Home: w.home, UID: os.Getuid(),
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(home, dir) },
 	})
 	must(w.t, err)
@@ -421,6 +422,18 @@ func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 	wantLines(t, w.session("rm -r h"), "removed h")
 }
 
+func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.hide = []string{"deploy/*.yaml", "*.hidden"}
+	w.sh("git init -q; mkdir deploy; touch x; git add .; git commit -qm x")
+	w.session("for f in deploy/prod.yaml x.hidden; do git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,$f; done")
+	w.write("p/deploy/prod.yaml", "SECRET")
+	w.write("p/x.hidden", "SECRET")
+	if p := w.open(); !slices.Equal(p.Hidden, []string{"deploy/prod.yaml", "x.hidden"}) {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+}
+
 func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")
@@ -487,7 +500,7 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 
 func (w world) openKnown() project.Project {
 	p, err := project.Open(project.Request{
-		Dir: w.path("p"), Home: w.home, UID: os.Getuid(),
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
 		Known: func(s project.Scope) *project.Seen { return aftermath.Known(w.path(".claudebox"), s) },
 	})
 	must(w.t, err)

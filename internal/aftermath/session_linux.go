@@ -190,7 +190,7 @@ func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
 			continue
 		}
 		what, err := tree.Look(name)
-		absent := err == nil && what.Kind == beneath.Absent && was.Scope.LooksSecret([]byte(path.Base(name)))
+		absent := err == nil && what.Kind == beneath.Absent && was.Scope.Hides(name)
 		if absent || was.covers(tree, name) {
 			names = append(names, name)
 		}

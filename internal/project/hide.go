@@ -70,7 +70,7 @@ func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
 		content, err := o.tree.Read(rel, secretfile.Limit)
 		return kind == beneath.Regular && (err != nil || secretfile.Holds(content))
 	}
-	return o.Scope.LooksSecret([]byte(path.Base(rel)))
+	return o.Scope.looksSecret([]byte(path.Base(rel)))
 }
 
 // hideOne covers one file or folder.

@@ -228,6 +228,7 @@ func (o *opener) foundNested(found []string, named int) ([]string, error) {
 func (o *opener) look(found []string) {
 	o.OpenConfig = o.WritableConfig
 	o.Scope.Path, o.Scope.Places = o.Path, append(found, o.hideGlobs...)
+	o.Scope.HideAt = anchored(o.Hide)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {
 			o.Scope.Hide = append(o.Scope.Hide, pattern)

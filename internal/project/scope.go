@@ -23,6 +23,7 @@ type Scope struct {
 	Hash   int      // length of that index's object names, in bytes
 	Places []string // what the profile and git's configuration name, beyond the built-in lists
 	Hide   []string // patterns of the profile for the last component of a name
+	HideAt []string // those that are relative to the project
 }
 
 // Seen is what a look saw.
@@ -107,12 +108,18 @@ func (s Scope) wanted() func(folder string) func(name []byte) bool {
 	rules := hostrun.NewMatcher()
 	return func(folder string) func(name []byte) bool {
 		runs := rules.In(folder)
-		return func(name []byte) bool { return runs(name) || s.LooksSecret(name) }
+		return func(name []byte) bool { return runs(name) || s.looksSecret(name) }
 	}
 }
 
-// LooksSecret judges the last component of a path.
-func (s Scope) LooksSecret(name []byte) bool {
+// Hides tells whether what comes to lie at a path would be hidden for its name.
+func (s Scope) Hides(rel string) bool {
+	return s.looksSecret([]byte(path.Base(rel))) ||
+		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
+}
+
+// looksSecret judges the last component of a path.
+func (s Scope) looksSecret(name []byte) bool {
 	if secretfile.OfName(name) != secretfile.Plain {
 		return true
 	}
@@ -171,7 +178,7 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		if s.LooksSecret(name[bytes.LastIndexByte(name, '/')+1:]) {
+		if s.looksSecret(name[bytes.LastIndexByte(name, '/')+1:]) || len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))

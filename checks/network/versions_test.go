@@ -16,7 +16,6 @@ import (
 // combination is a claudebox with one version of each tool.
 type combination struct {
 	name, program, pasta string
-	env                  []string
 }
 
 // skipOldPasta is for what the pasta of 2023 cannot do, whoever starts it.
@@ -40,7 +39,6 @@ func (c combination) user(t *testing.T, w *world.World) *user {
 	t.Helper()
 	u := newUser(t, w)
 	u.binary = c.program
-	u.env = append(u.env, c.env...)
 	return u
 }
 
@@ -72,26 +70,6 @@ func combined(t *testing.T, tier string, bwraps map[string]string) []combination
 			program := install(t, os.Getenv("CLAUDEBOX_BIN"), tools{"bwrap": bwrap, "pasta": pasta})
 			list = append(list, combination{name: name, program: program, pasta: pastaName})
 		}
-	}
-	return list
-}
-
-// noTables is for a claudebox that is built with the tag lab.
-const noTables = "CLAUDEBOX_LAB_NO_TABLES=1"
-
-// withFallback are the pastas of a tier, and where it has a second kind of filter
-// the same with that one: for a kernel that has no nf_tables.
-func withFallback(t *testing.T, tier string) []combination {
-	t.Helper()
-	list := pastas(t, tier)
-	if tier != "inet" {
-		return list
-	}
-	for name, pasta := range versions("pasta") {
-		list = append(list, combination{
-			name: tier + ", no nf_tables, pasta of " + name, pasta: name,
-			program: install(t, breakable(), tools{"pasta": pasta}), env: []string{noTables},
-		})
 	}
 	return list
 }

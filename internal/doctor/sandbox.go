@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"claudebox/internal/launch"
-	"claudebox/internal/netfilter"
 )
 
 func userNamespaces(examination) Finding {
@@ -48,17 +47,11 @@ func sandbox(e examination) Finding {
 		return Finding{}
 	}
 	trial := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Pasta: e.Pasta, Seccomp: e.Seccomp}
-	closed, err := trial.Run()
-	switch {
+	switch err := trial.Run(); {
 	case err != nil:
 		return fault(err)
-	case closed == netfilter.Routing:
-		return Finding{
-			Level: Warning, Detail: "an empty one starts, with routing rules around its network: this kernel has no nf_tables, so that what is forbidden may wait instead of failing",
-			Remedy: netfilter.Remedy,
-		}
-	case closed != "":
-		return Finding{Level: OK, Detail: "an empty one starts, connected, with " + closed + " rules around its network"}
+	case e.Tier == launch.ConnectedTier:
+		return Finding{Level: OK, Detail: "an empty one starts, connected, with nf_tables rules around its network"}
 	}
 	return Finding{Level: OK, Detail: "an empty one starts"}
 }

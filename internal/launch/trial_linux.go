@@ -28,30 +28,28 @@ type Trial struct {
 	Seccomp []byte
 }
 
-// Run starts the sandbox, waits for its end, and leaves nothing behind. It
-// tells how tier inet is closed; empty: in another tier. Its error holds
-// bwrap's own words and what is known to help.
-func (t Trial) Run() (closed string, err error) {
+// Run starts the sandbox, waits for its end, and leaves nothing behind. Its
+// error holds bwrap's own words and what is known to help.
+func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
 	l := Launch{Tier: t.Tier, Pasta: t.Pasta, OwnPIDs: CanOwnPIDs()}
 	child, said, err := t.start(l)
 	if err != nil {
-		return "", explainTrial(err, readSwitches())
+		return explainTrial(err, readSwitches())
 	}
 	defer said.Close()
 	inet, err := l.connect(child)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if inet != nil {
-		closed = inet.Closed()
 		defer inet.Close()
 	}
 	if text, err := await(child.pid, said); err != nil {
-		return "", explainTrial(failure(err, text), readSwitches())
+		return explainTrial(failure(err, text), readSwitches())
 	}
-	return closed, nil
+	return nil
 }
 
 // start starts bwrap; said is what it says.
@@ -179,7 +177,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if _, err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Pasta: l.Pasta, Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Pasta: l.Pasta, Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}

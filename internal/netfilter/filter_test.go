@@ -18,8 +18,24 @@ import (
 	"claudebox/internal/netns"
 )
 
-// link leads to nobody: whether a packet may leave is seen when it is sent.
-var link = Link{Name: "cb0", Gateway: netip.MustParseAddr("192.0.2.1"), MAC: "9a:55:9a:55:9a:55"}
+// The link leads to nobody: whether a packet may leave is seen when it is sent.
+const (
+	linkName    = "cb0"
+	linkGateway = "192.0.2.1"
+)
+
+// indexOf asks by ioctl, which every socket of the namespace can be asked by
+// (netdevice(7)).
+func indexOf(fd int, name string) (uint32, error) {
+	request, err := unix.NewIfreq(name)
+	if err == nil {
+		err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, request)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return request.Uint32(), nil
+}
 
 // newNamespace is a network with such a link, of a process that waits.
 func newNamespace(t *testing.T) netns.Namespace {
@@ -58,12 +74,12 @@ func connect(t *testing.T, ns netns.Namespace) {
 	s := netlink.On(fds[0])
 	defer s.Close()
 	pair := netlink.New(unix.RTM_NEWLINK, unix.NLM_F_ACK|unix.NLM_F_CREATE, make([]byte, unix.SizeofIfInfomsg)...)
-	pair.Text(unix.IFLA_IFNAME, link.Name)
+	pair.Text(unix.IFLA_IFNAME, linkName)
 	pair.Nest(unix.IFLA_LINKINFO, func() { pair.Text(unix.IFLA_INFO_KIND, "veth") })
 	if err := s.Ask(pair); err != nil {
 		t.Skipf("no veth here: %v", err)
 	}
-	for _, name := range []string{"lo", link.Name, "veth0"} {
+	for _, name := range []string{"lo", linkName, "veth0"} {
 		index, err := indexOf(s.FD(), name)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +92,7 @@ func connect(t *testing.T, ns netns.Namespace) {
 			t.Fatalf("raise %s: %v", name, err)
 		}
 	}
-	index, _ := indexOf(s.FD(), link.Name)
+	index, _ := indexOf(s.FD(), linkName)
 	for _, address := range []string{"192.0.2.2/24", "2001:db8:cb::2/64"} {
 		p := netip.MustParsePrefix(address)
 		m := netlink.New(unix.RTM_NEWADDR, unix.NLM_F_ACK|unix.NLM_F_CREATE, binary.NativeEndian.AppendUint32(
@@ -87,7 +103,7 @@ func connect(t *testing.T, ns netns.Namespace) {
 			t.Fatalf("add %s: %v", address, err)
 		}
 	}
-	for _, gateway := range []netip.Addr{link.Gateway, netip.MustParseAddr("fe80::1")} {
+	for _, gateway := range []netip.Addr{netip.MustParseAddr(linkGateway), netip.MustParseAddr("fe80::1")} {
 		m := netlink.New(unix.RTM_NEWROUTE, unix.NLM_F_ACK|unix.NLM_F_CREATE,
 			family2(gateway), 0, 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNICAST, 0, 0, 0, 0)
 		m.Bytes(unix.RTA_GATEWAY, gateway.AsSlice())
@@ -150,46 +166,35 @@ var cells = []struct {
 	{"198.51.100.7:80", false}, // the host's own
 }
 
-func each(t *testing.T, do func(t *testing.T, h how)) {
-	for i, name := range []string{Tables, Routing} {
-		t.Run(name, func(t *testing.T) { do(t, kinds[i]) })
-	}
-}
-
-func setUp(t *testing.T, h how) (netns.Namespace, *Filter) {
+func setUp(t *testing.T, rules []Rule) (netns.Namespace, *Filter) {
 	t.Helper()
 	ns := newNamespace(t)
-	f, err := try(ns, h, link, append(forbidden.Prefixes(), netip.MustParsePrefix("198.51.100.7/32")))
+	f, err := filterOf(ns, rules, append(forbidden.Prefixes(), netip.MustParsePrefix("198.51.100.7/32")))
 	if err != nil {
-		t.Skipf("this kernel has no such filter: %v", err)
+		t.Skipf("no nf_tables here: %v", err)
 	}
 	t.Cleanup(func() { f.Close() })
 	connect(t, ns)
-	if err := f.Settle(); err != nil {
-		t.Fatal(err)
-	}
 	return ns, f
 }
 
 func TestOnlyTheInternetIsLeft(t *testing.T) {
-	each(t, func(t *testing.T, h how) {
-		ns, _ := setUp(t, h)
-		for _, c := range cells {
-			if got := leaves(t, ns, netip.MustParseAddrPort(c.to)); got != c.want {
-				t.Errorf("%s: leaves %v; want %v", c.to, got, c.want)
+	ns, _ := setUp(t, Rules())
+	for _, c := range cells {
+		if got := leaves(t, ns, netip.MustParseAddrPort(c.to)); got != c.want {
+			t.Errorf("%s: leaves %v; want %v", c.to, got, c.want)
+		}
+	}
+	for _, p := range forbidden.Prefixes() {
+		for _, a := range []netip.Addr{p.Addr(), lastOf(p)} {
+			if a.IsLoopback() || a.IsUnspecified() || isOwn(a) {
+				continue
+			}
+			if leaves(t, ns, netip.AddrPortFrom(a, 7)) {
+				t.Errorf("%s of %s is reached", a, p)
 			}
 		}
-		for _, p := range forbidden.Prefixes() {
-			for _, a := range []netip.Addr{p.Addr(), lastOf(p)} {
-				if a.IsLoopback() || a.IsUnspecified() || isOwn(a) {
-					continue
-				}
-				if leaves(t, ns, netip.AddrPortFrom(a, 7)) {
-					t.Errorf("%s of %s is reached", a, p)
-				}
-			}
-		}
-	})
+	}
 }
 
 // isOwn tells the addresses that are the loopback's business: all of
@@ -197,29 +202,27 @@ func TestOnlyTheInternetIsLeft(t *testing.T) {
 func isOwn(a netip.Addr) bool { return a.Is4() && (a.As4()[0] == 127 || a.As4()[0] == 0) || a.Is4In6() }
 
 func TestWhatIsForbiddenLaterIsForbiddenAndTheRestStays(t *testing.T) {
-	each(t, func(t *testing.T, h how) {
-		ns, f := setUp(t, h)
-		for _, more := range []string{"203.0.113.0/24", "203.0.113.10/32", "2001:db8::/64", "203.0.0.0/16"} {
-			if err := f.Forbid([]netip.Prefix{netip.MustParsePrefix(more)}); err != nil {
-				t.Fatal(err)
-			}
+	ns, f := setUp(t, Rules())
+	for _, more := range []string{"203.0.113.0/24", "203.0.113.10/32", "2001:db8::/64", "203.0.0.0/16"} {
+		if err := f.Forbid([]netip.Prefix{netip.MustParsePrefix(more)}); err != nil {
+			t.Fatal(err)
 		}
-		for _, to := range []string{"203.0.113.10:80", "[2001:db8::10]:80", "203.0.1.1:80", "198.51.100.7:80", "10.1.2.3:80", "[fd00::5]:80"} {
-			if leaves(t, ns, netip.MustParseAddrPort(to)) {
-				t.Errorf("%s is reached", to)
-			}
+	}
+	for _, to := range []string{"203.0.113.10:80", "[2001:db8::10]:80", "203.0.1.1:80", "198.51.100.7:80", "10.1.2.3:80", "[fd00::5]:80"} {
+		if leaves(t, ns, netip.MustParseAddrPort(to)) {
+			t.Errorf("%s is reached", to)
 		}
-		for _, to := range []string{"203.1.0.1:80", "[2001:db8:1::1]:80", "169.254.1.1:53"} {
-			if !leaves(t, ns, netip.MustParseAddrPort(to)) {
-				t.Errorf("%s is not reached", to)
-			}
+	}
+	for _, to := range []string{"203.1.0.1:80", "[2001:db8:1::1]:80", "169.254.1.1:53"} {
+		if !leaves(t, ns, netip.MustParseAddrPort(to)) {
+			t.Errorf("%s is not reached", to)
 		}
-	})
+	}
 }
 
 // Many addresses are more than one message takes.
 func TestThousandsOfNetworksAreForbidden(t *testing.T) {
-	ns, f := setUp(t, kinds[0])
+	ns, f := setUp(t, Rules())
 	var many []netip.Prefix
 	for i := range 2000 {
 		many = append(many, netip.PrefixFrom(netip.AddrFrom4([4]byte{203, byte(i >> 8), byte(i), 128}), 25))
@@ -241,18 +244,7 @@ func TestWithoutAnyOneRuleACellChanges(t *testing.T) {
 			continue // not seen by what UDP can send: checks/network sees them
 		}
 		t.Run(rule.Name, func(t *testing.T) {
-			ns := newNamespace(t)
-			fds, err := ns.Sockets(1, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)
-			if err != nil {
-				t.Skipf("no nf_tables here: %v", err)
-			}
-			s := netlink.On(fds[0])
-			defer s.Close()
-			prefixes := append(forbidden.Prefixes(), netip.MustParsePrefix("198.51.100.7/32"))
-			if err := (tables{s}).load(slices.Delete(Rules(), i, i+1), prefixes); err != nil {
-				t.Fatal(err)
-			}
-			connect(t, ns)
+			ns, _ := setUp(t, slices.Delete(Rules(), i, i+1))
 			for _, c := range cells {
 				if leaves(t, ns, netip.MustParseAddrPort(c.to)) != c.want {
 					return

@@ -2,7 +2,6 @@ package network
 
 import (
 	"errors"
-	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -62,8 +61,7 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	link := netfilter.Link{Name: device, Gateway: netip.MustParseAddr(gateway4), MAC: mac}
-	if n.filter, err = netfilter.Load(ns, link, append(forbidden.Prefixes(), host.Prefixes...)); err != nil {
+	if n.filter, err = netfilter.Load(ns, append(forbidden.Prefixes(), host.Prefixes...)); err != nil {
 		return nil, err
 	}
 	before, _ := os.ReadFile(resolvConf) // before pasta does
@@ -75,9 +73,6 @@ func Open(sandbox int, program string) (_ *Inet, err error) {
 	gid := strconv.Itoa(os.Getgid())
 	_ = ns.Set("ipv4/ping_group_range", gid+" "+gid)
 	if err := n.await(); err != nil {
-		return nil, err
-	}
-	if err := n.filter.Settle(); err != nil {
 		return nil, err
 	}
 	time.AfterFunc(settled, func() { n.roam(before) })
@@ -132,9 +127,6 @@ func (n *Inet) await() error {
 	}
 	return n.pasta.explain("it ended")
 }
-
-// Closed says in words how the network is closed.
-func (n *Inet) Closed() string { return n.filter.Kind() }
 
 // follow forbids what this machine comes to, until the session is over.
 func (n *Inet) follow() {

@@ -113,5 +113,5 @@ func (n *Inet) replacePasta() error {
 		n.pasta.kill()
 		return err
 	}
-	return n.filter.Settle()
+	return nil
 }

@@ -17,7 +17,6 @@ func Shown(program string) []string {
 	both := words(0, hostnet.Network{IPv4: true, IPv6: true})
 	return []string{
 		"first: nf_tables rules in its network namespace: " + strings.Join(names, ", ") + "; all else is dropped",
-		"       (routing rules to the same end where the kernel has no nf_tables)",
 		"then: " + program + " " + strings.Join(both[1:len(both)-1], " ") + " PID-of-bwrap",
 		"an address family without a default route here is left out",
 	}

@@ -301,6 +301,43 @@ func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
 	w.wantNotTaken()
 }
 
+// TestGitWritesThroughALink: a line of the reflog holds the names of branches,
+// and those may hold what a shell runs.
+func TestGitWritesThroughALink(t *testing.T) {
+	for name, agent := range map[string]string{
+		"a log":                    "ln -sf $HOME/rc .git/logs/HEAD",
+		"the folder of logs":       "mv .git/logs l; ln -s $HOME .git/logs; mv $HOME/rc $HOME/HEAD",
+		"the message of a commit":  "ln -sf $HOME/rc .git/COMMIT_EDITMSG",
+		"a repository that is new": "cp -r .git n; ln -sf $HOME/rc n/logs/HEAD; rm -r .git; mkdir x; mv n .git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, killed := range []bool{false, true} {
+				w := newWorld(t)
+				w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
+				user := "git commit -qm 'y $(touch TAKEN)' --allow-empty; cat $HOME/rc $HOME/HEAD"
+				s := w.begin()
+				w.sh(agent)
+				if killed {
+					s.Kill()
+					aftermath.Sweep(w.path(".claudebox"))
+				} else if r := s.End(); len(r.Failures) > 0 || r.Silent() {
+					t.Errorf("%+v", r)
+				}
+				if out := w.sh(user); strings.TrimSpace(strings.ReplaceAll(out, "cat:", "")) != "mine" && strings.Contains(out, "TAKEN") {
+					t.Errorf("killed %v: git wrote there: %s", killed, out)
+				}
+			}
+		})
+	}
+}
+
+func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; mv .git/logs ../logs; ln -s ../../logs .git/logs")
+	time.Sleep(1100 * time.Millisecond)
+	wantLines(t, w.session("git commit -qm y --allow-empty"))
+}
+
 func TestWhatToolsFillStaysAsItIs(t *testing.T) {
 	w := newWorld(t)
 	w.sh(`git init -q; git init -q .venv/s; git -C .venv/s config alias.x '!true'; echo x >.venv/s/.git/hooks/pre-push; git init -q --bare target/b; git -C target/b config alias.x '!true'`)

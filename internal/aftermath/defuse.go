@@ -21,7 +21,9 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 			r.Failures = append(r.Failures, "look at the git folder: "+err.Error())
 		} else {
 			defer common.Close()
-			r.took(was.Scope.Common, was.inners(r, common, was.known).Changes)
+			b := was.inners(r, common, was.known)
+			was.links(r, b, ".")
+			r.took(was.Scope.Common, b.Changes)
 		}
 	}
 	// What is new in a git folder outside has been dealt with where it lies.
@@ -39,6 +41,9 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 		if what, err := tree.Look(link); err == nil && what.Kind == beneath.Dir {
 			r.try(b, b.Place, path.Join(link, ".git"))
 		}
+	}
+	for _, rel := range slices.Concat(after.Bare, after.Git) {
+		was.links(r, b, rel)
 	}
 	was.filled(r, b, after)
 	r.took("", b.Changes)

@@ -1,7 +1,9 @@
 package aftermath
 
 import (
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"claudebox/internal/beneath"
@@ -71,16 +73,57 @@ func (was record) filled(r *Report, b *gitdefuse.Bench, after project.Seen) {
 	for _, rel := range seen.Git {
 		if was.touched(b.Root, rel) {
 			r.try(b, b.Place, rel)
+			was.links(r, b, rel)
 		}
 	}
+}
+
+// links takes the links and pipes away that came into a git folder, the user's
+// own too, since the session began. Git makes none there and writes through
+// them: a line of logs/HEAD, which holds the names of branches, would be one of
+// whatever file of the user it is a link for.
+func (was record) links(r *Report, b *gitdefuse.Bench, rel string) {
+	if what, err := b.Root.Look(rel); err != nil || what.Kind != beneath.Dir {
+		return
+	}
+	const limit = 1_000_000
+	seen := survey.Walk(b.Root, survey.Question{
+		From: []string{rel}, Skipped: []string{"objects"}, Limit: limit,
+		Wanted: func(string) func([]byte) bool { return func([]byte) bool { return true } },
+	}, nil)
+	whole := path.Base(rel) == ".git" || b.Root.Path() == was.Scope.Common
+	if seen.Cut || openAll(b.Root, seen.Closed) {
+		r.Failures = append(r.Failures, "look for links in "+b.Root.Join(rel))
+	}
+	for _, f := range seen.Files {
+		special := f.Kind == beneath.Link || f.Kind == beneath.Special
+		if special && f.Stamp.Change >= was.since() && isGits(relativeTo(rel, f.Rel), whole) {
+			r.try(b, b.Link, f.Rel)
+		}
+	}
+}
+
+// since is when the session began, in nanoseconds since 1970. The clock of a
+// file system may be behind.
+func (was record) since() int64 { return was.Began - time.Second.Nanoseconds() }
+
+// ofBare are what git writes to in a repository that is a folder with other
+// things in it, perhaps the project.
+var ofBare = []string{
+	"HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MSG", "SQUASH_MSG", "COMMIT_EDITMSG", "index", "packed-refs", "shallow", "config",
+	"logs", "refs", "info", "worktrees", "objects",
+}
+
+func isGits(rel string, whole bool) bool {
+	first, _, _ := strings.Cut(rel, "/")
+	return whole || slices.Contains(ofBare, first)
 }
 
 // touched tells whether something of a git folder by which git decides what it
 // does was changed since the session began. No program can set the time of
 // change.
 func (was record) touched(tree *beneath.Folder, rel string) bool {
-	// The clock of a file system may be behind.
-	since := was.Began - time.Second.Nanoseconds()
+	since := was.since()
 	what, err := tree.Look(rel)
 	if err != nil || what.Stamp.Change >= since {
 		return true

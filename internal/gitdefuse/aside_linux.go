@@ -37,6 +37,16 @@ func (b *Bench) aside(rel, text string) error {
 	return nil
 }
 
+// Link takes a link or a pipe out of a git folder. A HEAD that is a link to a
+// branch, as git once made it, stays.
+func (b *Bench) Link(rel string) error {
+	text, err := b.Root.Readlink(rel)
+	if err == nil && path.Base(rel) == "HEAD" && strings.HasPrefix(text, "refs/") && path.Clean(text) == text {
+		return nil
+	}
+	return b.aside(rel, "moved to %s: git would write through it")
+}
+
 // rename also takes things out of a folder that the agent has made read-only.
 func (b *Bench) rename(from, to string) error {
 	do := func() error { return b.Root.Rename(from, to) }

@@ -31,6 +31,8 @@ type Launch struct {
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
+
+	caught chan *post // from [Launch.Listen]
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

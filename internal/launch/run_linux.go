@@ -38,10 +38,7 @@ func (e *ExitError) signaled() bool {
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
-	// To catch signals takes two threads that wait for each other, as long as
-	// all the rest of this.
-	caught := make(chan *post, 1)
-	go func() { caught <- openPost(l.Ignored) }()
+	l.Listen()
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err
@@ -56,7 +53,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal, args, post := saveTerminal(), arguments(lines), <-caught
+	terminal, args, post := saveTerminal(), arguments(lines), <-l.caught
 	runtime.LockOSThread()
 	if err := isolateAbstractSockets(l.Tier); err != nil {
 		fds.close()
@@ -77,6 +74,18 @@ func (l Launch) Run() error {
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.restoreAfter(err)
 	return disconnect(inet, err)
+}
+
+// Listen begins to catch the signals that would end claudebox: what comes from
+// here on waits for the agent, or ends the sandbox before it starts. [Launch.Run]
+// does it if nobody has. It takes two threads that wait for each other, as long
+// as much of what else comes before the start, so it goes on beside that.
+func (l *Launch) Listen() {
+	if l.caught != nil {
+		return
+	}
+	l.caught = make(chan *post, 1)
+	go func() { l.caught <- openPost(l.Ignored) }()
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.

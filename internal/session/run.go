@@ -10,6 +10,7 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() error {
+	s.Launch.Listen()
 	if err := s.network.open(&s.Launch); err != nil {
 		return err
 	}

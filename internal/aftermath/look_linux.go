@@ -97,7 +97,7 @@ func (was record) links(r *Report, b *gitdefuse.Bench, rel string) {
 	}
 	for _, f := range seen.Files {
 		special := f.Kind == beneath.Link || f.Kind == beneath.Special
-		if special && f.Stamp.Change >= was.since() && isGits(relativeTo(rel, f.Rel), whole) {
+		if special && f.Stamp.Change >= was.since() && isGits(relativeTo(rel, f.Rel), whole) && !gitdefuse.IsAside(f.Rel) {
 			r.try(b, b.Link, f.Rel)
 		}
 	}

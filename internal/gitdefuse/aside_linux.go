@@ -73,7 +73,24 @@ func (b *Bench) gitFolder(rel string) string {
 			return dir
 		}
 	}
+	if b.seen["."] {
+		return "."
+	}
 	return path.Dir(rel)
+}
+
+// IsAside tells whether a path lies in a folder of what was taken out. Below
+// logs and refs it may be the name of a branch.
+func IsAside(rel string) bool {
+	for name := range strings.SplitSeq(rel, "/") {
+		if name == "logs" || name == "refs" {
+			return false
+		}
+		if strings.HasPrefix(name, "claudebox-aside") {
+			return true
+		}
+	}
+	return false
 }
 
 // keep makes a folder for what is taken out of a git folder.

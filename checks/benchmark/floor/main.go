@@ -4,6 +4,9 @@
 // own work; the rest is Go's.
 //
 // Its words are a descriptor count, the program, and the program's words.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
 package main
 
 import (
@@ -11,6 +14,8 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"claudebox/internal/spawn"
 )
 
 func main() {
@@ -19,17 +24,11 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	files := make([]uintptr, count)
-	for i := range files {
-		files[i] = uintptr(i)
+	p := spawn.Program{Path: os.Args[2], Args: os.Args[3:], PIDs: true}
+	for fd := range count {
+		p.Files = append(p.Files, fd)
 	}
-	self := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	pid, err := syscall.ForkExec(os.Args[2], os.Args[3:], &syscall.ProcAttr{Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{
-		Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
-		UidMappings: self(os.Getuid()), GidMappings: self(os.Getgid()),
-	}})
+	pid, err := spawn.Start(p)
 	if err != nil {
 		panic(err)
 	}

@@ -471,6 +471,15 @@ func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
 	}
 }
 
+func TestALinkToAHiddenFileIsTakenAway(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir d; echo SECRET >d/plain; ln -s d/plain .env; ln -s d/plain .env.local; ln -s d/plain .env.prod; ln -s d/plain harmless")
+	if p := w.open(); !slices.Equal(p.Hidden, []string{"d/plain"}) {
+		t.Fatalf("hidden: %q", p.Hidden)
+	}
+	wantLines(t, w.session("rm .env harmless; ln -sf x .env.local"), "removed .env", "changed .env.local")
+}
+
 func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")

@@ -62,3 +62,22 @@ func (r *Report) compareNamed(s *Session, tree *beneath.Folder) {
 		r.add(rel, kind, "git runs it, or what is in it: your git configuration names it")
 	}
 }
+
+// compareLinks adds links by which a file was hidden, and that are not what
+// they were: what they led to has a name of its own that may tell nothing.
+func (r *Report) compareLinks(s *Session, tree *beneath.Folder) {
+	for _, f := range s.before.Files {
+		if f.Kind != beneath.Link || !s.record.Scope.Hides(f.Rel) {
+			continue
+		}
+		what, err := tree.Look(f.Rel)
+		if err == nil && what.Stamp == f.Stamp {
+			continue
+		}
+		kind := Changed
+		if what.Kind == beneath.Absent {
+			kind = Removed
+		}
+		r.add(f.Rel, kind, "a file was hidden as it led there; name that file in `hide`, or the next session may read it")
+	}
+}

@@ -95,6 +95,7 @@ func (s *Session) End() Report {
 	s.configurations(&r, tree)
 	r.compare(s, tree, after)
 	r.compareNamed(s, tree)
+	r.compareLinks(s, tree)
 	r.finish()
 	if len(r.Failures) == 0 {
 		release(s.file)

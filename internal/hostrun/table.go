@@ -64,8 +64,11 @@ var Rules = []Rule{
 	{"lefthook.yml", onHooks},
 	{".git-blame-ignore-revs", "git blame obeys it"},
 	{".hg/hgrc", "Mercurial runs the hooks in it"},
+	{".hg/hgrc-not-shared", "Mercurial runs the hooks in it"},
+	{".hg/sharedpath", "Mercurial takes its configuration from where it leads"},
 	{".jj/repo/config.toml", "jj runs what it names"},
 	{".sl/config", "Sapling runs the hooks in it"},
+	{".sl/sharedpath", "Sapling takes its configuration from where it leads"},
 
 	{".github/workflows/**", onPush},
 	{".github/actions/**", onPush},

@@ -308,6 +308,7 @@ func TestGitWritesThroughALink(t *testing.T) {
 		"a log":                    "ln -sf $HOME/rc .git/logs/HEAD",
 		"the folder of logs":       "mv .git/logs l; ln -s $HOME .git/logs; mv $HOME/rc $HOME/HEAD",
 		"the message of a commit":  "ln -sf $HOME/rc .git/COMMIT_EDITMSG",
+		"a branch like a folder":   "git switch -qc objects/x; ln -sf $HOME/rc .git/logs/refs/heads/objects/x",
 		"a repository that is new": "cp -r .git n; ln -sf $HOME/rc n/logs/HEAD; rm -r .git; mkdir x; mv n .git",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,6 +329,19 @@ func TestGitWritesThroughALink(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestALinkComesWithItsFolder is about one that an earlier session made, where
+// it did no harm.
+func TestALinkComesWithItsFolder(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
+	w.session("cp -r .git/logs x; ln -sf $HOME/rc x/HEAD; git init -q n; mv n/.git y; rm y/HEAD; ln -s $HOME/rc y/COMMIT_EDITMSG")
+	time.Sleep(1100 * time.Millisecond)
+	w.session("rm -r .git/logs; mv x .git/logs; echo ref: refs/heads/m >y/HEAD; mv y n/.git")
+	if out := w.sh("git commit -qm y --allow-empty; git -C n commit -qm y --allow-empty; cat $HOME/rc"); out != "mine\n" {
+		t.Error(out)
 	}
 }
 

@@ -78,6 +78,8 @@ func (was record) filled(r *Report, b *gitdefuse.Bench, after project.Seen) {
 	}
 }
 
+func everything(string) func([]byte) bool { return func([]byte) bool { return true } }
+
 // links takes the links and pipes away that came into a git folder, the user's
 // own too, since the session began. Git makes none there and writes through
 // them: a line of logs/HEAD, which holds the names of branches, would be one of
@@ -86,18 +88,25 @@ func (was record) links(r *Report, b *gitdefuse.Bench, rel string) {
 	if what, err := b.Root.Look(rel); err != nil || what.Kind != beneath.Dir {
 		return
 	}
-	const limit = 1_000_000
-	seen := survey.Walk(b.Root, survey.Question{
-		From: []string{rel}, Skipped: []string{"objects"}, Limit: limit,
-		Wanted: func(string) func([]byte) bool { return func([]byte) bool { return true } },
-	}, nil)
-	whole := path.Base(rel) == ".git" || b.Root.Path() == was.Scope.Common
-	if seen.Cut || openAll(b.Root, seen.Closed) {
+	whole, own := path.Base(rel) == ".git" || b.Root.Path() == was.Scope.Common, was.known(b.Root.Join(rel))
+	question := survey.Question{From: []string{rel}, Skipped: []string{"objects", "hooks", "logs", "refs"}, Limit: 1_000_000, Wanted: everything}
+	seen := survey.Walk(b.Root, question, nil)
+	// Below these a folder may have any name, as those of branches.
+	question.From = slices.DeleteFunc(seen.Skipped, func(dir string) bool { return !slices.Contains([]string{"logs", "refs"}, path.Base(dir)) })
+	names := &survey.Survey{}
+	if question.Skipped = nil; len(question.From) > 0 {
+		names = survey.Walk(b.Root, question, nil)
+	}
+	if seen.Cut || names.Cut || openAll(b.Root, slices.Concat(seen.Closed, names.Closed)) {
 		r.Failures = append(r.Failures, "look for links in "+b.Root.Join(rel))
 	}
-	for _, f := range seen.Files {
-		special := f.Kind == beneath.Link || f.Kind == beneath.Special
-		if special && f.Stamp.Change >= was.since() && isGits(relativeTo(rel, f.Rel), whole) && !gitdefuse.IsAside(f.Rel) {
+	others := slices.DeleteFunc(seen.Files, func(f survey.File) bool { return own && path.Base(f.Rel) == "hooks" }) // read-only inside
+	for _, f := range slices.Concat(others, names.Files) {
+		below := relativeTo(rel, f.Rel)
+		switch {
+		case f.Kind != beneath.Link && f.Kind != beneath.Special || !isGits(below, whole) || gitdefuse.IsAside(f.Rel):
+		case own && !strings.Contains(below, "/") && f.Stamp.Change < was.since(): // the user's
+		default: // one that lies deeper may have come with its folder
 			r.try(b, b.Link, f.Rel)
 		}
 	}
@@ -134,6 +143,6 @@ func (was record) touched(tree *beneath.Folder, rel string) bool {
 	const limit = 50_000
 	return survey.Walk(tree, survey.Question{
 		From: []string{rel}, Skipped: []string{"objects", "refs", "logs"}, Limit: limit,
-		Wanted: func(string) func([]byte) bool { return func([]byte) bool { return true } },
+		Wanted: everything,
 	}, nil).ChangedSince(since)
 }

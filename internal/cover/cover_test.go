@@ -136,6 +136,7 @@ func TestTheHostReplacesWhatIsCovered(t *testing.T) {
 		s.replace("protected", "new\n")
 		s.until("cat secret", "")
 		s.until("cat config", "made\n")
+		s.until("test -w protected || echo closed", "closed\n") // a moment after it was replaced it is open
 		s.until("echo evil 2>/dev/null >protected || cat protected", "new\n")
 	}
 	s.until("rm -f secret config protected 2>/dev/null; ls", "config\nprotected\nsecret\n")

@@ -135,23 +135,23 @@ func (in *Instance) cleanBelow(dir *beneath.Folder, rel string, depth int) error
 	if err != nil || depth > maxLeftDepth {
 		return errors.Join(err, beneath.ErrTooLarge)
 	}
+	var faults error // one folder that is too deep does not save the others
 	for _, name := range names {
 		below := path.Join(rel, name)
 		what, err := dir.Look(below)
 		switch {
 		case err != nil:
-			return err
 		case what.Kind == beneath.Dir:
 			err = in.cleanBelow(dir, below, depth+1)
 		case what.Kind == beneath.Link || what.Kind == beneath.Special:
 			in.Ended = append(in.Ended, dir.Join(below)+" was no file, and is removed: the agent left it among your conversations")
 			err = dir.Remove(below)
 		}
-		if err != nil {
-			return err
+		if faults == nil {
+			faults = err
 		}
 	}
-	return nil
+	return faults
 }
 
 func (in *Instance) unclean(at string, err error) error {

@@ -67,6 +67,25 @@ func TestLinksAmongTheConversationsAreTakenAway(t *testing.T) {
 	}
 }
 
+func TestADeepFolderDoesNotHideLinksAmongTheConversations(t *testing.T) {
+	w := newWorld(t)
+	req := w.request()
+	req.Kind = state.Host
+	in := w.launch(req)
+	conversations := w.path(".claude/projects/-src-p")
+	for _, name := range []string{"a", "m", "z"} {
+		must(t, os.MkdirAll(conversations+"/"+name+strings.Repeat("/d", 30), 0o700))
+		must(t, os.Symlink(w.home, conversations+"/"+name+"/link"))
+		must(t, os.Symlink(w.home, conversations+"/"+name+"-link"))
+	}
+	if err := in.Close(); err == nil {
+		t.Error("nothing is said of what was not looked at")
+	}
+	if len(in.Ended) != 6 {
+		t.Errorf("said %q", in.Ended)
+	}
+}
+
 const (
 	hostPrompts = `{"display":"mine","pastedContents":{"1":{"id":1}},"timestamp":1,"project":"/src/p","sessionId":"s"}
 {"display":"of another project, a secret","pastedContents":{},"timestamp":2,"project":"/src/q"}

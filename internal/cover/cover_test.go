@@ -140,10 +140,12 @@ func TestTheHostReplacesWhatIsCovered(t *testing.T) {
 		s.until("echo evil 2>/dev/null >protected || cat protected", "new\n")
 	}
 	s.until("rm -f secret config protected 2>/dev/null; ls", "config\nprotected\nsecret\n")
-	must(t, os.Remove(filepath.Join(s.dir, "secret")))
-	s.until("ls", "config\nprotected\n")
-	must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte("once more\n"), 0o600))
-	s.until("cat secret", "")
+	for range 5 { // a file system may give the new file the number of the old one
+		must(t, os.Remove(filepath.Join(s.dir, "secret")))
+		s.until("ls", "config\nprotected\n")
+		must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte("once more\n"), 0o600))
+		s.until("cat secret", "")
+	}
 	select {
 	case text := <-failures:
 		t.Error(text)

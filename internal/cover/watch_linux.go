@@ -36,24 +36,19 @@ type Watch struct {
 	start  *time.Timer
 
 	mu     sync.Mutex
-	files  map[string]*watched // by path
-	dirs   map[int32]string    // by watch descriptor
-	events *os.File            // inotify(7); nil while nothing is watched
+	files  map[string]File  // by path
+	dirs   map[int32]string // by watch descriptor
+	events *os.File         // inotify(7); nil while nothing is watched
 	closed bool
-}
-
-type watched struct {
-	File
-	inode uint64 // of what is covered; 0: nothing is there
 }
 
 // Begin watches over the files of a sandbox that has just been started, by the
 // process id of its bwrap. failed is told, in a goroutine of its own, what
 // could not be covered again: the agent can read or write it now.
 func Begin(bwrap int, files []File, failed func(path string, err error)) *Watch {
-	w := &Watch{bwrap: bwrap, failed: failed, files: map[string]*watched{}, dirs: map[int32]string{}}
+	w := &Watch{bwrap: bwrap, failed: failed, files: map[string]File{}, dirs: map[int32]string{}}
 	for _, f := range files {
-		w.files[f.Path] = &watched{File: f, inode: inode(f.Path)}
+		w.files[f.Path] = f
 	}
 	if len(files) > 0 {
 		w.start = time.AfterFunc(settled, w.begin)
@@ -102,26 +97,10 @@ func (w *Watch) begin() {
 		}
 		w.dirs[int32(wd)] = dir
 	}
-	for name, f := range w.files {
+	for name := range w.files {
 		w.look(name) // what was replaced before
-		w.verify(f)
 	}
 	go w.serve(w.events)
-}
-
-// verify covers what is not covered as it should be: while the sandbox was set
-// up another session could exchange a folder, so that a cover went elsewhere.
-func (w *Watch) verify(f *watched) {
-	process, err := initOf(w.bwrap)
-	if err != nil || f.inode == 0 {
-		return // the sandbox is gone, or nothing is there
-	}
-	if isReadOnly(process, f.Path) {
-		return
-	}
-	if err := w.cover(f); err != nil {
-		go w.failed(f.Path, err)
-	}
 }
 
 // isReadOnly looks at what a process sees at a path. All covers are read-only,
@@ -169,30 +148,27 @@ func (w *Watch) serve(events *os.File) {
 	}
 }
 
-// look covers a file again if it is another one than before.
+// look covers a file that is not covered as it should be: it was replaced, or,
+// while the sandbox was set up, another session exchanged a folder, so that its
+// cover went elsewhere. What counts is what is seen inside: a file that is
+// another one may have the number of the one before.
 func (w *Watch) look(name string) {
-	f := w.files[name]
-	if f == nil {
-		return
-	}
+	f, ok := w.files[name]
 	now := inode(name)
-	if now == f.inode {
-		return
-	}
-	f.inode = now
-	if now == 0 {
+	if !ok || now == 0 {
 		return // whatever comes in its place is looked at then
 	}
-	if err := w.cover(f); err != nil && inode(name) == now {
+	process, err := initOf(w.bwrap)
+	if err != nil || isReadOnly(process, name) {
+		return // the sandbox is gone, or all is well
+	}
+	if err := f.cover(process); err != nil && inode(name) == now {
 		go w.failed(name, err)
 	}
 }
 
-func (w *Watch) cover(f *watched) error {
-	process, err := initOf(w.bwrap)
-	if err != nil {
-		return err
-	}
+// cover lays the file's cover over it in the sandbox of a process.
+func (f File) cover(process int) (err error) {
 	var content []byte
 	if f.Remake != nil {
 		if content, err = f.Remake(f.Path); err != nil {
@@ -202,6 +178,7 @@ func (w *Watch) cover(f *watched) error {
 	return over(process, f.Path, f.Folder, content)
 }
 
+// inode is the number of what is at a path; 0: nothing.
 func inode(name string) uint64 {
 	var st unix.Stat_t
 	if unix.Lstat(name, &st) != nil {

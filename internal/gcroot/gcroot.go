@@ -172,11 +172,16 @@ func (s *Set) touch() {
 
 // relink makes a link, or mends one.
 func relink(to, link string) error {
-	if old, err := os.Readlink(link); err == nil && old == to {
+	old, err := os.Readlink(link)
+	if err == nil && old == to {
 		return nil
 	}
-	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// What is not there is not removed: another may have made it by now, and
+	// hold it.
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := os.Symlink(to, link); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -116,16 +116,7 @@ func (s *Set) fill(ctx context.Context, daemon Registrar, of string, paths []str
 // open opens and locks a set. Whoever sweeps it at the moment comes first: the
 // set is as good as absent then.
 func (f Folder) open(name string) (*Set, error) {
-	s, err := f.openLocked(name, unix.LOCK_SH)
-	if err != nil {
-		return nil, err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(s.folder.Fd()), &st); err != nil || st.Nlink == 0 {
-		s.Close()
-		return nil, fmt.Errorf("open %s: %w", s.dir, fs.ErrNotExist)
-	}
-	return s, nil
+	return f.openLocked(name, unix.LOCK_SH)
 }
 
 func (f Folder) openLocked(name string, how int) (*Set, error) {
@@ -137,6 +128,13 @@ func (f Folder) openLocked(name string, how int) (*Set, error) {
 	if err := unix.Flock(int(folder.Fd()), how|unix.LOCK_NB); err != nil {
 		folder.Close()
 		return nil, err
+	}
+	// Who waited may have locked one that was swept meanwhile, while another of
+	// its name is held.
+	var st unix.Stat_t
+	if err := unix.Fstat(int(folder.Fd()), &st); err != nil || st.Nlink == 0 {
+		folder.Close()
+		return nil, fmt.Errorf("open %s: %w", dir, fs.ErrNotExist)
 	}
 	return &Set{dir: dir, folder: folder}, nil
 }

@@ -39,19 +39,29 @@ func (w *world) builds(out io.Writer, rounds int) error {
 
 // parent looks at the memory of a claudebox whose agent waits.
 func (w *world) parent(out io.Writer, _ int) error {
-	cmd := exec.Command(w.home+"/bin/claudebox", "-P", w.profileOf("waiting", "sleep, inf", ""), "--yes")
-	if err := cmd.Start(); err != nil {
-		return err
+	words := []string{"-P", w.profileOf("waiting", "sleep, inf", ""), "--yes"}
+	time.Sleep(settled)
+	for _, start := range []string{"cold", "warm"} {
+		memory, err := w.waiting(words)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "| memory of the waiting parent, %s start | %s | | |\n", start, memory)
 	}
-	time.Sleep(3 * time.Second)
-	memory, err := memoryOf(cmd.Process.Pid)
-	cmd.Process.Kill()
-	cmd.Wait()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "| memory of the waiting parent | %s | | |\n", memory)
 	return nil
+}
+
+// waiting is the memory of a claudebox whose agent has been waiting for a
+// while.
+func (w *world) waiting(words []string) (string, error) {
+	cmd := exec.Command(w.home+"/bin/claudebox", words...)
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	time.Sleep(3 * time.Second)
+	return memoryOf(cmd.Process.Pid)
 }
 
 // memoryOf reads proc(5)'s smaps_rollup: what is resident, and what of it no

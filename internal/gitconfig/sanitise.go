@@ -1,6 +1,7 @@
 package gitconfig
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,13 @@ func Sanitise(src []byte, without ...string) []byte {
 		out = append(out, "# the project's file has a "+err.Error()+"; so has this copy\n[broken\n"...)
 	}
 	return out
+}
+
+// HoldsSecrets tells whether [Sanitise] would take something out of a
+// configuration. Any comment counts, and all that git refuses.
+func HoldsSecrets(src []byte) bool {
+	entries, err := Parse(src)
+	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
 }
 
 // removals names variables by section and name, whatever the subsection; an

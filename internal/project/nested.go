@@ -47,10 +47,12 @@ func (g *gitGuard) worktree(rel string) error {
 	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
 		return err
 	}
-	if err := g.running(rel); err != nil {
-		return err
+	for _, step := range []func(string) error{g.copies, g.running, g.modules} {
+		if err := step(rel); err != nil {
+			return err
+		}
 	}
-	return g.modules(rel)
+	return nil
 }
 
 // modules protects the git folders of submodules.
@@ -106,8 +108,9 @@ func (g *gitGuard) counts(rel string) (bool, error) {
 	if g.repos > repoLimit {
 		g.o.Loose = append(g.o.Loose, g.at.Join(rel))
 		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.Join(rel), repoLimit))
+		return false, g.secrets(rel)
 	}
-	return g.repos <= repoLimit, nil
+	return true, nil
 }
 
 // list names the entries of a folder in order; none when it is not there.

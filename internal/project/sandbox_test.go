@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ func (w world) box(p project.Project) box {
 			words = append(words, "--bind", m.Path, m.Path)
 		case project.ReadOnly:
 			words = append(words, "--ro-bind", m.Path, m.Path)
-		case project.Made:
+		case project.Made, project.Hidden:
 			made := filepath.Join(w.t.TempDir(), string(rune('a'+i)))
 			must(w.t, os.WriteFile(made, m.Content, 0o600))
 			words = append(words, "--ro-bind", made, m.Path)
@@ -252,6 +253,59 @@ func TestEscapesAreReal(t *testing.T) {
 			w.box(p).works(escape(command))
 		})
 	}
+}
+
+// TestAgentReadsSecretsBesideTheConfiguration tries all places of git with
+// secrets in them but the project's own configuration.
+func TestAgentReadsSecretsBesideTheConfiguration(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.git("p", "worktree", "add", "-q", "../l")
+	const secret = "[remote \"o\"]\nurl = https://u:canary@example.org/x\n[http]\nextraHeader = canary\n"
+	for _, file := range []string{".git/config.bak", ".git/config~", ".git/config-2024", ".git/worktrees/l/config.worktree.orig"} {
+		w.write("p/"+file, secret)
+	}
+	w.write("p/.git/config.orig", "[broken canary\n")
+	w.write("p/.git/config.huge", strings.Repeat(" ", 2<<20)+"canary")
+	for _, file := range []string{".git/credentials", ".git/.git-credentials", ".git/x.key"} {
+		w.write("p/"+file, "https://u:canary@example.org\n")
+	}
+	for _, dir := range []string{"bare.git", "deep/er/mirror"} {
+		w.git("p", "init", "-q", "--bare", dir)
+		w.write("p/"+dir+"/config", "[core]\nbare = true\n"+secret)
+		w.write("p/"+dir+"/config.old", "# canary\n")
+		w.write("p/"+dir+"/credentials", "https://u:canary@example.org\n")
+	}
+	for n := range 22 { // more than are protected
+		dir := fmt.Sprintf("p/many/%d", n)
+		w.mkdir(dir)
+		w.git(dir, "init", "-q")
+		w.git(dir, "config", "http.extraHeader", "canary")
+	}
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	if out, _ := b.sh("grep -rl canary ."); out != "" {
+		t.Errorf("inside can be read:\n%s", out)
+	}
+	b.works("git status; git -C bare.git config remote.o.url | grep -qx https://example.org/x")
+	for _, command := range []string{"mv .git/config.bak x", "mv bare.git b", "mv deep d", "rm .git/credentials"} {
+		b.fails(command)
+	}
+}
+
+// TestBareRepositoriesWithoutSecretsAreLeftAlone: most are files of a test,
+// which the agent may make anew.
+func TestBareRepositoriesWithoutSecretsAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.git("p", "init", "-q", "--bare", "plain.git")
+	w.git("p", "init", "-q", "--bare", "fixture.git")
+	w.git("p", "-C", "fixture.git", "config", "http.extraHeader", "of a test")
+	w.git("p", "add", "fixture.git")
+	p := w.open("p")
+	w.hold(p)
+	w.box(p).works("rm -r plain.git; mv fixture.git f; mv f fixture.git; test -z \"$(git diff)\"")
 }
 
 func TestSecretsOfTheConfigurationAreNotInside(t *testing.T) {

@@ -178,7 +178,8 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		if s.looksSecret(name[bytes.LastIndexByte(name, '/')+1:]) || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		last := name[bytes.LastIndexByte(name, '/')+1:]
+		if s.looksSecret(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))

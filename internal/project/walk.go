@@ -9,8 +9,9 @@ import (
 // nested protects the repositories below the project's own: clones, and the
 // working trees of submodules and worktrees. A folder of repositories is a
 // project too, and the host's git runs what their configuration names. A
-// folder that is a repository itself (bare) is mounted over nowhere: most are
-// tracked files of a test. It is looked at when the session has ended.
+// folder that is a repository itself (bare) is protected nowhere: most are
+// tracked files of a test. It is looked at when the session has ended; only what
+// is secret in its configuration stays out.
 func (o *opener) nested() error {
 	g := gitGuard{guard: guard{o, o.tree}}
 	for _, rel := range o.Seen.Git {
@@ -22,8 +23,12 @@ func (o *opener) nested() error {
 		}
 	}
 	for _, rel := range o.Seen.Bare {
-		if rel != "." {
-			o.Loose = append(o.Loose, o.tree.Join(rel))
+		if rel == "." {
+			continue
+		}
+		o.Loose = append(o.Loose, o.tree.Join(rel))
+		if err := g.secrets(rel); err != nil {
+			return err
 		}
 	}
 	return nil

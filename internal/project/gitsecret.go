@@ -1,0 +1,88 @@
+package project
+
+import (
+	"path"
+	"strings"
+
+	"claudebox/internal/beneath"
+	"claudebox/internal/gitconfig"
+	"claudebox/internal/secretfile"
+)
+
+// whySecret is of what is covered for the secrets in it alone.
+const whySecret = "there are secrets in it"
+
+// secrets covers what is secret in a git folder that is not protected
+// otherwise.
+func (g *gitGuard) secrets(rel string) error {
+	for _, name := range []string{"config", "config.worktree"} {
+		if err := g.copyOf(path.Join(rel, name)); err != nil {
+			return err
+		}
+	}
+	return g.copies(rel)
+}
+
+// copies covers what people and programs leave beside a configuration of git:
+// copies of it (config.bak), and passwords (git-credential-store(1)).
+func (g *gitGuard) copies(rel string) error {
+	names, err := g.list(rel)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		cover := g.copyOf
+		switch {
+		case name == "config" || name == "config.worktree": // has been dealt with
+			continue
+		case name == "credentials" || secretfile.OfName([]byte(name)) == secretfile.Secret:
+			cover = g.hidden
+		case !strings.HasPrefix(strings.ToLower(name), "config"):
+			continue
+		}
+		if err := cover(path.Join(rel, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOf covers a configuration with secrets in it by a copy without them.
+func (g *gitGuard) copyOf(rel string) error {
+	what, err := g.at.Look(rel)
+	if err != nil || what.Kind != beneath.Regular || g.letIn(rel) {
+		return err
+	}
+	content, err := g.at.Read(rel, configLimit)
+	if err != nil {
+		return g.hidden(rel)
+	}
+	if gitconfig.HoldsSecrets(content) {
+		g.made(rel, what, gitconfig.Sanitise(content), whySecret)
+		if g.at == g.o.tree {
+			g.o.ReadOnly = append(g.o.ReadOnly, rel)
+		}
+	}
+	return nil
+}
+
+// hidden covers a file by nothing.
+func (g *gitGuard) hidden(rel string) error {
+	what, err := g.at.Look(rel)
+	if err != nil || what.Kind != beneath.Regular || g.letIn(rel) {
+		return err
+	}
+	g.pin(path.Dir(rel), whyHidden)
+	g.add(Mount{Mode: Hidden, Why: whyHidden}, rel)
+	g.noteNames(rel, what)
+	if g.at == g.o.tree {
+		g.o.Hidden = append(g.o.Hidden, rel)
+	}
+	return nil
+}
+
+// letIn tells what is no secret of this sandbox: the profile shows it, or it is
+// tracked, as the bare repositories of a test.
+func (g *gitGuard) letIn(rel string) bool {
+	return g.at == g.o.tree && (g.o.shown(rel) || g.o.tracked.Has(rel) || g.o.tracked.Has(path.Dir(rel)+"/config"))
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,6 +58,23 @@ func (r record) write(home string, free []*os.File) (*os.File, error) {
 		return nil, failed(f.Name(), err)
 	}
 	return f, nil
+}
+
+// onDiskAfter is when a record goes to the disk: a power cut must not turn what
+// the agent made into the user's. It takes up to some ten milliseconds, for
+// which a start, or a short command, is not to wait.
+const onDiskAfter = 20 * time.Millisecond
+
+// onDisk waits for the disk, for the file and its name in the folder. A record
+// needs no second name to be whole: what a power cut leaves of one that is
+// written for the first time is none, and by then the agent has hardly begun.
+func onDisk(file string) {
+	for _, name := range []string{file, path.Dir(file)} {
+		if f, err := os.Open(name); err == nil { // not the locked one: its lock is to go when it is closed
+			_ = f.Sync() // whoever ends the session does not need it
+			f.Close()
+		}
+	}
 }
 
 // slot takes the first of the free files, and closes the others.

@@ -18,6 +18,7 @@ type Session struct {
 	home   string
 	record record
 	file   *os.File
+	disk   *time.Timer // brings the record there
 	before project.Seen
 	units  map[string]beneath.Stamp
 	// configs are the configurations of the user's own repositories: a program
@@ -63,6 +64,7 @@ func Begin(home string, p project.Project) (*Session, error) {
 	}
 	s.named = namedStates(tree, p.Reported)
 	s.sums = sum(p.Path, p.Seen.Files)
+	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(f.Name()) })
 	return s, nil
 }
 
@@ -84,6 +86,7 @@ func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
 func (s *Session) End() Report {
 	defer s.file.Close()
 	s.sums.stop()
+	s.disk.Stop()
 	tree, err := beneath.Open(s.record.Scope.Path)
 	if err != nil {
 		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
@@ -131,32 +134,33 @@ func (s *Session) configurations(r *Report, tree *beneath.Folder) {
 }
 
 // Sweep ends the sessions that were killed. Their reports hold only what was
-// made harmless: what else changed since is not known any more.
+// made harmless: what else changed since is not known any more. A session whose
+// project is not there, as its disk is not mounted, waits for a later launch.
 func Sweep(home string) []Report {
 	_, dead, free := others(home)
 	closeAll(free)
 	var reports []Report
+	var wait waiting
 	for _, f := range dead {
-		if r, said := sweepOne(home, f); said {
-			reports = append(reports, r)
+		was, ok := read(f)
+		if !ok {
+			release(f)
+			continue
 		}
-		f.Close()
+		tree, err := beneath.Open(was.Scope.Path)
+		if err != nil || isEmpty(tree) {
+			wait = append(wait, absent{f, was.Began})
+			continue
+		}
+		reports = append(reports, was.sweep(home, tree, f))
+		tree.Close()
 	}
+	wait.bound(time.Now())
+	closeAll(dead)
 	return reports
 }
 
-func sweepOne(home string, f *os.File) (Report, bool) {
-	was, ok := read(f)
-	if !ok {
-		release(f)
-		return Report{}, false
-	}
-	tree, err := beneath.Open(was.Scope.Path)
-	if err != nil { // the project is gone, and with it what was left there
-		release(f)
-		return Report{}, false
-	}
-	defer tree.Close()
+func (was record) sweep(home string, tree *beneath.Folder, f *os.File) Report {
 	r := was.settle(home, tree, was.look(tree, nil))
 	r.Killed = true
 	if info, err := f.Stat(); err == nil {
@@ -166,7 +170,7 @@ func sweepOne(home string, f *os.File) (Report, bool) {
 	if len(r.Failures) == 0 {
 		release(f)
 	}
-	return r, true
+	return r
 }
 
 // settle makes harmless what the agent made, and takes down what it added to

@@ -15,8 +15,9 @@ type Mount struct {
 }
 
 // libraryFolders are where distributions keep loaders and libraries. On most
-// the first two are links to the others.
-var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
+// the first two are links to the others. Debian's node has parts of itself, and
+// npm, in the last, and aborts without.
+var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/nodejs"}
 
 func readOnly(source, destination, why string) Mount {
 	return Mount{Source: source, Destination: destination, Why: why}

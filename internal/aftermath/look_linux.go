@@ -56,13 +56,13 @@ func (was record) unseen(after project.Seen) (faults []string) {
 // tools fill. Nobody looked there before the session: what was changed since
 // it began counts as the agent's.
 func (was record) filled(r *Report, b *gitdefuse.Bench, after project.Seen) {
-	seen := was.Scope.Filled(b.Root, after)
+	seen := was.Scope.LookFilled(b.Root, after)
 	for range openRounds {
 		closed := slices.DeleteFunc(slices.Clone(seen.Closed), func(dir string) bool { return !was.touched(b.Root, dir) })
 		if !openAll(b.Root, closed) {
 			break
 		}
-		seen = was.Scope.Filled(b.Root, after)
+		seen = was.Scope.LookFilled(b.Root, after)
 	}
 	r.Cut = r.Cut || seen.Cut
 	for _, rel := range seen.Bare {

@@ -62,6 +62,7 @@ func Begin(home string, p project.Project) (*Session, error) {
 			s.configs[repo] = config
 		}
 	}
+	keepFilled(home, p)
 	s.named = namedStates(tree, p.Reported)
 	s.sums = sum(p.Path, p.Seen.Files)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(f.Name()) })

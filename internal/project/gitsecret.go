@@ -20,7 +20,20 @@ func (g *gitGuard) secrets(rel string) error {
 			return err
 		}
 	}
-	return g.copies(rel)
+	if err := g.copies(rel); err != nil {
+		return err
+	}
+	modules := path.Join(rel, "modules")
+	if what, err := g.at.Look(modules); err != nil || what.Kind != beneath.Dir {
+		return err
+	}
+	names, err := g.list(modules)
+	for _, name := range names {
+		if what, _ := g.at.Look(path.Join(modules, name)); err == nil && what.Kind == beneath.Dir {
+			err = g.secrets(path.Join(modules, name))
+		}
+	}
+	return err
 }
 
 // copies covers what people and programs leave beside a configuration of git:
@@ -60,7 +73,7 @@ func (g *gitGuard) copyOf(rel string) error {
 	if gitconfig.HoldsSecrets(content) {
 		g.made(rel, what, gitconfig.Sanitise(content), whySecret)
 		if g.at == g.o.tree {
-			g.o.ReadOnly = append(g.o.ReadOnly, rel)
+			g.o.copied = append(g.o.copied, rel)
 		}
 	}
 	return nil

@@ -46,9 +46,10 @@ func (o *opener) hide() error {
 	}
 	slices.Sort(o.Hidden)
 	o.Hidden = slices.Compact(o.Hidden)
-	if len(o.Hidden) > hideLimit {
+	o.ReadOnly = append(o.ReadOnly, o.copied...)
+	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files", "name their folder in `hide`, or in `show` what is none",
-			"%d files look secret, %s among them; %d can be covered", len(o.Hidden), o.Hidden[0], hideLimit)
+			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
 	}
 	if len(o.Hidden) > 0 {
 		o.note(false, "hidden inside, `show` lets them in: "+strings.Join(o.Hidden, ", "))

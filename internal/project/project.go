@@ -37,6 +37,9 @@ type Request struct {
 	// Known gives what an earlier look at the same scope saw; it may be nil,
 	// and give nil.
 	Known func(Scope) *Seen
+	// Filled gives what was found before in the folders of a project that tools
+	// fill. It may be nil, and give nothing.
+	Filled func(project string) Filled
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
@@ -61,8 +64,9 @@ type Project struct {
 	// neither hidden nor protected.
 	Cut bool
 
-	Scope Scope // what is to be looked at when a session has ended
-	Seen  Seen  // what was there
+	Scope  Scope  // what is to be looked at when a session has ended
+	Seen   Seen   // what was there
+	Filled Filled // and in the folders that tools fill
 	// Repos are the git folders and .git files that were there and are the
 	// user's own, by their path.
 	Repos []string
@@ -164,6 +168,7 @@ type opener struct {
 	included      []string        // what configurations of git include, relative to Path
 	tracked       Tracked         // what git's indexes hold, as far as that counts
 	pushed        []string        // names in the index that count as untracked
+	copied        []string        // configurations covered for the secrets in them, relative to Path
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }
 
@@ -191,7 +196,7 @@ func (o *opener) open() error {
 	}
 	o.look(found)
 	named := len(o.alsoExecuted) + len(o.configuration)
-	for _, step := range []func() error{o.nested, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }} {
+	for _, step := range []func() error{o.nested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }} {
 		if err := step(); err != nil {
 			return err
 		}

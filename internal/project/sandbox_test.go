@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"claudebox/internal/placeholder"
 	"claudebox/internal/project"
@@ -276,6 +277,13 @@ func TestAgentReadsSecretsBesideTheConfiguration(t *testing.T) {
 		w.write("p/"+dir+"/config.old", "# canary\n")
 		w.write("p/"+dir+"/credentials", "https://u:canary@example.org\n")
 	}
+	for _, dir := range []string{"node_modules/@a/b", ".venv/src/c", "sub/target/deep/er"} {
+		w.mkdir("p/" + dir)
+		w.git("p/"+dir, "init", "-q")
+		w.write("p/"+dir+"/.git/config", secret)
+		w.write("p/"+dir+"/.git/modules/m/config", secret)
+		w.write("p/"+dir+"/.git/config.bak", secret)
+	}
 	for n := range 22 { // more than are protected
 		dir := fmt.Sprintf("p/many/%d", n)
 		w.mkdir(dir)
@@ -291,6 +299,46 @@ func TestAgentReadsSecretsBesideTheConfiguration(t *testing.T) {
 	b.works("git status; git -C bare.git config remote.o.url | grep -qx https://example.org/x")
 	for _, command := range []string{"mv .git/config.bak x", "mv bare.git b", "mv deep d", "rm .git/credentials"} {
 		b.fails(command)
+	}
+}
+
+// TestAFilledFolderIsFilledAnew: what is kept of an earlier look must not hide
+// a checkout with a token that pip or npm has made since.
+func TestAFilledFolderIsFilledAnew(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("p/node_modules")
+	w.mkdir("p/.venv/src")
+	looks := 0
+	var kept project.Filled
+	covered := func() (covered []string) {
+		time.Sleep(50 * time.Millisecond) // so that stamps count
+		req := w.request("p")
+		req.Filled = func(string) project.Filled { return kept }
+		p, err := project.Open(req)
+		must(t, err)
+		if p.Filled.State != kept.State {
+			looks++
+		}
+		kept = p.Filled
+		for _, m := range w.mounts(p) {
+			if strings.HasPrefix(m, "made ") {
+				covered = append(covered, m)
+			}
+		}
+		return covered
+	}
+	for i, dir := range []string{"", "", "node_modules/a", ".venv/src/b"} {
+		if dir != "" {
+			w.mkdir("p/" + dir)
+			w.git("p/"+dir, "init", "-q")
+			w.git("p/"+dir, "config", "remote.o.url", "https://u:canary@example.org/x")
+		}
+		if got, want := len(covered()), max(0, i-1); got != want {
+			t.Errorf("%q: %d are covered, want %d", dir, got, want)
+		}
+	}
+	if looks != 3 {
+		t.Errorf("looked %d times, want 3", looks)
 	}
 }
 

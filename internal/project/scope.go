@@ -43,7 +43,7 @@ const (
 )
 
 // unwalked are folders that tools fill: what is in them is not the user's.
-// [Scope.Filled] looks into them.
+// [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
 // Look walks the project and reads its indexes, before a session. known is
@@ -53,16 +53,6 @@ func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree
 // Again looks once more, afterwards. before is what [Scope.Look] saw, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen) Seen {
 	return s.look(tree, before, walkLimitAfter)
-}
-
-// Filled walks the folders of seen that tools fill, for what git takes for a
-// repository and nothing else. It takes as long as the rest together, and is
-// for afterwards.
-func (s Scope) Filled(tree *beneath.Folder, seen Seen) *survey.Survey {
-	if len(seen.Skipped) == 0 {
-		return &survey.Survey{}
-	}
-	return survey.Walk(tree, survey.Question{From: seen.Skipped, Limit: walkLimitAfter}, nil)
 }
 
 func (s Scope) look(tree *beneath.Folder, before *Seen, limit int) Seen {

@@ -1,0 +1,35 @@
+package aftermath
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"claudebox/internal/cachefile"
+	"claudebox/internal/project"
+	"claudebox/internal/state"
+)
+
+// Filled is what earlier launches found in the folders of a project that tools
+// fill; nothing, when that is not known.
+func Filled(home, dir string) (f project.Filled) {
+	content, err := os.ReadFile(filledFile(home, dir))
+	if err != nil || json.Unmarshal(content, &f) != nil {
+		return project.Filled{}
+	}
+	return f
+}
+
+// keepFilled writes it down, unless it stands there.
+func keepFilled(home string, p project.Project) {
+	if p.Filled.State == "" || p.Filled.State == Filled(home, p.Path).State {
+		return
+	}
+	if content, err := json.Marshal(p.Filled); err == nil {
+		cachefile.WriteBelow(filledFile(home, p.Path), content)
+	}
+}
+
+func filledFile(home, dir string) string {
+	return filepath.Join(home, walksFolder, "filled-"+state.ID(dir))
+}

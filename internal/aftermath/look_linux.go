@@ -19,12 +19,12 @@ const openRounds = 20
 // look walks the project afterwards. A folder that the agent closed is opened:
 // who opens it later would find in it what nobody judged.
 func (was record) look(tree *beneath.Folder, before *project.Seen) project.Seen {
-	after := was.Scope.Again(tree, before)
+	after := was.Scope.Again(tree, before, was.since())
 	for range openRounds {
 		if !openAll(tree, was.closedInside(after)) {
 			break
 		}
-		after = was.Scope.Again(tree, before)
+		after = was.Scope.Again(tree, before, was.since())
 	}
 	return after
 }

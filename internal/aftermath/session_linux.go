@@ -179,6 +179,7 @@ func (was record) sweep(home string, tree *beneath.Folder, f *os.File) Report {
 func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
 	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
 	was.defuse(&r, tree, after)
+	r.outside(tree, after.NewLinks)
 	if err := remember(home, was.Scope.Path, was.pushed(tree, after), after.Names); err != nil {
 		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
 	}

@@ -48,19 +48,20 @@ var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
 // Look walks the project and reads its indexes, before a session. known is
 // what was seen after an earlier one, or nil.
-func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree, known, walkLimit) }
+func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree, known, walkLimit, 0) }
 
-// Again looks once more, afterwards. before is what [Scope.Look] saw, or nil.
-func (s Scope) Again(tree *beneath.Folder, before *Seen) Seen {
-	return s.look(tree, before, walkLimitAfter)
+// Again looks once more, afterwards, and for links that were made since, in
+// nanoseconds since 1970. before is what [Scope.Look] saw, or nil.
+func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
+	return s.look(tree, before, walkLimitAfter, since)
 }
 
-func (s Scope) look(tree *beneath.Folder, before *Seen, limit int) Seen {
+func (s Scope) look(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
 	var walked *survey.Survey
 	if before != nil {
 		walked = before.Survey
 	}
-	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit}, walked)}
+	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
 	s.readIndexes(tree, &seen, before)
 	return seen
 }

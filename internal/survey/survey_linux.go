@@ -24,6 +24,9 @@ type Question struct {
 	// Limit is how many entries are looked at before the walk ends. What is
 	// behind it is not known.
 	Limit int
+	// LinksSince notes symbolic links that were made then or later, in
+	// nanoseconds since 1970, where the walk lists a folder; 0: none.
+	LinksSince int64
 }
 
 // File is a wanted name.
@@ -38,29 +41,31 @@ type File struct {
 
 // Survey is what a walk saw. Paths are relative to the root and in order.
 type Survey struct {
-	Git     []string // entries named .git, of any kind
-	Bare    []string // folders that git takes for a repository by what is in them
-	Sockets []string
-	Files   []File
-	Cut     bool     // the limit was reached
-	Closed  []string // folders of this user that cannot be read
-	Skipped []string // folders that were not entered
+	Git      []string // entries named .git, of any kind
+	Bare     []string // folders that git takes for a repository by what is in them
+	Sockets  []string
+	Files    []File
+	NewLinks []string // see [Question]
+	Cut      bool     // the limit was reached
+	Closed   []string // folders of this user that cannot be read
+	Skipped  []string // folders that were not entered
 
 	folders map[string]*folder
 }
 
 // folder is one folder of a walk. Its fields are exported for package packed.
 type folder struct {
-	Rel     string
-	Stamp   beneath.Stamp // zero: list it again whatever it says
-	Folders []string      // paths of those to be entered
-	Files   []File
-	Git     []string
-	Bare    bool
-	Sockets []string
-	Skipped []string
-	Closed  bool
-	Entries int
+	Rel      string
+	Stamp    beneath.Stamp // zero: list it again whatever it says
+	Folders  []string      // paths of those to be entered
+	Files    []File
+	NewLinks []string
+	Git      []string
+	Bare     bool
+	Sockets  []string
+	Skipped  []string
+	Closed   bool
+	Entries  int
 }
 
 // Walk looks at everything below root. before is what an earlier walk by the
@@ -127,6 +132,7 @@ func (s *Survey) add(f *folder) {
 	s.Sockets = append(s.Sockets, f.Sockets...)
 	s.Skipped = append(s.Skipped, f.Skipped...)
 	s.Files = append(s.Files, f.Files...)
+	s.NewLinks = append(s.NewLinks, f.NewLinks...)
 }
 
 func (s *Survey) sort() {
@@ -135,6 +141,7 @@ func (s *Survey) sort() {
 	slices.Sort(s.Sockets)
 	slices.Sort(s.Closed)
 	slices.Sort(s.Skipped)
+	slices.Sort(s.NewLinks)
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
 }
 
@@ -270,6 +277,8 @@ func (l *lister) entry(name []byte, kind byte) {
 		l.note(name)
 	}
 	switch {
+	case kind == unix.DT_LNK && l.LinksSince > 0:
+		l.noteLink(name)
 	case kind != unix.DT_DIR:
 	case slices.Contains(l.Skipped, string(name)):
 		l.folder.Skipped = append(l.folder.Skipped, l.join(name))
@@ -308,6 +317,13 @@ func (l *lister) note(name []byte) {
 	var st unix.Stat_t
 	if unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		l.folder.Files = append(l.folder.Files, fileOf(l.join(name), &st))
+	}
+}
+
+func (l *lister) noteLink(name []byte) {
+	var st unix.Stat_t
+	if unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Ctim.Nano() >= l.LinksSince {
+		l.folder.NewLinks = append(l.folder.NewLinks, l.join(name))
 	}
 }
 

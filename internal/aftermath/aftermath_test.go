@@ -84,6 +84,7 @@ func (w world) open() project.Project {
 	p, err := project.Open(project.Request{
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(home, dir) },
+		StillHidden:   func(dir string) []string { return aftermath.StillHidden(home, dir) },
 	})
 	must(w.t, err)
 	return p
@@ -575,5 +576,41 @@ func BenchmarkSession(b *testing.B) {
 		s, err := aftermath.Begin(w.path(".claudebox"), p)
 		must(b, err)
 		s.End()
+	}
+}
+
+// TestAgentRemovesTheLinkToAHiddenFile: by the link alone it is known that the
+// file is secret, and a link cannot be mounted over. The session need not end in
+// order for it.
+func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir deploy; echo x >deploy/prod; ln -s deploy/prod prod; ln -s prod .env; ln -s deploy d; ln -s d/test .env.test; echo x >deploy/test")
+	w.sh("git init -q --bare b; git -C b config http.extraHeader x")
+	hidden := []string{"deploy/prod", "deploy/test"}
+	if got := w.open().Hidden; !slices.Equal(got, hidden) {
+		t.Fatalf("hidden: %q", got)
+	}
+	w.begin() // and killed
+	w.sh("rm .env .env.test b/HEAD")
+	want := append([]string{"b/config"}, hidden...)
+	for range 2 {
+		if got := w.open().Hidden; !slices.Equal(got, want) {
+			t.Errorf("hidden: %q, want %q", got, want)
+		}
+		w.session("true")
+	}
+	w.sh("rm -r deploy/prod b") // the user
+	w.session("true")
+	w.sh("echo x >deploy/prod")
+	if got := w.open().Hidden; slices.Contains(got, "deploy/prod") {
+		t.Error("what was removed is not forgotten")
+	}
+	var mounts []string
+	for _, m := range w.open().Mounts {
+		mounts = append(mounts, string(m.Mode)+strings.TrimPrefix(m.Path, w.path("p")))
+	}
+	// Without the pin the folder can be renamed, and the file in it is seen.
+	if want := []string{"pin/deploy", "hidden/deploy/test"}; !slices.Equal(mounts, want) {
+		t.Errorf("mounts %q, want %q", mounts, want)
 	}
 }

@@ -20,13 +20,21 @@ const inside = "inside"
 // project. The index is the agent's to write, so that a file is in it does not
 // say that the user wants it read or written inside: such a file stays
 // protected, or hidden. What is in no index any more is forgotten.
-func TrackedInside(home, dir string) []string {
+func TrackedInside(home, dir string) []string { return rememberedAt(home, state.ID(dir)) }
+
+// StillHidden are the files of a project that were hidden for a reason that an
+// agent could take away. They stay hidden as long as they exist.
+func StillHidden(home, dir string) []string { return rememberedAt(home, hiddenID(dir)) }
+
+func hiddenID(dir string) string { return state.ID(dir) + "-hidden" }
+
+func rememberedAt(home, id string) []string {
 	at, err := beneath.Open(path.Join(home, inside))
 	if err != nil {
 		return nil
 	}
 	defer at.Close()
-	return readInside(at, state.ID(dir))
+	return readInside(at, id)
 }
 
 func readInside(at *beneath.Folder, id string) (names []string) {
@@ -37,11 +45,11 @@ func readInside(at *beneath.Folder, id string) (names []string) {
 	return names
 }
 
-// remember adds names, and forgets those that are not tracked any more.
-func remember(home, dir string, added, tracked []string) error {
+// remember adds names to a list, and forgets those that do not count any more.
+func remember(home, id string, added []string, counts func(name string) bool) error {
 	folder := path.Join(home, inside)
 	if len(added) == 0 {
-		if _, err := os.Lstat(path.Join(folder, state.ID(dir))); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path.Join(folder, id)); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 	}
@@ -61,11 +69,11 @@ func remember(home, dir string, added, tracked []string) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
-	names := append(readInside(at, state.ID(dir)), added...)
+	names := append(readInside(at, id), added...)
 	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !slices.Contains(tracked, name) })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !counts(name) })
 	if len(names) == 0 {
-		err := at.Remove(state.ID(dir))
+		err := at.Remove(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -75,5 +83,5 @@ func remember(home, dir string, added, tracked []string) error {
 	if err != nil {
 		return err
 	}
-	return at.Replace(state.ID(dir), append(content, '\n'), 0o600)
+	return at.Replace(id, append(content, '\n'), 0o600)
 }

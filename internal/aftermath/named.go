@@ -78,6 +78,6 @@ func (r *Report) compareLinks(s *Session, tree *beneath.Folder) {
 		if what.Kind == beneath.Absent {
 			kind = Removed
 		}
-		r.add(f.Rel, kind, "a file was hidden as it led there; name that file in `hide`, or the next session may read it")
+		r.add(f.Rel, kind, "a file was hidden as it led there, and stays hidden")
 	}
 }

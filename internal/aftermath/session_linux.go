@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/gitdefuse"
 	"claudebox/internal/hostrun"
 	"claudebox/internal/project"
+	"claudebox/internal/state"
 )
 
 // Session is one session that lives.
@@ -51,6 +52,10 @@ func Begin(home string, p project.Project) (*Session, error) {
 	}
 	for _, repo := range ours(p.Loose, live) {
 		r.Loose[repo] = stateOf(repo)
+	}
+	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
+	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
+		return nil, failed(path.Join(home, inside), err)
 	}
 	f, err := r.write(home, free)
 	if err != nil {
@@ -180,7 +185,8 @@ func (was record) settle(home string, tree *beneath.Folder, after project.Seen) 
 	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
 	was.defuse(&r, tree, after)
 	r.outside(tree, after.NewLinks)
-	if err := remember(home, was.Scope.Path, was.pushed(tree, after), after.Names); err != nil {
+	tracked := func(name string) bool { return slices.Contains(after.Names, name) }
+	if err := remember(home, state.ID(was.Scope.Path), was.pushed(tree, after), tracked); err != nil {
 		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
 	}
 	return r

@@ -15,6 +15,9 @@ const whySecret = "there are secrets in it"
 // secrets covers what is secret in a git folder that is not protected
 // otherwise.
 func (g *gitGuard) secrets(rel string) error {
+	if g.at == g.o.tree {
+		g.o.judged = append(g.o.judged, rel)
+	}
 	for _, name := range []string{"config", "config.worktree"} {
 		if err := g.copyOf(path.Join(rel, name)); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,10 @@ func (o *opener) hide() error {
 	}
 	slices.Sort(o.Hidden)
 	o.Hidden = slices.Compact(o.Hidden)
-	o.ReadOnly = append(o.ReadOnly, o.copied...)
+	if err := o.still(); err != nil {
+		return err
+	}
+	o.ReadOnly, o.Stay = append(o.ReadOnly, o.copied...), append(o.Stay, o.copied...)
 	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files", "name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
@@ -80,7 +84,8 @@ func (o *opener) hideOne(rel string) error {
 		return nil
 	}
 	what, err := o.tree.Look(rel)
-	if err == nil && what.Kind == beneath.Link {
+	linked := err == nil && what.Kind == beneath.Link
+	if linked {
 		rel, what, err = o.behind(rel)
 	}
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
@@ -89,30 +94,52 @@ func (o *opener) hideOne(rel string) error {
 	g := guard{o, o.tree}
 	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
 	o.Hidden = append(o.Hidden, rel)
+	if linked {
+		o.keepHidden(rel)
+	}
 	if what.Kind == beneath.Regular && what.Names > 1 {
 		o.note(true, g.at.Join(rel)+" is hidden by this name only: the file has others (hard links)")
 	}
 	return nil
 }
 
-// behind gives what a link leads to, if that lies in the project.
+// behind gives what a link leads to at last, if that lies in the project.
 func (o *opener) behind(rel string) (string, beneath.Entry, error) {
-	text, err := o.tree.Readlink(rel)
-	if err != nil {
-		return rel, beneath.Entry{}, nil //nolint:nilerr // behind another link
+	real, err := filepath.EvalSymlinks(o.tree.Join(rel))
+	if err != nil || !o.contains(real) || real == o.Path {
+		return rel, beneath.Entry{}, nil //nolint:nilerr // it leads nowhere
 	}
-	if !path.IsAbs(text) {
-		text = o.tree.Join(path.Dir(rel)) + "/" + text
-	}
-	if text = path.Clean(text); !o.contains(text) || text == o.Path {
-		return rel, beneath.Entry{}, nil
-	}
-	target := relative(o.Path, text)
+	target := relative(o.Path, real)
 	what, err := o.tree.Look(target)
 	if o.tracked.Has(target) || o.shown(target) {
 		return target, beneath.Entry{}, err
 	}
 	return target, what, err
+}
+
+// still covers what an earlier session did not see for a reason that the agent
+// could take away: a link can be removed, and a repository made none.
+func (o *opener) still() error {
+	if o.StillHidden == nil {
+		return nil
+	}
+	for _, rel := range o.StillHidden(o.Path) {
+		what, err := o.tree.Look(rel)
+		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir || slices.Contains(o.judged, path.Dir(rel)) {
+			continue // not what was hidden, or judged as a configuration of git
+		}
+		if err := o.hideOne(rel); err != nil {
+			return err
+		}
+		o.keepHidden(rel)
+	}
+	return nil
+}
+
+// keepHidden has a file hidden in later sessions too, and keeps it at its path.
+func (o *opener) keepHidden(rel string) {
+	o.Stay = append(o.Stay, rel)
+	guard{o, o.tree}.pin(path.Dir(rel), whyHidden)
 }
 
 // shown tells whether the profile lets a path in: it, or a folder above.

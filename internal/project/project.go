@@ -34,6 +34,9 @@ type Request struct {
 	// TrackedInside gives the names that sessions added to git's index of a
 	// project, see package aftermath: they count as untracked. Nil: none.
 	TrackedInside func(project string) []string
+	// StillHidden gives what earlier sessions in a project did not see for a
+	// reason that the agent could take away, see [Project.Stay]. Nil: none.
+	StillHidden func(project string) []string
 	// Known gives what an earlier look at the same scope saw; it may be nil,
 	// and give nil.
 	Known func(Scope) *Seen
@@ -57,6 +60,9 @@ type Project struct {
 
 	// Hidden are the files and folders that are covered, relative to Path.
 	Hidden []string
+	// Stay are those that later sessions must not see either, whatever the agent
+	// does to the link or the repository that tells them. Relative to Path.
+	Stay []string
 	// ReadOnly are the places that cannot be changed inside, git's own left
 	// out. Relative to Path.
 	ReadOnly []string
@@ -168,6 +174,7 @@ type opener struct {
 	included      []string        // what configurations of git include, relative to Path
 	tracked       Tracked         // what git's indexes hold, as far as that counts
 	pushed        []string        // names in the index that count as untracked
+	judged        []string        // git folders whose secrets are covered, relative to Path
 	copied        []string        // configurations covered for the secrets in them, relative to Path
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }

@@ -181,6 +181,7 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
+		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
 		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
 		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
 	})

@@ -174,6 +174,17 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 	}
 }
 
+// TestJJAndMercurialAreLedElsewhere: to a configuration that no report was ever
+// about.
+func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p .jj/repo/store .hg a/.jj/repo b/.jj/repo; echo ../../../.git >.jj/repo/store/git_target; echo /x >b/.jj/repo/x")
+	wantLines(t, w.session("touch .jj/repo/lock .jj/lock .hg/lock; mkdir .jj/working_copy"))
+	r := w.session(`mkdir -p n/.hg m/.jj/repo s/.sl; rm -r a/.jj/repo; echo $HOME/evil >a/.jj/repo; echo $HOME/evil >.jj/repo/store/git_target; echo $HOME/evil >.hg/sharedpath; echo $HOME/evil >b/.jj/workspace-config.toml`)
+	wantLines(t, r, "new .hg/sharedpath", "changed .jj/repo/store/git_target", "changed a/.jj/repo", "new b/.jj/workspace-config.toml",
+		"new m/.jj", "new n/.hg", "new s/.sl")
+}
+
 func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")

@@ -70,9 +70,10 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 		delete(was, f.Rel)
 		means := rules.Means(f.Rel)
 		switch {
-		case means == "" || there && before == f:
+		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case inAny(f.Rel, whole):
 			counts[folderOf(f.Rel, whole)]++
+		case f.Kind == beneath.Dir && r.mentions(path.Dir(f.Rel)): // told of by the folder it is in
 		case !there:
 			r.add(f.Rel, New, means)
 		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:

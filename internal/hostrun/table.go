@@ -66,7 +66,13 @@ var Rules = []Rule{
 	{".hg/hgrc", "Mercurial runs the hooks in it"},
 	{".hg/hgrc-not-shared", "Mercurial runs the hooks in it"},
 	{".hg/sharedpath", "Mercurial takes its configuration from where it leads"},
+	{".hg", "a Mercurial repository: hg runs the hooks that its configuration names"},
+	{".jj", "a jj repository: jj runs what its configuration names"},
+	{".jj/repo", "jj takes its configuration from where it leads"},
 	{".jj/repo/config.toml", "jj runs what it names"},
+	{".jj/repo/store/git_target", "jj has git run in the repository where it leads"},
+	{".jj/workspace-config.toml", "jj runs what it names"},
+	{".sl", "a Sapling repository: sl runs the hooks that its configuration names"},
 	{".sl/config", "Sapling runs the hooks in it"},
 	{".sl/sharedpath", "Sapling takes its configuration from where it leads"},
 

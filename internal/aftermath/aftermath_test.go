@@ -92,7 +92,7 @@ func (w world) open() project.Project {
 
 func (w world) begin() *aftermath.Session {
 	w.t.Helper()
-	s, err := aftermath.Begin(w.path(".claudebox"), w.open())
+	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), []string{w.path("conversations")})
 	must(w.t, err)
 	return s
 }
@@ -584,7 +584,7 @@ func BenchmarkSession(b *testing.B) {
 	w.sh("git init -q; for d in a b c; do mkdir $d; for f in 1 2 3 4 5 6; do touch $d/$f.go; done; done; touch Makefile package.json .envrc .env; git add a b c; git commit -qm x")
 	p := w.open()
 	for b.Loop() {
-		s, err := aftermath.Begin(w.path(".claudebox"), p)
+		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
 		must(b, err)
 		s.End()
 	}
@@ -601,7 +601,7 @@ func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 	if got := w.open().Hidden; !slices.Equal(got, hidden) {
 		t.Fatalf("hidden: %q", got)
 	}
-	w.begin() // and killed
+	w.begin().Kill()
 	w.sh("rm .env .env.test b/HEAD")
 	want := append([]string{"b/config"}, hidden...)
 	for range 2 {
@@ -623,5 +623,27 @@ func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 	// Without the pin the folder can be renamed, and the file in it is seen.
 	if want := []string{"pin/deploy", "hidden/deploy/test"}; !slices.Equal(mounts, want) {
 		t.Errorf("mounts %q, want %q", mounts, want)
+	}
+}
+
+// TestAKilledSessionLeavesLinksAmongTheConversations: the user's Claude Code
+// would write through them. Whether the project is there does not matter.
+func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
+	for _, script := range []string{"true", "mv ../p ../away"} {
+		w := newWorld(t)
+		w.sh("touch x; mkdir -p ../conversations/deep; echo x >../conversations/mine.jsonl; echo x >../rc")
+		s := w.begin()
+		w.sh("ln -s ../rc ../conversations/a.jsonl; ln -s ../.. ../conversations/deep/b; mkfifo ../conversations/deep/c")
+		w.sh(script)
+		s.Kill()
+		reports := aftermath.Sweep(w.path(".claudebox"))
+		if len(reports) != 1 || !reports[0].Killed {
+			t.Fatalf("%q: got %+v", script, reports)
+		}
+		at := w.path("conversations")
+		wantLines(t, reports[0], "removed "+at+"/a.jsonl", "removed "+at+"/deep/b", "removed "+at+"/deep/c")
+		if content, err := os.ReadFile(at + "/mine.jsonl"); err != nil || string(content) != "x\n" {
+			t.Errorf("a conversation of the user's: %q, %v", content, err)
+		}
 	}
 }

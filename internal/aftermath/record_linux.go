@@ -34,6 +34,8 @@ type record struct {
 	Inodes  []uint64          `json:"inodes"`  // of what was covered
 	Closed  []string          `json:"closed"`  // folders that could not be read
 	Cut     bool              `json:"cut"`     // the project was too large to be looked at as a whole
+
+	Conversations []string `json:"conversations,omitempty"` // the user's folders of them where the agent writes
 }
 
 func isBelow(file, folder string) bool {

@@ -32,8 +32,9 @@ type Session struct {
 }
 
 // Begin notes what is in a project, just before a session. home is
-// CLAUDEBOX_HOME, which exists.
-func Begin(home string, p project.Project) (*Session, error) {
+// CLAUDEBOX_HOME, which exists. conversations are the user's folders of them
+// where the agent writes, see [state.Instance.Conversations].
+func Begin(home string, p project.Project, conversations []string) (*Session, error) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
 		return nil, failed(p.Path, err)
@@ -44,6 +45,7 @@ func Begin(home string, p project.Project) (*Session, error) {
 	r := record{
 		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Repos: ours(p.Repos, live), Loose: map[string]string{},
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Conversations: conversations,
 	}
 	for _, rel := range r.Covered {
 		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
@@ -156,6 +158,10 @@ func Sweep(home string) []Report {
 		tree, err := beneath.Open(was.Scope.Path)
 		if err != nil || isEmpty(tree) {
 			wait = append(wait, absent{f, was.Began})
+			r := was.killed(f)
+			if was.clean(&r); !r.Silent() {
+				reports = append(reports, r)
+			}
 			continue
 		}
 		reports = append(reports, was.sweep(home, tree, f))
@@ -168,15 +174,36 @@ func Sweep(home string) []Report {
 
 func (was record) sweep(home string, tree *beneath.Folder, f *os.File) Report {
 	r := was.settle(home, tree, was.look(tree, nil))
-	r.Killed = true
-	if info, err := f.Stat(); err == nil {
-		r.Began = info.ModTime().UTC().Truncate(time.Second)
-	}
+	killed := was.killed(f)
+	r.Killed, r.Began = killed.Killed, killed.Began
+	was.clean(&r)
 	r.finish()
 	if len(r.Failures) == 0 {
 		release(f)
 	}
 	return r
+}
+
+// killed begins the report on a session that was.
+func (was record) killed(f *os.File) Report {
+	r := Report{Project: was.Scope.Path, Killed: true}
+	if info, err := f.Stat(); err == nil {
+		r.Began = info.ModTime().UTC().Truncate(time.Second)
+	}
+	return r
+}
+
+// clean does for the user's conversations what the killed session could not.
+func (was record) clean(r *Report) {
+	for _, dir := range was.Conversations {
+		removed, err := state.CleanConversations(dir)
+		for _, name := range removed {
+			r.add(name, Removed, state.WhyRemoved)
+		}
+		if err != nil {
+			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+"; remove what is no file there before you run Claude Code outside")
+		}
+	}
 }
 
 // settle makes harmless what the agent made, and takes down what it added to

@@ -30,7 +30,7 @@ func (s *Session) Run() error {
 		return err
 	}
 	defer restore()
-	after, err := aftermath.Begin(s.folders.Home, s.project)
+	after, err := aftermath.Begin(s.folders.Home, s.project, s.Instance.Conversations())
 	if err != nil {
 		return err
 	}

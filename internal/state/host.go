@@ -115,37 +115,69 @@ const (
 	maxLeftDepth = 20
 )
 
-// clean takes away what is neither file nor folder: the user's Claude Code
-// would write through a link that the agent left there. Another session may
-// live, so no link is followed.
+// clean takes away what is neither file nor folder, and says so.
 func (in *Instance) clean(at string) error {
-	dir, err := beneath.Open(at)
-	if err != nil {
-		return in.unclean(at, err)
+	removed, err := CleanConversations(at)
+	for _, name := range removed {
+		in.Ended = append(in.Ended, name+" "+WhyRemoved)
 	}
-	defer dir.Close()
-	if err := in.cleanBelow(dir, ".", 0); err != nil {
+	if err != nil {
 		return in.unclean(at, err)
 	}
 	return nil
 }
 
-func (in *Instance) cleanBelow(dir *beneath.Folder, rel string, depth int) error {
-	names, err := dir.Names(rel, maxLeft)
+// WhyRemoved is what [CleanConversations] has done, and why, for people.
+const WhyRemoved = "was no file, and is removed: the agent left it among your conversations"
+
+// Conversations are the folders of the user's, canonical, where the agent
+// writes with [Host]; none with another kind.
+func (in *Instance) Conversations() []string {
+	if in.work == nil {
+		return nil
+	}
+	return in.made
+}
+
+// CleanConversations takes away what is neither file nor folder: the user's
+// Claude Code would write through a link that the agent left there. Another
+// session may live, so no link is followed. A folder that is gone is clean.
+func CleanConversations(at string) (removed []string, err error) {
+	dir, err := beneath.Open(at)
+	if err != nil {
+		if missing(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	defer dir.Close()
+	c := cleaner{dir: dir}
+	err = c.below(".", 0)
+	return c.removed, err
+}
+
+type cleaner struct {
+	dir     *beneath.Folder
+	removed []string
+}
+
+func (c *cleaner) below(rel string, depth int) error {
+	names, err := c.dir.Names(rel, maxLeft)
 	if err != nil || depth > maxLeftDepth {
 		return errors.Join(err, beneath.ErrTooLarge)
 	}
 	var faults error // one folder that is too deep does not save the others
 	for _, name := range names {
 		below := path.Join(rel, name)
-		what, err := dir.Look(below)
+		what, err := c.dir.Look(below)
 		switch {
 		case err != nil:
 		case what.Kind == beneath.Dir:
-			err = in.cleanBelow(dir, below, depth+1)
+			err = c.below(below, depth+1)
 		case what.Kind == beneath.Link || what.Kind == beneath.Special:
-			in.Ended = append(in.Ended, dir.Join(below)+" was no file, and is removed: the agent left it among your conversations")
-			err = dir.Remove(below)
+			if err = c.dir.Remove(below); err == nil {
+				c.removed = append(c.removed, c.dir.Join(below))
+			}
 		}
 		if faults == nil {
 			faults = err

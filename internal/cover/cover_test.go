@@ -195,6 +195,21 @@ func TestWhatCannotBeCoveredIsSaid(t *testing.T) {
 	}
 }
 
+// TestTheAgentMakesTheCoverBeforeItIsMade: a cover lies in a folder for a
+// moment that the agent may write to.
+func TestTheAgentMakesTheCoverBeforeItIsMade(t *testing.T) {
+	s := newSandbox(t, []string{"secret"}, nil)
+	failures := s.watch(cover.File{Path: "secret", Remake: nothing})
+	s.sh("(while :; do echo >/run/user/cover; done) 2>/dev/null &")
+	for range 100 {
+		s.replace("secret", "new secret\n")
+		s.until("cat secret", "")
+		if len(failures) > 0 {
+			t.Fatal(<-failures)
+		}
+	}
+}
+
 func TestAFolderThatTheHostReplaces(t *testing.T) {
 	s := newSandbox(t, nil, nil)
 	s.watch(cover.File{Path: "hidden", Folder: true, Remake: nothing}, cover.File{Path: "hooks", Folder: true})

@@ -1,6 +1,7 @@
 package cover
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 
 // room is a folder of every sandbox over which a file system is mounted for a
 // moment, to make a cover in: a file cannot be mounted before it lies
-// somewhere. What is in it is gone for some hundred microseconds.
+// somewhere. What is in it is gone for some hundred microseconds. The agent may
+// write there meanwhile: the cover has a name that it cannot know before, and
+// is mounted by its descriptor, whatever lies under that name by then.
 const room = "/run/user"
 
 // job is all that the forked process works with. It is made before the fork:
@@ -58,7 +61,7 @@ func over(process int, path string, folder bool, content []byte) error {
 	for _, text := range []struct {
 		to   **byte
 		text string
-	}{{&j.target, path}, {&j.room, room}, {&j.file, room + "/cover"}, {&j.kind, "tmpfs"}, {&j.empty, ""}} {
+	}{{&j.target, path}, {&j.room, room}, {&j.file, room + "/" + rand.Text()}, {&j.kind, "tmpfs"}, {&j.empty, ""}} {
 		if *text.to, err = unix.BytePtrFromString(text.text); err != nil {
 			return err
 		}
@@ -196,7 +199,7 @@ func (j *job) write(here uintptr) uintptr {
 			return 6
 		}
 	}
-	j.tree, _, errno = unix.RawSyscall(unix.SYS_OPEN_TREE, here, uintptr(unsafe.Pointer(j.file)), unix.OPEN_TREE_CLONE)
+	j.tree, _, errno = unix.RawSyscall(unix.SYS_OPEN_TREE, j.wrote, uintptr(unsafe.Pointer(j.empty)), unix.OPEN_TREE_CLONE|unix.AT_EMPTY_PATH)
 	if errno != 0 {
 		return 7
 	}

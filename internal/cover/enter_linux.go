@@ -18,6 +18,10 @@ import (
 // is mounted by its descriptor, whatever lies under that name by then.
 const room = "/run/user"
 
+// tries is how often a cover is made before it counts as impossible: an agent
+// that is quick enough may remove one before it is mounted.
+const tries = 20
+
 // job is all that the forked process works with. It is made before the fork:
 // afterwards nothing can be allocated.
 type job struct {
@@ -61,12 +65,20 @@ func over(process int, path string, folder bool, content []byte) error {
 	for _, text := range []struct {
 		to   **byte
 		text string
-	}{{&j.target, path}, {&j.room, room}, {&j.file, room + "/" + rand.Text()}, {&j.kind, "tmpfs"}, {&j.empty, ""}} {
+	}{{&j.target, path}, {&j.room, room}, {&j.kind, "tmpfs"}, {&j.empty, ""}} {
 		if *text.to, err = unix.BytePtrFromString(text.text); err != nil {
 			return err
 		}
 	}
-	return j.wait(j.fork())
+	for range tries {
+		if j.file, err = unix.BytePtrFromString(room + "/" + rand.Text()); err != nil {
+			return err
+		}
+		if err = j.wait(j.fork()); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // wait gives what kept the forked process from doing its job.

@@ -596,8 +596,8 @@ func BenchmarkSession(b *testing.B) {
 func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
 	w := newWorld(t)
 	w.sh("mkdir deploy; echo x >deploy/prod; ln -s deploy/prod prod; ln -s prod .env; ln -s deploy d; ln -s d/test .env.test; echo x >deploy/test")
-	w.sh("git init -q --bare b; git -C b config http.extraHeader x")
-	hidden := []string{"deploy/prod", "deploy/test"}
+	w.sh("git init -q --bare b; git -C b config http.extraHeader x; echo x >b/credentials")
+	hidden := []string{"b/credentials", "deploy/prod", "deploy/test"}
 	if got := w.open().Hidden; !slices.Equal(got, hidden) {
 		t.Fatalf("hidden: %q", got)
 	}

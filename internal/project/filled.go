@@ -13,7 +13,7 @@ import (
 // Filled is what git takes for a repository in the folders that tools fill. To
 // look for it takes as long as all else together, so it is kept from launch to
 // launch until a tool has filled the folders anew. One that a person makes there
-// by hand, deeper, is seen no sooner than that, or than a session ends.
+// by hand, deeper, is seen no sooner than that.
 type Filled struct {
 	State string   // of the folders; empty: it may change and not be seen to
 	Repos []string // relative to the project

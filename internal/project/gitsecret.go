@@ -92,7 +92,7 @@ func (g *gitGuard) hidden(rel string) error {
 	g.add(Mount{Mode: Hidden, Why: whyHidden}, rel)
 	g.noteNames(rel, what)
 	if g.at == g.o.tree {
-		g.o.Hidden = append(g.o.Hidden, rel)
+		g.o.Hidden, g.o.Stay = append(g.o.Hidden, rel), append(g.o.Stay, rel)
 	}
 	return nil
 }

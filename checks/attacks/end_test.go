@@ -298,6 +298,24 @@ func TestSecretFilesOfTheProject(t *testing.T) {
 	}
 }
 
+// The user's editor would write the next secret where nothing covers it.
+func TestTheFolderOfAHiddenFileIsMovedAway(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/conf/.env", canary)
+	w.write("project/.env", canary)
+	l := w.begin()
+	w.write("project/.env.new", canary)
+	if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
+		t.Fatal(err)
+	}
+	l.until("cat .env", "") // the watch has begun
+	l.sh("mv conf other; mkdir conf")
+	if said := l.end(); !strings.Contains(said, "/conf is not covered any more") {
+		t.Error(said)
+	}
+}
+
 // An editor or `git config` of the host replaces a covered file by rename.
 func TestACoveredFileIsReplacedByTheHost(t *testing.T) {
 	w := newWorld(t)
@@ -322,7 +340,7 @@ func TestACoveredFileIsReplacedByTheHost(t *testing.T) {
 		l.until("echo evil 2>/dev/null >>.envrc; git config core.fsmonitor x 2>/dev/null; cat .envrc; git config core.fsmonitor", "b\n")
 		l.until("grep -c "+canary+" .git/config", "0\n")
 	}
-	if said := l.end(); strings.Contains(said, "replaced") {
+	if said := l.end(); strings.Contains(said, "not covered") {
 		t.Error(said)
 	}
 	w.git("project", "status")

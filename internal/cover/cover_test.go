@@ -118,7 +118,7 @@ func (s *sandbox) watch(files ...cover.File) chan string {
 	for i := range files {
 		files[i].Path = filepath.Join(s.dir, files[i].Path)
 	}
-	w := cover.Begin(s.cmd.Process.Pid, files, func(path string, err error) { failures <- path + ": " + err.Error() })
+	w := cover.Begin(s.cmd.Process.Pid, s.dir, files, func(path string, err error) { failures <- path + ": " + err.Error() })
 	s.t.Cleanup(w.Close)
 	return failures
 }
@@ -208,6 +208,35 @@ func TestTheAgentMakesTheCoverBeforeItIsMade(t *testing.T) {
 		if len(failures) > 0 {
 			t.Fatal(<-failures)
 		}
+	}
+}
+
+// TestTheAgentMovesTheFolderOfAHiddenFile, so that the user's editor writes the
+// next secret into one that is not covered.
+func TestTheAgentMovesTheFolderOfAHiddenFile(t *testing.T) {
+	for name, at := range map[string]struct{ moved, early, late string }{
+		"the folder":             {"conf/deep", "", "mv conf/deep x; mkdir conf/deep"},
+		"one above":              {"conf", "", "mv conf x; mkdir -p conf/deep"},
+		"before the watch began": {"conf/deep", "mv conf/deep x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t, []string{"other"}, nil)
+			must(t, os.MkdirAll(filepath.Join(s.dir, "conf/deep"), 0o700))
+			must(t, os.WriteFile(filepath.Join(s.dir, "conf/deep/secret"), []byte("secret\n"), 0o600))
+			failures := s.watch(cover.File{Path: "conf/deep/secret", Remake: nothing}, cover.File{Path: "other", Remake: nothing})
+			s.sh(at.early)
+			s.replace("other", "secret\n")
+			s.until("cat other", "") // the watch has begun
+			s.sh(at.late)
+			select {
+			case text := <-failures:
+				if want := s.dir + "/" + at.moved + ": the folder was moved away, and what comes in its place is not covered"; text != want {
+					t.Errorf("got %q, want %q", text, want)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("nothing is said")
+			}
+		})
 	}
 }
 

@@ -24,6 +24,8 @@ type File struct {
 	Remake func(path string) ([]byte, error)
 }
 
+var errMoved = errors.New("the folder was moved away, and what comes in its place is not covered")
+
 // settled is how long a session must last for its covers to be watched.
 // Closing an inotify descriptor waits for the kernel's grace period, some
 // 15 ms, which a short command would feel.
@@ -32,6 +34,7 @@ const settled = time.Second
 // Watch keeps the files of one sandbox covered.
 type Watch struct {
 	bwrap  int
+	top    string
 	failed func(path string, err error)
 	start  *time.Timer
 
@@ -43,10 +46,11 @@ type Watch struct {
 }
 
 // Begin watches over the files of a sandbox that has just been started, by the
-// process id of its bwrap. failed is told, in a goroutine of its own, what
-// could not be covered again: the agent can read or write it now.
-func Begin(bwrap int, files []File, failed func(path string, err error)) *Watch {
-	w := &Watch{bwrap: bwrap, failed: failed, files: map[string]File{}, dirs: map[int32]string{}}
+// process id of its bwrap. top is the folder below which the agent may rename
+// folders. failed is told, in a goroutine of its own, what could not be covered
+// again: the agent can read or write it now.
+func Begin(bwrap int, top string, files []File, failed func(path string, err error)) *Watch {
+	w := &Watch{bwrap: bwrap, top: top, failed: failed, files: map[string]File{}, dirs: map[int32]string{}}
 	for _, f := range files {
 		w.files[f.Path] = f
 	}
@@ -85,22 +89,33 @@ func (w *Watch) begin() {
 	w.events = os.NewFile(uintptr(fd), "inotify")
 	known := map[string]bool{}
 	for name := range w.files {
-		dir := path.Dir(name)
-		if known[dir] {
-			continue
-		}
-		known[dir] = true
-		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			w.failed(dir, fmt.Errorf("watch what is covered: %w", err))
-			continue
-		}
-		w.dirs[int32(wd)] = dir
+		w.follow(fd, path.Dir(name), known)
 	}
 	for name := range w.files {
 		w.look(name) // what was replaced before
 	}
 	go w.serve(w.events)
+}
+
+// follow watches a folder of files, and those on the way to it from the top:
+// whoever moves one of them away moves the covers with it, and what is made in
+// its place has none.
+func (w *Watch) follow(fd int, dir string, known map[string]bool) {
+	for ; !known[dir]; dir = path.Dir(dir) {
+		known[dir] = true
+		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVE_SELF|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
+		switch {
+		case err == nil:
+			w.dirs[int32(wd)] = dir
+		case errors.Is(err, unix.ENOENT):
+			go w.failed(dir, errMoved) // before the watch began
+		default:
+			go w.failed(dir, fmt.Errorf("watch what is covered: %w", err))
+		}
+		if !strings.HasPrefix(dir, w.top+"/") {
+			return
+		}
+	}
 }
 
 // isReadOnly looks at what a process sees at a path. All covers are read-only,
@@ -136,13 +151,16 @@ func (w *Watch) serve(events *os.File) {
 			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
 			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
 			rest = rest[end:]
-			if mask&unix.IN_Q_OVERFLOW != 0 {
+			switch {
+			case mask&unix.IN_Q_OVERFLOW != 0:
 				for name := range w.files {
 					w.look(name)
 				}
-				continue
+			case mask&unix.IN_MOVE_SELF != 0:
+				go w.failed(w.dirs[wd], errMoved)
+			default:
+				w.look(path.Join(w.dirs[wd], name))
 			}
-			w.look(path.Join(w.dirs[wd], name))
 		}
 		w.mu.Unlock()
 	}

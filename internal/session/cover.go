@@ -53,7 +53,7 @@ func (s *Session) uncovered(file string, err error) {
 		end = "; the session ends"
 	}
 	// The terminal may be in raw mode: a carriage return begins the line.
-	fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s was replaced, and the agent can read or change it now: %s%s\r\n",
+	fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
 		diag.Visible(file), diag.Visible(err.Error()), end)
 	if strict {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // is passed on to the agent

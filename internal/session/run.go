@@ -39,7 +39,7 @@ func (s *Session) Run() error {
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.keepNow()
-		watch = cover.Begin(bwrap, s.covers(), s.uncovered)
+		watch = cover.Begin(bwrap, s.project.Path, s.covers(), s.uncovered)
 	}
 	err = s.Launch.Run()
 	if watch != nil {

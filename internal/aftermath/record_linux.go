@@ -27,6 +27,7 @@ type record struct {
 	Version int               `json:"version"`
 	Began   int64             `json:"began"` // nanoseconds since 1970
 	Scope   project.Scope     `json:"scope"`
+	Inode   uint64            `json:"inode"`   // of the project's folder
 	Repos   []string          `json:"repos"`   // git folders of the user's own, by path
 	Loose   map[string]string `json:"loose"`   // those that are not protected, and their state
 	Tracked []string          `json:"tracked"` // what git's indexes held

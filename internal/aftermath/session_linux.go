@@ -43,7 +43,7 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	live, dead, free := others(home)
 	closeAll(dead) // Sweep's
 	r := record{
-		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Repos: ours(p.Repos, live), Loose: map[string]string{},
+		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live), Loose: map[string]string{},
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Conversations: conversations,
 	}
@@ -156,7 +156,7 @@ func Sweep(home string) []Report {
 			continue
 		}
 		tree, err := beneath.Open(was.Scope.Path)
-		if err != nil || isEmpty(tree) {
+		if err != nil || was.isAnother(tree) {
 			wait = append(wait, absent{f, was.Began})
 			r := was.killed(f)
 			if was.clean(&r); !r.Silent() {

@@ -36,9 +36,18 @@ func (w waiting) bound(now time.Time) {
 	}
 }
 
-// isEmpty tells whether nothing is in a folder, as in one over which a disk is
-// mounted at other times.
-func isEmpty(tree *beneath.Folder) bool {
+// isAnother tells whether a folder is not the one that the session had, but an
+// empty one, as there is where a disk is mounted at other times.
+func (was record) isAnother(tree *beneath.Folder) bool {
 	names, err := tree.Names(".", 1)
-	return err == nil && len(names) == 0
+	return err == nil && len(names) == 0 && inodeOf(tree) != was.Inode
+}
+
+// inodeOf is the number of a folder itself; 0: it could not be had.
+func inodeOf(tree *beneath.Folder) uint64 {
+	what, err := tree.Look(".")
+	if err != nil {
+		return 0
+	}
+	return what.Stamp.Ino
 }

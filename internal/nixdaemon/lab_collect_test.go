@@ -156,24 +156,28 @@ func TestLabAKilledDaemonIsNoticed(t *testing.T) {
 	})
 }
 
-// killWorkers ends an own daemon and what it has forked: all processes in
-// whose memory its configuration's folder stands.
+// killWorkers ends an own daemon and what it has forked: all processes that
+// have its folder for their /nix.
 func killWorkers(t *testing.T, l lab) {
 	t.Helper()
-	state := strings.TrimSuffix(l.socket, "/var/nix/daemon-socket/socket")
+	own, err := os.Stat(strings.TrimSuffix(l.socket, "/var/nix/daemon-socket/socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.kill()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		mounts, _ := os.ReadFile(dir + "/mountinfo")
-		if strings.Contains(string(mounts), state+" /nix ") {
-			var pid int
-			fmt.Sscan(filepath.Base(dir), &pid)
-			if p, err := os.FindProcess(pid); err == nil && pid != os.Getpid() {
-				p.Kill()
-			}
+		theirs, err := os.Stat(dir + "/root/nix")
+		if err != nil || !os.SameFile(own, theirs) {
+			continue
+		}
+		var pid int
+		fmt.Sscan(filepath.Base(dir), &pid)
+		if p, err := os.FindProcess(pid); err == nil && pid != os.Getpid() {
+			p.Kill()
 		}
 	}
 }

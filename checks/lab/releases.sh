@@ -41,13 +41,14 @@ get_release() {
 }
 
 # move_programs ROOT PLACE: what claudebox starts as it is goes to ROOT/moved, made
-# to run by itself once ROOT lies at PLACE.
+# to run by itself once ROOT lies at PLACE. The loader is the file itself: in
+# lib64 there is a link that leads to this machine's.
 move_programs() {
-  local root=$1 usr=$2/usr program
+  local root=$1 libraries=$2/usr/lib/x86_64-linux-gnu program
   mkdir "$root/moved"
   for program in bwrap pasta pasta.avx2; do
     [[ -e $root/usr/bin/$program ]] || continue
     cp -L "$root/usr/bin/$program" "$root/moved/"
-    patchelf --force-rpath --set-interpreter "$usr/lib64/ld-linux-x86-64.so.2" --set-rpath "$usr/lib/x86_64-linux-gnu" "$root/moved/$program"
+    patchelf --force-rpath --set-interpreter "$libraries/ld-linux-x86-64.so.2" --set-rpath "$libraries" "$root/moved/$program"
   done
 }

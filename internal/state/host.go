@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
 
 	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
@@ -153,6 +154,7 @@ func CleanConversations(at string) (removed []string, err error) {
 	defer dir.Close()
 	c := cleaner{dir: dir}
 	err = c.below(".", 0)
+	slices.Sort(c.removed)
 	return c.removed, err
 }
 

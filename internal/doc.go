@@ -5,6 +5,7 @@
 //
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path
+//	pathname     clean paths, compared by their text
 //	smallfile    whole files that may not be what their name says
 //	beneath      a folder that an agent can write, looked into without following links
 //	leak         text that is probably a secret, and why

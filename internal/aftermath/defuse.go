@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitdefuse"
+	"claudebox/internal/pathname"
 	"claudebox/internal/project"
 )
 
@@ -28,7 +29,7 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 	}
 	// What is new in a git folder outside has been dealt with where it lies.
 	known := func(file string) bool {
-		return was.known(file) || was.Scope.Common != "" && isBelow(file, was.Scope.Common)
+		return was.known(file) || was.Scope.Common != "" && pathname.Below(file, was.Scope.Common)
 	}
 	b := was.inners(r, tree, known)
 	for _, rel := range after.Bare {
@@ -53,7 +54,7 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 func (was record) inners(r *Report, root *beneath.Folder, known func(string) bool) *gitdefuse.Bench {
 	b := &gitdefuse.Bench{Root: root, Known: known}
 	for _, repo := range was.Repos {
-		if !isBelow(repo, root.Path()) {
+		if !pathname.Below(repo, root.Path()) {
 			continue
 		}
 		rel := relativeTo(root.Path(), repo)

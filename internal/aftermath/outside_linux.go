@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/beneath"
+	"claudebox/internal/pathname"
 )
 
 // outsideLimit is how many links that lead outside are told of one by one.
@@ -52,7 +53,7 @@ func leadsOut(tree *beneath.Folder, rel string) string {
 	}
 	defer unix.Close(fd)
 	target := path.Join(readlink(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd)), rest)
-	if isBelow(target, tree.Path()) || isBelow(target, "/nix/store") || rest == "" && isOfOthers(fd) {
+	if pathname.Below(target, tree.Path()) || pathname.Below(target, "/nix/store") || rest == "" && isOfOthers(fd) {
 		return ""
 	}
 	return target

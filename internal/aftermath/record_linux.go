@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/pathname"
 	"claudebox/internal/project"
 )
 
@@ -37,10 +38,6 @@ type record struct {
 	Cut     bool              `json:"cut"`     // the project was too large to be looked at as a whole
 
 	Conversations []string `json:"conversations,omitempty"` // the user's folders of them where the agent writes
-}
-
-func isBelow(file, folder string) bool {
-	return file == folder || len(file) > len(folder) && file[:len(folder)] == folder && file[len(folder)] == '/'
 }
 
 // write keeps a record in a locked file: one that is free, or a new one. To
@@ -168,7 +165,7 @@ func ours(repos []string, live []record) []string {
 	return slices.DeleteFunc(slices.Clone(repos), func(repo string) bool {
 		return slices.ContainsFunc(live, func(r record) bool {
 			_, loose := r.Loose[repo]
-			within := isBelow(repo, r.Scope.Path) || r.Scope.Common != "" && isBelow(repo, r.Scope.Common)
+			within := pathname.Below(repo, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(repo, r.Scope.Common)
 			return within && !slices.Contains(r.Repos, repo) && !loose
 		})
 	})

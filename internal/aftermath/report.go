@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/gitdefuse"
 	"claudebox/internal/hostrun"
 	"claudebox/internal/layout"
+	"claudebox/internal/pathname"
 	"claudebox/internal/project"
 	"claudebox/internal/survey"
 )
@@ -127,7 +128,7 @@ func folderOf(rel string, folders []string) string {
 
 // mentions tells whether something at or below a path has been told already.
 func (r *Report) mentions(rel string) bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool { return isBelow(c.Path, rel) })
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
 }
 
 func (r *Report) finish() {

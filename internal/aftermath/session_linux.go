@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitdefuse"
 	"claudebox/internal/hostrun"
+	"claudebox/internal/pathname"
 	"claudebox/internal/project"
 	"claudebox/internal/state"
 )
@@ -122,7 +123,7 @@ func (s *Session) configurations(r *Report, tree *beneath.Folder) {
 			continue
 		}
 		b, rel := gitdefuse.Bench{Root: tree}, relativeTo(tree.Path(), repo)
-		if !isBelow(repo, tree.Path()) {
+		if !pathname.Below(repo, tree.Path()) {
 			at, err := beneath.Open(repo)
 			if err != nil {
 				continue // it is gone

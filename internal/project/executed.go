@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/pathname"
 )
 
 const whyExecuted = "the host's tools execute it"
@@ -43,7 +44,7 @@ func (o *opener) executed(found []string) error {
 			continue
 		}
 		o.ReadOnly = append(o.ReadOnly, rel)
-		if slices.ContainsFunc(o.pushed, func(name string) bool { return isBelow(name, rel) }) {
+		if slices.ContainsFunc(o.pushed, func(name string) bool { return pathname.Below(name, rel) }) {
 			o.note(false, rel+" stays read-only: it is in git's index because a session put it there")
 		}
 		if err := o.protectOne(g, rel); err != nil {

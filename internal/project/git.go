@@ -7,6 +7,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/gitdir"
+	"claudebox/internal/pathname"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,4 +104,4 @@ func (o *opener) judgeGitFolder(path string) error {
 
 // contains tells whether a canonical path lies in the project and is thus
 // the agent's already.
-func (o *opener) contains(path string) bool { return isBelow(path, o.Path) }
+func (o *opener) contains(path string) bool { return pathname.Below(path, o.Path) }

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
 	"claudebox/internal/gitdefuse"
+	"claudebox/internal/pathname"
 	"claudebox/internal/placeholder"
 )
 
@@ -54,7 +55,7 @@ func (o *opener) commonGuard() (guard, func(), error) {
 	o.Mounts = append(o.Mounts, Mount{
 		Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
 	})
-	if isBelow(o.Path, o.Repo.Common) {
+	if pathname.Below(o.Path, o.Repo.Common) {
 		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))
 	}
 	return guard{o, at}, at.Close, nil

@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
+	"claudebox/internal/pathname"
 	"claudebox/internal/placeholder"
 )
 
@@ -116,7 +117,7 @@ func (o *opener) finish() {
 		}
 	}
 	below := func(file string) bool {
-		return slices.ContainsFunc(hidden, func(dir string) bool { return file != dir && isBelow(file, dir) })
+		return slices.ContainsFunc(hidden, func(dir string) bool { return file != dir && pathname.Below(file, dir) })
 	}
 	o.Mounts = slices.DeleteFunc(o.Mounts, func(m Mount) bool { return below(m.Path) })
 	o.Hidden = slices.DeleteFunc(o.Hidden, func(rel string) bool { return below(o.tree.Join(rel)) })

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/pathname"
 	"claudebox/internal/placeholder"
 )
 
@@ -86,7 +87,7 @@ func (g *gitGuard) inCommon(dir, name string, isDir bool, why string) bool {
 	if !filepath.IsAbs(name) {
 		name = dir + "/" + name
 	}
-	if name = path.Clean(name); common == "" || g.o.contains(common) || g.at.Path() != common || name == common || !isBelow(name, common) {
+	if name = path.Clean(name); common == "" || g.o.contains(common) || g.at.Path() != common || name == common || !pathname.Below(name, common) {
 		return false
 	}
 	rel := relative(common, name)
@@ -146,7 +147,7 @@ func (o *opener) named(from, name string) (rel string) {
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" || isBelow(name, o.Path+"/.git/hooks") {
+	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" || pathname.Below(name, o.Path+"/.git/hooks") {
 		return ""
 	}
 	rel = relative(o.Path, name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/pathname"
 	"golang.org/x/sys/unix"
 )
 
@@ -82,7 +83,7 @@ func (o *opener) judge() error {
 func (o *opener) forbids(dir string) string {
 	for _, rule := range forbiddenPlaces {
 		rule.path = o.expand(rule.path)
-		if rule.relation.holds(dir, rule.path) && (rule.except == "" || !isBelow(dir, rule.except)) {
+		if rule.relation.holds(dir, rule.path) && (rule.except == "" || !pathname.Below(dir, rule.except)) {
 			return rule.path + " " + rule.why
 		}
 	}
@@ -129,7 +130,7 @@ func (o *opener) expand(path string) string {
 
 func (o *opener) executedPlace() string {
 	for _, place := range executedPlaces {
-		if place = o.expand(place); isBelow(o.Path, place) {
+		if place = o.expand(place); pathname.Below(o.Path, place) {
 			return place
 		}
 	}
@@ -142,11 +143,11 @@ func (r relation) holds(project, forbidden string) bool {
 	case itself:
 		return project == forbidden
 	case inside:
-		return isBelow(project, forbidden)
+		return pathname.Below(project, forbidden)
 	case around:
-		return isBelow(forbidden, project)
+		return pathname.Below(forbidden, project)
 	}
-	return isBelow(project, forbidden) || isBelow(forbidden, project)
+	return pathname.Below(project, forbidden) || pathname.Below(forbidden, project)
 }
 
 // matchesEither is [either] for a pattern ("~/.age*"), component by component.
@@ -154,7 +155,7 @@ func matchesEither(dir, pattern, home string) bool {
 	if rest, ok := strings.CutPrefix(pattern, "~"); ok {
 		below, ok := strings.CutPrefix(dir, home)
 		if !ok {
-			return isBelow(home, dir)
+			return pathname.Below(home, dir)
 		}
 		dir, pattern = below, rest
 	}
@@ -165,11 +166,6 @@ func matchesEither(dir, pattern, home string) bool {
 		}
 	}
 	return true
-}
-
-// isBelow tells whether path is folder or lies in it.
-func isBelow(path, folder string) bool {
-	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
 }
 
 // judgeOwner refuses a folder of somebody else: what is written there would

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/beneath"
 	"claudebox/internal/hostrun"
 	"claudebox/internal/packed"
+	"claudebox/internal/pathname"
 	"claudebox/internal/secretfile"
 	"claudebox/internal/survey"
 )
@@ -175,6 +176,6 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		places := firsts[string(first)]
-		return places != nil && slices.ContainsFunc(places, func(place string) bool { return isBelow(string(name), place) })
+		return places != nil && slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
+	"claudebox/internal/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/project"
 	"claudebox/internal/state"
@@ -109,5 +110,5 @@ func (s *Session) isImport(path string) bool {
 // anywhere, or lies in it or around it.
 func (s *Session) showsState(path string) bool {
 	home, err := filepath.EvalSymlinks(s.folders.Home)
-	return err == nil && (isBelow(path, home) || isBelow(home, path))
+	return err == nil && (pathname.Below(path, home) || pathname.Below(home, path))
 }

@@ -11,6 +11,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
+	"claudebox/internal/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/project"
@@ -80,7 +81,7 @@ func (s *Session) real(path string) (string, error) {
 	at, rest, passed, foreign := "/", strings.Split(path, "/"), false, ""
 	for range steps {
 		if len(rest) == 0 {
-			if passed && !isBelow(at, s.project.Path) {
+			if passed && !pathname.Below(at, s.project.Path) {
 				return "", errLedOut
 			}
 			s.noteLinked(at, foreign)
@@ -96,7 +97,7 @@ func (s *Session) real(path string) (string, error) {
 		case err != nil:
 			return "", cause(err)
 		}
-		passed = passed || isBelow(next, s.project.Path)
+		passed = passed || pathname.Below(next, s.project.Path)
 		if !s.ownLink(next) {
 			foreign = next
 		}
@@ -112,7 +113,7 @@ func (s *Session) real(path string) (string, error) {
 // in the user's home itself, which is never given away.
 func (s *Session) ownLink(link string) bool {
 	var st unix.Stat_t
-	return filepath.Dir(link) == filepath.Clean(s.Facts.Home) || isBelow(link, "/nix/store") ||
+	return filepath.Dir(link) == filepath.Clean(s.Facts.Home) || pathname.Below(link, "/nix/store") ||
 		unix.Lstat(link, &st) == nil && st.Uid == 0
 }
 
@@ -120,7 +121,7 @@ func (s *Session) ownLink(link string) bool {
 // could have made, in a folder that it was given once. What lies in the project
 // is the agent's anyway.
 func (s *Session) noteLinked(source, link string) {
-	if link == "" || isBelow(source, s.project.Path) {
+	if link == "" || pathname.Below(source, s.project.Path) {
 		return
 	}
 	if s.linked == nil {
@@ -175,7 +176,7 @@ func (s *Session) judgeSources() error {
 }
 
 func (s *Session) judgeSource(m launch.Mount) error {
-	if m.Secret || !m.Open || m.Why == plan.Base || isBelow(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
+	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
 		return nil
 	}
 	home, err := filepath.EvalSymlinks(s.Facts.Home)
@@ -237,5 +238,5 @@ func opens(m launch.Mount, kept project.Mount) bool {
 	if rest, around := strings.CutPrefix(kept.Path, m.Source+"/"); around {
 		return m.Destination+"/"+rest != kept.Path // else the one that keeps lies over it
 	}
-	return isBelow(m.Source, kept.Path)
+	return pathname.Below(m.Source, kept.Path)
 }

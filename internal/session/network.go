@@ -12,6 +12,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/netns"
 	"claudebox/internal/network"
+	"claudebox/internal/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/ports"
 	"claudebox/internal/proxy"
@@ -91,7 +92,7 @@ func (s *Session) networkLog(o Options) (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: op, Err: cause(err), Remedy: "name a file in a folder that exists"}
 	}
-	if isBelow(dir, s.project.Path) {
+	if pathname.Below(dir, s.project.Path) {
 		return "", diag.Errorf(op, "write it to a place outside of the project", "the agent can change what is in the project")
 	}
 	return filepath.Join(dir, filepath.Base(file)), nil

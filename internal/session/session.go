@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
+	"claudebox/internal/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/profiledir"
@@ -323,15 +324,11 @@ func (s *Session) unseenWords(words []string) []string {
 			value = words[i+1]
 		}
 		path, err := filepath.Abs(value)
-		if err == nil && value != "" && value[0] != '{' && !isBelow(path, s.project.Path) {
+		if err == nil && value != "" && value[0] != '{' && !pathname.Below(path, s.project.Path) {
 			notes = append(notes, flag+" "+value+" is not visible inside; add --mount-ro or --mount-rw "+value)
 		}
 	}
 	return notes
-}
-
-func isBelow(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/leak"
+	"claudebox/internal/pathname"
 	"claudebox/internal/profile"
 )
 
@@ -178,8 +179,8 @@ func (n *narrowing) mounts() {
 // covers tells whether something may show when a mount is left out.
 func (n *narrowing) covers(m profile.Mount) bool {
 	at := n.at.absolute(m.Sandbox)
-	return below(at, n.at.Project) || slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
-		return other.Sandbox != m.Sandbox && below(at, n.at.absolute(other.Sandbox))
+	return pathname.Below(at, n.at.Project) || slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
+		return other.Sandbox != m.Sandbox && pathname.Below(at, n.at.absolute(other.Sandbox))
 	})
 }
 

@@ -196,11 +196,6 @@ func (n *narrowing) ports() {
 	n.made.Ports.Out = fewer(n, n.base.Ports.Out, n.asked.Ports.Out, port)
 }
 
-// below tells whether a path inside is another or lies in it.
-func below(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
-}
-
 // absolute is where a mount's path leads.
 func (p Place) absolute(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {

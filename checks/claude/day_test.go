@@ -13,6 +13,7 @@ import (
 
 	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
+	"claudebox/checks/claude/window"
 	"claudebox/checks/gitserver"
 )
 
@@ -124,16 +125,16 @@ func TestAWholeDay(t *testing.T) {
 	// Two at once: one is open over noon, the other works in a worktree.
 	d.model.Add(script.Say("Good day."))
 	open := d.interact(t)
-	open.await(t, ready)
-	open.enter(t, "hello")
-	open.await(t, "Good day.")
+	open.Await(t, window.Ready)
+	open.Enter(t, "hello")
+	open.Await(t, "Good day.")
 	d.works(t, `git worktree add -q .claude/worktrees/fix -b fix && (cd .claude/worktrees/fix && echo fix >fix && git add fix && git commit -qm fix &&
 		git push -q origin fix) && git worktree remove .claude/worktrees/fix && rmdir -p .claude/worktrees`)
 	d.write(t, loginFile, d.account.Login(time.Now().Add(-time.Minute))) // it runs out
 	d.model.Add(script.Bash("git log --oneline work | wc -l"), script.Say("Four commits.").After(script.Succeeded("4")))
-	open.enter(t, "how many commits?")
-	open.await(t, "Four commits.")
-	open.leave(t)
+	open.Enter(t, "how many commits?")
+	open.Await(t, "Four commits.")
+	open.Leave(t)
 
 	d.git(t, "worktree", "add", "-q", "-b", "side", "../side") // the user's own, beside the project
 	side := *d.world

@@ -14,10 +14,8 @@ import (
 	"testing"
 
 	"claudebox/checks/claude/script"
+	"claudebox/checks/claude/window"
 )
-
-// ready is what Claude Code shows below its prompt when it asks nothing.
-const ready = "bypass permissions on"
 
 // questions are what a first start asks when nobody has answered before.
 var questions = []string{
@@ -27,27 +25,20 @@ var questions = []string{
 	"Do you want to use this API key",                    // an API key in the environment
 }
 
-// leave ends the session as a person does.
-func (c *terminal) leave(t *testing.T) {
-	t.Helper()
-	c.enter(t, "/exit")
-	c.ended(t, 0)
-}
-
 func TestFirstStartAsksNothing(t *testing.T) {
 	w := newWorld(t, script.Say("PONG it is."))
 	c := w.interact(t)
-	c.until(t, ready, func(shown string) bool {
+	c.Until(t, window.Ready, func(shown string) bool {
 		for _, question := range questions {
 			if strings.Contains(shown, question) {
 				t.Fatalf("a question stands in the way:\n%s", indent(shown))
 			}
 		}
-		return strings.Contains(shown, ready)
+		return strings.Contains(shown, window.Ready)
 	})
-	c.enter(t, "say pong")
-	c.await(t, "PONG it is.")
-	c.leave(t)
+	c.Enter(t, "say pong")
+	c.Await(t, "PONG it is.")
+	c.Leave(t)
 	if got := w.model.Requests()[0].Prompt(); !strings.HasSuffix(got, "say pong") {
 		t.Errorf("the model was asked %q", got)
 	}
@@ -60,76 +51,76 @@ func TestFirstStartInALinkedWorktreeAsksNothing(t *testing.T) {
 	w.git(t, "worktree", "add", "-q", "../linked")
 	w.project = w.home + "/linked"
 	c := w.interact(t)
-	c.await(t, ready)
-	c.leave(t)
+	c.Await(t, window.Ready)
+	c.Leave(t)
 }
 
 func TestFirstStartWithoutNetworkAsksNothing(t *testing.T) {
 	w := newWorld(t)
 	w.network = "none"
 	c := w.interact(t)
-	c.await(t, ready)
-	c.leave(t)
+	c.Await(t, window.Ready)
+	c.Leave(t)
 }
 
 func TestTwoSessionsShareAProject(t *testing.T) {
 	w := newWorld(t, script.Say("From the second."), script.Say("From the first."))
 	c := w.interact(t)
-	c.await(t, ready)
+	c.Await(t, window.Ready)
 	w.print(t).succeed(t, "From the second.")
-	c.enter(t, "still there?")
-	c.await(t, "From the first.")
-	c.leave(t)
+	c.Enter(t, "still there?")
+	c.Await(t, "From the first.")
+	c.Leave(t)
 }
 
 func TestWidthFollowsTheTerminal(t *testing.T) {
 	c := newWorld(t).interact(t)
-	c.await(t, ready)
+	c.Await(t, window.Ready)
 	for _, cols := range []int{60, 90} {
-		c.resize(t, cols)
+		c.Resize(t, cols)
 		rule := strings.Repeat("─", cols)
-		c.until(t, "a rule as wide as the terminal", func(shown string) bool {
+		c.Until(t, "a rule as wide as the terminal", func(shown string) bool {
 			return slices.Contains(strings.Split(shown, "\n"), rule)
 		})
 	}
-	c.leave(t)
+	c.Leave(t)
 }
 
 func TestInterruptStopsTheCommandAndKeepsTheSession(t *testing.T) {
 	w := newWorld(t, script.Bash("echo started >started; sleep 1000"), script.Say("Next."))
 	c := w.interact(t)
-	c.await(t, ready)
-	c.enter(t, "run it")
-	c.await(t, "sleep 1000")
-	c.press(t, "\x03")
-	c.await(t, "Interrupted")
-	c.enter(t, "and now")
-	c.await(t, "Next.")
-	c.leave(t)
+	c.Await(t, window.Ready)
+	c.Enter(t, "run it")
+	c.Await(t, "sleep 1000")
+	c.Press(t, "\x03")
+	c.Await(t, "Interrupted")
+	c.Enter(t, "and now")
+	c.Await(t, "Next.")
+	c.Leave(t)
 }
 
 func TestInterruptTwiceEndsTheSession(t *testing.T) {
 	c := newWorld(t).interact(t)
-	c.await(t, ready)
-	c.press(t, "\x03")
-	c.await(t, "Press Ctrl-C again to exit")
-	c.press(t, "\x03")
-	c.ended(t, 0)
+	c.Await(t, window.Ready)
+	c.Press(t, "\x03")
+	c.Await(t, "Press Ctrl-C again to exit")
+	c.Press(t, "\x03")
+	c.Ended(t, 0)
 }
 
 func TestTerminationReachesTheAgent(t *testing.T) {
 	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		t.Run(signal.String(), func(t *testing.T) {
 			c := newWorld(t).interact(t)
-			c.await(t, ready)
-			if c.title() == "" {
+			c.Await(t, window.Ready)
+			if c.Title() == "" {
 				t.Fatal("Claude Code has set no title: there is nothing to take back")
 			}
-			if err := c.cmd.Process.Signal(signal); err != nil {
+			if err := c.Process().Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			c.ended(t, want)
-			if title := c.title(); title != "" {
+			c.Ended(t, want)
+			if title := c.Title(); title != "" {
 				t.Errorf("Claude Code did not take back its title, %q: it was not asked to end, but killed", title)
 			}
 		})
@@ -138,14 +129,14 @@ func TestTerminationReachesTheAgent(t *testing.T) {
 
 func TestTerminalIsRestoredWhenTheAgentIsKilled(t *testing.T) {
 	c := newWorld(t).interact(t)
-	c.await(t, ready)
-	if len(c.modes()) == 0 {
+	c.Await(t, window.Ready)
+	if len(c.Modes()) == 0 {
 		t.Fatal("Claude Code has set no modes: there is nothing to restore")
 	}
-	if err := syscall.Kill(descendant(t, c.cmd.Process.Pid, "claude"), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(descendant(t, c.Process().Pid, "claude"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.ended(t, 137)
+	c.Ended(t, 137)
 }
 
 // descendant is the process with this name, or with it and ".exe" as npm calls
@@ -180,20 +171,20 @@ func TestSuspendedSessionComesBack(t *testing.T) {
 	claudebox := w.command(t)
 	shell := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "--noediting", "-i")
 	shell.Dir, shell.Env = claudebox.Dir, append(claudebox.Env, "PS1=shell> ")
-	c := onTerminal(t, shell)
-	c.await(t, "shell>")
-	c.press(t, strings.Join(claudebox.Args, " ")+"\r")
-	c.await(t, ready)
-	c.press(t, "\x1a")
-	c.await(t, "Claude Code is suspended")
-	c.await(t, "Stopped")
-	if modes := c.modes(); len(modes) > 0 {
+	c := window.Open(t, shell)
+	c.Await(t, "shell>")
+	c.Press(t, strings.Join(claudebox.Args, " ")+"\r")
+	c.Await(t, window.Ready)
+	c.Press(t, "\x1a")
+	c.Await(t, "Claude Code is suspended")
+	c.Await(t, "Stopped")
+	if modes := c.Modes(); len(modes) > 0 {
 		t.Errorf("modes set while suspended: %q", modes)
 	}
-	c.press(t, "fg\r")
-	c.await(t, ready)
-	c.enter(t, "/exit")
-	c.await(t, "shell>")
-	c.press(t, "exit\r")
-	c.ended(t, 0)
+	c.Press(t, "fg\r")
+	c.Await(t, window.Ready)
+	c.Enter(t, "/exit")
+	c.Await(t, "shell>")
+	c.Press(t, "exit\r")
+	c.Ended(t, 0)
 }

@@ -14,6 +14,7 @@ import (
 
 	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
+	"claudebox/checks/claude/window"
 )
 
 // The user's login is outside; the agent gets it, and either may renew it.
@@ -133,17 +134,17 @@ func TestLoginRenewedOutsideReachesASession(t *testing.T) {
 	w, a := expired(t, script.Say("First."), script.Say("Outside."), script.Say("Second."))
 	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
 	c := w.interact(t)
-	c.await(t, ready)
-	c.enter(t, "first")
-	c.await(t, "First.")
+	c.Await(t, window.Ready)
+	c.Enter(t, "first")
+	c.Await(t, "First.")
 	w.write(t, loginFile, a.Login(time.Now().Add(-time.Hour))) // it runs out
 	if out, err := w.outside(t).CombinedOutput(); err != nil || string(out) != "Outside.\n" {
 		t.Fatalf("outside: %q, %v", out, err)
 	}
 	until(t, "the new login is inside", func() bool { return w.holds(t, ".claudebox/instances/*/"+loginFile, account.Access(1)) })
-	c.enter(t, "second")
-	c.await(t, "Second.")
-	c.leave(t)
+	c.Enter(t, "second")
+	c.Await(t, "Second.")
+	c.Leave(t)
 	refreshes(t, a, 1)
 	w.authorised(t, 100, 1, 1)
 }

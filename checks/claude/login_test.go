@@ -4,7 +4,6 @@ package claude_test
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -57,27 +56,12 @@ func TestLoginInsideIsRefreshedInside(t *testing.T) {
 	}
 }
 
-// states finds what the page at the end of the link would give back.
-var states = regexp.MustCompile(`state=([A-Za-z0-9_-]+)`)
-
-// login is the way in without a browser, as a person takes it: the link is
-// opened elsewhere, and the code that its page shows is pasted.
+// login logs in inside with a code.
 func (w *world) login(t *testing.T, code string) {
 	t.Helper()
 	c := w.interact(t)
-	c.await(t, ready)
-	c.enter(t, "/login")
-	c.await(t, "Claude account with subscription")
-	c.confirm(t, shows("Paste code here"))
-	state := states.FindStringSubmatch(strings.ReplaceAll(c.String(), "\n", ""))
-	if state == nil {
-		t.Fatalf("no state in the link:\n%s", indent(c.String()))
-	}
-	c.press(t, "\x1b[200~"+code+"#"+state[1]+"\x1b[201~")
-	c.await(t, "***")
-	c.confirm(t, shows("Logged in as "+account.Owner))
-	c.confirm(t, shows(ready))
-	c.enter(t, "hello")
-	c.await(t, "Hello.")
-	c.leave(t)
+	c.Login(t, code)
+	c.Enter(t, "hello")
+	c.Await(t, "Hello.")
+	c.Leave(t)
 }

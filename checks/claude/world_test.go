@@ -18,6 +18,7 @@ import (
 
 	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
+	"claudebox/checks/claude/window"
 )
 
 const (
@@ -193,6 +194,12 @@ func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	return cmd
+}
+
+// interact starts the agent without a prompt, in a window.
+func (w *world) interact(t *testing.T, words ...string) *window.Window {
+	t.Helper()
+	return window.Open(t, w.command(t, words...))
 }
 
 // outcome is what a run left on its streams, and its exit status.

@@ -3,24 +3,17 @@
 package network_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"claudebox/checks/authority"
 	"claudebox/checks/network/target"
 	"claudebox/checks/network/world"
 )
@@ -127,27 +120,18 @@ func TestNoSearchDomainOfTheHostCounts(t *testing.T) {
 // trust.
 func site(t *testing.T, w *world.World, handler http.Handler) (bundle []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, DNSNames: []string{"good.test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	certificate, bundle, err := authority.Certify([]string{"good.test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{
 		Handler: handler, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
 	}
 	for _, l := range w.ListenOutside(t, "443", target.Internet, target.Internet6) {
 		go server.ServeTLS(l, "", "")
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return bundle
 }
 
 // trusting makes the user trust a site's certificate.

@@ -4,6 +4,7 @@ package network_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,10 +17,6 @@ import (
 // The real Claude Code needs its API's host and no other.
 func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	t.Parallel()
-	program, err := filepath.EvalSymlinks(os.Getenv("CLAUDEBOX_TEST_CLAUDE")) // a mount by a link would have to be approved of
-	if err != nil {
-		t.Fatal("CLAUDEBOX_TEST_CLAUDE: ", err, ": run checks/test")
-	}
 	w := world.New(t)
 	u := newUser(t, w)
 	model := script.New(
@@ -29,12 +26,7 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	u.trusting(t, site(t, w, model))
 	u.env = append(u.env, "ANTHROPIC_API_KEY=sk-ant-api03-end-to-end-0123456789abcdef")
 	flags := u.allowing(t, "good.test", "nix: {daemon: off}", "env: {ANTHROPIC_BASE_URL: https://good.test}")
-	// claudebox trusts no agent below folders of others, and all of root's are
-	// nobody's in the world: so the program is not launched as its agent.
-	const place = "/opt/claude"
-	words := slices.Concat([]string{"shell", "--yes", "--mount-ro", program + ":" + place}, flags,
-		[]string{"--", place, "--dangerously-skip-permissions", "-p", "please begin"})
-	got := run(t, u.claudebox(t, words...))
+	got := run(t, u.claude(t, flags, "--dangerously-skip-permissions", "-p", "please begin"))
 	if got.status != 0 || got.stdout != "All done.\n" {
 		t.Errorf("status %d, stdout %q, stderr:\n%s", got.status, got.stdout, got.stderr)
 	}
@@ -47,4 +39,17 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	if strays := model.Strays(); len(strays) > 0 {
 		t.Errorf("asked for besides the Messages API: %q", strays)
 	}
+}
+
+// claude is the real Claude Code in a sandbox. claudebox trusts no agent below
+// folders of others, and all of root's are nobody's in the world: so the
+// program is not launched as its agent.
+func (u *user) claude(t *testing.T, flags []string, words ...string) *exec.Cmd {
+	t.Helper()
+	program, err := filepath.EvalSymlinks(os.Getenv("CLAUDEBOX_TEST_CLAUDE")) // a mount by a link would have to be approved of
+	if err != nil {
+		t.Fatal("CLAUDEBOX_TEST_CLAUDE: ", err, ": run checks/test")
+	}
+	const place = "/opt/claude"
+	return u.claudebox(t, slices.Concat([]string{"shell", "--yes", "--mount-ro", program + ":" + place}, flags, []string{"--", place}, words)...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -63,6 +64,12 @@ func Start(code string, lifetime time.Duration, next http.Handler) (*Account, er
 	a.hosts.Config.ErrorLog = log.New(io.Discard, "", 0) // agents leave in the middle of a handshake
 	a.hosts.StartTLS()
 	return a, nil
+}
+
+// Serve plays the hosts at one more listener until that is closed: for who
+// reaches them by their names, and not by the proxy.
+func (a *Account) Serve(l net.Listener) error {
+	return a.hosts.Config.Serve(tls.NewListener(l, a.hosts.TLS))
 }
 
 // Close stops the hosts.

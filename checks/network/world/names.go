@@ -44,6 +44,10 @@ var zone = map[string][]string{
 	"meta.test.":     {target.Metadata},
 	"loopback.test.": {"127.0.0.1", "::1"},
 	"house.test.":    {"192.168.88.2"},
+
+	// Where Claude Code logs in; who answers is a test's own.
+	"platform.claude.com.": {target.Internet, target.Internet6},
+	"api.anthropic.com.":   {target.Internet, target.Internet6},
 }
 
 // SampleName leads to the sample of that index, see [target.Samples].

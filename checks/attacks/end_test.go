@@ -174,6 +174,21 @@ func TestARepositoryOfASessionThatWasKilled(t *testing.T) {
 	w.wantNotTaken()
 }
 
+// What claudebox says while the agent runs breaks its neck when nobody reads
+// it, and nothing would judge what the agent made.
+func TestWhoReadsTheReportIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.write("project/conf/.env", canary)
+	script := "git init -q; git config core.fsmonitor '" + w.orders() + "'; sleep 1.5; mv conf away; sleep 1; rm -f " + w.path(taken)
+	w.write("script", script)
+	got := w.run(nil, "bash", "-c", `{ "$0" shell --yes -- bash -c "$(cat ../script)"; echo $? >../status; } 2>&1 | true`, os.Getenv("CLAUDEBOX_BIN"))
+	if status := w.read("status"); status != "0\n" {
+		t.Errorf("status %q\n%s", status, got)
+	}
+	w.git("project", "status")
+	w.wantNotTaken()
+}
+
 // A second session begins under the eyes of the first, whose agent exchanges
 // what is about to be protected.
 func TestASecondSessionIsLaunchedWhileTheFirstExchangesTheRepository(t *testing.T) {

@@ -4,10 +4,12 @@ package terminal_test
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestKeysOfTheTerminalReachTheAgentAndAllLive(t *testing.T) {
@@ -55,9 +57,8 @@ func TestResizeReachesTheAgent(t *testing.T) {
 
 func TestTheWholeJobStopsAndGoesOn(t *testing.T) {
 	for name, tc := range map[string]struct{ key, command string }{
-		"by Ctrl-Z":                  {key: "\x1a"},
-		"by the agent to its group":  {command: "killall TSTP"},
-		"by the agent, not to catch": {command: "killall STOP"},
+		"by Ctrl-Z":                 {key: "\x1a"},
+		"by the agent to its group": {command: "killall TSTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -77,6 +78,69 @@ func TestTheWholeJobStopsAndGoesOn(t *testing.T) {
 			agent.say(t, "exit 3")
 			shell.status(t, "3")
 		})
+	}
+}
+
+// What no program can catch would end or halt claudebox, which is in the same
+// group, and with it what watches over the project and judges what was left.
+func TestAnAgentKillsClaudeboxByItsGroup(t *testing.T) {
+	for _, signal := range []string{"KILL", "STOP", "SEGV", "ABRT", "USR1"} {
+		t.Run(signal, func(t *testing.T) {
+			w := newWorld(t)
+			shell := w.shell(t)
+			agent := shell.launch(t, w)
+			agent.ask(t, "killall "+signal, "killall: operation not permitted")
+			agent.say(t, "exit 0")
+			shell.status(t, "0")
+		})
+	}
+}
+
+// While claudebox is stopped nobody lays the cover of a file again that the
+// user replaces. So nothing inside may go on, whatever it does with signals.
+func TestASuspendedSessionReadsWhatItsUserWritesMeanwhile(t *testing.T) {
+	for name, reader := range map[string]string{
+		"ignoring the key":      `trap "" TSTP`,
+		"in a group of its own": `set -m`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			file := func(name string) string { return filepath.Join(w.project, name) }
+			write(t, file(".env"), "OLD")
+			write(t, file("agent.sh"), reader+"\n(while :; do cat .env >>seen; sleep 0.01; done) </dev/null >/dev/null 2>&1 &\n"+
+				"trap - TSTP; echo begun >mark; read -r line; echo $line; kill -9 $!; exit 0\n")
+			w.profile(t, "probe", `agent: {command: [bash, -c, "trap 'exit 0' HUP; . ./agent.sh", `+w.home+`]}`)
+			shell := w.shell(t)
+			shell.enter(t, strings.Join(w.claudebox("-y").Args, " "))
+			eventually(func() bool { return exists(file("mark")) })
+			time.Sleep(1200 * time.Millisecond) // the covers are watched by then
+			shell.press(t, "\x1a")
+			shell.await(t, "Stopped")
+			w.awaitStates(t, "T")
+			write(t, file("new"), "NEW-SECRET")
+			if err := os.Rename(file("new"), file(".env")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if got, _ := os.ReadFile(file("seen")); len(got) > 0 {
+				t.Errorf("%d bytes were read of what is hidden", len(got))
+			}
+			shell.enter(t, "fg")
+			shell.press(t, "over\n")
+			shell.status(t, "0")
+		})
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -207,6 +207,8 @@ func (s *sandbox) wait(ownPIDs bool) error {
 	switch {
 	case err != nil:
 		return &diag.Error{Op: "wait for bwrap", Err: err}
+	case s.post.ended() != nil:
+		return &diag.Error{Op: "stop the sandbox", Err: s.post.ended(), Remedy: "start it again; it was ended"}
 	case ran:
 		return exit(code)
 	case s.post.latest() != 0:

@@ -30,6 +30,7 @@ type post struct {
 	bwrap int            // 0: not started yet, or gone
 	whole bool           // all of the sandbox dies with bwrap, see [Launch.fork]
 	last  syscall.Signal // the last that came; 0: none
+	fault error          // what claudebox ended the sandbox for; nil: it did not
 }
 
 // openPost leaves alone what the caller has ignored: it stays ignored here, in
@@ -43,6 +44,16 @@ func openPost(ignored []string) *post {
 			signal.Notify(p.received, s)
 		}
 	}
+	stops := make(chan os.Signal, 4)
+	for _, s := range pausing {
+		if !signal.Ignored(s) {
+			signal.Notify(stops, s)
+		}
+	}
+	go p.pauses(stops)
+	// Who reads what we say may have gone, or been ended by the agent. Go would
+	// end this process then, before what the agent left is judged.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return p
 }
 
@@ -79,6 +90,13 @@ func (p *post) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bwrap = 0
+}
+
+// ended is what claudebox ended the sandbox for; nil: it did not.
+func (p *post) ended() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fault
 }
 
 // latest is the last signal that came, which is what ended a sandbox whose
@@ -157,9 +175,12 @@ func firstChild(pid int) int {
 	return children[0]
 }
 
-// childrenOf reads /proc/PID/task/PID/children (proc(5)), oldest first.
-func childrenOf(pid int) []int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+// childrenOf reads which processes the first thread of a process has started,
+// oldest first (proc_pid_task_children(5)).
+func childrenOf(pid int) []int { return childrenOfTask(pid, strconv.Itoa(pid)) }
+
+func childrenOfTask(pid int, task string) []int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task))
 	if err != nil {
 		return nil
 	}

@@ -53,6 +53,22 @@ const (
 // lie above.
 const sockPacket = 0x8
 
+// own is what calls that take a process or a group by number take for the
+// caller's own. The agent's group is claudebox's, and that of whoever started
+// it (a script, make), with which it shares no number: own is the one way to
+// name it from inside (pid_namespaces(7)).
+const own = 0
+
+// jobSignals are what a terminal and a shell send to a whole job, and what
+// claudebox heeds without being ended or held up by it. 0 sends nothing.
+var jobSignals = []uint32{
+	0, uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGTERM), uint32(unix.SIGCHLD), uint32(unix.SIGCONT),
+	uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG), uint32(unix.SIGWINCH),
+}
+
+// ioprioGroup is IOPRIO_WHO_PGRP (ioprio_set(2)).
+const ioprioGroup = 2
+
 // rules is what the sandbox refuses, after common/flatpak-run.c of flatpak
 // (setup_seccomp, August 2026), whose errors it keeps: ENOSYS where callers
 // know how to fall back to an older call, EPERM elsewhere. ptrace stays
@@ -69,6 +85,22 @@ var rules = []rule{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
 		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSETD}}},
 		why:  "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
+	},
+
+	{
+		calls: []string{"kill"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: oneOf, values: []uint32{own}}, {arg: 1, test: noneOf, values: jobSignals}},
+		why:  "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
+	},
+	{
+		calls: []string{"setpriority"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: oneOf, values: []uint32{unix.PRIO_PGRP}}, {arg: 1, test: oneOf, values: []uint32{own}}},
+		why:  "slows claudebox down, and what else is in its group; not flatpak's",
+	},
+	{
+		calls: []string{"ioprio_set"}, errno: unix.EPERM,
+		when: []match{{arg: 0, test: oneOf, values: []uint32{ioprioGroup}}, {arg: 1, test: oneOf, values: []uint32{own}}},
+		why:  "as setpriority",
 	},
 
 	{

@@ -1,0 +1,159 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
+// to another job. Whoever stops claudebox stops what watches over the covers of
+// files, so all inside has to be stopped first: a process that ignores them, or
+// is in a group of its own, would read what the user changes meanwhile.
+var pausing = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+const (
+	// grace is how long the agent's own group may take to stop by itself: a
+	// program puts the terminal in order first.
+	grace = 300 * time.Millisecond
+	// freezing is how long all may take.
+	freezing = 3 * time.Second
+	// settling is how long to wait for the kernel to stop what was told to.
+	settling = time.Millisecond
+)
+
+var errRestless = errors.New("its processes do not stop, and unwatched they may read what is hidden")
+
+// pauses stops the sandbox, and then this process, for each such signal.
+func (p *post) pauses(received chan os.Signal) {
+	for s := range received {
+		frozen := p.freeze()
+		stopBy(s.(syscall.Signal), received)
+		frozen.thaw()
+	}
+}
+
+// stopBy stops this process as if the signal had not been caught: not at all,
+// where its group is an orphan (setpgid(2)). It returns when it goes on. Go's
+// own signal.Reset leaves a handler that does nothing.
+func stopBy(s syscall.Signal, received chan os.Signal) {
+	runtime.LockOSThread() // a signal for a thread has come when the call is over
+	defer runtime.UnlockOSThread()
+	caught, err := disposition(s, action{})
+	if err != nil {
+		return // the agent is let go on, as watched as before
+	}
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
+	_, _ = disposition(s, caught)
+	for len(received) > 0 {
+		<-received // SIGCONT would have taken it away
+	}
+}
+
+// action is the kernel's struct sigaction on amd64 and arm64; the zero one is
+// what a signal does by itself (SIG_DFL).
+type action struct{ handler, flags, restorer, mask uintptr }
+
+// disposition sets what a signal does, and gives what it did.
+func disposition(s syscall.Signal, now action) (before action, err error) {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&before)),
+		unsafe.Sizeof(now.mask), 0, 0)
+	if errno != 0 {
+		err = errno
+	}
+	return before, err
+}
+
+// freeze stops everything inside. A sandbox that does not stop is ended.
+func (p *post) freeze() frozen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bwrap == 0 {
+		return nil
+	}
+	f := frozen{}
+	if err := f.all(p.bwrap); err != nil {
+		p.fault = err
+		syscall.Kill(p.bwrap, syscall.SIGKILL)
+	}
+	return f
+}
+
+// frozen are the processes that were stopped here, and not by themselves.
+type frozen map[int]bool
+
+// all stops a process and all that descend from it: what loses its parent
+// becomes a child of bwrap's process 1, so nothing inside is elsewhere. It looks
+// again until a whole look finds nobody new and nobody who runs.
+func (f frozen) all(bwrap int) error {
+	group, begun := syscall.Getpgrp(), time.Now()
+	for {
+		waits := false
+		for _, pid := range descendants(bwrap) {
+			state, of := stateOf(pid)
+			if strings.IndexByte("TtZX", state) >= 0 {
+				continue
+			}
+			waits = true
+			if of != group || pid == bwrap || time.Since(begun) > grace {
+				f[pid] = true
+				syscall.Kill(pid, syscall.SIGSTOP)
+			}
+		}
+		switch {
+		case !waits:
+			return nil
+		case time.Since(begun) > freezing:
+			return errRestless
+		}
+		time.Sleep(settling)
+	}
+}
+
+// thaw lets go on what was stopped here. A process that is gone cannot have
+// given its number to another: nobody inside ends while all are stopped, but by
+// SIGKILL from outside, and then a number is free for long.
+func (f frozen) thaw() {
+	for pid := range f {
+		if state, _ := stateOf(pid); state == 'T' {
+			syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+}
+
+// descendants are a process and its children, and theirs, by all of their
+// threads.
+func descendants(pid int) []int {
+	list := []int{pid}
+	for i := 0; i < len(list); i++ {
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", list[i]))
+		if err != nil {
+			continue // it is gone
+		}
+		for _, task := range tasks {
+			list = append(list, childrenOfTask(list[i], task.Name())...)
+		}
+	}
+	return list
+}
+
+// stateOf reads the state and the group of a process (proc_pid_stat(5)); 'X':
+// there is none. The name before them may hold anything.
+func stateOf(pid int) (state byte, group int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if err != nil || len(fields) < 3 {
+		return 'X', 0
+	}
+	group, _ = strconv.Atoi(string(fields[2]))
+	return fields[0][0], group
+}

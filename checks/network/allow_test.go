@@ -144,7 +144,16 @@ func (u *user) trusting(t *testing.T, bundle []byte) {
 	u.env = append(u.env, "SSL_CERT_FILE="+file)
 }
 
+// requestByNode asks in both of Node's ways, which learnt of proxies at
+// different times. Node trusts certificates of its own.
+const requestByNode = `NODE_EXTRA_CA_CERTS=$SSL_CERT_FILE NODE_NO_WARNINGS=1 /opt/node -e '
+	const at = "https://good.test/hello"
+	const got = new Promise((yes, no) => require("https").get(at, r => r.on("data", yes)).on("error", no))
+	const fetched = fetch(at).then(r => r.text())
+	Promise.all([got, fetched]).then(all => console.log(all.join(" ")))'`
+
 // Every tool finds the proxy by itself, and reaches nobody who is not listed.
+// Claude Code has a test of its own.
 func TestToolsFindTheProxy(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
@@ -165,11 +174,12 @@ func TestToolsFindTheProxy(t *testing.T) {
 		"nix":    {"", "nix --extra-experimental-features nix-command store info --store https://good.test/nix 2>&1 | grep -o 'Store URL: .*'", "Store URL: https://good.test/nix\n"},
 		"Python": {"python3", `python3 -c 'import urllib.request; print(urllib.request.urlopen("https://good.test/hello").read().decode())'`, "hello\n"},
 		"Go":     {"go", "cd /tmp && GOPROXY=https://good.test/go GONOSUMDB='*' GOFLAGS=-mod=mod go list -m -versions example.org/m", "example.org/m v1.2.3\n"},
+		"Node":   {"", requestByNode, "hello hello\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, w)
 			u.trusting(t, bundle)
-			flags := u.allowing(t, "good.test", "packages: ["+tc.packages+"]")
+			flags := append(u.allowing(t, "good.test", "packages: ["+tc.packages+"]"), "--mount-ro", program(t, "CLAUDEBOX_TEST_NODE")+":/opt/node")
 			got := run(t, u.session(t, tc.script, flags...))
 			if got.status != 0 || got.stdout != tc.want {
 				t.Errorf("status %d, stdout %q, stderr %s", got.status, got.stdout, got.stderr)

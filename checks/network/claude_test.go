@@ -46,10 +46,18 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 // program is not launched as its agent.
 func (u *user) claude(t *testing.T, flags []string, words ...string) *exec.Cmd {
 	t.Helper()
-	program, err := filepath.EvalSymlinks(os.Getenv("CLAUDEBOX_TEST_CLAUDE")) // a mount by a link would have to be approved of
-	if err != nil {
-		t.Fatal("CLAUDEBOX_TEST_CLAUDE: ", err, ": run checks/test")
-	}
 	const place = "/opt/claude"
-	return u.claudebox(t, slices.Concat([]string{"shell", "--yes", "--mount-ro", program + ":" + place}, flags, []string{"--", place}, words)...)
+	return u.claudebox(t, slices.Concat(
+		[]string{"shell", "--yes", "--mount-ro", program(t, "CLAUDEBOX_TEST_CLAUDE") + ":" + place}, flags, []string{"--", place}, words)...)
+}
+
+// program is the file that a variable names, without links: a mount by a link
+// would have to be approved of.
+func program(t *testing.T, variable string) string {
+	t.Helper()
+	name, err := filepath.EvalSymlinks(os.Getenv(variable))
+	if err != nil {
+		t.Fatal(variable, ": ", err, ": run checks/test")
+	}
+	return name
 }

@@ -42,8 +42,8 @@ func ProxyPort(n plan.Network) int {
 }
 
 // proxyVariables tell programs of the proxy. There is no standard: curl reads
-// http_proxy in lower case only, Node reads any since 22.21 and only when it is
-// told to. ALL_PROXY is one of HTTP too: a SOCKS URL is what some programs
+// http_proxy in lower case only, Node reads any since 22.21 and 24.5, and only when
+// it is told to. ALL_PROXY is one of HTTP too: a SOCKS URL is what some programs
 // crash at (httpx) and others pass by (gRPC); who needs SOCKS finds it at the
 // same port.
 func proxyVariables(p plan.Plan) []Variable {

@@ -148,3 +148,37 @@ func TestAFileAsInputIsReadAsFarAsTheAgentReads(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// So can one that is opened for writing, at its end.
+func TestAFileAsOutputIsReadAndWrittenOver(t *testing.T) {
+	for name, to := range map[string]string{"output": ">>$HOME/log 2>$HOME/rest", "errors": "2>>$HOME/log", "both": ">>$HOME/log 2>&1"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("log", canary+"\n")
+			os.Chmod(w.path("log"), 0o600)
+			got := w.run(nil, "/bin/sh", "-c", `"$0" shell -y --no-report -- bash -c 'for f in 1 2; do
+				timeout 1 cat 0<>/proc/self/fd/$f >seen$f; : >/proc/self/fd/$f; chmod 4777 /proc/self/fd/$f; truncate -s 0 /proc/self/fd/$f; done
+				echo out; echo err >&2; exit 3' `+to+"; echo $?", os.Getenv("CLAUDEBOX_BIN"))
+			if seen := w.read("project/seen1") + w.read("project/seen2"); strings.Contains(seen, canary) {
+				t.Error("what was in the file was read")
+			}
+			if log := w.read("log"); !strings.HasPrefix(log, canary+"\n") || !strings.HasSuffix(log, "out\n") && !strings.HasSuffix(log, "err\n") {
+				t.Errorf("the file is %q", log)
+			}
+			if at, err := os.Stat(w.path("log")); err != nil || at.Mode() != 0o600 {
+				t.Errorf("its mode is %v", at.Mode())
+			}
+			if !strings.HasSuffix(got.stdout, "3\n") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestOutputToAFullDiskIsAnError(t *testing.T) {
+	w := newWorld(t)
+	got := w.run(nil, "/bin/sh", "-c", `ulimit -f 128; "$0" shell -y --no-report -- bash -c 'ulimit -f unlimited; head -c 1000000 /dev/zero || exit 0' >$HOME/log`, os.Getenv("CLAUDEBOX_BIN"))
+	if got.status != 125 || !strings.Contains(got.stderr, "write the output to its file") {
+		t.Error(got)
+	}
+}

@@ -51,9 +51,10 @@ func openPost(ignored []string) *post {
 		}
 	}
 	go p.pauses(stops)
-	// Who reads what we say may have gone, or been ended by the agent. Go would
-	// end this process then, before what the agent left is judged.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// Who reads what we say may have gone, or been ended by the agent; what is
+	// written may be more than may be. Go would end this process then, before
+	// what the agent left is judged: let the call fail instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ)
 	return p
 }
 

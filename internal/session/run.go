@@ -9,7 +9,7 @@ import (
 // Run makes what the launch needs on the host, runs it, and takes away again
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
-func (s *Session) Run() error {
+func (s *Session) Run() (err error) {
 	s.Launch.Listen()
 	if err := s.network.open(&s.Launch); err != nil {
 		return err
@@ -30,6 +30,17 @@ func (s *Session) Run() error {
 		return err
 	}
 	defer restore()
+	arrived, err := carryOutput()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := arrived(); err == nil {
+			err = lost
+		} else if lost != nil {
+			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
+		}
+	}()
 	after, err := aftermath.Begin(s.folders.Home, s.project, s.Instance.Conversations())
 	if err != nil {
 		return err

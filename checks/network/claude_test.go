@@ -55,9 +55,10 @@ func (u *user) claude(t *testing.T, flags []string, words ...string) *exec.Cmd {
 // would have to be approved of.
 func program(t *testing.T, variable string) string {
 	t.Helper()
-	name, err := filepath.EvalSymlinks(os.Getenv(variable))
-	if err != nil {
-		t.Fatal(variable, ": ", err, ": run checks/test")
+	name := os.Getenv(variable)
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil || name == "" {
+		t.Fatalf("%s names no program (%q, %v): run checks/test", variable, name, err)
 	}
-	return name
+	return target
 }

@@ -179,7 +179,10 @@ func TestToolsFindTheProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, w)
 			u.trusting(t, bundle)
-			flags := append(u.allowing(t, "good.test", "packages: ["+tc.packages+"]"), "--mount-ro", program(t, "CLAUDEBOX_TEST_NODE")+":/opt/node")
+			flags := u.allowing(t, "good.test", "packages: ["+tc.packages+"]")
+			if name == "Node" {
+				flags = append(flags, "--mount-ro", program(t, "CLAUDEBOX_TEST_NODE")+":/opt/node")
+			}
 			got := run(t, u.session(t, tc.script, flags...))
 			if got.status != 0 || got.stdout != tc.want {
 				t.Errorf("status %d, stdout %q, stderr %s", got.status, got.stdout, got.stderr)

@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"gitdefuse":     {"beneath", "gitconfig"},
 	"survey":        {"beneath", "packed", sys},
 	"hostrun":       {},
-	"secretfile":    {},
+	"secretfile":    {"leak"},
 	"placeholder":   {"diag", "beneath", sys},
 	"project":       {"pathname", "diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "packed", "placeholder", "secretfile", "survey", sys},
 	"cover":         {sys},

@@ -292,7 +292,9 @@ func TestSecretFilesOfTheProject(t *testing.T) {
 		w.write("project/"+name, "_authToken="+canary)
 	}
 	w.write("project/cacert.pem", "certificate\n")
-	flags := w.profile("hide: [vault/**, '*.secret']")
+	secret = append(secret, "settings.xml") // a name that asks, and nothing in it that tells
+	w.write("project/settings.xml", "<x>\n"+canary+" "+canary)
+	flags := w.profile("hide: [vault/**, '*.secret', settings.xml]")
 	got := w.attack("cat "+strings.Join(secret, " ")+"; ls vault; cat testdata/server.key .env.example cacert.pem; git status --porcelain", flags...)
 	w.wantNoCanary(got)
 	if want := "tracked\nexample\ncertificate\n"; !strings.HasPrefix(got.stdout, want) {
@@ -310,6 +312,28 @@ func TestSecretFilesOfTheProject(t *testing.T) {
 	made, _ := filepath.Glob(w.path("project/.env*"))
 	if len(made) != 3 {
 		t.Errorf("something was made: %q", made)
+	}
+}
+
+// People call files as they like.
+func TestSecretFilesThatAreCalledOtherwise(t *testing.T) {
+	for name, content := range map[string]string{
+		"prod.env": "A=" + canary, ".env~": canary, ".env-prod": canary, ".ENV": canary, "tls/SERVER.KEY": canary, "secrets/db": canary,
+		"home/.ssh/config": canary, "home/.kube/config": canary, ".bash_history": canary,
+		"token.txt": canary + "\n", "vault_pass": canary + "1\n", "deploy_key": "-----BEGIN OPENSSH PRIVATE KEY-----\n" + canary + "\n",
+		".envrc":                   "use flake\nexport MY_TOKEN='" + canary + "1'\n",
+		".mcp.json":                `{"mcpServers":{"x":{"command":"npx","env":{"X_API_KEY":"` + canary + `1"}}}}`,
+		"firebase-adminsdk.json":   `{"private_key": "` + canary + `"}`,
+		"appsettings.Staging.json": `{"Db":"Host=x;Password=` + canary + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("project/"+name, content)
+			w.wantNoCanary(w.attack("cat '" + name + "'"))
+			if w.read("project/"+name) != content {
+				t.Error("it was changed")
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func (g *gitGuard) copies(rel string) error {
 		switch {
 		case name == "config" || name == "config.worktree": // has been dealt with
 			continue
-		case name == "credentials" || secretfile.OfName([]byte(name)) == secretfile.Secret:
+		case name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
 			cover = g.hidden
 		case !strings.HasPrefix(strings.ToLower(name), "config"):
 			continue

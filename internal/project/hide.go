@@ -19,7 +19,7 @@ import (
 )
 
 // hideLimit is how many files are covered at most: each costs a mount.
-const hideLimit = 100
+const hideLimit = 200
 
 const whyHidden = "it looks secret"
 
@@ -68,14 +68,16 @@ func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
 	if kind != beneath.Regular && kind != beneath.Link {
 		return false
 	}
-	switch secretfile.OfName([]byte(path.Base(rel))) {
-	case secretfile.Secret:
-		return true
-	case secretfile.Ask:
-		content, err := o.tree.Read(rel, secretfile.Limit)
-		return kind == beneath.Regular && (err != nil || secretfile.Holds(content))
+	folder, name := lastTwo([]byte(rel))
+	verdict := secretfile.Of(folder, name)
+	if verdict != secretfile.Ask || o.Scope.isNamed(name) {
+		return verdict == secretfile.Secret || o.Scope.isNamed(name)
 	}
-	return o.Scope.looksSecret([]byte(path.Base(rel)))
+	if kind != beneath.Regular || o.shown(rel) || o.tracked.Has(rel) {
+		return false // the last two would not be covered, and need not be read
+	}
+	content, err := o.tree.Read(rel, secretfile.Limit)
+	return err != nil || secretfile.Holds(content)
 }
 
 // hideOne covers one file or folder.

@@ -99,28 +99,40 @@ func Unpack(content []byte) *Seen {
 func (s Scope) wanted() func(folder string) func(name []byte) bool {
 	rules := hostrun.NewMatcher()
 	return func(folder string) func(name []byte) bool {
-		runs := rules.In(folder)
-		return func(name []byte) bool { return runs(name) || s.looksSecret(name) }
+		runs, last := rules.In(folder), []byte(path.Base(folder))
+		return func(name []byte) bool { return runs(name) || s.looksSecret(last, name) }
 	}
 }
 
 // Hides tells whether what comes to lie at a path would be hidden for its name.
 func (s Scope) Hides(rel string) bool {
-	return s.looksSecret([]byte(path.Base(rel))) ||
+	return s.looksSecret(lastTwo([]byte(rel))) ||
 		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
 }
 
-// looksSecret judges the last component of a path.
-func (s Scope) looksSecret(name []byte) bool {
-	if secretfile.OfName(name) != secretfile.Plain {
-		return true
-	}
+// looksSecret judges the last component of a path, and that of its folder.
+func (s Scope) looksSecret(folder, name []byte) bool {
+	return secretfile.Of(folder, name) != secretfile.Plain || s.isNamed(name)
+}
+
+// isNamed tells whether the profile hides a name.
+func (s Scope) isNamed(name []byte) bool {
 	for _, pattern := range s.Hide {
 		if matched, err := path.Match(pattern, string(name)); err == nil && matched {
 			return true
 		}
 	}
 	return false
+}
+
+// lastTwo are the last components of a path.
+func lastTwo(name []byte) (folder, last []byte) {
+	at := bytes.LastIndexByte(name, '/')
+	if at < 0 {
+		return nil, name
+	}
+	above := name[:at]
+	return above[bytes.LastIndexByte(above, '/')+1:], name[at+1:]
 }
 
 // readIndexes reads the indexes of the project's repositories, unless they are
@@ -170,8 +182,8 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		last := name[bytes.LastIndexByte(name, '/')+1:]
-		if s.looksSecret(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		folder, last := lastTwo(name)
+		if s.looksSecret(folder, last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))

@@ -1,0 +1,213 @@
+package secretfile
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// All tables are in lower case: some file systems take capitals for the same,
+// and people write them.
+
+// names are whole names.
+var names = lazily(map[Verdict]string{
+	Secret: `.env .netrc _netrc .git-credentials .gitcookies .pgpass .my.cnf .mylogin.cnf .htpasswd .vault-token .s3cfg .boto
+		.pypirc .terraformrc credentials.tfrc.json kubeconfig .kubeconfig .dockercfg .dockerconfigjson .credentials.json
+		id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk id_xmss master.key secring.gpg wallet.dat
+		.dev.vars .envrc.private .authinfo .msmtprc .fetchmailrc
+		.secrets secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini secret.yml secret.yaml secret.json secret.toml
+		client_secret.json application_default_credentials.json credentials.csv accesskeys.csv rootkey.csv
+		cookies.txt cookies.sqlite logins.json key3.db key4.db storage_state.json storagestate.json
+		.bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
+		.rediscli_history fish_history`,
+	Ask: `.npmrc .yarnrc.yml .yarnrc nuget.config settings.xml auth.json gradle.properties local.properties .hgrc
+		.envrc .envrc.local .flaskenv .mcp.json mcp.json .claude.json local.settings.json database.yml web.config wp-config.php
+		profiles.yml ngrok.yml rclone.conf google-services.json kaggle.json hosts.yml .databrickscfg
+		sftp.json sftp-config.json .ftpconfig .remote-sync.json wg0.conf wg1.conf`,
+})
+
+// places are names in one kind of folder.
+var places = lazily(map[Verdict]string{
+	Secret: `.docker/config.json .kube/config .aws/credentials .cargo/credentials .cargo/credentials.toml .gem/credentials
+		.huggingface/token huggingface/token .gnupg/secring.gpg gh/hosts.yml .azure/accesstokens.json .oci/config`,
+	Ask: `.bundle/config .wrangler/config`,
+})
+
+// full are folders in which each file is secret, halfFull those in which each
+// with settings is, or with one text: programs have such folders, too.
+var (
+	full     = []string{".ssh", ".password-store", "private-keys-v1.d"}
+	halfFull = []string{"secrets", ".secrets"}
+)
+
+// endings are what stands behind the last dot, or the last two.
+var endings = lazily(map[Verdict]string{
+	Secret: `env key p12 pfx jks keystore jceks bks kdbx kdb psafe3 1pux keychain keychain-db ppk p8 pvk priv tfstate tfstate.backup
+		tfvars tfvars.json ovpn agekey`,
+	Ask: `pem asc`, // most pem files are certificates, which programs need
+})
+
+// examples end the names of files that are there to be copied and filled in:
+// ".env.example", "example.env".
+var examples = []string{"example", "sample", "template", "tmpl", "dist", "defaults", "default", "schema", "md", "nix", "ts", "d.ts", "js", "go", "py"}
+
+// copies end the names of what editors and people leave beside a file.
+var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".copy", ".swp", ".swo"}
+
+// words in the name of a file with settings, or with one text, make it ask.
+var words = lazily(map[Verdict]string{
+	Ask: `secret secrets credential credentials cred creds password passwords passwd pass passphrase token tokens apikey apikeys
+		key keys privkey private vault cookie cookies adminsdk serviceaccount auth oauth oauth2 rsa dsa ecdsa ed25519 keystore
+		appsettings login jwt account accounts`,
+})
+
+// settings are the endings of files with settings, or with one text; "": none.
+var settings = []string{
+	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
+}
+
+// lazily makes a table when it is first asked: a launch that walks no folder
+// asks none.
+func lazily(lists map[Verdict]string) func() map[string]Verdict {
+	return sync.OnceValue(func() map[string]Verdict {
+		made := map[string]Verdict{}
+		for verdict, list := range lists {
+			for name := range strings.FieldsSeq(list) {
+				made[name] = verdict
+			}
+		}
+		return made
+	})
+}
+
+// longest is the length of a name, in bytes (NAME_MAX).
+const longest = 255
+
+// Of judges a file by the last component of its path, and by that of the
+// folder it is in.
+func Of(folder, name []byte) Verdict {
+	if len(name) > longest || len(folder) > longest {
+		return Plain
+	}
+	if slices.Contains(full, string(folder)) || slices.Contains(halfFull, string(folder)) && hasSettings(name) {
+		return Secret
+	}
+	var room [longest]byte
+	low := fold(room[:0], name)
+	if v := ofWhole(folder, low); v != Plain {
+		return v
+	}
+	if original := withoutCopy(low); len(original) < len(low) {
+		if v := ofWhole(folder, original); v != Plain {
+			return v
+		}
+		return ofWhole(folder, bytes.TrimPrefix(original, []byte("."))) // Vim's ".NAME.swp"
+	}
+	return ofWords(name)
+}
+
+func fold(room, name []byte) []byte {
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		room = append(room, c)
+	}
+	return room
+}
+
+func withoutCopy(name []byte) []byte {
+	for _, end := range copies {
+		if rest, ok := bytes.CutSuffix(name, []byte(end)); ok && len(rest) > 0 {
+			return rest
+		}
+	}
+	return name
+}
+
+func ofWhole(folder, name []byte) Verdict {
+	if v, known := names()[string(name)]; known {
+		return v
+	}
+	var room [longest + 1 + longest]byte
+	if v, known := places()[string(append(append(append(room[:0], folder...), '/'), name...))]; known {
+		return v
+	}
+	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
+		return ofVariant(string(rest[1:]))
+	}
+	return ofEnding(name)
+}
+
+func ofEnding(name []byte) Verdict {
+	dot := bytes.LastIndexByte(name, '.')
+	if dot < 0 {
+		return Plain
+	}
+	v, known := endings()[string(name[dot+1:])]
+	switch {
+	case known && string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])):
+		return Plain
+	case known:
+		return v
+	}
+	if before := bytes.LastIndexByte(name[:dot], '.'); before >= 0 {
+		return endings()[string(name[before+1:])]
+	}
+	return Plain
+}
+
+// ofVariant judges ".env.REST".
+func ofVariant(rest string) Verdict {
+	for _, e := range examples {
+		if rest == e || strings.HasSuffix(rest, "."+e) {
+			return Plain
+		}
+	}
+	return Secret
+}
+
+// ofWords judges by the words of a name: "deploy_key", "clientSecret.json".
+func ofWords(name []byte) Verdict {
+	if !hasSettings(name) {
+		return Plain
+	}
+	base := name
+	if dot := bytes.LastIndexByte(name, '.'); dot > 0 {
+		base = name[:dot]
+	}
+	var room [longest]byte
+	for begin, i := 0, 0; i <= len(base); i++ {
+		if i < len(base) && !ends(base, i) {
+			continue
+		}
+		word := bytes.TrimRight(base[begin:i], "0123456789")
+		if v := words()[string(fold(room[:0], word))]; v != Plain {
+			return v
+		}
+		begin = i
+		if i < len(base) && !isLetter(base[i]) {
+			begin++
+		}
+	}
+	return Plain
+}
+
+// hasSettings judges by what stands behind the last dot.
+func hasSettings(name []byte) bool {
+	dot := bytes.LastIndexByte(name, '.')
+	if dot <= 0 {
+		return true
+	}
+	var room [longest]byte
+	return slices.Contains(settings, string(fold(room[:0], name[dot+1:])))
+}
+
+// ends tells whether a word ends before a place in a name.
+func ends(name []byte, i int) bool {
+	c := name[i]
+	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"survey":        {"beneath", "packed", sys},
 	"hostrun":       {},
 	"secretfile":    {"leak"},
+	"lent":          {"beneath", "gitconfig", "secretfile", "survey"},
 	"placeholder":   {"diag", "beneath", sys},
 	"project":       {"pathname", "diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "packed", "placeholder", "secretfile", "survey", sys},
 	"cover":         {sys},
@@ -74,7 +75,7 @@ var mayImport = map[string][]string{
 	"trust":         {"pathname", "diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {
 		"pathname", "audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
-		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "doctor", "trust", sys,
+		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "lent", "doctor", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},

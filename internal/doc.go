@@ -27,6 +27,7 @@
 //	survey       one walk of a project: places of git, sockets, files by name
 //	hostrun      the files that the host's tools execute, and what that means
 //	secretfile   the files that hold secrets, by name and content
+//	lent         secrets in the folders that the user lends an agent
 //	placeholder  empty files that hold a place against an agent while it runs
 //	project      the folder that is given away, its repository, what the host executes in it
 //	agenthome    what is made in the agent's home from the user's own

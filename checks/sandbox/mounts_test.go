@@ -165,6 +165,24 @@ func TestASecretInWhatIsImportedIsTold(t *testing.T) {
 	}
 }
 
+// Skills and plugins bring keys of their own along.
+func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, ".claude/skills/deploy/.env", "KEY="+canary+"\n")
+	w.write(t, ".claude/skills/deploy/token.txt", canary+"\n")
+	w.write(t, ".claude/skills/deploy/SKILL.md", "deploy\n")
+	w.write(t, ".claude/plugins/m/.git/config", "[remote \"origin\"]\n\turl = https://u:"+canary+"@h/x\n")
+	const look = `cat ~/.claude/skills/deploy/* ~/.claude/skills/deploy/.env ~/.claude/plugins/m/.git/config`
+	if got := w.inside(t, look); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
+		t.Errorf("inside: %s", got)
+	}
+	if text := succeed(t, w.claudebox("plan")); !strings.Contains(text, "~/.claude/skills/deploy/.env looks secret") {
+		t.Error(text)
+	}
+	file := w.profile(t, "show: [.claude/skills/deploy/.env]")
+	wantEqual(t, w.inside(t, `cat ~/.claude/skills/deploy/.env`, "--profile", file), "KEY="+canary+"\n")
+}
+
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {
 	w := newWorld(t)
 	w.write(t, ".aws/credentials", "key\n")

@@ -145,8 +145,11 @@ func (o *opener) keepHidden(rel string) {
 }
 
 // shown tells whether the profile lets a path in: it, or a folder above.
-func (o *opener) shown(rel string) bool {
-	return slices.ContainsFunc(o.Show, func(pattern string) bool { return shows(pattern, rel) })
+func (o *opener) shown(rel string) bool { return Shown(o.Show, rel) }
+
+// Shown tells whether patterns of a profile's `show` let a path in.
+func Shown(patterns []string, rel string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return shows(pattern, rel) })
 }
 
 func shows(pattern, rel string) bool {

@@ -69,6 +69,7 @@ type Session struct {
 	project project.Project
 	told    []string          // remarks on the project's own profile
 	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
+	covered []string          // files of the user's own folders that do not enter
 	report  report
 	network outside
 	missing []string         // packages that a dry run did not fetch

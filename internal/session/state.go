@@ -27,7 +27,7 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 
 // addState adds the read-only folders that the agent's home leads to, and
 // says what of the user's settings does not enter.
-func (s *Session) addState(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) error {
+func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	for _, in := range s.Instance.Imports {
 		kind, why := plan.ROBind, "your ~/.claude"
 		if in.Writable {
@@ -36,6 +36,12 @@ func (s *Session) addState(h *launch.Host, _ plan.Plan, _ Options, _ Purpose) er
 		h.Mounts = append(h.Mounts, launch.Mount{
 			Kind: kind, Source: in.Source, Destination: in.Destination, Open: true, Why: why,
 		})
+		if in.Writable {
+			continue
+		}
+		if err := s.coverLent(h, in, p.Show); err != nil {
+			return err
+		}
 	}
 	h.Notes = append(h.Notes, s.Instance.Notes...)
 	return nil

@@ -6,17 +6,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() { os.Exit(run(os.Stdout, os.Stderr)) }
 
 func run(stdout, stderr io.Writer) int {
 	rounds := flag.Int("n", 50, "rounds of each measurement")
+	only := flag.String("only", "", "make one measurement alone: "+names())
 	flag.Parse()
 	w, err := newWorld(os.Getenv("CLAUDEBOX_BIN"))
 	if err == nil {
 		defer w.remove()
-		err = w.report(stdout, *rounds)
+		err = w.report(stdout, *rounds, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "benchmark:", err)
@@ -25,14 +27,40 @@ func run(stdout, stderr io.Writer) int {
 	return 0
 }
 
-// report makes every measurement and prints its row as soon as it is there.
-func (w *world) report(out io.Writer, rounds int) error {
+// measurements are made in this order.
+var measurements = []struct {
+	name string
+	make func(*world, io.Writer, int) error
+}{
+	{"start", (*world).start},
+	{"tiers", (*world).tiers},
+	{"downloads", (*world).downloads},
+	{"project", (*world).project},
+	{"plan", (*world).plan},
+	{"mounts", (*world).mounts},
+	{"packages", (*world).packages},
+	{"builds", (*world).builds},
+	{"parent", (*world).parent},
+}
+
+func names() string {
+	var list []string
+	for _, m := range measurements {
+		list = append(list, m.name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// report makes the measurements and prints the row of each as soon as it is
+// there.
+func (w *world) report(out io.Writer, rounds int, only string) error {
 	fmt.Fprintln(out, "| what | claudebox | compared with | ratio |")
 	fmt.Fprintln(out, "| --- | ---: | ---: | ---: |")
-	for _, measure := range []func(io.Writer, int) error{
-		w.start, w.tiers, w.downloads, w.project, w.plan, w.mounts, w.packages, w.builds, w.parent,
-	} {
-		if err := measure(out, rounds); err != nil {
+	for _, m := range measurements {
+		if only != "" && m.name != only {
+			continue
+		}
+		if err := m.make(w, out, rounds); err != nil {
 			return err
 		}
 	}

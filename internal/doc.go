@@ -33,6 +33,7 @@
 //	agenthome    what is made in the agent's home from the user's own
 //	login        the user's Claude login, lent to an agent and brought back
 //	state        the instance's folder: the agent's home between sessions
+//	within       system calls in the namespaces of a sandbox, from outside
 //	cover        what covers a file, laid over it again when the host replaces it
 //	aftermath    what a session left: made harmless, and told
 //	instances    what is kept for projects, listed and chosen from

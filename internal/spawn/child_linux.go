@@ -7,11 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/spawn/nofile"
+	"claudebox/internal/spawn/vfork"
 )
-
-// borrowing are the flags of every start. The child borrows this memory until
-// it executes (CLONE_VM), and this thread waits so long (CLONE_VFORK).
-const borrowing = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
 
 // child is what a child works by. It writes to step, errno and spare alone.
 type child struct {
@@ -63,12 +60,6 @@ var steps = [...]string{
 	stepFiles: "pass the descriptors", stepSignals: "reset the signals", stepLimit: "prlimit", stepExec: "execve",
 }
 
-// vfork is clone(2). In the child it returns 0, on the stack of the parent,
-// which goes on when the child has executed or ended.
-//
-//go:noescape
-func vfork(flags uintptr) (pid, errno uintptr)
-
 // fork makes the child. What runs in it may neither allocate nor grow the
 // stack nor return from here: the stack is the parent's.
 //
@@ -76,7 +67,7 @@ func vfork(flags uintptr) (pid, errno uintptr)
 //go:norace
 //go:nocheckptr
 func (c *child) fork() (pid uintptr, errno syscall.Errno) {
-	pid, failed := vfork(c.flags)
+	pid, failed := vfork.Fork(c.flags)
 	if failed != 0 || pid != 0 {
 		return pid, syscall.Errno(failed)
 	}
@@ -207,7 +198,7 @@ const atCwd = ^uintptr(99)
 //go:norace
 //go:nocheckptr
 func (c *child) startBeside() syscall.Errno {
-	pid, failed := vfork(borrowing)
+	pid, failed := vfork.Fork(vfork.Borrowing)
 	if failed != 0 {
 		return syscall.Errno(failed)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/spawn/nofile"
+	"claudebox/internal/spawn/vfork"
 )
 
 // Program is what is started.
@@ -88,7 +89,7 @@ func newChild(p Program) (*child, error) {
 	if len(p.Files) > maxFiles || len(p.Args) == 0 {
 		return nil, &Error{"count the descriptors", syscall.E2BIG}
 	}
-	c := &child{files: p.Files, flags: borrowing}
+	c := &child{files: p.Files, flags: vfork.Borrowing}
 	if p.PIDs {
 		c.flags |= unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 	}

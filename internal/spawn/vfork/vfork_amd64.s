@@ -1,10 +1,10 @@
 #include "textflag.h"
 
-// func vfork(flags uintptr) (pid, errno uintptr)
+// func Fork(flags uintptr) (pid, errno uintptr)
 //
 // The child returns first and uses the stack below, so the return address
 // waits in a register: the kernel keeps all but CX and R11 for the parent.
-TEXT ·vfork(SB), NOSPLIT|NOFRAME, $0-24
+TEXT ·Fork(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ	flags+0(FP), DI
 	XORL	SI, SI	// the parent's stack
 	XORL	DX, DX

@@ -1,9 +1,9 @@
 #include "textflag.h"
 
-// func vfork(flags uintptr) (pid, errno uintptr)
+// func Fork(flags uintptr) (pid, errno uintptr)
 //
 // The return address is in R30, which the kernel keeps for the parent.
-TEXT ·vfork(SB), NOSPLIT|NOFRAME, $0-24
+TEXT ·Fork(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD	flags+0(FP), R0
 	MOVD	ZR, R1	// the parent's stack
 	MOVD	ZR, R2

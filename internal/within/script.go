@@ -1,0 +1,208 @@
+package within
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Script is a list of system calls. They are made in order; the first that
+// fails is the last, but for those that undo what was done. A Script is run
+// once.
+type Script struct {
+	calls   []call
+	about   string // what the next calls are for
+	files   [slots]uintptr
+	taken   [slots]bool
+	kept    []any   // what the calls point at
+	none    uintptr // the empty text
+	mounted int     // the last call of Memory, counted from 1
+}
+
+// File is a descriptor that a call of the script will open.
+type File int
+
+// slots is how many files of a script can be open at once.
+const slots = 32
+
+// call is a system call whose arguments are known, or are files.
+type call struct {
+	step, about string
+	number      uintptr
+	args        [6]uintptr
+	files       [2]File // the first and the third argument, where they are files
+	opens       File
+	undoes      int     // the call that this one undoes, whatever failed after it, counted from 1; 0: none
+	wants       uintptr // the result that the call must have, where it is not an error; 0: any
+}
+
+const (
+	noFile File = -1
+	here        = ^uintptr(99) // AT_FDCWD
+)
+
+// About names what the following calls are for, in errors.
+func (s *Script) About(what string) { s.about = what }
+
+// Open opens what lies at an absolute path, for its place alone. No link is
+// followed.
+func (s *Script) Open(path string) File {
+	how := &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	s.keep(how)
+	return s.opening(call{
+		step: "find the file inside", number: unix.SYS_OPENAT2,
+		args: [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)}, files: [2]File{noFile, noFile},
+	})
+}
+
+// Stat looks at a file. status is filled in when the script has run.
+func (s *Script) Stat(f File, status *unix.Stat_t) {
+	s.keep(status)
+	s.add(call{step: "look at it", number: unix.SYS_FSTAT, args: [6]uintptr{1: uintptr(unsafe.Pointer(status))}, files: [2]File{f, noFile}})
+}
+
+// StatFS looks at the file system of a file.
+func (s *Script) StatFS(f File, status *unix.Statfs_t) {
+	s.keep(status)
+	s.add(call{step: "look at its file system", number: unix.SYS_FSTATFS, args: [6]uintptr{1: uintptr(unsafe.Pointer(status))}, files: [2]File{f, noFile}})
+}
+
+// Bind makes a mount of a file or folder, with all that is mounted in it. It
+// lies nowhere yet.
+func (s *Script) Bind(f File) File {
+	const all = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+	return s.opening(call{step: "bind it", number: unix.SYS_OPEN_TREE, args: [6]uintptr{1: s.empty(), 2: all}, files: [2]File{f, noFile}})
+}
+
+// ReadOnly makes a mount, and those in it, read-only. This needs Linux 5.12.
+func (s *Script) ReadOnly(mount File) {
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	s.keep(attr)
+	s.add(call{
+		step: "make it read-only", number: unix.SYS_MOUNT_SETATTR,
+		args: [6]uintptr{1: s.empty(), 2: unix.AT_EMPTY_PATH | unix.AT_RECURSIVE, 3: uintptr(unsafe.Pointer(attr)), 4: unsafe.Sizeof(*attr)}, files: [2]File{mount, noFile},
+	})
+}
+
+// Lay lays a mount over a file or folder.
+func (s *Script) Lay(mount, over File) {
+	s.add(call{
+		step: "lay it over the file", number: unix.SYS_MOVE_MOUNT,
+		args: [6]uintptr{1: s.empty(), 3: s.empty(), 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH}, files: [2]File{mount, over},
+	})
+}
+
+// Memory mounts an empty file system over a folder, until [Script.Unmount].
+func (s *Script) Memory(folder string) {
+	s.add(call{
+		step: "make room for a cover", number: unix.SYS_MOUNT,
+		args: [6]uintptr{s.text("tmpfs"), s.text(folder), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV, s.text("mode=0755")}, files: [2]File{noFile, noFile},
+	})
+	s.mounted = len(s.calls)
+}
+
+// Unmount takes away what was mounted last over a folder, at the latest when
+// the script ends. Files of it that are mounted elsewhere stay there.
+func (s *Script) Unmount(folder string) {
+	s.add(call{
+		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.mounted,
+		args: [6]uintptr{s.text(folder), unix.MNT_DETACH}, files: [2]File{noFile, noFile},
+	})
+}
+
+// Make makes a file that nobody has made before. mode has no bits that the
+// caller's umask forbids.
+func (s *Script) Make(path string, content []byte, mode uint32) File {
+	f := s.opening(call{
+		step: "make a cover", number: unix.SYS_OPENAT,
+		args: [6]uintptr{here, s.text(path), unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, uintptr(mode)}, files: [2]File{noFile, noFile},
+	})
+	if len(content) > 0 {
+		s.keep(&content[0])
+		s.add(call{
+			step: "write a cover", number: unix.SYS_WRITE, wants: uintptr(len(content)),
+			args: [6]uintptr{1: uintptr(unsafe.Pointer(&content[0])), 2: uintptr(len(content))}, files: [2]File{f, noFile},
+		})
+	}
+	return f
+}
+
+// Close closes files.
+func (s *Script) Close(files ...File) {
+	for _, f := range files {
+		s.add(call{step: "close it", number: unix.SYS_CLOSE, files: [2]File{f, noFile}})
+		s.taken[f] = false
+	}
+}
+
+// opening adds a call that opens a file.
+func (s *Script) opening(c call) File {
+	f := File(0)
+	for s.taken[f] { // past the last: too many are open
+		f++
+	}
+	s.taken[f] = true
+	s.add(c)
+	s.calls[len(s.calls)-1].opens = f
+	return f
+}
+
+func (s *Script) add(c call) {
+	c.about, c.opens = s.about, noFile
+	s.calls = append(s.calls, c)
+}
+
+// text gives a string as the kernel takes it. One with a NUL ends there.
+func (s *Script) text(text string) uintptr {
+	p := append([]byte(text), 0)
+	s.keep(&p[0])
+	return uintptr(unsafe.Pointer(&p[0]))
+}
+
+// empty is the path of a file that is named by its descriptor.
+func (s *Script) empty() uintptr {
+	if s.none == 0 {
+		s.none = s.text("")
+	}
+	return s.none
+}
+
+// keep keeps what a call points at where it is, on the heap.
+func (s *Script) keep(pointer any) { s.kept = append(s.kept, pointer) }
+
+// run makes the calls, in a process that has borrowed this memory. It gives the
+// first that failed.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (s *Script) run() (failed int, errno syscall.Errno) {
+	for i := range s.calls {
+		c := &s.calls[i]
+		if errno != 0 && (c.undoes == 0 || c.undoes > failed) {
+			continue
+		}
+		args := &c.args
+		if c.files[0] >= 0 {
+			args[0] = s.files[c.files[0]]
+		}
+		if c.files[1] >= 0 {
+			args[2] = s.files[c.files[1]]
+		}
+		got, _, err := syscall.RawSyscall6(c.number, args[0], args[1], args[2], args[3], args[4], args[5])
+		if err == 0 && c.wants != 0 && got != c.wants {
+			err = syscall.EIO
+		}
+		if err != 0 && errno == 0 {
+			failed, errno = i, err
+		}
+		if c.opens >= 0 {
+			s.files[c.opens] = got
+		}
+	}
+	return failed, errno
+}

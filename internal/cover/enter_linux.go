@@ -6,15 +6,10 @@ import (
 	"claudebox/internal/within"
 )
 
-// room is a folder of every sandbox over which a file system is mounted for a
-// moment, to make a cover in: a file cannot be mounted before it lies
-// somewhere. What is in it is gone for some hundred microseconds. The agent may
-// write there meanwhile: the cover has a name that it cannot know before, and
-// is mounted by its descriptor, whatever lies under that name by then.
-const room = "/run/user"
-
 // tries is how often a cover is made before it counts as impossible: an agent
-// that is quick enough may remove one before it is mounted.
+// that is quick enough may remove one before it is mounted. It can write in the
+// room meanwhile: the cover has a name that it cannot know before, and is
+// mounted by its descriptor, whatever lies under that name by then.
 const tries = 20
 
 // over covers a file inside the sandbox of a process: with content, or, if
@@ -29,13 +24,13 @@ func over(process int, path string, folder bool, content []byte) (err error) {
 		case content == nil:
 			mount = s.Bind(target)
 		case folder:
-			s.Memory(room)
-			mount = s.Bind(s.Open(room))
-			s.Unmount(room)
+			s.Furnish()
+			mount = s.Bind(s.Open(within.Room))
+			s.Clear()
 		default:
-			s.Memory(room)
-			mount = s.Bind(s.Make(room+"/"+rand.Text(), content, 0o444))
-			s.Unmount(room)
+			s.Furnish()
+			mount = s.Bind(s.Make(rand.Text(), content, 0o444))
+			s.Clear()
 		}
 		s.ReadOnly(mount)
 		s.Lay(mount, target)

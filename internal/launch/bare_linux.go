@@ -10,7 +10,7 @@ import (
 // same sandbox without claudebox around it, to measure what claudebox costs.
 // It can be started once. The caller closes the command's ExtraFiles.
 func (l Launch) Bare() (*exec.Cmd, error) {
-	lines, descriptors, err := l.withoutTree().Words()
+	lines, descriptors, err := l.byWords().Words()
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ type Host struct {
 	// that the source is missing. Nil: paths are taken as they are.
 	Real     func(path string) (string, error)
 	OwnPIDs  bool     // bwrap gets a pid namespace, see [CanOwnPIDs]
+	CanLay   bool     // mounts can be laid, see [CanLay]
 	Ignored  []string // signals that the caller had ignored: "INT", "HUP"
 	Seccomp  []byte
 	Notes    []string
@@ -83,6 +84,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	}
 	l.Mounts = withParents(l.Mounts)
 	markAbove(l.Mounts)
+	l.Lay = h.CanLay && worthLaying(l.Mounts)
 	l.ReadOnly = append(parents, "/")
 	l.Closure = slices.Concat(p.Pins.Closure, h.Closure)
 	slices.Sort(l.Closure)

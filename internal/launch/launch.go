@@ -14,6 +14,7 @@ type Launch struct {
 	Hostname string                      // inside
 	Mounts   []Mount                     // in the order in which they are made
 	Closure  []string                    // store paths that are mounted where a mount of kind closure is; sorted
+	Lay      bool                        // mounts over what is there already are laid when bwrap has made the others, see [Mount.isOver]
 	ReadOnly []string                    // remounted read-only when all mounts are made
 	Env      []Variable                  // sorted by name
 	State    string                      // the instance's folder, outside what the agent sees of it

@@ -3,43 +3,17 @@ package launch
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/netns"
 	"claudebox/internal/network"
 	"claudebox/internal/storetree"
+	"claudebox/internal/within"
 )
 
-// gate holds bwrap, and so the agent, until all is there. The zero
-// gate holds nothing.
-type gate struct{ inside, outside *os.File }
-
-func (l Launch) newGate() (g gate, err error) {
-	if !l.gated() {
-		return gate{}, nil
-	}
-	if g.inside, g.outside, err = os.Pipe(); err != nil {
-		return gate{}, &diag.Error{Op: "start bwrap", Err: err}
-	}
-	return g, nil
-}
-
-// closeInside closes the end that bwrap has got.
-func (g gate) closeInside() {
-	if g.inside != nil {
-		g.inside.Close()
-	}
-}
-
-// open lets the agent run.
-func (g gate) open() error {
-	_, err := g.outside.Write([]byte{0})
-	return errors.Join(err, g.outside.Close())
-}
-
-// connect gives a sandbox that waits at its gate its network and its store.
+// connect gives a sandbox that waits at its gate its network, its store and the last
+// of its mounts.
 // What keeps it from that ends the sandbox; the gate is never opened then, nor
 // closed, as bwrap takes its end for leave to go on.
 func (l Launch) connect(child *sandbox) (*network.Inet, error) {
@@ -54,10 +28,13 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if err == nil {
 		err = child.tree.await()
 	}
+	if err == nil && l.Lay {
+		err = l.layMounts(child)
+	}
 	if err == nil {
 		err = child.gate.open()
 	}
-	if err == nil || errors.Is(err, network.ErrGone) || errors.Is(err, syscall.EPIPE) {
+	if err == nil || errors.Is(err, network.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {
 		return inet, nil // who is gone says why when it is waited for
 	}
 	if !l.OwnPIDs {

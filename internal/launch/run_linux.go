@@ -131,9 +131,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		return nil, err
 	}
 	defer gate.closeInside()
-	if gate.inside != nil {
-		files = append(files, int(gate.inside.Fd()))
-	}
+	files = append(files, gate.files()...)
 	tree, err := l.newTree()
 	if err != nil {
 		unix.Close(pipe[0])

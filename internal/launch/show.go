@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func (l Launch) Argv() (string, error) {
 		fmt.Fprintf(&b, "# %d: %s\n", FirstDescriptor+i, d)
 	}
 	if l.gated() {
-		fmt.Fprintf(&b, "# %d: bwrap waits here until all is there\n", FirstDescriptor+len(descriptors))
+		l.showGate(&b, FirstDescriptor+len(descriptors))
 	}
 	if l.OwnNetwork() {
 		for _, line := range l.networkShown() {
@@ -41,6 +42,26 @@ func (l Launch) Argv() (string, error) {
 		b.WriteString("# " + l.treeShown() + "\n")
 	}
 	return b.String(), nil
+}
+
+// showGate says what bwrap waits for, and what is mounted meanwhile, in the
+// words in which it would do that itself.
+func (l Launch) showGate(b *strings.Builder, next int) {
+	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next, Descriptor{Name: seccompFilter, Data: l.Seccomp})
+	if !l.Lay {
+		return
+	}
+	fmt.Fprintf(b, "# %d: bwrap has set up all but this, which claudebox mounts then:\n", next+1)
+	w := &words{}
+	for _, m := range l.Mounts {
+		if l.lays(m) {
+			w.mount(m, l.State)
+		}
+	}
+	for _, line := range w.lines {
+		number, _ := strconv.Atoi(line[len(line)-2].Text)
+		fmt.Fprintf(b, "#   %s # %s\n", shown(line), w.descriptors[number-FirstDescriptor])
+	}
 }
 
 // networkShown says what connects a sandbox that has a network of its own.
@@ -147,7 +168,7 @@ const (
 // descriptor above 9. What cannot be written down in it: the Landlock domain
 // that closes abstract sockets in tier full.
 func (l Launch) Script(bash string) (string, error) {
-	lines, descriptors, err := l.withoutTree().Words()
+	lines, descriptors, err := l.byWords().Words()
 	if err != nil {
 		return "", err
 	}

@@ -85,12 +85,12 @@ func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
 
 // gated tells whether the agent waits for something that is made while bwrap
 // is at work.
-func (l Launch) gated() bool { return l.OwnNetwork() || l.hasTree() }
+func (l Launch) gated() bool { return l.OwnNetwork() || l.hasTree() || l.Lay }
 
-// withoutTree is the launch as words alone can do it: with a mount for each
-// store path.
-func (l Launch) withoutTree() Launch {
-	l.OwnPIDs = false
+// byWords is the launch as words alone can do it: with a mount for each store
+// path, and all mounts made by bwrap.
+func (l Launch) byWords() Launch {
+	l.OwnPIDs, l.Lay = false, false
 	return l
 }
 

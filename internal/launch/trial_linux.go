@@ -33,7 +33,7 @@ type Trial struct {
 func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
-	l := Launch{Tier: t.Tier, Pasta: t.Pasta, OwnPIDs: CanOwnPIDs()}
+	l := Launch{Tier: t.Tier, Pasta: t.Pasta, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}
 	child, said, err := t.start(l)
 	if err != nil {
 		return explainTrial(err, readSwitches())
@@ -76,8 +76,8 @@ func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
 	defer say.Close()
 	out := int(say.Fd())
 	files := []int{int(null.Fd()), out, out, filter}
-	if gate.inside != nil {
-		files = append(files, int(gate.inside.Fd()))
+	if l.gated() {
+		files = append(files[:3], gate.files()...)
 	}
 	pid, err := spawn.Start(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork()})
 	if err != nil {
@@ -109,11 +109,8 @@ func await(pid int, said *os.File) ([]byte, error) {
 // 3. Without a program env prints its environment, in which there is only PWD.
 func (t Trial) words() []string {
 	words := append([]string{"bwrap"}, namespaces...)
-	switch {
-	case t.Tier == "none":
+	if t.Tier == "none" {
 		words = append(words, "--unshare-net")
-	case (Launch{Tier: t.Tier}).OwnNetwork():
-		words = append(words, "--block-fd", "4")
 	}
 	return append(words,
 		"--seccomp", "3", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/",

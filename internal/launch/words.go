@@ -81,7 +81,9 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	}
 	w.add("--hostname", l.Hostname)
 	w.add("--json-status-fd", strconv.Itoa(StatusDescriptor))
-	w.add("--seccomp", w.descriptor(Descriptor{Name: "seccomp filter", Data: l.Seccomp}))
+	if !l.gated() {
+		w.add("--seccomp", w.descriptor(Descriptor{Name: seccompFilter, Data: l.Seccomp}))
+	}
 	w.add("--clearenv")
 	for _, v := range l.Env {
 		w.setenv(v)
@@ -91,14 +93,16 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 			w.closure(l, m.Destination)
 			continue
 		}
-		w.mount(m, l.State)
+		if !l.lays(m) {
+			w.mount(m, l.State)
+		}
 	}
 	for _, path := range l.ReadOnly {
 		w.add("--remount-ro", path)
 	}
 	w.add("--chdir", l.Dir)
 	if l.gated() {
-		w.add("--block-fd", strconv.Itoa(FirstDescriptor+len(w.descriptors)))
+		w.gate(l)
 	}
 	if n := count(w.lines); n > maxWords {
 		return nil, nil, diag.Errorf("start bwrap", "mount whole folders instead of single files",
@@ -112,6 +116,8 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 func (l Launch) commandLine() []string {
 	return append([]string{"bwrap", "--args", strconv.Itoa(ArgsDescriptor), "--"}, l.Command...)
 }
+
+const seccompFilter = "seccomp filter"
 
 func count(lines []Line) int {
 	n := 0

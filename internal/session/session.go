@@ -221,6 +221,7 @@ func orders(f host.Facts, o Options) []string {
 
 func (s *Session) addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
+	h.CanLay = launch.CanLay()
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
 		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could leave it running")
 	}

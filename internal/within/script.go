@@ -11,20 +11,16 @@ import (
 // fails is the last, but for those that undo what was done. A Script is run
 // once.
 type Script struct {
-	calls   []call
-	about   string // what the next calls are for
-	files   [slots]uintptr
-	taken   [slots]bool
-	kept    []any   // what the calls point at
-	none    uintptr // the empty text
-	mounted int     // the last call of Memory, counted from 1
+	calls     []call
+	about     string // what the next calls are for
+	files     []uintptr
+	kept      []any   // what the calls point at
+	none      uintptr // the empty text
+	furnished int     // the call that mounted over the room, counted from 1
 }
 
 // File is a descriptor that a call of the script will open.
 type File int
-
-// slots is how many files of a script can be open at once.
-const slots = 32
 
 // call is a system call whose arguments are known, or are files.
 type call struct {
@@ -96,30 +92,35 @@ func (s *Script) Lay(mount, over File) {
 	})
 }
 
-// Memory mounts an empty file system over a folder, until [Script.Unmount].
-func (s *Script) Memory(folder string) {
+// Room is a folder of every sandbox over which a file system is mounted for a
+// moment, to make a file in: one cannot be mounted before it lies somewhere.
+// What is in the folder is gone for some hundred microseconds.
+const Room = "/run/user"
+
+// Furnish mounts an empty file system over the [Room], until [Script.Clear].
+func (s *Script) Furnish() {
 	s.add(call{
 		step: "make room for a cover", number: unix.SYS_MOUNT,
-		args: [6]uintptr{s.text("tmpfs"), s.text(folder), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV, s.text("mode=0755")}, files: [2]File{noFile, noFile},
+		args: [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV, s.text("mode=0755")}, files: [2]File{noFile, noFile},
 	})
-	s.mounted = len(s.calls)
+	s.furnished = len(s.calls)
 }
 
-// Unmount takes away what was mounted last over a folder, at the latest when
-// the script ends. Files of it that are mounted elsewhere stay there.
-func (s *Script) Unmount(folder string) {
+// Clear gives the room back, whatever has failed since. Files of it that are
+// bound stay.
+func (s *Script) Clear() {
 	s.add(call{
-		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.mounted,
-		args: [6]uintptr{s.text(folder), unix.MNT_DETACH}, files: [2]File{noFile, noFile},
+		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.furnished,
+		args: [6]uintptr{s.text(Room), unix.MNT_DETACH}, files: [2]File{noFile, noFile},
 	})
 }
 
-// Make makes a file that nobody has made before. mode has no bits that the
-// caller's umask forbids.
-func (s *Script) Make(path string, content []byte, mode uint32) File {
+// Make makes a file in the room, where none of that name may be. Bits that the
+// caller's umask forbids are not set.
+func (s *Script) Make(name string, content []byte, mode uint32) File {
 	f := s.opening(call{
 		step: "make a cover", number: unix.SYS_OPENAT,
-		args: [6]uintptr{here, s.text(path), unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, uintptr(mode)}, files: [2]File{noFile, noFile},
+		args: [6]uintptr{here, s.text(Room + "/" + name), unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, uintptr(mode)}, files: [2]File{noFile, noFile},
 	})
 	if len(content) > 0 {
 		s.keep(&content[0])
@@ -131,22 +132,18 @@ func (s *Script) Make(path string, content []byte, mode uint32) File {
 	return f
 }
 
-// Close closes files.
+// Close closes files: a script can have as many open at once as a process can.
 func (s *Script) Close(files ...File) {
 	for _, f := range files {
 		s.add(call{step: "close it", number: unix.SYS_CLOSE, files: [2]File{f, noFile}})
-		s.taken[f] = false
 	}
 }
 
 // opening adds a call that opens a file.
 func (s *Script) opening(c call) File {
-	f := File(0)
-	for s.taken[f] { // past the last: too many are open
-		f++
-	}
-	s.taken[f] = true
 	s.add(c)
+	f := File(len(s.files))
+	s.files = append(s.files, 0)
 	s.calls[len(s.calls)-1].opens = f
 	return f
 }

@@ -1,0 +1,146 @@
+package launch
+
+import (
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+	"claudebox/internal/within"
+)
+
+// CanLay tells whether this kernel has all the calls that laying mounts needs:
+// the youngest is mount_setattr(2), of Linux 5.12. Here it may only refuse.
+func CanLay() bool {
+	return !errors.Is(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{}), unix.ENOSYS)
+}
+
+// laid is a mount that is laid, and what is seen at its place.
+type laid struct {
+	Mount
+	outside, before, after unix.Stat_t
+	made                   unix.Stat_t // what covers the file, where it does not do so itself
+	system                 unix.Statfs_t
+	cover                  within.File
+}
+
+// layMounts makes the mounts over what is there in a sandbox that waits, and
+// looks at each of them.
+func (l Launch) layMounts(child *sandbox) error {
+	var list []*laid
+	for _, m := range l.Mounts {
+		if l.lays(m) {
+			list = append(list, &laid{Mount: m})
+		}
+	}
+	for _, m := range list {
+		if err := m.lookOutside(); err != nil {
+			return err
+		}
+	}
+	script := layScript(list)
+	if err := child.gate.reached(); err != nil {
+		return &diag.Error{Op: "wait for bwrap", Err: err}
+	}
+	init := initOf(child.pid)
+	if init == 0 {
+		return within.ErrGone
+	}
+	if err := within.Run(init, script); err != nil {
+		return layFailed(err)
+	}
+	for _, m := range list {
+		if err := m.judge(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func layFailed(err error) error {
+	var e *within.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	about := e.About
+	e.About = ""
+	return &diag.Error{Op: "protect " + about, Err: e, Remedy: "start again; if it stays so, report it with the output of `claudebox check`"}
+}
+
+// lookOutside notes what is to lie under the mount.
+func (m *laid) lookOutside() error {
+	fd, err := openPath(m.Destination)
+	if err == nil {
+		err = unix.Fstat(fd, &m.outside)
+		unix.Close(fd)
+	}
+	if err != nil {
+		return &diag.Error{Op: "protect " + m.Destination, Err: noLinks(err), Remedy: openRemedy(err)}
+	}
+	return nil
+}
+
+// layScript makes what covers files, lays all mounts, and then looks at each
+// place by its path once more: another session may exchange a folder until it is
+// pinned.
+func layScript(list []*laid) *within.Script {
+	var s within.Script
+	s.Furnish()
+	for i, m := range list {
+		if m.overItself() {
+			continue
+		}
+		s.About(m.Destination)
+		f := s.Make(strconv.Itoa(i), m.Data, 0o600)
+		s.Stat(f, &m.made)
+		m.cover = s.Bind(f)
+		s.Close(f)
+	}
+	s.Clear()
+	for _, m := range list {
+		m.lay(&s)
+	}
+	for _, m := range list {
+		s.About(m.Destination)
+		f := s.Open(m.Destination)
+		s.Stat(f, &m.after)
+		s.StatFS(f, &m.system)
+		s.Close(f)
+	}
+	return &s
+}
+
+// overItself tells whether the file itself is what is seen.
+func (m *laid) overItself() bool { return m.Kind != plan.ROData }
+
+func (m *laid) lay(s *within.Script) {
+	s.About(m.Destination)
+	at := s.Open(m.Destination)
+	s.Stat(at, &m.before)
+	mount := m.cover
+	if m.overItself() {
+		mount = s.Bind(at)
+	}
+	if m.isReadOnly() {
+		s.ReadOnly(mount)
+	}
+	s.Lay(mount, at)
+	s.Close(at, mount)
+}
+
+// judge tells whether the mount lies where it should, and is what it should be.
+func (m *laid) judge() error {
+	want := m.outside
+	if !m.overItself() {
+		want = m.made
+	}
+	if same(m.before, m.outside) && same(m.after, want) && (!m.isReadOnly() || m.system.Flags&unix.ST_RDONLY != 0) {
+		return nil
+	}
+	return diag.Errorf("protect "+m.Destination, "start again",
+		"it was exchanged while the sandbox was set up: another session, or a program of yours, works there")
+}
+
+func same(a, b unix.Stat_t) bool { return a.Dev == b.Dev && a.Ino == b.Ino }

@@ -17,8 +17,9 @@ import (
 	"claudebox/internal/plan"
 )
 
-// report is what two sandboxes must have in common.
-const report = `cat /proc/self/mountinfo; env; cat /proc/self/status | grep -E '^(Cap|NoNewPrivs|Seccomp:)'; 
+// report is what two sandboxes must have in common; the order in which mounts
+// were made that lie at different places does not matter.
+const report = `sort -s -k5,5 /proc/self/mountinfo; env; cat /proc/self/status | grep -E '^(Cap|NoNewPrivs|Seccomp:)'; 
 	find / -path /proc -prune -o -path /nix/store -prune -o -printf '%M %U %s %p %l\n' | sort; cat /etc/passwd /etc/nix/nix.conf "$HOME/.gitconfig"; pwd; ls /proc/self/fd`
 
 // ids are numbers that the kernel hands out anew for each mount, and names that
@@ -44,6 +45,9 @@ func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
 			w.repository(t)
 			w.write(t, ".gitconfig", "[user]\n\tname = Ada 'x' \"y\"\n\temail = ada@example.org\n")
 			w.write(t, "data/it's", "")
+			w.write(t, "project/.env", "SECRET=x\n")
+			w.write(t, "project/.vscode/tasks.json", "{}\n")
+			w.git(t, "project", "init", "-q", "inner")
 			profile := w.profile(t, "env: {QUOTED: \"it's \\\"$HOME\\\" `id`\"}", "mounts: [{host: ~/data, sandbox: \"/mnt/a b'c\", mode: ro}]",
 				"agent: {command: [bash, -euc, '"+strings.ReplaceAll(report, "'", "''")+"']}")
 			flags := []string{"--profile", profile, "--network", tier}

@@ -3,6 +3,8 @@ package cover
 import (
 	"crypto/rand"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/within"
 )
 
@@ -29,7 +31,7 @@ func over(process int, path string, folder bool, content []byte) (err error) {
 			s.Clear()
 		default:
 			s.Furnish()
-			mount = s.Bind(s.Make(rand.Text(), content, 0o444))
+			mount = s.Made(rand.Text(), content, 0o444, new(unix.Stat_t))
 			s.Clear()
 		}
 		s.ReadOnly(mount)

@@ -93,10 +93,7 @@ func layScript(list []*laid) *within.Script {
 			continue
 		}
 		s.About(m.Destination)
-		f := s.Make(strconv.Itoa(i), m.Data, 0o600)
-		s.Stat(f, &m.made)
-		m.cover = s.Bind(f)
-		s.Close(f)
+		m.cover = s.Made("bindfile"+strconv.Itoa(i), m.Data, 0o600, &m.made)
 	}
 	s.Clear()
 	for _, m := range list {

@@ -4,12 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"path"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"claudebox/internal/network"
+	"claudebox/internal/plan"
 )
 
 // Argv renders the launch for reading: bwrap and its words, an option a line,
@@ -52,15 +52,15 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 		return
 	}
 	fmt.Fprintf(b, "# %d: bwrap has set up all but this, which claudebox mounts then:\n", next+1)
-	w := &words{}
 	for _, m := range l.Mounts {
-		if l.lays(m) {
-			w.mount(m, l.State)
+		if !l.lays(m) {
+			continue
 		}
-	}
-	for _, line := range w.lines {
-		number, _ := strconv.Atoi(line[len(line)-2].Text)
-		fmt.Fprintf(b, "#   %s # %s\n", shown(line), w.descriptors[number-FirstDescriptor])
+		source := quote(m.Source)
+		if m.Kind == plan.ROData {
+			source = fmt.Sprintf("(made, %d bytes)", len(m.Data))
+		}
+		fmt.Fprintf(b, "#   --%s %s %s\n", m.Kind, source, quote(m.Destination))
 	}
 }
 

@@ -17,6 +17,8 @@ type Script struct {
 	kept      []any   // what the calls point at
 	none      uintptr // the empty text
 	furnished int     // the call that mounted over the room, counted from 1
+	room      File
+	made      map[File]uintptr // the names of files that were made there, by their mounts
 }
 
 // File is a descriptor that a call of the script will open.
@@ -90,6 +92,9 @@ func (s *Script) Lay(mount, over File) {
 		step: "lay it over the file", number: unix.SYS_MOVE_MOUNT,
 		args: [6]uintptr{1: s.empty(), 3: s.empty(), 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH}, files: [2]File{mount, over},
 	})
+	if name, made := s.made[mount]; made {
+		s.add(call{step: "remove its name", number: unix.SYS_UNLINKAT, args: [6]uintptr{1: name}, files: [2]File{s.room, noFile}})
+	}
 }
 
 // Room is a folder of every sandbox over which a file system is mounted for a
@@ -101,9 +106,9 @@ const Room = "/run/user"
 func (s *Script) Furnish() {
 	s.add(call{
 		step: "make room for a cover", number: unix.SYS_MOUNT,
-		args: [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV, s.text("mode=0755")}, files: [2]File{noFile, noFile},
+		args: [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV}, files: [2]File{noFile, noFile},
 	})
-	s.furnished = len(s.calls)
+	s.furnished, s.room, s.made = len(s.calls), s.Open(Room), map[File]uintptr{}
 }
 
 // Clear gives the room back, whatever has failed since. Files of it that are
@@ -115,12 +120,14 @@ func (s *Script) Clear() {
 	})
 }
 
-// Make makes a file in the room, where none of that name may be. Bits that the
-// caller's umask forbids are not set.
-func (s *Script) Make(name string, content []byte, mode uint32) File {
+// Made makes a file in the room, where none of that name may be, and binds it.
+// It loses its name when the mount is laid. Bits of the mode that the caller's
+// umask forbids are not set. status tells of the file when the script has run.
+func (s *Script) Made(name string, content []byte, mode uint32, status *unix.Stat_t) File {
+	at := s.text(name)
 	f := s.opening(call{
 		step: "make a cover", number: unix.SYS_OPENAT,
-		args: [6]uintptr{here, s.text(Room + "/" + name), unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, uintptr(mode)}, files: [2]File{noFile, noFile},
+		args: [6]uintptr{1: at, 2: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, 3: uintptr(mode)}, files: [2]File{s.room, noFile},
 	})
 	if len(content) > 0 {
 		s.keep(&content[0])
@@ -129,7 +136,11 @@ func (s *Script) Make(name string, content []byte, mode uint32) File {
 			args: [6]uintptr{1: uintptr(unsafe.Pointer(&content[0])), 2: uintptr(len(content))}, files: [2]File{f, noFile},
 		})
 	}
-	return f
+	s.Stat(f, status)
+	mount := s.Bind(f)
+	s.made[mount] = at
+	s.Close(f)
+	return mount
 }
 
 // Close closes files: a script can have as many open at once as a process can.

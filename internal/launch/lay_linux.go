@@ -26,21 +26,37 @@ type laid struct {
 	cover                  within.File
 }
 
-// layMounts makes the mounts over what is there in a sandbox that waits, and
-// looks at each of them.
+// laidMounts are those of a launch.
+type laidMounts []*laid
+
+// layMounts makes the mounts over what is there in a sandbox that waits.
 func (l Launch) layMounts(child *sandbox) error {
-	var list []*laid
+	list, err := l.layList()
+	if err == nil {
+		err = list.lay(child)
+	}
+	return err
+}
+
+// layList notes what is to lie under each mount.
+func (l Launch) layList() (laidMounts, error) {
+	var list laidMounts
 	for _, m := range l.Mounts {
-		if l.lays(m) {
-			list = append(list, &laid{Mount: m})
+		if !l.lays(m) {
+			continue
 		}
-	}
-	for _, m := range list {
-		if err := m.lookOutside(); err != nil {
-			return err
+		one := &laid{Mount: m}
+		if err := one.lookOutside(); err != nil {
+			return nil, err
 		}
+		list = append(list, one)
 	}
-	script := layScript(list)
+	return list, nil
+}
+
+// lay makes the mounts, and looks at each of them.
+func (list laidMounts) lay(child *sandbox) error {
+	script := list.script()
 	if err := child.gate.reached(); err != nil {
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
@@ -82,10 +98,10 @@ func (m *laid) lookOutside() error {
 	return nil
 }
 
-// layScript makes what covers files, lays all mounts, and then looks at each
+// script makes what covers files, lays all mounts, and then looks at each
 // place by its path once more: another session may exchange a folder until it is
 // pinned.
-func layScript(list []*laid) *within.Script {
+func (list laidMounts) script() *within.Script {
 	var s within.Script
 	s.Furnish()
 	for i, m := range list {

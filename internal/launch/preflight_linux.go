@@ -107,7 +107,7 @@ func output(path, option string) (string, error) {
 
 // options are all that a launch may use of bwrap.
 var options = []string{
-	"--args", "--bind", "--bind-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent", "--dir",
+	"--args", "--bind", "--bind-fd", "--block-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent", "--dir",
 	"--disable-userns", "--file", "--hostname", "--json-status-fd", "--perms", "--proc", "--remount-ro", "--ro-bind",
 	"--ro-bind-data", "--ro-bind-fd", "--seccomp", "--setenv", "--size", "--symlink", "--tmpfs", "--unshare-cgroup-try",
 	"--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts",

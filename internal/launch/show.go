@@ -56,11 +56,11 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 		if !l.lays(m) {
 			continue
 		}
-		source := quote(m.Source)
+		kind, source := string(m.Kind), quote(m.Source)
 		if m.Kind == plan.ROData {
-			source = fmt.Sprintf("(made, %d bytes)", len(m.Data))
+			kind, source = "ro-bind-data", fmt.Sprintf("(made, %d bytes)", len(m.Data))
 		}
-		fmt.Fprintf(b, "#   --%s %s %s\n", m.Kind, source, quote(m.Destination))
+		fmt.Fprintf(b, "#   --%s %s %s\n", kind, source, quote(m.Destination))
 	}
 }
 

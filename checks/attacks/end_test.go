@@ -315,6 +315,29 @@ func TestSecretFilesOfTheProject(t *testing.T) {
 	}
 }
 
+// The user fills in what the agent has made a second name of.
+func TestASecretFileHasAnotherNameFromBefore(t *testing.T) {
+	w := newWorld(t)
+	w.prepared("echo '# fill in' >.env; ln .env notes; mkdir node_modules; ln .env node_modules/n; mkdir .git; ln .env .git/n")
+	file, err := os.OpenFile(w.path("project/.env"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.WriteString(canary)
+	file.Close()
+	w.wantNoCanary(w.attack("cat .env notes node_modules/n .git/n; grep -r . ."))
+}
+
+// A configuration of git is read-only by the name that git knows.
+func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
+	w := newWorld(t)
+	w.prepared("git init -q sub; ln sub/.git/config config")
+	w.attack("printf '[core]\n\tfsmonitor = \"" + w.orders() + "\"\n' >>config")
+	if strings.Contains(w.read("project/config"), "fsmonitor") {
+		t.Error("it was written")
+	}
+}
+
 // People call files as they like.
 func TestSecretFilesThatAreCalledOtherwise(t *testing.T) {
 	for name, content := range map[string]string{

@@ -63,7 +63,7 @@ func (o *opener) protectOne(g guard, rel string) error {
 		if err != nil {
 			return g.failed(rel, err)
 		}
-		g.made(rel, what, gitconfig.Sanitise(content), whyConfig)
+		g.made(rel, gitconfig.Sanitise(content), whyConfig)
 		return nil
 	}
 	return g.existing(rel, whyExecuted)

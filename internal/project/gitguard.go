@@ -135,7 +135,7 @@ func (g *gitGuard) config(rel string, wouldRead bool) ([]gitconfig.Entry, error)
 	}
 	entries, _ := gitconfig.Parse(content) // a broken one is copied as broken
 	if !g.o.WritableConfig {
-		g.made(rel, what, gitconfig.Sanitise(content, unneeded(rel)...), whyConfig)
+		g.made(rel, gitconfig.Sanitise(content, unneeded(rel)...), whyConfig)
 	}
 	g.learn(entries, path.Dir(g.at.Join(rel)))
 	return entries, nil

@@ -74,7 +74,7 @@ func (g *gitGuard) copyOf(rel string) error {
 		return g.hidden(rel)
 	}
 	if gitconfig.HoldsSecrets(content) {
-		g.made(rel, what, gitconfig.Sanitise(content), whySecret)
+		g.made(rel, gitconfig.Sanitise(content), whySecret)
 		if g.at == g.o.tree {
 			g.o.copied = append(g.o.copied, rel)
 		}
@@ -90,7 +90,6 @@ func (g *gitGuard) hidden(rel string) error {
 	}
 	g.pin(path.Dir(rel), whyHidden)
 	g.add(Mount{Mode: Hidden, Why: whyHidden}, rel)
-	g.noteNames(rel, what)
 	if g.at == g.o.tree {
 		g.o.Hidden, g.o.Stay = append(g.o.Hidden, rel), append(g.o.Stay, rel)
 	}

@@ -44,21 +44,12 @@ func (g guard) pin(rel, why string) {
 func (g guard) readOnly(rel string, what beneath.Entry, why string) {
 	g.pin(path.Dir(rel), why)
 	g.add(Mount{Mode: ReadOnly, Dir: what.Kind == beneath.Dir, Why: why}, rel)
-	g.noteNames(rel, what)
 }
 
 // made covers a file with content.
-func (g guard) made(rel string, what beneath.Entry, content []byte, why string) {
+func (g guard) made(rel string, content []byte, why string) {
 	g.pin(path.Dir(rel), why)
 	g.add(Mount{Mode: Made, Content: content, Why: why}, rel)
-	g.noteNames(rel, what)
-}
-
-// noteNames tells of hard links: by another name the file can be written.
-func (g guard) noteNames(rel string, what beneath.Entry) {
-	if what.Kind == beneath.Regular && what.Names > 1 {
-		g.o.note(true, g.at.Join(rel)+" is protected by this name only: the file has others (hard links)")
-	}
 }
 
 // placeholder protects a place where nothing is: it will be made by

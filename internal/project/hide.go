@@ -99,9 +99,6 @@ func (o *opener) hideOne(rel string) error {
 	if linked {
 		o.keepHidden(rel)
 	}
-	if what.Kind == beneath.Regular && what.Names > 1 {
-		o.note(true, g.at.Join(rel)+" is hidden by this name only: the file has others (hard links)")
-	}
 	return nil
 }
 

@@ -183,12 +183,31 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestHardLinksAreNamed(t *testing.T) {
+func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
 	w.write("p/.envrc", "")
-	must(t, os.Link(w.path("p/.envrc"), w.path("p/other")))
-	if got := notes(w.open("p")); !strings.Contains(got, ".envrc is protected by this name only") {
+	w.write("p/.env", "A=b")
+	w.write("p/secrets/db", "A=b")
+	w.write("p/node_modules/x", "")
+	w.write("elsewhere", "")
+	for name, other := range map[string]string{
+		"p/other": "p/.envrc", "p/notes": "p/.env", "p/node_modules/n": "p/.env", "p/.git/n": "p/.env", "p/db": "p/secrets/db",
+	} {
+		must(t, os.Link(w.path(other), w.path(name)))
+	}
+	p := w.open("p")
+	got := w.mounts(p)
+	for _, want := range []string{"ro ~/p/other", "hidden ~/p/notes", "hidden ~/p/node_modules/n", "hidden ~/p/.git/n", "hidden ~/p/db", "pin ~/p/node_modules"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+	if strings.Contains(notes(p), "elsewhere") || !slices.Contains(p.Hidden, "notes") {
+		t.Errorf("hidden %q; notes %q", p.Hidden, notes(p))
+	}
+	must(t, os.Link(w.path("p/.env"), w.path("outside")))
+	if got := notes(w.open("p")); !strings.Contains(got, ".env is guarded by the names that it has in the project") {
 		t.Errorf("got %q", got)
 	}
 }

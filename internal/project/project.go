@@ -203,7 +203,7 @@ func (o *opener) open() error {
 	}
 	o.look(found)
 	named := len(o.alsoExecuted) + len(o.configuration)
-	for _, step := range []func() error{o.nested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }} {
+	for _, step := range []func() error{o.nested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }, o.otherNames} {
 		if err := step(); err != nil {
 			return err
 		}

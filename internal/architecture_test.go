@@ -15,6 +15,7 @@ import (
 // mayImport says, for each package, which others and which modules it may
 // import beside the standard library.
 var mayImport = map[string][]string{
+	"alone":         {},
 	"diag":          {},
 	"storepath":     {"diag", nix + "storepath", nix + "nixbase32"},
 	"pathname":      {},

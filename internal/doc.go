@@ -3,6 +3,7 @@
 // cli. The table in architecture_test.go says who may import whom, and is held
 // by it.
 //
+//	alone        a test in a process of its own
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path
 //	pathname     clean paths, compared by their text

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/internal/alone"
 	"claudebox/internal/beneath"
 )
 
@@ -127,18 +128,16 @@ func TestReplaceTakesTheNameNotTheFile(t *testing.T) {
 }
 
 func TestAFailedReplaceLeavesNothing(t *testing.T) {
+	if !alone.In(t, nil) {
+		return
+	}
 	f, at := open(t)
 	before := names(t, at)
 	if err := f.Replace("dir", []byte("x"), 0o600); err == nil {
 		t.Error("a folder was replaced")
 	}
-	var limit syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
-	small := limit
-	small.Cur = 4
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small))
-	err := f.Replace("file", []byte("too long"), 0o600)
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	var err error
+	alone.WithRoom(t, 4, func() { err = f.Replace("file", []byte("too long"), 0o600) })
 	if !errors.Is(err, syscall.EFBIG) || strings.Contains(err.Error(), "/.file.") {
 		t.Errorf("got %v; want the cause, and no temporary name", err)
 	}

@@ -3,12 +3,13 @@ package login
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/internal/alone"
 )
 
 // world is a user's ~/.claude and some instances.
@@ -285,39 +286,25 @@ func TestNothingIsWrittenWhenNothingIsNew(t *testing.T) {
 	}
 }
 
-// The limit that stands for a full disk is the whole process's, and go test
-// writes down which files are opened: hence a process of its own.
 func TestAFullDiskLosesNothing(t *testing.T) {
-	const variable = "LOGIN_TEST_FULL_DISK"
-	if os.Getenv(variable) == "" {
-		self, err := os.Executable()
-		must(t, err)
-		cmd := exec.Command(self, "-test.run", "^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), variable+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !alone.In(t, nil) {
 		return
 	}
 	w := newWorld(t, numbered(1))
 	k := w.keeper("a")
 	w.write(insideA, numbered(2))
-	var limit syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
-	none := syscall.Rlimit{Cur: 0, Max: limit.Max}
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &none)) // EFBIG; Go ignores SIGXFSZ
-	_, err := k.Close()
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-	if err == nil {
-		t.Error("no error")
-	}
+	alone.WithRoom(t, 0, func() {
+		if _, err := k.Close(); err == nil {
+			t.Error("no error")
+		}
+	})
 	if got := w.read(hostFile); got != numbered(1) {
 		t.Errorf("the user's file is %q", got)
 	}
 	if left, _ := os.ReadDir(w.path(".claude")); len(left) != 1 {
 		t.Errorf("left in ~/.claude: %v", left)
 	}
-	_, err = w.keeper("a").Close()
+	_, err := w.keeper("a").Close()
 	must(t, err)
 	w.mustHold(hostFile, 2)
 }

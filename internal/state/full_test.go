@@ -2,39 +2,25 @@ package state_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"claudebox/internal/alone"
 	"claudebox/internal/state"
 )
 
-// inNamespace runs the named test again as root of a user and mount namespace
-// of its own, where it may mount small disks. In the child it returns true.
+// inNamespace runs the test again as root of a user and mount namespace of its
+// own, where it may mount small disks. In the child it returns true.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
-	const marker = "CLAUDEBOX_TEST_NAMESPACE"
-	if os.Getenv(marker) == t.Name() {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), marker+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
+	return alone.In(t, &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	if _, ran := err.(*exec.ExitError); err != nil && !ran {
-		t.Skipf("NOT RUN: needs user namespaces: %v", err)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return false
+	})
 }
 
 // tinyDisk gives a world whose CLAUDEBOX_HOME can be made on a disk with room

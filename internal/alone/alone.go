@@ -1,0 +1,59 @@
+// Package alone runs a test once more in a process of its own, for what is a
+// whole process's: its limits, its namespaces. go test goes on in the first
+// one, and writes down which files that opens. Only tests import it.
+package alone
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// marker names, in the process of its own, the test that it is for.
+const marker = "CLAUDEBOX_TEST_ALONE"
+
+// In tells whether this is the test's own process. Elsewhere it makes one, with
+// attributes if there are any, runs the test there, and fails when it fails.
+//
+//	if !alone.In(t, nil) {
+//		return
+//	}
+func In(t *testing.T, attributes *syscall.SysProcAttr) bool {
+	t.Helper()
+	if os.Getenv(marker) == t.Name() {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), marker+"="+t.Name())
+	cmd.SysProcAttr = attributes
+	out, err := cmd.CombinedOutput()
+	if _, ran := err.(*exec.ExitError); err != nil && !ran && attributes != nil {
+		t.Skipf("NOT RUN: needs what this machine does not give (user namespaces?): %v", err)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// WithRoom does something while no file can grow beyond so many bytes: writing
+// more fails with EFBIG, as it does with ENOSPC on a full disk. Go ignores the
+// signal that comes with it.
+func WithRoom(t *testing.T, bytes uint64, do func()) {
+	t.Helper()
+	if os.Getenv(marker) != t.Name() {
+		t.Fatal("bug: the limit is the whole process's; call In before")
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+}

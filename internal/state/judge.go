@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -11,32 +12,45 @@ import (
 	"claudebox/internal/diag"
 )
 
-// judge checks every component from Home to the agent's home: a real folder,
-// the user's own, closed to others. It tells whether the instance exists.
-func (in *Instance) judge(home *beneath.Folder) (exists bool, err error) {
+// find opens the instance's folder, nil when there is none. Every component
+// from Home to it is checked: a real folder, the user's own, closed to others.
+func (in *Instance) find(home *beneath.Folder) (dir *beneath.Folder, err error) {
 	top, err := home.Look(".")
 	if err != nil {
-		return false, in.failed("look at "+home.Path(), err)
+		return nil, in.failed("look at "+home.Path(), err)
 	}
 	const writableByOthers = 0o022
 	if top.UID != uint32(in.req.UID) || top.Perm&writableByOthers != 0 {
-		return false, refused(home.Path(), "it must be yours and not writable by others", "chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
+		return nil, refused(home.Path(), "it must be yours and not writable by others", "chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
 	}
 	at := ""
-	for _, name := range append(strings.Split(in.rel, "/"), agentHome) {
+	for name := range strings.SplitSeq(in.rel, "/") {
 		at = path.Join(at, name)
 		what, err := home.Look(at)
 		if err != nil {
-			return false, in.failed("look at "+home.Join(at), err)
+			return nil, in.failed("look at "+home.Join(at), err)
 		}
-		if what.Kind == beneath.Absent && name != agentHome {
-			return false, nil
+		if what.Kind == beneath.Absent {
+			return nil, nil
 		}
 		if err := in.judgeFolder(home.Join(at), what); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	return true, nil
+	dir, err = home.Sub(in.rel)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // else it was removed a moment ago
+		return nil, in.failed("open "+in.Dir, err)
+	}
+	return dir, nil
+}
+
+// judge checks the agent's home in the instance's folder likewise.
+func (in *Instance) judge(dir *beneath.Folder) error {
+	what, err := dir.Look(agentHome)
+	if err != nil {
+		return in.failed("look at "+dir.Join(agentHome), err)
+	}
+	return in.judgeFolder(dir.Join(agentHome), what)
 }
 
 func (in *Instance) judgeFolder(name string, what beneath.Entry) error {

@@ -71,26 +71,26 @@ func (in *Instance) hold() (bool, error) {
 // perhaps made anew, since it was opened.
 func (in *Instance) lock() (held bool, err error) {
 	in.live, err = in.flock(in.dir.Join(liveName), unix.LOCK_SH)
-	if still, lookErr := in.inPlace(); lookErr == nil && !still {
+	if !in.inPlace(in.dir) {
 		in.release()
 		return false, nil
 	}
 	return true, err
 }
 
-// inPlace tells whether the open folder is still the one of the instance's
-// name: [Remove] renames one away before it removes it.
-func (in *Instance) inPlace() (bool, error) {
-	open, err := in.dir.Look(".")
+// inPlace tells whether an open folder is still the one of the instance's name:
+// [Remove] renames one away before it removes it. When that cannot be told, it
+// is.
+func (in *Instance) inPlace(dir *beneath.Folder) bool {
+	open, err := dir.Look(".")
 	if err != nil {
-		return false, err
+		return true
 	}
 	var now unix.Stat_t
-	err = unix.Lstat(in.Dir, &now)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
+	if err := unix.Lstat(in.Dir, &now); err != nil {
+		return !errors.Is(err, unix.ENOENT)
 	}
-	return open.Stamp.Ino == now.Ino, err
+	return open.Stamp.Ino == now.Ino
 }
 
 // update brings an existing instance up to date under its lock. What Look saw
@@ -159,29 +159,29 @@ func nowTwice() []unix.Timeval {
 	return []unix.Timeval{now, now}
 }
 
-// A lock is held for milliseconds; who waits longer hears of it.
-const (
-	lockTries = 200
-	lockPause = 20 * time.Millisecond
-)
+// lockPatience is how long to wait for a lock. It is held for milliseconds; who
+// waits longer hears of it.
+const lockPatience = 4 * time.Second
 
 var errBusy = errors.New("another claudebox has held it for some seconds")
 
-// flock opens a file or folder and locks it.
+// flock opens a file or folder and locks it. Who waits does so in the kernel:
+// trying now and again would leave the lock to whoever comes by just then.
 func (in *Instance) flock(name string, how int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, in.failed("open "+name, bare(err))
 	}
-	err = unix.EWOULDBLOCK
-	for n := 0; n < lockTries && errors.Is(err, unix.EWOULDBLOCK); n++ {
-		if n > 0 {
-			time.Sleep(lockPause)
-		}
-		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-	}
+	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errBusy
+		locked := make(chan error, 1)
+		go func() { locked <- unix.Flock(int(f.Fd()), how) }()
+		select {
+		case err = <-locked:
+		case <-time.After(lockPatience):
+			go func() { <-locked; f.Close() }() // not before: the number would be another file's
+			return nil, in.failed("lock "+name, errBusy)
+		}
 	}
 	if err != nil {
 		f.Close()

@@ -145,23 +145,34 @@ func (in *Instance) look() error {
 	home, err := beneath.Open(in.req.Home)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return in.compare(nil)
+		return in.lookAt(nil)
 	case err != nil:
 		return in.failed("open "+in.req.Home, err)
 	}
 	defer home.Close()
-	if in.exists, err = in.judge(home); err != nil {
+	dir, err := in.find(home)
+	if err != nil {
 		return err
 	}
-	if !in.exists {
-		return in.compare(nil)
+	return in.lookAt(dir)
+}
+
+// lookAt closes dir, the instance's folder, nil when there is none. Nothing
+// keeps others from removing it: what was found wrong counts when it is still
+// there then.
+func (in *Instance) lookAt(dir *beneath.Folder) error {
+	if in.exists = dir != nil; in.exists {
+		defer dir.Close()
+		err := in.judge(dir)
+		if err == nil {
+			err = in.compare(dir)
+		}
+		if err == nil || in.inPlace(dir) {
+			return err
+		}
+		in.exists = false
 	}
-	dir, err := home.Sub(in.rel)
-	if err != nil {
-		return in.failed("open "+in.Dir, err)
-	}
-	defer dir.Close()
-	return in.compare(dir)
+	return in.compare(nil)
 }
 
 // compare works out what is to be made in dir, which is nil for a new

@@ -216,6 +216,39 @@ func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
 	}
 }
 
+// What a launch is looking at is removed: there is none, and nothing is wrong.
+func TestAnInstanceThatIsRemovedWhileItIsLookedAtIsNotThere(t *testing.T) {
+	for name, after := range map[string]func(world){
+		"removed":        func(world) {},
+		"and made again": func(w world) { w.session(w.request()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.session(w.request())
+			in, err := state.Look(w.request())
+			must(t, err)
+			must(t, in.FindThen(func() {
+				must(t, state.Remove(w.path(".claudebox"), old.ID))
+				after(w)
+			}))
+			if !slices.Equal(in.Makes, []string{old.Dir}) {
+				t.Errorf("would make %q", in.Makes)
+			}
+			must(t, in.Prepare())
+			must(t, in.Close())
+		})
+	}
+}
+
+func TestAnInstanceThatIsHalfThereIsRefused(t *testing.T) {
+	w := newWorld(t)
+	in := w.session(w.request())
+	err := in.FindThen(func() { must(t, os.RemoveAll(in.Dir+"/.claude")) })
+	if err == nil || !strings.Contains(err.Error(), "not a real folder") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLaunchesAndRemovalsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.session(w.request())

@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
 	"netns":         {"diag", sys},
+	"netns/nstest":  {"netns"},
 	"relay":         {sys},
 	"ports":         {"diag", "netns", "relay"},
 	"proxy":         {"forbidden", "hostnet", "hostpattern", "relay"},

@@ -41,6 +41,7 @@
 //	agent        the program that runs inside, and what its loader needs
 //	seccomp      the system call filter
 //	netns        sockets made in a sandbox's network namespace, from outside
+//	netns/nstest a network namespace for tests
 //	relay        bytes carried between two TCP connections
 //	ports        TCP ports carried between host and sandbox
 //	proxy        the only way out of tier allow

@@ -3,12 +3,8 @@ package netfilter
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"net/netip"
-	"os"
-	"os/exec"
 	"slices"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +12,7 @@ import (
 	"claudebox/internal/forbidden"
 	"claudebox/internal/netlink"
 	"claudebox/internal/netns"
+	"claudebox/internal/netns/nstest"
 )
 
 // The link leads to nobody: whether a packet may leave is seen when it is sent.
@@ -35,33 +32,6 @@ func indexOf(fd int, name string) (uint32, error) {
 		return 0, err
 	}
 	return request.Uint32(), nil
-}
-
-// newNamespace is a network with such a link, of a process that waits.
-func newNamespace(t *testing.T) netns.Namespace {
-	t.Helper()
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	cmd := exec.Command("cat")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
-		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
-	}
-	if err := cmd.Start(); err != nil {
-		t.Skipf("no user namespaces here: %v", err)
-	}
-	t.Cleanup(func() { io.Closer(in).Close(); cmd.Wait() })
-	ns, err := netns.Of(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(ns.Close)
-	return ns
 }
 
 // connect makes the link, as pasta does after the rules are loaded.
@@ -168,7 +138,7 @@ var cells = []struct {
 
 func setUp(t *testing.T, rules []Rule) (netns.Namespace, *Filter) {
 	t.Helper()
-	ns := newNamespace(t)
+	ns, _ := nstest.Waiting(t)
 	f, err := filterOf(ns, rules, append(forbidden.Prefixes(), netip.MustParsePrefix("198.51.100.7/32")))
 	if err != nil {
 		t.Skipf("no nf_tables here: %v", err)

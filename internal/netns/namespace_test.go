@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/netns"
+	"claudebox/internal/netns/nstest"
 )
 
 // sandbox is a bash in a network namespace of its own. It runs its script
@@ -31,27 +32,13 @@ type sandbox struct {
 
 func start(t testing.TB, script string) *sandbox {
 	t.Helper()
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
 	s := &sandbox{cmd: exec.Command("bash", "-c", "read -r; "+script)}
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
-		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
-	}
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		t.Skipf("no user namespaces here: %v", err)
-	}
-	t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
-	if s.Namespace, err = netns.Of(s.cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s.Namespace = nstest.Start(t, s.cmd)
 	return s
 }
 

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -10,38 +9,16 @@ import (
 
 	"claudebox/internal/hostnet"
 	"claudebox/internal/netfilter"
-	"claudebox/internal/netns"
+	"claudebox/internal/netns/nstest"
 )
-
-// waiting is a process in a network namespace of its own.
-func waiting(t *testing.T) *exec.Cmd {
-	t.Helper()
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	cmd := exec.Command("sleep", "1000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
-		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
-	}
-	if err := cmd.Start(); err != nil {
-		t.Skipf("no user namespaces here: %v", err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return cmd
-}
 
 // connected is a network whose rules forbid nothing yet, with a program in
 // pasta's place that does nothing.
 func connected(t *testing.T) *Inet {
 	t.Helper()
-	sandbox := waiting(t)
-	ns, err := netns.Of(sandbox.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	n := &Inet{sandbox: sandbox.Process.Pid}
+	ns, pid := nstest.Waiting(t)
+	n := &Inet{sandbox: pid}
+	var err error
 	if n.filter, err = netfilter.Load(ns, nil); err != nil {
 		t.Skipf("no rules here: %v", err)
 	}
@@ -88,8 +65,8 @@ func TestPastaThatEndsIsExplainedByItsWords(t *testing.T) {
 		"Failed to send 46 bytes to syslog\nsomething is wrong": "it ended: something is wrong",
 	} {
 		t.Run(want, func(t *testing.T) {
-			sandbox := waiting(t)
-			n := &Inet{sandbox: sandbox.Process.Pid}
+			_, pid := nstest.Waiting(t)
+			n := &Inet{sandbox: pid}
 			var err error
 			if n.pasta, err = startPasta("/bin/sh", []string{"sh", "-c", `printf '%s\n' "$0" >&2; exit 1`, said}); err != nil {
 				t.Fatal(err)

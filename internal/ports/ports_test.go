@@ -5,35 +5,19 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/netns"
+	"claudebox/internal/netns/nstest"
 )
 
 // sandbox is a network of its own, with its loopback up.
 func sandbox(t *testing.T) netns.Namespace {
 	t.Helper()
-	one := func(id int) []syscall.SysProcIDMap {
-		return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
-	}
-	cmd := exec.Command("sleep", "1000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL,
-		UidMappings: one(os.Getuid()), GidMappings: one(os.Getgid()),
-	}
-	if err := cmd.Start(); err != nil {
-		t.Skipf("no user namespaces here: %v", err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	ns, err := netns.Of(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(ns.Close)
+	ns, _ := nstest.Waiting(t)
 	if err := ns.RaiseLoopback(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,2 @@
+// Package nstest gives tests a network namespace.
+package nstest

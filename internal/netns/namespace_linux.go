@@ -110,6 +110,7 @@ func (n Namespace) Listen(port int) (net.Listener, error) {
 		return nil, err
 	}
 	fd := fds[0]
+	Unpaced(fd)
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	if err == nil {
 		err = unix.Listen(fd, backlog)
@@ -127,6 +128,16 @@ func (n Namespace) Listen(port int) (net.Listener, error) {
 // it by net.core.somaxconn.
 const backlog = 4096
 
+// Unpaced has what a TCP socket sends leave when it is written. Some hosts
+// choose bbr for all connections, which sets a timer for each piece: over a
+// loopback that takes more time than the rest. Every user may choose reno, and
+// it never waits; where it cannot be had, all works, and slower. It has to be
+// chosen before there is a connection: the timers stay. What a listener accepts
+// is as the listener.
+func Unpaced(fd int) {
+	_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
+}
+
 // Dial connects to a TCP port of the sandbox.
 func (n Namespace) Dial(to netip.AddrPort) (net.Conn, error) {
 	domain := unix.AF_INET6
@@ -138,6 +149,7 @@ func (n Namespace) Dial(to netip.AddrPort) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	Unpaced(fds[0])
 	file := os.NewFile(uintptr(fds[0]), "connection into the sandbox")
 	defer file.Close()
 	if err := connect(file, address); err != nil {

@@ -80,6 +80,40 @@ func TestAListenerMadeFromOutsideIsReachedFromInside(t *testing.T) {
 	}
 }
 
+// A host's bbr would pace each piece that goes over the sandbox's loopback.
+func TestConnectionsOverTheLoopbackAreNotPaced(t *testing.T) {
+	s := start(t, "")
+	if err := s.RaiseLoopback(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen(3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialled, err := s.Dial(netip.MustParseAddrPort("127.0.0.1:3000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	for name, conn := range map[string]net.Conn{"dialled": dialled, "accepted": accepted} {
+		raw, err := conn.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw.Control(func(fd uintptr) {
+			if got, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); got != "reno" {
+				t.Errorf("%s: %q, %v", name, got, err)
+			}
+		})
+	}
+}
+
 func TestAPortThatIsTakenInside(t *testing.T) {
 	s := start(t, "")
 	l, err := s.Listen(8080)

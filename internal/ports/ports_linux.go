@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -16,14 +17,14 @@ import (
 // Inward are ports of the host that lead into a sandbox. They are taken before
 // it starts: what another program has cannot be carried.
 type Inward struct {
-	listeners []*net.TCPListener
+	listeners []net.Listener
 }
 
 // Take listens on ports of the host's 127.0.0.1.
 func Take(list []int) (Inward, error) {
 	var in Inward
 	for _, port := range list {
-		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(local(port)))
+		l, err := (&net.ListenConfig{Control: unpaced}).Listen(context.Background(), "tcp4", local(port).String())
 		if err != nil {
 			in.Close()
 			return Inward{}, explain(port, err)
@@ -81,7 +82,7 @@ func Outward(ns netns.Namespace, list []int) ([]net.Listener, error) {
 			}
 			return nil, err
 		}
-		go carry(l, func() (net.Conn, error) { return net.Dial("tcp4", local(port).String()) })
+		go carry(l, func() (net.Conn, error) { return (&net.Dialer{Control: unpaced}).Dial("tcp4", local(port).String()) })
 		listeners = append(listeners, l)
 	}
 	return listeners, nil
@@ -107,6 +108,11 @@ func carry(l net.Listener, dial func() (net.Conn, error)) {
 			relay.Both(from.(*net.TCPConn), to.(*net.TCPConn))
 		}()
 	}
+}
+
+// unpaced is for sockets on the host's loopback. Those on the sandbox's are.
+func unpaced(_, _ string, raw syscall.RawConn) error {
+	return raw.Control(func(fd uintptr) { netns.Unpaced(int(fd)) })
 }
 
 // refuse ends a connection with a reset: nobody is there.

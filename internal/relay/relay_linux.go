@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"io"
 	"net"
 	"syscall"
 
@@ -46,62 +45,54 @@ func carry(dst, src *net.TCPConn) error {
 	if err != nil {
 		return err
 	}
-	for {
-		p, n, err := fill(from)
-		if err != nil || n == 0 {
+	for busy := false; ; {
+		p, err := fill(from, busy)
+		if p == nil {
 			return err
 		}
-		if err := p.drain(to, n); err != nil {
-			p.close() // there is something in it
-			return err
-		}
+		busy = p.held >= busyPiece
+		err = drain(to, p, busy)
 		p.release()
+		if err != nil {
+			return err
+		}
 	}
 }
 
-const spliceFlags = unix.SPLICE_F_NONBLOCK | unix.SPLICE_F_MOVE
+// busyPiece is how many bytes at a time show that a stream flows, as TCP packs
+// them over a loopback. Its ends will be ready again in a moment.
+const busyPiece = 64 << 10
 
 // fill waits until there is something to read, and takes a pipe only then. It
-// returns 0 and no pipe at the end of the stream.
-func fill(from syscall.RawConn) (p pipe, n int64, err error) {
+// returns none at the end of the stream.
+func fill(from syscall.RawConn, busy bool) (p *pipe, err error) {
 	waited := from.Read(func(fd uintptr) bool {
 		if p, err = take(); err != nil {
 			return true
 		}
-		n, err = splice(int(fd), p.in, pipeSize)
-		if n == 0 {
-			p.release()
+		err = p.fill(int(fd), busy)
+		if busy && 0 < p.held && p.held < pipeSize/2 {
+			letOthersRun() // for a larger piece, and so for fewer
+			err = p.fill(int(fd), false)
 		}
+		again := errors.Is(err, unix.EAGAIN)
+		if p.held > 0 && again {
+			again, err = false, nil
+		}
+		if p.held == 0 || err != nil {
+			p.release()
+			p = nil
+		}
+		return !again
+	})
+	return p, errors.Join(waited, err)
+}
+
+// drain writes what is in the pipe.
+func drain(to syscall.RawConn, p *pipe, busy bool) (err error) {
+	waited := to.Write(func(fd uintptr) bool {
+		err = p.drain(int(fd), busy)
 		return !errors.Is(err, unix.EAGAIN)
 	})
-	return p, n, errors.Join(waited, err)
-}
-
-// drain writes the n bytes that are in the pipe.
-func (p pipe) drain(to syscall.RawConn, n int64) (err error) {
-	waited := to.Write(func(fd uintptr) bool {
-		for n > 0 && err == nil {
-			var m int64
-			m, err = splice(p.out, int(fd), n)
-			if errors.Is(err, unix.EAGAIN) {
-				err = nil
-				return false
-			}
-			if m == 0 && err == nil {
-				err = io.ErrUnexpectedEOF
-			}
-			n -= m
-		}
-		return true
-	})
 	return errors.Join(waited, err)
-}
-
-func splice(from, to int, most int64) (int64, error) {
-	for {
-		n, err := unix.Splice(from, nil, to, nil, int(most), spliceFlags)
-		if !errors.Is(err, unix.EINTR) {
-			return max(n, 0), err
-		}
-	}
 }

@@ -279,12 +279,20 @@ func (l *lister) entry(name []byte, kind byte) {
 	switch {
 	case kind == unix.DT_LNK && l.LinksSince > 0:
 		l.noteLink(name)
-	case kind != unix.DT_DIR:
+	case kind != unix.DT_DIR, l.tooDeep(name):
 	case slices.Contains(l.Skipped, string(name)):
 		l.folder.Skipped = append(l.folder.Skipped, l.join(name))
 	default:
 		l.folder.Folders = append(l.folder.Folders, l.join(name))
 	}
+}
+
+// tooDeep tells whether a folder's path is longer than the kernel takes (path
+// names, PATH_MAX). Nobody can name what is in there: git gives up, and so does
+// every other program. To look costs the square of the depth, and an agent can
+// make a depth that would take hours.
+func (l *lister) tooDeep(name []byte) bool {
+	return len(l.root.Path())+1+len(l.folder.Rel)+1+len(name) >= unix.PathMax
 }
 
 // isGits tells an entry named .git from others, and notes the names that make

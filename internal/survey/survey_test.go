@@ -181,3 +181,22 @@ func BenchmarkWalk(b *testing.B) {
 		})
 	}
 }
+
+// An agent makes a tree so deep that to look at it takes hours.
+func TestAWalkGoesNoDeeperThanAPathMayBeLong(t *testing.T) {
+	w := newWorld(t)
+	at, err := os.OpenRoot(w.dir)
+	must(t, err)
+	for range 4096 {
+		must(t, at.Mkdir("d", 0o755))
+		next, err := at.OpenRoot("d")
+		must(t, err)
+		at.Close()
+		at = next
+	}
+	at.Close()
+	seen := w.walk(survey.Question{Limit: 2048}, nil)
+	if seen.Cut || len(seen.Closed) > 0 {
+		t.Errorf("cut %v, closed %d", seen.Cut, len(seen.Closed))
+	}
+}

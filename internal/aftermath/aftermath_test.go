@@ -570,6 +570,59 @@ func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
 	}
 }
 
+// What was seen is written down anew only where it is not what stands there:
+// that takes longer than to look.
+func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
+	w := newWorld(t)
+	for n := range 300 {
+		w.write(fmt.Sprintf("p/%d/x", n), "")
+	}
+	w.sh("git init -q; git add 7")
+	time.Sleep(50 * time.Millisecond)
+	written := func(inside, outside string) (anew bool) {
+		t.Helper()
+		p := w.openKnown()
+		before := w.walkFile()
+		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
+		must(t, err)
+		w.sh(inside)
+		s.End()
+		after := w.walkFile()
+		anew = before == nil || !os.SameFile(before, after)
+		w.sh(outside)
+		time.Sleep(50 * time.Millisecond)
+		return anew
+	}
+	for _, tc := range []struct {
+		name, inside, outside string
+		want                  bool
+	}{
+		{"the first time", "true", "true", true},
+		{"after a session that changed nothing", "true", "touch 8/Makefile", false},
+		{"after one before which the user changed something", "true", "true", true},
+		{"then", "true", "true", false},
+		{"after one that made a file", "touch 9/Makefile", "true", true},
+		{"after one that added to the index", "git add 8", "true", true},
+		{"in the end", "true", "true", false},
+	} {
+		if got := written(tc.inside, tc.outside); got != tc.want {
+			t.Errorf("%s it was written: %t", tc.name, got)
+		}
+	}
+}
+
+// walkFile is what is kept of a walk; nil when nothing is.
+func (w world) walkFile() os.FileInfo {
+	files, err := filepath.Glob(w.path(".claudebox/walks/????????????????"))
+	must(w.t, err)
+	if len(files) == 0 {
+		return nil
+	}
+	info, err := os.Stat(files[0])
+	must(w.t, err)
+	return info
+}
+
 func (w world) openKnown() project.Project {
 	p, err := project.Open(project.Request{
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,

@@ -102,7 +102,9 @@ func (s *Session) End() Report {
 	}
 	defer tree.Close()
 	after := s.record.look(tree, &s.before)
-	keep(s.home, s.record.Scope, after)
+	if !s.before.Same || !after.Same { // else it stands there
+		keep(s.home, s.record.Scope, after)
+	}
 	r := s.record.settle(s.home, tree, after)
 	s.configurations(&r, tree)
 	r.compare(s, tree, after)

@@ -35,12 +35,17 @@ func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 // lie below it then are laid with it.
 func (l Launch) lays(m Mount) bool { return l.Lay && m.isOver() }
 
-func worthLaying(list []Mount) bool {
+// ByBwrap counts the mounts that bwrap makes.
+func (l Launch) ByBwrap() int {
 	n := 0
-	for _, m := range list {
-		if m.isOver() {
+	for _, m := range l.Mounts {
+		if !l.lays(m) {
 			n++
 		}
 	}
-	return n >= layFrom
+	return n
+}
+
+func worthLaying(list []Mount) bool {
+	return len(list)-Launch{Mounts: list, Lay: true}.ByBwrap() >= layFrom
 }

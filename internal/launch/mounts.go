@@ -123,7 +123,8 @@ func projectParents(h Host, mounts []Mount) []string {
 func withoutLinksAbove(list []Mount) []Mount {
 	return slices.DeleteFunc(slices.Clone(list), func(link Mount) bool {
 		return link.Kind == plan.Symlink && slices.ContainsFunc(list, func(m Mount) bool {
-			return strings.HasPrefix(m.Destination, link.Destination+"/")
+			rest, below := strings.CutPrefix(m.Destination, link.Destination)
+			return below && strings.HasPrefix(rest, "/")
 		})
 	})
 }
@@ -200,8 +201,8 @@ func nothingMadeOutside(list []Mount) error {
 // nearest is the last mount that destination lies strictly below.
 func nearest(list []Mount, destination string) *Mount {
 	for i := len(list) - 1; i >= 0; i-- {
-		at := strings.TrimSuffix(list[i].Destination, "/")
-		if list[i].Kind != plan.Symlink && strings.HasPrefix(destination, at+"/") && destination != at {
+		rest, below := strings.CutPrefix(destination, strings.TrimSuffix(list[i].Destination, "/"))
+		if below && strings.HasPrefix(rest, "/") && list[i].Kind != plan.Symlink {
 			return &list[i]
 		}
 	}

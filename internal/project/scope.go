@@ -146,6 +146,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		seen.Tracked = before.Tracked
 		return
 	}
+	seen.Same = false
 	x := indexes{matters: s.matters()}
 	for _, place := range places {
 		x.read(place)

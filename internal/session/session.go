@@ -165,9 +165,9 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.Launch, err = launch.Bind(p, h); err != nil {
 		return err
 	}
-	if len(s.Launch.Mounts) > manyMounts {
+	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
-			"%d mounts: the cost of starting grows with their square; mount whole folders", len(s.Launch.Mounts)))
+			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
 	}
 	s.warnOfLinks()
 	return s.judgeSources()

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,7 @@ type Survey struct {
 	Cut      bool     // the limit was reached
 	Closed   []string // folders of this user that cannot be read
 	Skipped  []string // folders that were not entered
+	Same     bool     // all is what the walk before saw
 
 	folders map[string]*folder
 }
@@ -73,34 +75,43 @@ type folder struct {
 func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	w := walker{root: root, Question: q, before: before, now: time.Now().UnixNano()}
 	s := &Survey{folders: map[string]*folder{}}
-	level := []*folder{{Rel: "."}}
-	if len(q.From) > 0 {
-		level = nil
+	if before != nil {
+		s.folders = make(map[string]*folder, len(before.folders))
 	}
-	for _, rel := range q.From {
-		level = append(level, &folder{Rel: rel})
+	level := []folder{{Rel: "."}}
+	if len(q.From) > 0 {
+		level = unseen(q.From)
 	}
 	for left := q.Limit; len(level) > 0; {
 		w.look(level)
-		var next []*folder
-		for _, f := range level {
+		var next []string
+		for i := range level {
+			f := &level[i]
 			if left -= f.Entries; left < 0 {
 				s.Cut = true
 				break
 			}
 			s.folders[f.Rel] = f
 			s.add(f)
-			for _, rel := range f.Folders {
-				next = append(next, &folder{Rel: rel})
-			}
+			next = append(next, f.Folders...)
 		}
 		if s.Cut {
 			break
 		}
-		level = next
+		level = unseen(next)
 	}
+	s.Same = before != nil && !w.changed.Load()
 	s.sort()
 	return s
+}
+
+// unseen are folders that are to be looked at.
+func unseen(rels []string) []folder {
+	list := make([]folder, len(rels))
+	for i, rel := range rels {
+		list[i].Rel = rel
+	}
+	return list
 }
 
 // ChangedSince tells whether a folder that was walked, or a file that was
@@ -149,34 +160,46 @@ type walker struct {
 	Question
 	root    *beneath.Folder
 	before  *Survey
-	now     int64     // nanoseconds since 1970
-	buffers [2][]byte // for listings, of the two that look at once
+	now     int64       // nanoseconds since 1970
+	buffers [2][]byte   // for listings, of the two that look at once
+	changed atomic.Bool // something is not as it was before
 }
 
-// alone is how many folders one goroutine looks at before a second one pays.
+// alone is how many folders one goroutine looks at before a second one pays,
+// and how many either takes at a time.
 const alone = 64
 
 // look fills in the folders of one level.
-func (w *walker) look(level []*folder) {
+func (w *walker) look(level []folder) {
 	if len(level) < alone {
 		w.lookAt(level, 0)
 		return
 	}
 	var both sync.WaitGroup
-	half := len(level) / 2
-	both.Go(func() { w.lookAt(level[:half], 1) })
-	w.lookAt(level[half:], 0)
+	var taken atomic.Int64
+	take := func(who int) {
+		for {
+			end := int(taken.Add(alone))
+			if end-alone >= len(level) {
+				return
+			}
+			w.lookAt(level[end-alone:min(end, len(level))], who)
+		}
+	}
+	both.Go(func() { take(1) })
+	take(0)
 	both.Wait()
 }
 
-func (w *walker) lookAt(list []*folder, who int) {
+func (w *walker) lookAt(list []folder, who int) {
 	const size = 32 << 10
 	if w.buffers[who] == nil {
 		w.buffers[who] = make([]byte, size)
 	}
 	buffer := w.buffers[who]
-	for _, f := range list {
-		if !w.again(f) {
+	for i := range list {
+		if f := &list[i]; !w.again(f) {
+			w.changed.Store(true)
 			w.list(f, buffer)
 		}
 	}
@@ -200,6 +223,9 @@ func (w *walker) again(f *folder) bool {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			f.Files = append(f.Files, fileOf(file.Rel, &st))
 		}
+	}
+	if !slices.Equal(f.Files, was.Files) {
+		w.changed.Store(true)
 	}
 	return true
 }

@@ -152,6 +152,9 @@ func TestASecondWalkSeesWhatAFirstWould(t *testing.T) {
 			if !slices.Equal(quick.Files, fresh.Files) {
 				t.Errorf("got %+v, want %+v", quick.Files, fresh.Files)
 			}
+			if quick.Same != (name == "nothing") || fresh.Same {
+				t.Errorf("the same as before: %t, without a walk before %t", quick.Same, fresh.Same)
+			}
 		})
 	}
 }

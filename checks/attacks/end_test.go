@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/checks/trial"
 )
 
 // live is a session that runs: a shell that takes lines.
@@ -59,7 +61,7 @@ func (l *live) sh(line string) string {
 	if _, err := l.in.WriteString(line + "\necho; echo END\n"); err != nil {
 		l.w.t.Fatal(err)
 	}
-	l.out.SetReadDeadline(time.Now().Add(patience))
+	l.out.SetReadDeadline(time.Now().Add(trial.Patience))
 	for {
 		if said, rest, found := strings.Cut(l.pending, "\nEND\n"); found {
 			l.pending = rest

@@ -3,8 +3,6 @@
 package attacks_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,11 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-)
 
-// patience is how long a launch may hang before its test fails.
-const patience = 60 * time.Second
+	"claudebox/checks/trial"
+)
 
 // canary is what no sandbox may show.
 const canary = "CANARY-of-the-user"
@@ -31,23 +27,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Getenv("CLAUDEBOX_BIN") == "" {
-		t.Fatal("CLAUDEBOX_BIN is not set: run checks/test")
-	}
 	t.Parallel()
-	user, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(user, "cb-attacks-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
-	})
+	home := trial.Home(t, "cb-attacks-")
 	w := &world{t: t, home: home, project: filepath.Join(home, "project")}
 	w.env = []string{"HOME=" + home, "USER=someone", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "TERM=xterm", "LANG=C.UTF-8"}
 	w.folder("project")
@@ -124,28 +105,18 @@ type outcome struct {
 // run runs a program of the host in the project.
 func (w *world) run(stdin *os.File, program string, words ...string) outcome {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, words...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.WaitDelay = w.project, w.env, time.Second
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd := exec.Command(program, words...)
+	cmd.Dir, cmd.Env = w.project, w.env
 	if stdin != nil {
 		cmd.Stdin = stdin
 	}
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		w.t.Fatal(err)
-	}
-	if ctx.Err() != nil {
-		w.t.Fatalf("%s %q hangs\n%s", program, words, stderr.String())
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	status, stdout, stderr := trial.Run(w.t, cmd)
+	return outcome{status, stdout, stderr}
 }
 
 func (w *world) claudebox(words ...string) outcome {
 	w.t.Helper()
-	return w.run(nil, os.Getenv("CLAUDEBOX_BIN"), words...)
+	return w.run(nil, trial.Binary(w.t), words...)
 }
 
 // attack runs a script in a sandbox, whatever becomes of it.

@@ -3,7 +3,6 @@
 package claude_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
 	"claudebox/checks/claude/window"
+	"claudebox/checks/trial"
 )
 
 const (
@@ -46,7 +46,7 @@ type world struct {
 // too, so that whatever else Claude Code wants ends there.
 func newWorld(t *testing.T, turns ...script.Turn) *world {
 	t.Helper()
-	home := newHome(t)
+	home := trial.Home(t, "claudebox-e2e-")
 	w := &world{home: home, project: filepath.Join(home, "project"), model: script.New(turns...)}
 	server := httptest.NewServer(w.model)
 	t.Cleanup(func() {
@@ -95,26 +95,6 @@ func (w *world) openAccount(t *testing.T, code string, lifetime time.Duration) *
 	w.env["SSL_CERT_FILE"] = filepath.Join(w.home, "roots.pem")
 	delete(w.env, "ANTHROPIC_API_KEY")
 	return a
-}
-
-// newHome makes a home below the user's own: claudebox refuses projects in
-// some other places.
-func newHome(t *testing.T) string {
-	t.Helper()
-	own, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(own, "claudebox-e2e-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(home); err != nil {
-			t.Errorf("left behind: %v", err)
-		}
-	})
-	return home
 }
 
 // program is the file that an environment variable names.
@@ -211,15 +191,8 @@ type outcome struct {
 // print runs the agent on one prompt, without a terminal.
 func (w *world) print(t *testing.T, words ...string) outcome {
 	t.Helper()
-	cmd := w.command(t, append(words, "-p", "please begin")...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	status, stdout, stderr := trial.Run(t, w.command(t, append(words, "-p", "please begin")...))
+	return outcome{stdout, stderr, status}
 }
 
 // succeed wants the run to have ended with status 0 and just this answer.

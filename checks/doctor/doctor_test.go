@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/trial"
 )
 
 func TestNothingIsWrongInTheLab(t *testing.T) {
@@ -203,7 +205,7 @@ func TestAnOlderBwrapIsAWarning(t *testing.T) {
 // From inside, a check says why there is no second sandbox.
 func TestASandboxWithinASandboxIsExplained(t *testing.T) {
 	w := newWorld(t)
-	program, err := os.ReadFile(binary(t))
+	program, err := os.ReadFile(trial.Binary(t))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.project, "claudebox"), program, 0o700)
 	}

@@ -3,7 +3,6 @@
 package doctor_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/checks/trial"
 )
 
 // world is a user with a project and a profile that runs a shell of the
@@ -29,42 +30,20 @@ confirm: never
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	own, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(own, "claudebox-doctor-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(home); err != nil {
-			t.Errorf("left behind: %v", err)
-		}
-	})
+	home := trial.Home(t, "claudebox-doctor-")
 	w := &world{home: home, project: filepath.Join(home, "project")}
 	w.env = []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEBOX_PROFILE=" + filepath.Join(home, "lab.yaml")}
-	err = errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
+	err := errors.Join(os.Mkdir(w.project, 0o700), os.Mkdir(home+"/.cache", 0o700), os.WriteFile(filepath.Join(home, "lab.yaml"), []byte(labProfile), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// binary is the claudebox under test.
-func binary(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("CLAUDEBOX_BIN")
-	if path == "" {
-		t.Fatal("CLAUDEBOX_BIN is not set: run checks/test")
-	}
-	return path
-}
-
 // tool is the path of a tool in claudebox's manifest.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(binary(t))), "share/claudebox/manifest.json"))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(trial.Binary(t))), "share/claudebox/manifest.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +63,13 @@ type result struct {
 // run runs claudebox in the project, with nothing on standard input.
 func (w *world) run(t *testing.T, words ...string) result {
 	t.Helper()
-	return w.start(t, binary(t), words...)
+	return w.start(t, trial.Binary(t), words...)
 }
 
 // withoutTerminal does the same in a session that no terminal belongs to.
 func (w *world) withoutTerminal(t *testing.T, words ...string) result {
 	t.Helper()
-	return w.start(t, "setsid", append([]string{"--wait", binary(t)}, words...)...)
+	return w.start(t, "setsid", append([]string{"--wait", trial.Binary(t)}, words...)...)
 }
 
 // foreign is the finding that every broken world has besides: in a user
@@ -104,20 +83,15 @@ func (w *world) runBroken(t *testing.T, script string, words ...string) result {
 	t.Helper()
 	script = "set -e\n" + script + "\n" + `exec setpriv --inh-caps=-all --ambient-caps=-all -- "$@"`
 	return w.start(t, "unshare", slices.Concat(
-		[]string{"--user", "--map-current-user", "--mount", "--keep-caps", "sh", "-c", script, "sh", binary(t)}, words)...)
+		[]string{"--user", "--map-current-user", "--mount", "--keep-caps", "sh", "-c", script, "sh", trial.Binary(t)}, words)...)
 }
 
 func (w *world) start(t *testing.T, program string, words ...string) result {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program, words...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.project, w.env, &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	cmd.Dir, cmd.Env = w.project, w.env
+	status, stdout, stderr := trial.Run(t, cmd)
+	return result{status, stdout, stderr}
 }
 
 // finding is one entry of `check --format json`.

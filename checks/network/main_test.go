@@ -3,27 +3,22 @@
 package network_test
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"claudebox/checks/network/world"
+	"claudebox/checks/trial"
 )
 
-// patience is how long a session may hang before its test fails; no test
-// measures time.
-const patience = time.Minute
+const patience = trial.Patience
 
 // topVariable hands the folder of all users and the probe to the test in its
 // user namespace.
@@ -66,19 +61,9 @@ func prepare() error {
 	return errors.Join(
 		os.Setenv(topVariable, top),
 		storeReleases(top),
-		build(probe(), "./probe"),
-		build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
+		trial.Build(probe(), "./probe"),
+		trial.Build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
 	)
-}
-
-func build(to, program string, flags ...string) error {
-	words := slices.Concat([]string{"build", "-buildvcs=false", "-o", to}, flags, []string{program})
-	cmd := exec.Command("go", words...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", program, err, out)
-	}
-	return nil
 }
 
 func top() string   { return os.Getenv(topVariable) }
@@ -199,22 +184,9 @@ type outcome struct {
 
 func run(t *testing.T, cmd *exec.Cmd) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer hang.Stop()
-	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), progress.ReplaceAllString(stderr.String(), "")}
+	status, stdout, stderr := trial.Run(t, cmd)
+	return outcome{status, stdout, trial.WithoutProgress(stderr)}
 }
-
-// progress is what claudebox says while it waits for Nix.
-var progress = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
 
 // succeed is what a command prints that must succeed, with nothing on standard
 // error.

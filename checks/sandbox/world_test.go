@@ -3,7 +3,6 @@
 package sandbox_test
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,11 +17,11 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"claudebox/checks/trial"
 )
 
-// patience is how long a session may hang before its test fails; no test
-// measures time.
-const patience = time.Minute
+const patience = trial.Patience
 
 var (
 	update = flag.String("update", "", "write the golden files anew, into this `folder`")
@@ -55,12 +54,7 @@ func prepare() error {
 		return err
 	}
 	probe = filepath.Join(top, "probe")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", probe, "./probe")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the probe: %w\n%s", err, out)
-	}
-	return nil
+	return trial.Build(probe, "./probe")
 }
 
 // world is a user of claudebox with a home, a project and an environment.
@@ -175,23 +169,9 @@ type outcome struct {
 
 func run(t *testing.T, cmd *exec.Cmd) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	hang := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer hang.Stop()
-	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), progressLines.ReplaceAllString(stderr.String(), "")}
+	status, stdout, stderr := trial.Run(t, cmd)
+	return outcome{status, stdout, trial.WithoutProgress(stderr)}
 }
-
-// progressLines are what claudebox says while a package is built for the first time
-// on this machine.
-var progressLines = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
 
 // session runs a script by bash in a sandbox. Flags of claudebox go before.
 func (w *world) session(script string, flags ...string) *exec.Cmd {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/launch"
 )
 
@@ -156,7 +157,7 @@ func TestTermWhileTheSandboxStartsIsNotLost(t *testing.T) {
 		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 		cmd.Wait()
 		kill.Stop()
-		if got := status(cmd.ProcessState); got != 143 {
+		if got := trial.Status(cmd.ProcessState); got != 143 {
 			t.Errorf("TERM after %v: status %d", pause, got)
 		}
 	}

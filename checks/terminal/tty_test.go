@@ -15,6 +15,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"claudebox/checks/trial"
 )
 
 // tty is a program that leads a session on a pseudo-terminal of its own, as a
@@ -167,15 +169,7 @@ func (c *tty) end(t *testing.T) int {
 	if err := c.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return status(c.cmd.ProcessState)
-}
-
-// status is an exit status, or 128+n for the end by signal n.
-func status(state *os.ProcessState) int {
-	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return state.ExitCode()
+	return trial.Status(c.cmd.ProcessState)
 }
 
 // prompt is what the shell prints when it waits for a command, see

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"claudebox/checks/trial"
 )
 
 // patience is how long a test waits for what must come. It only bounds a
@@ -39,10 +41,8 @@ func runAll(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	probe = filepath.Join(dir, "probe")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", probe, "./probe")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the probe: %v\n%s", err, out)
+	if err := trial.Build(probe, "./probe"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
@@ -54,25 +54,13 @@ type world struct {
 	probes        net.Listener
 }
 
-// newWorld makes a home below the user's own: claudebox refuses projects in
-// some other places. When the test ends, no process of the world may be left.
+// newWorld makes a user. When the test ends, no process of the world may be
+// left.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	own, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(own, "cb-tty-") // short, for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := trial.Home(t, "cb-tty-") // short, for a socket's path
 	w := &world{home: home, project: filepath.Join(home, "p")}
-	t.Cleanup(func() {
-		w.awaitGone(t)
-		if err := os.RemoveAll(home); err != nil {
-			t.Errorf("left behind: %v", err)
-		}
-	})
+	t.Cleanup(func() { w.awaitGone(t) })
 	for _, dir := range []string{"p", "run", "tmp", "bin", "meet"} {
 		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -82,6 +70,7 @@ func newWorld(t *testing.T) *world {
 		copyProgram(t, probe, filepath.Join(home, "bin/probe"))
 	}
 	w.profile(t, "probe", "agent: {command: ["+home+"/bin/probe]}")
+	var err error
 	if w.probes, err = net.Listen("unix", filepath.Join(home, "meet/probe")); err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +127,8 @@ type outcome struct {
 // run waits for a command that has no terminal.
 func run(t *testing.T, cmd *exec.Cmd) outcome {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return outcome{status(cmd.ProcessState), stdout.String(), stderr.String()}
+	status, stdout, stderr := trial.Run(t, cmd)
+	return outcome{status, stdout, stderr}
 }
 
 // process is one of the world's.

@@ -1,0 +1,100 @@
+// Package trial is what the tests with a built claudebox share: where their
+// users live, and what running a program leaves. It imports the standard
+// library only.
+package trial
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience is how long a program may hang before its test fails. It only bounds
+// a hang; no test measures time.
+const Patience = 90 * time.Second
+
+// Binary is the claudebox under test.
+func Binary(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("CLAUDEBOX_BIN")
+	if name == "" {
+		t.Fatal("CLAUDEBOX_BIN is not set: run checks/test, or see checks/README.md")
+	}
+	return name
+}
+
+// Home makes a user's home, which is gone when the test ends. It lies below the
+// user's own: claudebox refuses projects in some other places.
+func Home(t *testing.T, prefix string) string {
+	t.Helper()
+	own, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(own, prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Errorf("left behind: %v", err)
+		}
+	})
+	return home
+}
+
+// Build builds a program that needs no library, by go's name for it.
+func Build(file, program string, flags ...string) error {
+	words := append([]string{"build", "-buildvcs=false", "-o", file}, flags...)
+	cmd := exec.Command("go", append(words, program)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", program, err, out)
+	}
+	return nil
+}
+
+// Run waits for a program that has no terminal, and gives its status as a shell
+// has it.
+func Run(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = time.Second // for who keeps its streams open
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hang := time.AfterFunc(Patience, func() {
+		t.Errorf("%q hangs", cmd.Args)
+		_ = cmd.Process.Kill() // it may have ended just now
+	})
+	defer hang.Stop()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return Status(cmd.ProcessState), out.String(), complaints.String()
+}
+
+// Status is an exit status, or 128+n for the end by signal n.
+func Status(state *os.ProcessState) int {
+	if end := state.Sys().(syscall.WaitStatus); end.Signaled() {
+		return 128 + int(end.Signal())
+	}
+	return state.ExitCode()
+}
+
+// progress is what claudebox says while it waits for Nix: when a package is
+// wanted for the first time on this machine.
+var progress = regexp.MustCompile(`(?m)^claudebox: (looking packages up|fetched \d|built \d).*\n`)
+
+// WithoutProgress leaves out what depends on what the machine has built before.
+func WithoutProgress(stderr string) string { return progress.ReplaceAllString(stderr, "") }

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"claudebox/checks/authority"
+	"claudebox/checks/claude/reply"
 )
 
-// object is a JSON object on its way out.
-type object = map[string]any
+type object = reply.Object
 
 // Grant is a demand for tokens.
 type Grant struct {
@@ -56,8 +56,8 @@ func Start(code string, lifetime time.Duration, next http.Handler) (*Account, er
 	a := &Account{next: next, roots: roots, code: code, lifetime: lifetime}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST platform.claude.com/v1/oauth/token", a.token)
-	mux.HandleFunc("GET api.anthropic.com/api/oauth/profile", answer(profile))
-	mux.HandleFunc("GET api.anthropic.com/api/oauth/claude_cli/roles", answer(roles))
+	mux.HandleFunc("GET api.anthropic.com/api/oauth/profile", reply.Always(profile))
+	mux.HandleFunc("GET api.anthropic.com/api/oauth/claude_cli/roles", reply.Always(roles))
 	mux.HandleFunc("/", next.ServeHTTP)
 	a.hosts = httptest.NewUnstartedServer(mux)
 	a.hosts.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
@@ -156,16 +156,16 @@ func (a *Account) token(w http.ResponseWriter, r *http.Request) {
 		Refresh string `json:"refresh_token"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&demand); err != nil {
-		reply(w, http.StatusBadRequest, object{"error": "invalid_request"})
+		reply.JSON(w, http.StatusBadRequest, object{"error": "invalid_request"})
 		return
 	}
 	a.wait(r)
 	number, ok := a.grant(demand.Type, demand.Code+demand.Refresh)
 	if !ok {
-		reply(w, http.StatusBadRequest, object{"error": "invalid_grant"})
+		reply.JSON(w, http.StatusBadRequest, object{"error": "invalid_grant"})
 		return
 	}
-	reply(w, http.StatusOK, object{
+	reply.JSON(w, http.StatusOK, object{
 		"token_type": "Bearer", "expires_in": int(a.lifetime.Seconds()), "scope": "user:inference user:profile",
 		"access_token": Access(number), "refresh_token": refreshToken(number),
 		"account": profile["account"], "organization": profile["organization"],
@@ -208,13 +208,3 @@ var (
 	}
 	roles = object{"organization_role": "admin", "workspace_role": nil, "organization_name": "Example"}
 )
-
-func answer(body object) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, body) }
-}
-
-func reply(w http.ResponseWriter, status int, body object) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
-}

@@ -5,5 +5,5 @@
 // that the sandbox must be told to trust.
 //
 // Which requests an agent makes was measured with Claude Code 2.1.329. The
-// package imports authority and the standard library.
+// package imports authority, reply and the standard library.
 package account

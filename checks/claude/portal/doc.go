@@ -4,5 +4,5 @@
 // code with a proof that who redeems it is who asked for it (RFC 6749, 7636).
 //
 // Which requests Claude Code makes was measured with 2.1.329. The package
-// imports the standard library only.
+// imports reply and the standard library.
 package portal

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+
+	"claudebox/checks/claude/reply"
 )
 
 const (
@@ -16,8 +18,7 @@ const (
 	token = "token-of-the-portal"
 )
 
-// object is a JSON object on its way out.
-type object = map[string]any
+type object = reply.Object
 
 // Portal is the server, an http.Handler.
 type Portal struct {
@@ -33,10 +34,10 @@ type Portal struct {
 // path /mcp.
 func New(host string) *Portal {
 	p := &Portal{origin: "https://" + host, mux: http.NewServeMux()}
-	p.mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", answer(object{
+	p.mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", reply.Always(object{
 		"resource": p.origin + "/mcp", "authorization_servers": []string{p.origin},
 	}))
-	p.mux.HandleFunc("GET /.well-known/oauth-authorization-server", answer(object{
+	p.mux.HandleFunc("GET /.well-known/oauth-authorization-server", reply.Always(object{
 		"issuer": p.origin, "authorization_endpoint": p.origin + "/authorize", "token_endpoint": p.origin + "/token",
 		"registration_endpoint": p.origin + "/register", "response_types_supported": []string{"code"},
 		"grant_types_supported": []string{"authorization_code"}, "code_challenge_methods_supported": []string{"S256"},
@@ -78,11 +79,11 @@ func (p *Portal) Calls() []string {
 func register(w http.ResponseWriter, r *http.Request) {
 	var client object
 	if json.NewDecoder(r.Body).Decode(&client) != nil || client == nil {
-		reply(w, http.StatusBadRequest, object{"error": "invalid_client_metadata"})
+		reply.JSON(w, http.StatusBadRequest, object{"error": "invalid_client_metadata"})
 		return
 	}
 	client["client_id"] = "client"
-	reply(w, http.StatusCreated, client)
+	reply.JSON(w, http.StatusCreated, client)
 }
 
 func (p *Portal) token(w http.ResponseWriter, r *http.Request) {
@@ -90,18 +91,18 @@ func (p *Portal) token(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	if r.FormValue("code") != code || base64.RawURLEncoding.EncodeToString(sum[:]) != p.challenge {
-		reply(w, http.StatusBadRequest, object{"error": "invalid_grant"})
+		reply.JSON(w, http.StatusBadRequest, object{"error": "invalid_grant"})
 		return
 	}
 	p.challenge = "" // a code is good once
-	reply(w, http.StatusOK, object{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+	reply.JSON(w, http.StatusOK, object{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 }
 
 // call answers who is logged in, as a server without any tools.
 func (p *Portal) call(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+p.origin+`/.well-known/oauth-protected-resource/mcp"`)
-		reply(w, http.StatusUnauthorized, object{"error": "invalid_token"})
+		reply.JSON(w, http.StatusUnauthorized, object{"error": "invalid_token"})
 		return
 	}
 	var call struct {
@@ -109,7 +110,7 @@ func (p *Portal) call(w http.ResponseWriter, r *http.Request) {
 		Method string `json:"method"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
-		reply(w, http.StatusBadRequest, object{"error": err.Error()})
+		reply.JSON(w, http.StatusBadRequest, object{"error": err.Error()})
 		return
 	}
 	p.mu.Lock()
@@ -119,17 +120,7 @@ func (p *Portal) call(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reply(w, http.StatusOK, object{"jsonrpc": "2.0", "id": call.ID, "result": object{
+	reply.JSON(w, http.StatusOK, object{"jsonrpc": "2.0", "id": call.ID, "result": object{
 		"protocolVersion": "2025-06-18", "capabilities": object{}, "serverInfo": object{"name": "portal", "version": "1"},
 	}})
-}
-
-func answer(body object) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, body) }
-}
-
-func reply(w http.ResponseWriter, status int, body object) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
 }

@@ -8,6 +8,6 @@
 // Requests that offer no tools (titles, summaries, quota) are the agent's
 // own housekeeping: they get a fixed answer and take no turn.
 //
-// The package imports the standard library only and trusts nothing that it is
-// sent. It knows nothing of claudebox.
+// The package imports reply and the standard library, and trusts nothing that
+// it is sent. It knows nothing of claudebox.
 package script

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"claudebox/checks/claude/reply"
 )
 
 // Server answers an agent with its turns, in order. It is an http.Handler;
@@ -122,7 +124,7 @@ func answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn, 
 		return
 	}
 	if !request.Stream {
-		reply(w, http.StatusOK, turn.message(number, request.Model))
+		reply.JSON(w, http.StatusOK, turn.message(number, request.Model))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -140,28 +142,22 @@ func answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn, 
 // refuse answers as the API does when it forbids a request: the one refusal
 // after which Claude Code does not try again (measured with 2.1.329).
 func refuse(w http.ResponseWriter, err error) {
-	reply(w, http.StatusForbidden, object{
+	reply.JSON(w, http.StatusForbidden, object{
 		"type":  "error",
 		"error": object{"type": "permission_error", "message": "script: " + err.Error()},
 	})
 }
 
 func countTokens(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, object{"input_tokens": 1})
+	reply.JSON(w, http.StatusOK, object{"input_tokens": 1})
 }
 
 func (s *Server) stray(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.strays = append(s.strays, r.Method+" "+r.RequestURI)
 	s.mu.Unlock()
-	reply(w, http.StatusNotFound, object{
+	reply.JSON(w, http.StatusNotFound, object{
 		"type":  "error",
 		"error": object{"type": "not_found_error", "message": r.URL.Path},
 	})
-}
-
-func reply(w http.ResponseWriter, status int, body object) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body)
 }

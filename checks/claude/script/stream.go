@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"claudebox/checks/claude/reply"
 )
 
-// object is a JSON object on its way out.
-type object = map[string]any
+type object = reply.Object
 
 // blocks is the turn as the API's content blocks. Ids are made from the
 // request's number: an agent refuses a tool id that it has seen before.

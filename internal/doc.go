@@ -8,6 +8,7 @@
 //	storepath    the form of a store path
 //	pathname     clean paths, compared by their text
 //	smallfile    whole files that may not be what their name says
+//	cachefile    files that are kept only to save time
 //	beneath      a folder that an agent can write, looked into without following links
 //	leak         text that is probably a secret, and why
 //	layout       text for people, in columns
@@ -35,6 +36,7 @@
 //	login        the user's Claude login, lent to an agent and brought back
 //	state        the instance's folder: the agent's home between sessions
 //	within       system calls in the namespaces of a sandbox, from outside
+//	proctree     which processes a process has started
 //	cover        what covers a file, laid over it again when the host replaces it
 //	aftermath    what a session left: made harmless, and told
 //	instances    what is kept for projects, listed and chosen from
@@ -56,7 +58,6 @@
 //	why          whether a launch shows a path, a variable or a host, and by which rule
 //	doctor       what a launch needs, checked
 //	packed       values as bytes, for caches
-//	cachefile    files that are kept only to save time
 //	profiledir   where profiles and their plans lie
 //	plancache    plans kept from the last launch
 //	trust        what a project's own profile may do

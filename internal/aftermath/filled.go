@@ -2,7 +2,6 @@ package aftermath
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 
 	"claudebox/internal/cachefile"
@@ -13,8 +12,7 @@ import (
 // Filled is what earlier launches found in the folders of a project that tools
 // fill; nothing, when that is not known.
 func Filled(home, dir string) (f project.Filled) {
-	content, err := os.ReadFile(filledFile(home, dir))
-	if err != nil || json.Unmarshal(content, &f) != nil {
+	if json.Unmarshal(cachefile.Read(filledFile(home, dir)), &f) != nil {
 		return project.Filled{}
 	}
 	return f

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"claudebox/internal/cachefile"
@@ -18,8 +17,8 @@ const walksFolder = "walks"
 // Known is what was seen of a project when its last session ended; nil when
 // nothing is known.
 func Known(home string, s project.Scope) *project.Seen {
-	content, err := os.ReadFile(walkFile(home, s))
-	if err != nil || len(content) < sha256.Size {
+	content := cachefile.Read(walkFile(home, s))
+	if len(content) < sha256.Size {
 		return nil
 	}
 	sum := sha256.Sum256(content[sha256.Size:])

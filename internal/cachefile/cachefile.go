@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/smallfile"
 )
 
 // Absent is the state of a file that is not there.
@@ -31,6 +33,18 @@ func State(path string) string {
 
 // Known tells whether a state is that of a file that is there.
 func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
+
+// most is far more than any cache holds, in bytes.
+const most = 1 << 28
+
+// Read is the content of a file; nil where there is none that can be a cache.
+func Read(file string) []byte {
+	content, err := smallfile.Read(file, most)
+	if err != nil {
+		return nil
+	}
+	return content
+}
 
 // Write replaces a file, whole or not at all. A cache that cannot be written
 // only costs time, so nothing is said of it.

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/proctree"
 )
 
 // File is a file or folder that is covered in a sandbox, by its path, which is
@@ -176,8 +177,8 @@ func (w *Watch) look(name string) {
 	if !ok || now == 0 {
 		return // whatever comes in its place is looked at then
 	}
-	process, err := initOf(w.bwrap)
-	if err != nil || isReadOnly(process, name) {
+	process := proctree.Init(w.bwrap)
+	if process == 0 || isReadOnly(process, name) {
 		return // the sandbox is gone, or all is well
 	}
 	if err := f.cover(process); err != nil && inode(name) == now {
@@ -203,18 +204,4 @@ func inode(name string) uint64 {
 		return 0
 	}
 	return st.Ino
-}
-
-// initOf is process 1 inside, the last child of bwrap's monitor: one that was
-// started before may still be about, see package storetree.
-func initOf(bwrap int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", bwrap, bwrap))
-	if err != nil {
-		return 0, err
-	}
-	children := strings.Fields(string(text))
-	if len(children) == 0 {
-		return 0, errors.New("the sandbox has no processes")
-	}
-	return strconv.Atoi(children[len(children)-1])
 }

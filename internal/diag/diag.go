@@ -1,7 +1,9 @@
 package diag
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -60,4 +62,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf is an [Error] whose cause is made from a format.
 func Errorf(op, remedy, format string, args ...any) *Error {
 	return &Error{Op: op, Err: fmt.Errorf(format, args...), Remedy: remedy}
+}
+
+// Cause is an error without the operation and the path of a [fs.PathError],
+// where an [Error]'s Op names them.
+func Cause(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
 )
 
 // Room that is needed in the folder of the agents' homes. A launch writes a
@@ -48,19 +50,10 @@ func existing(path string) (string, error) {
 		case err == nil && !info.IsDir():
 			return path, unix.ENOTDIR
 		case err == nil || !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path):
-			return path, cause(err)
+			return path, diag.Cause(err)
 		}
 		path = filepath.Dir(path)
 	}
-}
-
-// cause is an error without the path, which is named already.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // room is what is left of a disk.

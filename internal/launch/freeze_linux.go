@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/proctree"
 )
 
 // pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
@@ -140,7 +142,7 @@ func descendants(pid int) []int {
 			continue // it is gone
 		}
 		for _, task := range tasks {
-			list = append(list, childrenOfTask(list[i], task.Name())...)
+			list = append(list, proctree.OfThread(list[i], task.Name())...)
 		}
 	}
 	return list

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"claudebox/internal/proctree"
 )
 
 // openInside opens the list of the children of bwrap's process 1 inside
@@ -12,7 +14,7 @@ import (
 // process 1, so as long as there is anybody else inside it has one. Nil: there
 // is no such process yet, or the kernel keeps no such list.
 func openInside(bwrap int) *os.File {
-	init := initOf(bwrap)
+	init := proctree.Init(bwrap)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/task/%d/children", init, init))
 	if err != nil {
 		return nil

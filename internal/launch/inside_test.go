@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"claudebox/internal/proctree"
 )
 
 // TestASandboxIsEmptyOnlyWhenNobodyIsLeft has shells play bwrap's monitor and
@@ -41,7 +43,7 @@ func TestASandboxIsEmptyOnlyWhenNobodyIsLeft(t *testing.T) {
 	if empty() {
 		t.Error("empty while a process runs")
 	}
-	syscall.Kill(firstChild(firstChild(monitor.Process.Pid)), syscall.SIGKILL)
+	syscall.Kill(proctree.Agent(proctree.Agent(monitor.Process.Pid)), syscall.SIGKILL)
 	for n := 0; !empty(); n++ {
 		if n == 200 {
 			t.Fatal("never empty")

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
+	"claudebox/internal/proctree"
 	"claudebox/internal/within"
 )
 
@@ -60,7 +61,7 @@ func (list laidMounts) lay(child *sandbox) error {
 	if err := child.gate.reached(); err != nil {
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
-	init := initOf(child.pid)
+	init := proctree.Init(child.pid)
 	if init == 0 {
 		return within.ErrGone
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"claudebox/internal/plan"
+	"claudebox/internal/proctree"
 	"claudebox/internal/seccomp"
 )
 
@@ -112,7 +113,7 @@ func started(t *testing.T, l Launch) *sandbox {
 
 // end ends a sandbox that waits.
 func (s *sandbox) end() {
-	syscall.Kill(initOf(s.pid), syscall.SIGKILL)
+	syscall.Kill(proctree.Init(s.pid), syscall.SIGKILL)
 	syscall.Kill(s.pid, syscall.SIGKILL)
 	s.reap()
 }

@@ -8,6 +8,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/netns"
 	"claudebox/internal/network"
+	"claudebox/internal/proctree"
 	"claudebox/internal/storetree"
 	"claudebox/internal/within"
 )
@@ -37,8 +38,8 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if err == nil || errors.Is(err, network.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {
 		return inet, nil // who is gone says why when it is waited for
 	}
-	if !l.OwnPIDs {
-		syscall.Kill(initOf(child.pid), syscall.SIGKILL) // it would outlive bwrap
+	if init := proctree.Init(child.pid); !l.OwnPIDs && init != 0 {
+		syscall.Kill(init, syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
 	if child.post.latest() != 0 {

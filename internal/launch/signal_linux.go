@@ -2,17 +2,17 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/proctree"
 )
 
 // guarded are the signals that end a program. INT and QUIT come from the
@@ -147,51 +147,13 @@ func awaitAgent(bwrap int, s syscall.Signal) {
 // sendToAgent signals the agent, and tells whether there is one. It is the
 // first child of pid 1 inside.
 func sendToAgent(bwrap int, s syscall.Signal) bool {
-	init := initOf(bwrap)
-	agent := firstChild(init)
+	init := proctree.Init(bwrap)
+	agent := proctree.Agent(init)
 	fd, err := unix.PidfdOpen(agent, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
 	// While it is still the child of pid 1, the descriptor is the agent's.
-	return firstChild(init) == agent && unix.PidfdSendSignal(fd, s, nil, 0) == nil
-}
-
-// initOf is bwrap's process 1 inside: its last child, as one that was started
-// before may still be about, see package storetree. Zero: there is none.
-func initOf(bwrap int) int {
-	children := childrenOf(bwrap)
-	if len(children) == 0 {
-		return 0
-	}
-	return children[len(children)-1]
-}
-
-func firstChild(pid int) int {
-	children := childrenOf(pid)
-	if len(children) == 0 {
-		return 0
-	}
-	return children[0]
-}
-
-// childrenOf reads which processes the first thread of a process has started,
-// oldest first (proc_pid_task_children(5)).
-func childrenOf(pid int) []int { return childrenOfTask(pid, strconv.Itoa(pid)) }
-
-func childrenOfTask(pid int, task string) []int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task))
-	if err != nil {
-		return nil
-	}
-	var list []int
-	for word := range strings.FieldsSeq(string(text)) {
-		child, err := strconv.Atoi(word)
-		if err != nil {
-			return nil
-		}
-		list = append(list, child)
-	}
-	return list
+	return proctree.Agent(init) == agent && unix.PidfdSendSignal(fd, s, nil, 0) == nil
 }

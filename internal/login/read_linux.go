@@ -56,13 +56,9 @@ func read(dir *beneath.Folder, name string) (r reading) {
 }
 
 func unreadable(name string, err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		err = at.Err
-	}
 	remedy := "look at " + name + "; when it is moved away you log in anew"
 	if errors.Is(err, fs.ErrPermission) {
 		remedy = "make it yours again: `chown $USER " + name + " && chmod 600 " + name + "`"
 	}
-	return &diag.Error{Op: "read your login " + name, Err: err, Remedy: remedy}
+	return &diag.Error{Op: "read your login " + name, Err: diag.Cause(err), Remedy: remedy}
 }

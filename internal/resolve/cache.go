@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/cachefile"
 	"claudebox/internal/nixeval"
 )
 
@@ -95,33 +96,19 @@ func (e entry) read(value any) bool {
 	if e.file == "" {
 		return false
 	}
-	text, err := os.ReadFile(e.file)
-	return err == nil && json.Unmarshal(text, value) == nil
+	return json.Unmarshal(cachefile.Read(e.file), value) == nil
 }
 
-// write puts the entry in place by one rename. A cache that cannot be
-// written is no fault: the next launch evaluates again.
+// write puts the entry in place by one rename. Where it cannot be written the
+// next launch evaluates again.
 func (e entry) write(value any) {
 	if e.file == "" {
 		return
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return
+	if text, err := json.Marshal(value); err == nil {
+		cachefile.WriteBelow(e.file, text)
+		prune(filepath.Dir(e.file))
 	}
-	dir := filepath.Dir(e.file)
-	if os.MkdirAll(dir, 0o700) != nil {
-		return
-	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(text)
-	if closed := f.Close(); err != nil || closed != nil || os.Rename(f.Name(), e.file) != nil {
-		os.Remove(f.Name())
-	}
-	prune(dir)
 }
 
 // most is how many files a cache may hold: every edit of a profile's packages

@@ -48,9 +48,8 @@ func (s *Session) closureOfAgent(root string, why Purpose) ([]string, error) {
 // keptClosure is the content of a file that begins with key, if all of it is
 // there.
 func keptClosure(file, key string) ([]string, bool) {
-	text, err := os.ReadFile(file)
-	first, rest, _ := strings.Cut(string(text), "\n")
-	if err != nil || first != key {
+	first, rest, _ := strings.Cut(string(cachefile.Read(file)), "\n")
+	if first != key {
 		return nil, false
 	}
 	paths := strings.Split(rest, "\n")

@@ -57,10 +57,8 @@ func (s *Session) daemonTrust(why Purpose) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(s.folders.Cache, "daemon-trust")
-	if kept, err := smallfile.Read(file, 1<<10); err == nil {
-		if trust, ok := strings.CutPrefix(string(kept), key); ok {
-			return strings.TrimSpace(trust), nil
-		}
+	if trust, ok := strings.CutPrefix(string(cachefile.Read(file)), key); ok {
+		return strings.TrimSpace(trust), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
 	defer cancel()

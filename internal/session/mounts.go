@@ -78,18 +78,9 @@ func (s *Session) makeEmptyFolder() error {
 		return nil
 	}
 	if err := os.Mkdir(s.emptyFolder(), 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
-		return &diag.Error{Op: "make " + s.emptyFolder(), Err: cause(err), Remedy: "make its folder writable for you"}
+		return &diag.Error{Op: "make " + s.emptyFolder(), Err: diag.Cause(err), Remedy: "make its folder writable for you"}
 	}
 	return nil
-}
-
-// cause is the error of the system call alone: its path has been said.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 func (s *Session) absolute(path string) string {

@@ -95,7 +95,7 @@ func (s *Session) real(path string) (string, error) {
 			at = next
 			continue
 		case err != nil:
-			return "", cause(err)
+			return "", diag.Cause(err)
 		}
 		passed = passed || pathname.Below(next, s.project.Path)
 		if !s.ownLink(next) {

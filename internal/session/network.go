@@ -90,7 +90,7 @@ func (s *Session) networkLog(o Options) (string, error) {
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
-		return "", &diag.Error{Op: op, Err: cause(err), Remedy: "name a file in a folder that exists"}
+		return "", &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file in a folder that exists"}
 	}
 	if pathname.Below(dir, s.project.Path) {
 		return "", diag.Errorf(op, "write it to a place outside of the project", "the agent can change what is in the project")
@@ -132,7 +132,7 @@ func openJournal(file string) (*proxy.Journal, error) {
 	}
 	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, &diag.Error{Op: "write the network log " + file, Err: cause(err), Remedy: "name a file that you can write and that is no link"}
+		return nil, &diag.Error{Op: "write the network log " + file, Err: diag.Cause(err), Remedy: "name a file that you can write and that is no link"}
 	}
 	return proxy.NewJournal(log, time.Now), nil
 }

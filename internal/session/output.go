@@ -121,5 +121,5 @@ func (c *carrier) end() error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
-	return &diag.Error{Op: "write the output to its file", Err: cause(err), Remedy: "make room there; the rest of the output is lost"}
+	return &diag.Error{Op: "write the output to its file", Err: diag.Cause(err), Remedy: "make room there; the rest of the output is lost"}
 }

@@ -117,7 +117,7 @@ func decodePlan(file string) (plan.Plan, error) {
 	op := "read plan " + file
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return plan.Plan{}, &diag.Error{Op: op, Err: cause(err)}
+		return plan.Plan{}, &diag.Error{Op: op, Err: diag.Cause(err)}
 	}
 	p, err := plan.Decode(file, src)
 	if err != nil {
@@ -297,7 +297,7 @@ func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 	}
 	f, err := os.Open(m.References)
 	if err != nil {
-		return nil, &diag.Error{Op: "read what claudebox was built with", Err: cause(err), Remedy: "install claudebox again"}
+		return nil, &diag.Error{Op: "read what claudebox was built with", Err: diag.Cause(err), Remedy: "install claudebox again"}
 	}
 	defer f.Close()
 	return resolve.ReadReferences(f)

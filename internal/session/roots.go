@@ -88,7 +88,7 @@ func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 func (s *Session) holdFile(file string, p plan.Plan) error {
 	real, err := filepath.EvalSymlinks(s.absolute(file))
 	if err != nil {
-		return &diag.Error{Op: "read plan " + file, Err: cause(err)}
+		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
 	}
 	if _, err := storepath.Of(real); err == nil {
 		return s.holdOpen(real)
@@ -107,7 +107,7 @@ func (s *Session) holdFile(file string, p plan.Plan) error {
 func (s *Session) holdOpen(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return &diag.Error{Op: "read plan " + file, Err: cause(err)}
+		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
 	}
 	s.holds = append(s.holds, f)
 	return nil

@@ -43,7 +43,7 @@ func (in *Instance) saveApproval() error {
 		err = in.dir.Rewrite(approvedName, append(content, '\n'), privateFile)
 	}
 	if err != nil {
-		return in.failed("keep what you approved in "+in.dir.Join(approvedName), bare(err))
+		return in.failed("keep what you approved in "+in.dir.Join(approvedName), err)
 	}
 	in.approval = nil
 	return nil

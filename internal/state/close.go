@@ -30,7 +30,7 @@ func (in *Instance) Close() error {
 		return nil
 	}
 	if err := removeAll(in.Dir); err != nil {
-		return in.failed("remove "+in.Dir, bare(err))
+		return in.failed("remove "+in.Dir, err)
 	}
 	return nil
 }

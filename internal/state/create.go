@@ -36,7 +36,7 @@ func (in *Instance) makeParents(parent string) (made []string, err error) {
 		if err == nil {
 			made = append([]string{dir}, made...)
 		} else if !errors.Is(err, fs.ErrExist) {
-			return made, in.failed("make "+dir, bare(err))
+			return made, in.failed("make "+dir, err)
 		}
 	}
 	return made, nil
@@ -82,7 +82,7 @@ func (in *Instance) build(parent string) error {
 
 func (in *Instance) rename(temporary string) error {
 	if err := os.Rename(temporary, in.Dir); err != nil {
-		return in.failed("make "+in.Dir, bare(err))
+		return in.failed("make "+in.Dir, err)
 	}
 	return nil
 }
@@ -93,15 +93,15 @@ const unfinished = ".new-"
 // fill makes a whole instance at a path.
 func (in *Instance) fill(at string) error {
 	if err := os.Mkdir(at, privateDir); err != nil {
-		return in.failed("make "+in.Dir, bare(err))
+		return in.failed("make "+in.Dir, err)
 	}
 	dir, err := beneath.Open(at)
 	if err != nil {
-		return in.failed("make "+in.Dir, bare(err))
+		return in.failed("make "+in.Dir, err)
 	}
 	defer dir.Close()
 	if err := dir.Create(liveName, nil, privateFile); err != nil {
-		return in.failed("make "+path.Join(in.Dir, liveName), bare(err))
+		return in.failed("make "+path.Join(in.Dir, liveName), err)
 	}
 	// Held before others can see the instance: they sweep what nobody uses.
 	if in.live, err = in.flock(path.Join(at, liveName), unix.LOCK_SH); err != nil {
@@ -121,7 +121,7 @@ func (in *Instance) firstMemory() (undo func(), err error) {
 	}
 	home, err := beneath.Open(in.req.Home)
 	if err != nil {
-		return nothing, in.failed("open "+in.req.Home, bare(err))
+		return nothing, in.failed("open "+in.req.Home, err)
 	}
 	defer home.Close()
 	err = home.Create(agenthome.MemoryName, []byte(agenthome.FirstMemory), 0o644)
@@ -129,7 +129,7 @@ func (in *Instance) firstMemory() (undo func(), err error) {
 	case errors.Is(err, fs.ErrExist): // a link to nothing: the user's own affair
 		return nothing, nil
 	case err != nil:
-		return nothing, in.failed("make "+home.Join(agenthome.MemoryName), bare(err))
+		return nothing, in.failed("make "+home.Join(agenthome.MemoryName), err)
 	}
 	return func() { _ = os.Remove(home.Join(agenthome.MemoryName)) }, nil
 }

@@ -90,7 +90,7 @@ func (r Request) ownOrNew(name string) (string, error) {
 func (in *Instance) makeConversations() error {
 	for _, dir := range in.made {
 		if err := os.MkdirAll(dir, privateDir); err != nil {
-			return &diag.Error{Op: "make " + dir, Err: bare(err), Remedy: "use `state: project`"}
+			return &diag.Error{Op: "make " + dir, Err: diag.Cause(err), Remedy: "use `state: project`"}
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (c *cleaner) below(rel string, depth int) error {
 
 func (in *Instance) unclean(at string, err error) error {
 	return &diag.Error{
-		Op: "look through your conversations in " + at, Err: bare(err),
+		Op: "look through your conversations in " + at, Err: diag.Cause(err),
 		Remedy: "remove what is no file there before you run Claude Code outside",
 	}
 }
@@ -220,15 +220,15 @@ func (in *Instance) giveHistory() error {
 	}
 	file, err := os.OpenFile(real, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NOFOLLOW, privateFile)
 	if err != nil {
-		return in.failedHistory(name, bare(err))
+		return in.failedHistory(name, err)
 	}
 	_, err = file.Write(added)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return in.failedHistory(name, bare(err))
+		return in.failedHistory(name, err)
 	}
 	return nil
 }
 
 func (in *Instance) failedHistory(name string, err error) error {
-	return &diag.Error{Op: "add the prompts of this session to " + name, Err: err, Remedy: "they are kept inside, and added after the next session"}
+	return &diag.Error{Op: "add the prompts of this session to " + name, Err: diag.Cause(err), Remedy: "they are kept inside, and added after the next session"}
 }

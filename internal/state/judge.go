@@ -87,7 +87,7 @@ var remedies = []struct {
 
 // failed adds the remedy that fits the cause.
 func (in *Instance) failed(op string, err error) error {
-	e := &diag.Error{Op: op, Err: err, Remedy: "look at " + in.Dir + "; when it is moved away the project starts afresh"}
+	e := &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "look at " + in.Dir + "; when it is moved away the project starts afresh"}
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
 			e.Remedy = strings.ReplaceAll(r.text, "DIR", in.req.Home)

@@ -28,7 +28,7 @@ func (in *Instance) findLogin(*beneath.Folder) error {
 		case err != nil && missing(err):
 			continue
 		case err != nil:
-			return in.failed("look at your login "+name, bare(err))
+			return in.failed("look at your login "+name, err)
 		}
 		found, note, err := login.Examine(real)
 		if err != nil {

@@ -115,7 +115,7 @@ func (in *Instance) apply(dir *beneath.Folder) error {
 	}
 	for _, w := range in.writes {
 		if err := w.do(dir); err != nil {
-			return in.failed("make "+path.Join(in.Dir, w.rel), bare(err))
+			return in.failed("make "+path.Join(in.Dir, w.rel), err)
 		}
 		if w.seen.Name == "" {
 			continue
@@ -128,19 +128,10 @@ func (in *Instance) apply(dir *beneath.Folder) error {
 		next = next.with(w.seen)
 	}
 	if err := dir.Rewrite(recordName, next.encode(), privateFile); err != nil {
-		return in.failed("make "+path.Join(in.Dir, recordName), bare(err))
+		return in.failed("make "+path.Join(in.Dir, recordName), err)
 	}
 	in.known, in.writes = next, nil
 	return nil
-}
-
-// bare is the cause without the path, which the operation names already.
-func bare(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // use marks the instance as used now: the time of the lock's file says when
@@ -170,7 +161,7 @@ var errBusy = errors.New("another claudebox has held it for some seconds")
 func (in *Instance) flock(name string, how int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, in.failed("open "+name, bare(err))
+		return nil, in.failed("open "+name, err)
 	}
 	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"agent":         {"diag", sys},
 	"seccomp/gen":   {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
 	"seccomp":       {},
-	"netns":         {"diag", sys},
+	"netns":         {"diag", "spawn/vfork", sys},
 	"netns/nstest":  {"netns"},
 	"relay":         {sys},
 	"ports":         {"diag", "netns", "relay"},

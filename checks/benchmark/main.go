@@ -34,6 +34,7 @@ var measurements = []struct {
 }{
 	{"start", (*world).start},
 	{"tiers", (*world).tiers},
+	{"inet", (*world).inet},
 	{"downloads", (*world).downloads},
 	{"project", (*world).project},
 	{"plan", (*world).plan},

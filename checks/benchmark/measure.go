@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -38,12 +39,34 @@ func (d duration) String() string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 
+// clock is how a time is taken of a command, by when it was started and ended,
+// and by what it said.
+type clock func(start, end time.Time, said string) (time.Duration, error)
+
+// whole is from fork to the end of wait, as a shell would see it.
+func whole(start, end time.Time, _ string) (time.Duration, error) { return end.Sub(start), nil }
+
+// toAgent is until the agent runs, which says the time in nanoseconds.
+func toAgent(start, _ time.Time, said string) (time.Duration, error) {
+	then, err := strconv.ParseInt(said, 10, 64)
+	return time.Unix(0, then).Sub(start), err
+}
+
+// asSaid is what the command itself measured, in seconds.
+func asSaid(_, _ time.Time, said string) (time.Duration, error) {
+	return time.ParseDuration(said + "s")
+}
+
 // takeTurns runs the ways in turn and gives the median of each.
 func takeTurns(rounds int, ways ...way) ([]duration, error) {
+	return takeTurnsBy(whole, rounds, ways...)
+}
+
+func takeTurnsBy(c clock, rounds int, ways ...way) ([]duration, error) {
 	times := make([][]time.Duration, len(ways))
 	for round := range warmUp + rounds {
 		for i, w := range ways {
-			took, err := once(w)
+			took, err := once(w, c)
 			if err != nil {
 				return nil, err
 			}
@@ -60,8 +83,7 @@ func takeTurns(rounds int, ways ...way) ([]duration, error) {
 	return medians, nil
 }
 
-// once measures from fork to the end of wait, as a shell would see it.
-func once(make way) (time.Duration, error) {
+func once(make way, c clock) (time.Duration, error) {
 	cmd, err := make()
 	if err != nil {
 		return 0, err
@@ -77,10 +99,15 @@ func once(make way) (time.Duration, error) {
 	time.Sleep(rest)
 	start := time.Now()
 	err = cmd.Run()
-	took := time.Since(start)
+	end := time.Now()
+	text, _ := os.ReadFile(said.Name())
+	text = bytes.TrimSpace(text)
+	var took time.Duration
+	if err == nil {
+		took, err = c(start, end, string(text))
+	}
 	if err != nil {
-		text, _ := os.ReadFile(said.Name())
-		return 0, fmt.Errorf("%q: %w\n%s", cmd.Args, err, bytes.TrimSpace(text))
+		return 0, fmt.Errorf("%q: %w\n%s", cmd.Args, err, text)
 	}
 	return took, nil
 }
@@ -95,7 +122,7 @@ func closeAll(files []*os.File) {
 func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) error {
 	words := []string{"-P", profile, "--yes", "--no-report"}
 	time.Sleep(settled)
-	if _, err := once(w.command(words...)); err != nil { // makes the instance
+	if _, err := once(w.command(words...), whole); err != nil { // makes the instance
 		return err
 	}
 	l, err := cli.Bound(words, w.system())
@@ -116,15 +143,16 @@ func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) er
 	return nil
 }
 
-// aroundBy runs bare bwrap by the least program that could.
-func aroundBy(floor string, bare way) way {
+// aroundBy runs bare bwrap by a program that takes it for its last words.
+func aroundBy(program string, bare way, words ...string) way {
 	return func() (*exec.Cmd, error) {
 		cmd, err := bare()
 		if err != nil {
 			return nil, err
 		}
-		cmd.Args = append([]string{"floor", strconv.Itoa(3 + len(cmd.ExtraFiles)), cmd.Path}, cmd.Args...)
-		cmd.Path = floor
+		words := append([]string{filepath.Base(program)}, words...)
+		cmd.Args = slices.Concat(words, []string{strconv.Itoa(3 + len(cmd.ExtraFiles)), cmd.Path}, cmd.Args)
+		cmd.Path = program
 		return cmd, nil
 	}
 }

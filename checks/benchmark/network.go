@@ -5,9 +5,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strconv"
 	"time"
+
+	"claudebox/internal/cli"
 )
 
 // tiers compares starts in tiers whose network claudebox makes with one in
@@ -32,11 +35,33 @@ func (w *world) tiers(out io.Writer, rounds int) error {
 	return nil
 }
 
-// downloads compares what curl gets per second from a server on this host's
+// inet compares the way to an agent in tier inet with the least that leads
+// there: bwrap and pasta side by side, by a program that does nothing else.
+func (w *world) inet(out io.Writer, rounds int) error {
+	words := []string{"-P", w.profileOf("inet", "date, +%s%N", "network: inet\n"), "--yes", "--no-report"}
+	time.Sleep(settled)
+	l, err := cli.Bound(words, w.system())
+	if err != nil {
+		return err
+	}
+	bare := func() (*exec.Cmd, error) { return l.Bare() }
+	filter := w.home + "/filter"
+	if err := os.WriteFile(filter, l.Seccomp, 0o600); err != nil {
+		return err
+	}
+	times, err := takeTurnsBy(toAgent, rounds, w.command(words...), aroundBy(w.inetFloor, bare, l.Pasta, filter))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "| start of `date` in tier inet | %s | bwrap and pasta side by side, without rules %s | %.2f |\n",
+		times[0], times[1], float64(times[0])/float64(times[1]))
+	return nil
+}
+
+// downloads compares how long curl takes for a file of a server on this host's
 // loopback, by the way that every connection of tier allow goes, with the same
-// in tier full. (The proxy itself would refuse the loopback.) The best of some
-// rounds counts: what other programs do meanwhile only slows down.
-func (w *world) downloads(out io.Writer, _ int) error {
+// in tier full. (The proxy itself would refuse the loopback.)
+func (w *world) downloads(out io.Writer, rounds int) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -47,19 +72,14 @@ func (w *world) downloads(out io.Writer, _ int) error {
 	carried := w.profile("carried", fmt.Sprintf("network: {tier: allow, allow: [example.org]}\nports: {out: [%d]}\n", port))
 	direct := w.profile("direct", "network: full\n")
 	for _, mebibytes := range []int{8, 64, 1024} {
-		const rounds = 5
-		var best [2]float64
-		for range rounds {
-			for i, profile := range []string{carried, direct} {
-				speed, err := w.download(profile, fmt.Sprintf("http://%s/%d", l.Addr(), mebibytes))
-				if err != nil {
-					return err
-				}
-				best[i] = max(best[i], speed)
-			}
+		url := fmt.Sprintf("http://%s/%d", l.Addr(), mebibytes)
+		times, err := takeTurnsBy(asSaid, fewer(rounds, mebibytes), w.download(carried, url), w.download(direct, url))
+		if err != nil {
+			return err
 		}
+		speed := func(d duration) float64 { return float64(mebibytes<<20) / 1e6 / time.Duration(d).Seconds() }
 		fmt.Fprintf(out, "| a download of %d MiB in tier allow | %.0f MB/s | loopback in tier full %.0f MB/s | %.2f |\n",
-			mebibytes, best[0]/1e6, best[1]/1e6, best[0]/best[1])
+			mebibytes, speed(times[0]), speed(times[1]), speed(times[0])/speed(times[1]))
 	}
 	return nil
 }
@@ -76,13 +96,7 @@ func zeros(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// download is what curl gets inside, in bytes per second.
-func (w *world) download(profile, url string) (float64, error) {
-	cmd := exec.Command(w.home+"/bin/claudebox", "shell", "-P", profile, "--yes", "--no-report", "--",
-		"curl", "-sS", "-o", "/dev/null", "-w", "%{speed_download}", url)
-	text, err := cmd.Output()
-	if err != nil {
-		return 0, fmt.Errorf("%q: %w", cmd.Args, err)
-	}
-	return strconv.ParseFloat(string(text), 64)
+// download is curl, which says how long it took.
+func (w *world) download(profile, url string) way {
+	return w.command("shell", "-P", profile, "--yes", "--no-report", "--", "curl", "-sS", "-o", "/dev/null", "-w", "%{time_total}", url)
 }

@@ -19,9 +19,10 @@ import (
 // world is a user with a home, a project, and a claudebox of his own whose
 // manifest can be changed.
 type world struct {
-	home     string
-	floor    string // the least program around bwrap, built beside this one
-	manifest resolve.Manifest
+	home      string
+	floor     string // the least program around bwrap, built beside this one
+	inetFloor string // the same with pasta
+	manifest  resolve.Manifest
 }
 
 // newWorld makes the home this process lives in from here on.
@@ -41,7 +42,8 @@ func newWorld(bin string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{home: home, floor: filepath.Join(filepath.Dir(self), "floor")}
+	beside := filepath.Dir(self)
+	w := &world{home: home, floor: filepath.Join(beside, "floor"), inetFloor: filepath.Join(beside, "inetfloor")}
 	if err := errors.Join(w.install(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
 		w.remove()
 		return nil, err

@@ -8,12 +8,14 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/spawn/vfork"
 )
 
 // batch is how many sockets one visit to a namespace can make.
 const batch = 64
 
-// visit is what a visitor leaves behind, in memory shared with it.
+// visit is what a visitor leaves behind.
 type visit struct {
 	step  int32 // the last that was begun, see visitSteps
 	errno int32 // why it failed; 0: all went well
@@ -36,14 +38,10 @@ type order struct {
 // sockets makes sockets in a namespace by a short-lived child. It has to be a
 // child, as a process with threads cannot change its user namespace
 // (setns(2)), and without a program of its own, which would cost milliseconds.
-// It shares the table of descriptors: what it makes is ours at once.
+// It shares our memory and the table of descriptors: what it makes is ours at
+// once.
 func sockets(o order) ([]int, error) {
-	page, err := unix.Mmap(-1, 0, int(unsafe.Sizeof(visit{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Munmap(page)
-	left := (*visit)(unsafe.Pointer(&page[0]))
+	left := &visit{}
 	failed := visitBy(&o, left)
 	var fds []int
 	for _, fd := range left.fds[:left.made] {
@@ -72,6 +70,7 @@ func visitBy(o *order, left *visit) error {
 		return err
 	}
 	pid, errno := fork(o, left)
+	runtime.KeepAlive(o)
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil || errno != 0 {
 		return errors.Join(err, nilIfZero(errno))
 	}
@@ -95,22 +94,21 @@ func nilIfZero(errno unix.Errno) error {
 	return errno
 }
 
-// fork is both processes. In the child there is one thread, on a copy of this
-// stack and without a runtime: it may do nothing but system calls, allocate
-// nothing and grow no stack, as in package syscall's forkAndExecInChild. Its
-// end is no signal for anyone (clone(2), no SIGCHLD), so that no other wait of
-// this process sees it.
+// fork is both processes. The child may do nothing but system calls, see
+// [vfork.Fork]. Its end is no signal for anyone (clone(2), no SIGCHLD), so that
+// no other wait of this process sees it.
 //
 //go:norace
 //go:noinline
 //go:nosplit
+//go:nocheckptr
 func fork(o *order, left *visit) (pid int, err unix.Errno) {
-	child, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_FILES, 0, 0, 0, 0, 0)
-	if errno != 0 || child != 0 {
-		return int(child), errno
+	child, failed := vfork.Fork(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES)
+	if failed != 0 || child != 0 {
+		return int(child), unix.Errno(failed)
 	}
 	left.step = 1
-	_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.user, unix.CLONE_NEWUSER, 0)
+	_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, o.user, unix.CLONE_NEWUSER, 0)
 	if errno == 0 {
 		left.step = 2
 		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.net, unix.CLONE_NEWNET, 0)

@@ -220,6 +220,19 @@ func TestManyVisitorsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// A visitor borrows our memory while it gets rights over the sandbox. Were ours
+// taken for a privileged program's on that account, /proc/self would be root's.
+func TestAVisitLeavesThisProcessAsItWas(t *testing.T) {
+	s := start(t, "")
+	before, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err := s.RaiseLoopback(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); before != 1 || after != before {
+		t.Errorf("dumpable was %d and is %d, %v", before, after, err)
+	}
+}
+
 func TestANamespaceThatIsNotOurs(t *testing.T) {
 	n, err := netns.Of(os.Getpid())
 	if err != nil {

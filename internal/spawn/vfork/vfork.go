@@ -8,7 +8,8 @@ import "golang.org/x/sys/unix"
 // (CLONE_VFORK).
 const Borrowing = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
 
-// Fork is clone(2) with flags that hold [Borrowing]. In the child it returns 0,
+// Fork is clone(2) with flags that hold [Borrowing], with or without the signal
+// at its end. In the child it returns 0,
 // on the stack of the parent: what runs there may neither allocate nor grow the
 // stack nor return from the function that called Fork, nor take signals, whose
 // handlers are the parent's.

@@ -340,6 +340,36 @@ func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
 	}
 }
 
+// The host's git obeys a repository that is given away beside the project.
+func TestARepositoryBesideTheProjectIsTurnedAgainstTheHost(t *testing.T) {
+	for name, inside := range map[string]string{"at its own path": "", "elsewhere": ":/srv/lib"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.folder("lib")
+			w.git("lib", "init", "-q")
+			w.git("lib", "commit", "-qm", "x", "--allow-empty")
+			w.write("lib/.env", canary)
+			script := `cd "$0"; cat .env; git config core.fsmonitor "$1"; mkdir -p .git/hooks; printf '#!/bin/sh\n%s\n' "$1" >.git/hooks/pre-commit
+				chmod +x .git/hooks/pre-commit; mv .git .git2; mv .git2 .git; git init -q new; git -C new config core.fsmonitor "$1"
+				echo x >f; git add f; git -c user.name=a -c user.email=a@b commit -qm y; git log --oneline | wc -l`
+			at := strings.TrimPrefix(inside, ":")
+			if at == "" {
+				at = w.path("lib")
+			}
+			got := w.claudebox("shell", "--yes", "--mount-rw", w.path("lib")+inside, "--", "bash", "-c", script, at, w.orders())
+			w.wantNoCanary(got)
+			if !strings.Contains(got.stderr, "new/.git/config") || got.stdout != "2\n" {
+				t.Error(got)
+			}
+			os.Remove(w.path(taken)) // the agent's own git obeyed
+			w.git("lib", "status")
+			w.git("lib", "commit", "-qm", "x", "--allow-empty")
+			w.git("lib/new", "status")
+			w.wantNotTaken()
+		})
+	}
+}
+
 // People call files as they like.
 func TestSecretFilesThatAreCalledOtherwise(t *testing.T) {
 	for name, content := range map[string]string{

@@ -176,11 +176,27 @@ func TestASecretFileOfTheUsersSkillsOrPluginsIsNotInside(t *testing.T) {
 	if got := w.inside(t, look); strings.Contains(got, canary) || !strings.Contains(got, "deploy\n") || !strings.Contains(got, "https://h/x") {
 		t.Errorf("inside: %s", got)
 	}
-	if text := succeed(t, w.claudebox("plan")); !strings.Contains(text, "~/.claude/skills/deploy/.env looks secret") {
+	text := strings.Join(strings.Fields(succeed(t, w.claudebox("plan"))), " ")
+	if !strings.Contains(text, ".claude/skills/deploy/.env looks secret and does not enter") {
 		t.Error(text)
 	}
 	file := w.profile(t, "show: [.claude/skills/deploy/.env]")
 	wantEqual(t, w.inside(t, `cat ~/.claude/skills/deploy/.env`, "--profile", file), "KEY="+canary+"\n")
+}
+
+func TestASecretFileOfAMountedFolderIsNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "data/.env", "KEY="+canary+"\n")
+	w.write(t, "data/table.csv", "1\n")
+	for _, flag := range []string{"--mount-ro", "--mount-rw"} {
+		if got := w.inside(t, `cat ~/data/* ~/data/.env`, flag, w.path("data")); got != "1\n" {
+			t.Errorf("%s: inside: %s", flag, got)
+		}
+	}
+	shown := w.profile(t, "mounts: [{host: ~/data, mode: ro}]", "show: [data/.env]")
+	wantEqual(t, w.inside(t, `cat ~/data/.env`, "--profile", shown), "KEY="+canary+"\n")
+	granted := w.profile(t, "mounts: [{host: ~/data, mode: ro, secret: true}]")
+	wantEqual(t, w.inside(t, `cat ~/data/.env`, "--profile", granted), "KEY="+canary+"\n")
 }
 
 func TestASecretEntersWhenAProfileSaysSoOfExactlyIt(t *testing.T) {

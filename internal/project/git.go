@@ -24,7 +24,7 @@ type Repo struct {
 // repository settles which git folders belong to the project and protects
 // them.
 func (o *opener) repository(found gitdir.Found) error {
-	if found.Worktree == "" {
+	if found.Worktree == "" || o.beside && !o.contains(found.Worktree) {
 		return nil
 	}
 	if found.Bare && found.Worktree != o.Path {
@@ -34,6 +34,9 @@ func (o *opener) repository(found gitdir.Found) error {
 	repo, err := found.Resolve(gitdir.Rules{Inside: o.contains, Mountable: o.judgeGitFolder})
 	if err != nil {
 		return o.unusable(found, err)
+	}
+	if o.beside && !o.contains(repo.Common) {
+		return o.protectDotGit(found.Worktree)
 	}
 	o.Repo.Repo, o.Root = repo, repo.Root()
 	if found.Worktree != o.Path {

@@ -166,7 +166,7 @@ func shows(pattern, rel string) bool {
 // its tool orders. A socket that nobody listens to is left over.
 func (o *opener) sockets() error {
 	for _, rel := range o.Seen.Sockets {
-		if o.shown(rel) || !listens(o.tree, rel) {
+		if o.beside || o.shown(rel) || !listens(o.tree, rel) {
 			continue
 		}
 		guard{o, o.tree}.add(Mount{Mode: Hidden, Why: "a tool of the host listens there"}, rel)

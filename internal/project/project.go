@@ -134,6 +134,17 @@ func Open(req Request) (Project, error) {
 	return o.Project, nil
 }
 
+// OpenBeside looks at a folder that a user gives away beside his project,
+// read-write: the host's git obeys what is in there, too. What of its
+// repositories lies elsewhere stays there, and its sockets were asked for.
+func OpenBeside(req Request) (Project, error) {
+	o := opener{Request: req, Project: Project{Path: req.Dir, Dir: req.Dir, Root: req.Dir}, beside: true}
+	if err := o.open(); err != nil {
+		return Project{}, err
+	}
+	return o.Project, nil
+}
+
 // Root is the root of the repository that a folder lies in, or the folder
 // itself: what [Open] takes for the project when asked for the git root.
 func Root(dir, home string) (string, error) {
@@ -168,6 +179,7 @@ func canonicalOr(path string) string {
 type opener struct {
 	Request
 	Project
+	beside        bool            // it is not the project, but given beside it
 	tree          *beneath.Folder // the project
 	alsoExecuted  []string        // what git's configuration names, relative to Path
 	configuration []string        // what of it git reads as configuration: protected if tracked, too
@@ -187,8 +199,10 @@ func (o *opener) open() error {
 	if git.Worktree != "" && o.GitRoot {
 		o.Path, o.Root = git.Worktree, git.Worktree
 	}
-	if err := o.judge(); err != nil {
-		return err
+	if !o.beside {
+		if err := o.judge(); err != nil {
+			return err
+		}
 	}
 	if o.tree, err = beneath.Open(o.Path); err != nil {
 		return &diag.Error{Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter"}

@@ -45,20 +45,34 @@ func (s *Session) sweep(o Options) {
 	}
 }
 
-// settle makes harmless what the session left, and says what that was.
-func (s *Session) settle(after *aftermath.Session) {
-	r := after.End()
-	if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
-		io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+// settle makes harmless what the session left in the project and beside it, and
+// says what that was.
+func (s *Session) settle(after []*aftermath.Session) {
+	var told struct {
+		aftermath.Report
+		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
+		Refused []proxy.Refused    `json:"refused,omitempty"` // by the proxy of tier allow
+	}
+	for i, session := range after {
+		r := session.End()
+		if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
+			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+		}
+		if i == 0 {
+			told.Report = r
+		} else {
+			told.Beside = append(told.Beside, r)
+		}
 	}
 	if s.report.folder == nil {
 		return
 	}
 	defer s.report.folder.Close()
-	content, err := json.MarshalIndent(struct {
-		aftermath.Report
-		Refused []proxy.Refused `json:"refused,omitempty"` // by the proxy of tier allow
-	}{r, s.network.refused()}, "", "  ")
+	if len(after) == 0 {
+		return // nothing has run
+	}
+	told.Refused = s.network.refused()
+	content, err := json.MarshalIndent(told, "", "  ")
 	if err == nil {
 		err = s.report.folder.Replace(s.report.name, append(content, '\n'), 0o644)
 	}

@@ -13,11 +13,22 @@ import (
 	"claudebox/internal/project"
 )
 
-// covers are the files of the project that stay covered while the session
-// runs, whatever replaces them on the host.
-func (s *Session) covers() []cover.File {
+// watchCovers keeps the files of the project, and of what is given beside it,
+// covered while the session runs.
+func (s *Session) watchCovers(bwrap int) (watches []*cover.Watch) {
+	for _, given := range s.given() {
+		if !s.isMoved(given) {
+			watches = append(watches, cover.Begin(bwrap, given.Path, covers(given), s.uncovered))
+		}
+	}
+	return watches
+}
+
+// covers are the files of a folder that stay covered, whatever replaces them on
+// the host.
+func covers(given project.Project) []cover.File {
 	var files []cover.File
-	for _, m := range s.project.Mounts {
+	for _, m := range given.Mounts {
 		f := cover.File{Path: m.Path, Folder: m.Dir}
 		switch m.Mode {
 		case project.Hidden:

@@ -14,7 +14,6 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/project"
 	"claudebox/internal/smallfile"
-	"claudebox/internal/state"
 )
 
 // How much of the user's folders that enter is looked at for secrets: it is
@@ -25,38 +24,32 @@ const (
 )
 
 // coverLent covers what looks secret in a folder of the user's own that the
-// agent can read.
-func (s *Session) coverLent(h *launch.Host, in state.Import, show []string) error {
-	name := func(rel string) string { return s.short(filepath.Join(in.Source, rel)) }
-	covers, cut, err := lent.Covers(in.Source, func(rel string) bool {
-		return project.Shown(show, strings.TrimPrefix(name(rel), "~/"))
-	})
-	switch {
-	case err != nil:
-		return &diag.Error{Op: "look for secrets in " + in.Source, Err: err, Remedy: "make it readable for you, or take it away"}
-	case cut && !slices.Contains(show, "**"):
-		return diag.Errorf("look for secrets in "+in.Source, "take away what you do not need, or say `show: [\"**\"]` in the profile",
-			"it has more than %d entries", lent.Limit)
+// agent can read, and tells whether all of it was looked at.
+func (s *Session) coverLent(h *launch.Host, source, destination string, show []string) (whole bool, err error) {
+	shown := func(rel string) bool { return project.Shown(show, s.pattern(filepath.Join(source, rel))) }
+	covers, cut, err := lent.Covers(source, shown)
+	if err != nil {
+		return false, &diag.Error{Op: "look for secrets in " + source, Err: diag.Cause(err), Remedy: "make it readable for you, or take it away"}
 	}
 	for _, c := range covers {
-		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: plan.ROData, Source: filepath.Join(in.Source, c.Rel), Destination: in.Destination + "/" + c.Rel, Data: c.Content, Why: whySecret,
-		})
-		s.covered = append(s.covered, filepath.Join(in.Source, c.Rel))
-		h.Notes = append(h.Notes, name(c.Rel)+" looks secret and does not enter; `show: ["+strings.TrimPrefix(name(c.Rel), "~/")+"]` lets it in")
+		at := filepath.Join(source, c.Rel)
+		h.Mounts = append(h.Mounts, launch.Mount{Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content, Why: whySecret})
+		s.covered = append(s.covered, at)
+		h.Notes = append(h.Notes, at+" looks secret and does not enter; `show: ["+s.pattern(at)+"]` lets it in")
 	}
-	return nil
+	return !cut, nil
+}
+
+// pattern is a path as `show` in a profile names it, from the user's home or
+// from the root.
+func (s *Session) pattern(path string) string {
+	if rest, ok := strings.CutPrefix(path, s.Facts.Home+"/"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(path, "/")
 }
 
 const whySecret = "it looks secret"
-
-// short is a path with ~ for the user's home.
-func (s *Session) short(name string) string {
-	if rest, ok := strings.CutPrefix(name, s.Facts.Home+"/"); ok {
-		return "~/" + rest
-	}
-	return name
-}
 
 // JudgeImports notes what looks like a secret in the user's own agents,
 // commands, skills and the like, which the agent can read (SEC-01). It takes

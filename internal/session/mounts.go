@@ -69,8 +69,10 @@ func (s *Session) projectMount(m project.Mount) launch.Mount {
 func (s *Session) emptyFolder() string { return filepath.Join(s.folders.Home, "empty") }
 
 func (s *Session) hidesFolders() bool {
-	return slices.ContainsFunc(s.project.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir })
+	return slices.ContainsFunc(s.given(), func(p project.Project) bool { return slices.ContainsFunc(p.Mounts, hidesFolder) })
 }
+
+func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
 
 // makeEmptyFolder makes it when something needs it.
 func (s *Session) makeEmptyFolder() error {

@@ -206,9 +206,12 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 	if m.Kind != plan.Bind && m.Kind != plan.ROBind || !userNamed(m) {
 		return nil
 	}
-	for _, kept := range s.project.Mounts {
-		granted := m.Secret && m.Source == kept.Path && m.Kind == plan.ROBind
-		if !granted && opens(m, kept) {
+	for i, given := range s.given() {
+		for _, kept := range given.Mounts {
+			granted := m.Secret && m.Source == kept.Path && m.Kind == plan.ROBind
+			if granted || !opens(m, kept) || i > 0 && given.Path == m.Source {
+				continue
+			}
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")", "mount files and folders apart from it; `hide`, `show` and `protect` are set in the profile",
 				"it would open %s to the agent (%s)", kept.Path, kept.Why)
 		}

@@ -17,11 +17,13 @@ func (s *Session) Run() (err error) {
 	if err := s.Instance.Prepare(); err != nil {
 		return err
 	}
-	hold, err := s.project.Hold()
-	if err != nil {
-		return err
+	for _, given := range s.given() {
+		hold, err := given.Hold()
+		if err != nil {
+			return err
+		}
+		defer hold.Release()
 	}
-	defer hold.Release()
 	if err := s.makeEmptyFolder(); err != nil {
 		return err
 	}
@@ -41,19 +43,27 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	after, err := aftermath.Begin(s.folders.Home, s.project, s.Instance.Conversations())
-	if err != nil {
-		return err
+	var after []*aftermath.Session
+	defer func() { s.settle(after) }()
+	for i, given := range s.given() {
+		conversations := s.Instance.Conversations()
+		if i > 0 {
+			conversations = nil // once is enough
+		}
+		begun, err := aftermath.Begin(s.folders.Home, given, conversations)
+		if err != nil {
+			return err
+		}
+		after = append(after, begun)
 	}
-	defer s.settle(after)
-	var watch *cover.Watch
+	var watches []*cover.Watch
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.keepNow()
-		watch = cover.Begin(bwrap, s.project.Path, s.covers(), s.uncovered)
+		watches = s.watchCovers(bwrap)
 	}
 	err = s.Launch.Run()
-	if watch != nil {
+	for _, watch := range watches {
 		watch.Close()
 	}
 	s.endNetwork()

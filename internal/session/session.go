@@ -67,6 +67,7 @@ type Session struct {
 	orders  []string // profile and plan, where the caller named files
 	ignored []string // signals that the caller ignores
 	project project.Project
+	beside  []beside          // folders that are given away read-write beside it
 	told    []string          // remarks on the project's own profile
 	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
 	covered []string          // files of the user's own folders that do not enter
@@ -165,6 +166,9 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.Launch, err = launch.Bind(p, h); err != nil {
 		return err
 	}
+	if err := s.guardBeside(&h, p); err != nil {
+		return err
+	}
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
@@ -178,15 +182,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 const manyMounts = 150
 
 func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Project, error) {
-	opened, err := project.Open(project.Request{
-		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
-		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
-		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
-		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
-		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
-		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
-	})
+	opened, err := project.Open(s.request(p))
 	unseen := opened.Cut && !slices.Contains(p.Show, "**")
 	if err == nil && unseen && !why.Look && (o.Yes || p.Confirm == "never") {
 		err = diag.Errorf("hide the project's secret files",
@@ -194,6 +190,19 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 			"it has more entries than are looked at, and nobody is asked")
 	}
 	return opened, err
+}
+
+// request is what package project is asked for the project.
+func (s *Session) request(p plan.Plan) project.Request {
+	return project.Request{
+		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
+		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
+		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
+		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
+		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
+		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
+	}
 }
 
 // secretPaths are the paths of the host that no sandbox may see (SAND-09).

@@ -3,7 +3,9 @@ package session
 import (
 	"slices"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/launch"
+	"claudebox/internal/lent"
 	"claudebox/internal/plan"
 	"claudebox/internal/state"
 )
@@ -39,7 +41,12 @@ func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 		if in.Writable {
 			continue
 		}
-		if err := s.coverLent(h, in, p.Show); err != nil {
+		whole, err := s.coverLent(h, in.Source, in.Destination, p.Show)
+		if err == nil && !whole && !slices.Contains(p.Show, "**") {
+			err = diag.Errorf("look for secrets in "+in.Source, "take away what you do not need, or say `show: [\"**\"]` in the profile",
+				"it has more than %d entries", lent.Limit)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"claudebox/internal/launch"
+	"claudebox/internal/lent"
+	"claudebox/internal/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/project"
+)
+
+// beside is a folder that is given away read-write beside the project. The
+// host's git obeys what is in there, so it is guarded as the project is.
+type beside struct {
+	project.Project
+	at string // where it lies inside
+}
+
+// given are the project and what is given beside it.
+func (s *Session) given() []project.Project {
+	list := []project.Project{s.project}
+	for _, b := range s.beside {
+		list = append(list, b.Project)
+	}
+	return list
+}
+
+// guardBeside guards the folders that the user gives away read-write, covers
+// what looks secret in those that may be read, and binds the launch once more
+// with what that takes.
+func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
+	before := len(h.Mounts)
+	for _, m := range s.Launch.Mounts {
+		if !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, s.project.Path) {
+			continue
+		}
+		if err := s.guardFolder(h, p, m); err != nil {
+			return err
+		}
+	}
+	if len(h.Mounts) == before && len(s.beside) == 0 {
+		return nil
+	}
+	if s.hidesFolders() && !slices.ContainsFunc(h.StandIns, func(i launch.StandIn) bool { return i.Path == s.emptyFolder() }) {
+		h.StandIns = append(h.StandIns, launch.StandIn{Path: s.emptyFolder(), Dir: true})
+	}
+	var err error
+	s.Launch, err = launch.Bind(p, *h)
+	return err
+}
+
+func (s *Session) guardFolder(h *launch.Host, p plan.Plan, m launch.Mount) error {
+	if m.Kind == plan.Bind {
+		return s.addBeside(h, p, m)
+	}
+	if m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") || pathname.Below(s.project.Path, m.Source) {
+		return nil // granted, public, or refused for what it would open
+	}
+	whole, err := s.coverLent(h, m.Source, m.Destination, p.Show)
+	if err == nil && !whole {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden", m.Source, lent.Limit))
+	}
+	return err
+}
+
+func isFolder(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
+	req := s.request(p)
+	req.Dir, req.GitRoot, req.Protect = m.Source, false, nil
+	if m.Secret {
+		req.Show = []string{"**"} // all of it was asked for
+	}
+	opened, err := project.OpenBeside(req)
+	if err != nil {
+		return err
+	}
+	b := beside{opened, m.Destination}
+	s.beside = append(s.beside, b)
+	taken := func(destination string) bool {
+		lies := func(m launch.Mount) bool { return m.Destination == destination }
+		return slices.ContainsFunc(s.Launch.Mounts, lies) || slices.ContainsFunc(h.Mounts, lies)
+	}
+	for _, kept := range opened.Mounts {
+		made := s.projectMount(kept)
+		made.Destination, made.Secret = b.inside(kept.Path), m.Secret
+		if !taken(made.Destination) && pathname.Below(kept.Path, m.Source) && !pathname.Below(kept.Path, s.project.Path) {
+			h.Mounts = append(h.Mounts, made)
+		}
+	}
+	for _, p := range opened.Placeholders() {
+		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
+	}
+	for _, n := range opened.Notes {
+		if n.Red {
+			h.Warnings = append(h.Warnings, n.Text)
+		} else {
+			h.Notes = append(h.Notes, m.Source+": "+n.Text)
+		}
+	}
+	if s.isMoved(opened) {
+		h.Notes = append(h.Notes, m.Source+" lies elsewhere inside: what you replace there while the session runs is not covered again")
+	}
+	return nil
+}
+
+// inside is where a path of the folder lies in the sandbox.
+func (b beside) inside(path string) string { return b.at + strings.TrimPrefix(path, b.Path) }
+
+// isMoved tells whether a folder lies at another path inside than out here.
+func (s *Session) isMoved(given project.Project) bool {
+	return slices.ContainsFunc(s.beside, func(b beside) bool { return b.Path == given.Path && b.at != b.Path })
+}

@@ -1,82 +1,64 @@
 package hostrun
 
-import (
-	"path"
-	"strings"
-)
+import "strings"
 
-// Matcher finds the rule of a path. It is made for one walk.
+// Matcher finds the rule of a path. It is made for one walk, and made at every
+// launch: it costs one look at each rule, and no memory but its own.
+//
+// Rules are found by how long the name in them is: that leaves a handful to
+// compare a name with.
 type Matcher struct {
-	files   map[string][]rule // by their last component
-	folders map[string][]rule // "dir/**" by the last component of dir
-	plain   map[string]bool   // names that match wherever they stand
+	first [longest + 1]uint8 // by length: the first rule, counted from 1; 0 is none
+	next  [len(Rules)]uint8  // by rule: the next one of that length, counted from 1
 }
 
-// rule is one of the table, taken apart.
-type rule struct {
-	*Rule
-	above string // what must stand before the last component, with slashes around; empty: anything
-}
+// longest is the length of the longest name in the table, in bytes.
+const longest = 25
+
+const _ = uint8(len(Rules)) // a rule's number fits
 
 // NewMatcher prepares the table.
 func NewMatcher() *Matcher {
-	m := &Matcher{files: make(map[string][]rule, len(Rules)), folders: map[string][]rule{}, plain: make(map[string]bool, len(Rules))}
-	for i := range Rules {
-		r := &Rules[i]
-		pattern, below := strings.CutSuffix(r.Pattern, "/**")
-		dir, base := path.Split(pattern)
-		one := rule{Rule: r}
-		if dir != "" {
-			one.above = "/" + dir
-		}
-		switch {
-		case below:
-			m.folders[base] = append(m.folders[base], one)
-		case dir == "":
-			m.plain[base] = true
-			fallthrough
-		default:
-			m.files[base] = append(m.files[base], one)
-		}
+	m := &Matcher{}
+	for i := len(Rules) - 1; i >= 0; i-- {
+		pattern, _ := Rules[i].path()
+		name := pattern[strings.LastIndexByte(pattern, '/')+1:]
+		m.next[i], m.first[len(name)] = m.first[len(name)], uint8(i+1)
 	}
 	return m
 }
 
+// path is what a rule is about, and whether that is all below it.
+func (r *Rule) path() (path string, below bool) { return strings.CutSuffix(r.Pattern, "/**") }
+
 // In gives what tells the names of a folder that are in the table.
 func (m *Matcher) In(folder string) func(name []byte) bool {
-	if m.below(folder) != nil {
+	if m.above(folder) != nil {
 		return func([]byte) bool { return true }
 	}
-	return func(name []byte) bool {
-		if m.plain[string(name)] {
-			return true
-		}
-		rules := m.files[string(name)]
-		return rules != nil && find(rules, folder) != nil
-	}
+	return func(name []byte) bool { return m.find(folder, name, false) != nil }
 }
 
 // Means says what a change of the file at a path means; empty when the path is
 // not in the table.
 func (m *Matcher) Means(rel string) string {
 	folder, name := split(rel)
-	if r := m.below(folder); r != nil {
-		return r.Means
+	r := m.above(folder)
+	if r == nil {
+		r = m.find(folder, []byte(name), false)
 	}
-	if r := find(m.files[name], folder); r != nil {
-		return r.Means
+	if r == nil {
+		return ""
 	}
-	return ""
+	return r.Means
 }
 
-// below finds the rule for all in a folder or in one above it.
-func (m *Matcher) below(folder string) *Rule {
+// above finds the rule for all in a folder or in one above it.
+func (m *Matcher) above(folder string) *Rule {
 	for folder != "." {
 		above, name := split(folder)
-		if rules := m.folders[name]; rules != nil {
-			if r := find(rules, above); r != nil {
-				return r
-			}
+		if r := m.find(above, []byte(name), true); r != nil {
+			return r
 		}
 		folder = above
 	}
@@ -92,12 +74,25 @@ func split(rel string) (folder, name string) {
 	return ".", rel
 }
 
-// find gives the first rule that fits what stands before the last component.
-func find(rules []rule, folder string) *Rule {
-	for _, r := range rules {
-		if r.above == "" || strings.HasSuffix("/"+folder+"/", r.above) {
-			return r.Rule
+// find gives the first rule for a name in a folder, or for all below it.
+func (m *Matcher) find(folder string, name []byte, below bool) *Rule {
+	if len(name) > longest {
+		return nil
+	}
+	for i := m.first[len(name)]; i > 0; i = m.next[i-1] {
+		r := &Rules[i-1]
+		pattern, all := r.path()
+		above, ends := strings.CutSuffix(pattern, string(name))
+		if ends && all == below && endsIn(folder, above) {
+			return r
 		}
 	}
 	return nil
+}
+
+// endsIn tells whether the last components of a folder are those of above,
+// which ends with a slash, or is empty.
+func endsIn(folder, above string) bool {
+	rest, ends := strings.CutSuffix(folder, strings.TrimSuffix(above, "/"))
+	return above == "" || ends && (rest == "" || rest[len(rest)-1] == '/')
 }

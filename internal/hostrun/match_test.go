@@ -2,6 +2,7 @@ package hostrun_test
 
 import (
 	"path"
+	"strings"
 	"testing"
 
 	"claudebox/internal/hostrun"
@@ -22,5 +23,31 @@ func TestWhatTheHostRuns(t *testing.T) {
 		if got := m.In(path.Dir(rel))([]byte(path.Base(rel))); got != want {
 			t.Errorf("In(%q) %v, want %v", rel, got, want)
 		}
+	}
+}
+
+func TestEveryRuleFindsItsOwn(t *testing.T) {
+	m := hostrun.NewMatcher()
+	for _, r := range hostrun.Rules {
+		name, below := strings.CutSuffix(r.Pattern, "/**")
+		if below {
+			name += "/x"
+		}
+		if m.Means(name) != r.Means || m.Means("a/"+name) != r.Means {
+			t.Errorf("%s: %q, and in a folder %q; want %q", r.Pattern, m.Means(name), m.Means("a/"+name), r.Means)
+		}
+	}
+}
+
+func BenchmarkMatcher(b *testing.B) {
+	for b.Loop() {
+		hostrun.NewMatcher()
+	}
+}
+
+func BenchmarkIn(b *testing.B) {
+	in, name := hostrun.NewMatcher().In("src/deep"), []byte("some_file_x.go")
+	for b.Loop() {
+		in(name)
 	}
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // Rules are the files that are told of when a session changed them.
-var Rules = []Rule{
+var Rules = [...]Rule{
 	{".envrc", "direnv runs it when you enter the folder, once you allow it"},
 	{".envrc.local", "direnv runs it when you enter the folder"},
 	{".tool-versions", onEnter},

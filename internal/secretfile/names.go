@@ -4,35 +4,47 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"sync"
 )
 
-// All tables are in lower case: some file systems take capitals for the same,
+// All names are in lower case here: some file systems take capitals for the same,
 // and people write them.
 
-// names are whole names.
-var names = lazily(map[Verdict]string{
-	Secret: `.env .netrc _netrc .git-credentials .gitcookies .pgpass .my.cnf .mylogin.cnf .htpasswd .vault-token .s3cfg .boto
-		.pypirc .terraformrc credentials.tfrc.json kubeconfig .kubeconfig .dockercfg .dockerconfigjson .credentials.json
-		id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk id_xmss master.key secring.gpg wallet.dat
-		.dev.vars .envrc.private .authinfo .msmtprc .fetchmailrc
-		.secrets secrets.yml secrets.yaml secrets.json secrets.toml secrets.ini secret.yml secret.yaml secret.json secret.toml
-		client_secret.json application_default_credentials.json credentials.csv accesskeys.csv rootkey.csv
-		cookies.txt cookies.sqlite logins.json key3.db key4.db storage_state.json storagestate.json
-		.bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
-		.rediscli_history fish_history`,
-	Ask: `.npmrc .yarnrc.yml .yarnrc nuget.config settings.xml auth.json gradle.properties local.properties .hgrc
-		.envrc .envrc.local .flaskenv .mcp.json mcp.json .claude.json local.settings.json database.yml web.config wp-config.php
-		profiles.yml ngrok.yml rclone.conf google-services.json kaggle.json hosts.yml .databrickscfg
-		sftp.json sftp-config.json .ftpconfig .remote-sync.json wg0.conf wg1.conf`,
-})
+// ofName judges a whole name.
+func ofName(name []byte) Verdict {
+	switch string(name) {
+	case ".env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf", ".htpasswd",
+		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig", ".kubeconfig",
+		".dockercfg", ".dockerconfigjson", ".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
+		"id_ed25519_sk", "id_xmss", "master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private", ".authinfo",
+		".msmtprc", ".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "secrets.ini",
+		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "client_secret.json",
+		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
+		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json", ".bash_history",
+		".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
+		".rediscli_history", "fish_history":
+		return Secret
+	case ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json", "gradle.properties",
+		"local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json", "mcp.json", ".claude.json",
+		"local.settings.json", "database.yml", "web.config", "wp-config.php", "profiles.yml", "ngrok.yml", "rclone.conf",
+		"google-services.json", "kaggle.json", "hosts.yml", ".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig",
+		".remote-sync.json", "wg0.conf", "wg1.conf":
+		return Ask
+	}
+	return Plain
+}
 
-// places are names in one kind of folder.
-var places = lazily(map[Verdict]string{
-	Secret: `.docker/config.json .kube/config .aws/credentials .cargo/credentials .cargo/credentials.toml .gem/credentials
-		.huggingface/token huggingface/token .gnupg/secring.gpg gh/hosts.yml .azure/accesstokens.json .oci/config`,
-	Ask: `.bundle/config .wrangler/config`,
-})
+// ofPlace judges a name in one kind of folder.
+func ofPlace(name []byte) Verdict {
+	switch string(name) {
+	case ".docker/config.json", ".kube/config", ".aws/credentials", ".cargo/credentials", ".cargo/credentials.toml",
+		".gem/credentials", ".huggingface/token", "huggingface/token", ".gnupg/secring.gpg", "gh/hosts.yml",
+		".azure/accesstokens.json", ".oci/config":
+		return Secret
+	case ".bundle/config", ".wrangler/config":
+		return Ask
+	}
+	return Plain
+}
 
 // full are folders in which each file is secret, halfFull those in which each
 // with settings is, or with one text: programs have such folders, too.
@@ -41,12 +53,17 @@ var (
 	halfFull = []string{"secrets", ".secrets"}
 )
 
-// endings are what stands behind the last dot, or the last two.
-var endings = lazily(map[Verdict]string{
-	Secret: `env key p12 pfx jks keystore jceks bks kdbx kdb psafe3 1pux keychain keychain-db ppk p8 pvk priv tfstate tfstate.backup
-		tfvars tfvars.json ovpn agekey`,
-	Ask: `pem asc`, // most pem files are certificates, which programs need
-})
+// ofLast judges what stands behind the last dot, or the last two.
+func ofLast(name []byte) Verdict {
+	switch string(name) {
+	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
+		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn", "agekey":
+		return Secret
+	case "pem", "asc": // most pem files are certificates, which programs need
+		return Ask
+	}
+	return Plain
+}
 
 // examples end the names of files that are there to be copied and filled in:
 // ".env.example", "example.env".
@@ -55,30 +72,22 @@ var examples = []string{"example", "sample", "template", "tmpl", "dist", "defaul
 // copies end the names of what editors and people leave beside a file.
 var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".copy", ".swp", ".swo"}
 
-// words in the name of a file with settings, or with one text, make it ask.
-var words = lazily(map[Verdict]string{
-	Ask: `secret secrets credential credentials cred creds password passwords passwd pass passphrase token tokens apikey apikeys
-		key keys privkey private vault cookie cookies adminsdk serviceaccount auth oauth oauth2 rsa dsa ecdsa ed25519 keystore
-		appsettings login jwt account accounts`,
-})
+// ofWord judges a word in the name of a file with settings, or with one text: it
+// makes the file ask.
+func ofWord(name []byte) Verdict {
+	switch string(name) {
+	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
+		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
+		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519", "keystore",
+		"appsettings", "login", "jwt", "account", "accounts":
+		return Ask
+	}
+	return Plain
+}
 
 // settings are the endings of files with settings, or with one text; "": none.
 var settings = []string{
 	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
-}
-
-// lazily makes a table when it is first asked: a launch that walks no folder
-// asks none.
-func lazily(lists map[Verdict]string) func() map[string]Verdict {
-	return sync.OnceValue(func() map[string]Verdict {
-		made := map[string]Verdict{}
-		for verdict, list := range lists {
-			for name := range strings.FieldsSeq(list) {
-				made[name] = verdict
-			}
-		}
-		return made
-	})
 }
 
 // longest is the length of a name, in bytes (NAME_MAX).
@@ -127,11 +136,11 @@ func withoutCopy(name []byte) []byte {
 }
 
 func ofWhole(folder, name []byte) Verdict {
-	if v, known := names()[string(name)]; known {
+	if v := ofName(name); v != Plain {
 		return v
 	}
 	var room [longest + 1 + longest]byte
-	if v, known := places()[string(append(append(append(room[:0], folder...), '/'), name...))]; known {
+	if v := ofPlace(append(append(append(room[:0], folder...), '/'), name...)); v != Plain {
 		return v
 	}
 	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
@@ -145,15 +154,15 @@ func ofEnding(name []byte) Verdict {
 	if dot < 0 {
 		return Plain
 	}
-	v, known := endings()[string(name[dot+1:])]
+	v := ofLast(name[dot+1:])
 	switch {
-	case known && string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])):
+	case v != Plain && string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])):
 		return Plain
-	case known:
+	case v != Plain:
 		return v
 	}
 	if before := bytes.LastIndexByte(name[:dot], '.'); before >= 0 {
-		return endings()[string(name[before+1:])]
+		return ofLast(name[before+1:])
 	}
 	return Plain
 }
@@ -183,7 +192,7 @@ func ofWords(name []byte) Verdict {
 			continue
 		}
 		word := bytes.TrimRight(base[begin:i], "0123456789")
-		if v := words()[string(fold(room[:0], word))]; v != Plain {
+		if v := ofWord(fold(room[:0], word)); v != Plain {
 			return v
 		}
 		begin = i

@@ -192,7 +192,7 @@ func (w *walker) look(level []folder) {
 }
 
 func (w *walker) lookAt(list []folder, who int) {
-	const size = 32 << 10
+	const size = 8 << 10
 	if w.buffers[who] == nil {
 		w.buffers[who] = make([]byte, size)
 	}

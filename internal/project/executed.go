@@ -114,9 +114,15 @@ func (o *opener) matches(key string, globs []string) (all []string, err error) {
 // from. One that is reached through a link in the project cannot be: the agent
 // would exchange the link.
 func (o *opener) order(file string) error {
-	real := canonicalOr(file)
+	real, err := beneath.Canonical(file)
+	if err != nil {
+		real = canonicalOr(file)
+	}
 	if o.contains(real) {
 		o.configuration = append(o.configuration, relative(o.Path, real))
+	}
+	if err == nil && real == path.Clean(file) {
+		return nil // no link on the way
 	}
 	if link := o.linkOnTheWay(file); link != "" {
 		return diag.Errorf("take orders from "+file, "name the file itself: "+real,

@@ -122,7 +122,7 @@ type Note struct {
 // folders that must not be given away (SAND-05), and a repository whose
 // protection cannot be set up; each refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
-	cwd, err := filepath.EvalSymlinks(req.Dir)
+	cwd, err := beneath.Canonical(req.Dir)
 	if err != nil {
 		return Project{}, &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
 	}
@@ -148,7 +148,7 @@ func OpenBeside(req Request) (Project, error) {
 // Root is the root of the repository that a folder lies in, or the folder
 // itself: what [Open] takes for the project when asked for the git root.
 func Root(dir, home string) (string, error) {
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := beneath.Canonical(dir)
 	if err != nil {
 		return "", &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
 	}
@@ -165,7 +165,7 @@ func Root(dir, home string) (string, error) {
 // canonicalOr resolves links in a path as far as it exists.
 func canonicalOr(path string) string {
 	path = filepath.Clean(path)
-	real, err := filepath.EvalSymlinks(path)
+	real, err := beneath.Canonical(path)
 	switch {
 	case err == nil:
 		return real

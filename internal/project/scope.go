@@ -147,6 +147,10 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		return
 	}
 	seen.Same = false
+	if len(places) == 0 {
+		seen.Tracked = Tracked{}
+		return
+	}
 	x := indexes{matters: s.matters()}
 	for _, place := range places {
 		x.read(place)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/pathname"
@@ -102,6 +103,6 @@ func (s *Session) isImport(path string) bool {
 // showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie
 // anywhere, or lies in it or around it.
 func (s *Session) showsState(path string) bool {
-	home, err := filepath.EvalSymlinks(s.folders.Home)
+	home, err := beneath.Canonical(s.folders.Home)
 	return err == nil && (pathname.Below(path, home) || pathname.Below(home, path))
 }

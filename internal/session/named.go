@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
 	"claudebox/internal/launch"
 	"claudebox/internal/pathname"
@@ -77,6 +78,9 @@ var errLedOut = errors.New("a link in the project leads out of it, where an agen
 // between two looks. Links that somebody else than the user could have made
 // are noted.
 func (s *Session) real(path string) (string, error) {
+	if free, err := beneath.Canonical(path); err == nil && free == path {
+		return path, nil // no link on the way
+	}
 	const steps = 1000
 	at, rest, passed, foreign := "/", strings.Split(path, "/"), false, ""
 	for range steps {
@@ -179,7 +183,7 @@ func (s *Session) judgeSource(m launch.Mount) error {
 	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
 		return nil
 	}
-	home, err := filepath.EvalSymlinks(s.Facts.Home)
+	home, err := beneath.Canonical(s.Facts.Home)
 	if err != nil {
 		home = s.Facts.Home
 	}

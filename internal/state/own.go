@@ -53,7 +53,7 @@ func (r Request) resolveHomes() homes { return homes{canonical(r.UserHome), cano
 
 // canonical resolves the way to a folder that is the user's own.
 func canonical(name string) string {
-	if real, err := filepath.EvalSymlinks(name); err == nil {
+	if real, err := beneath.Canonical(name); err == nil {
 		return real
 	}
 	return name

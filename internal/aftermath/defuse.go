@@ -81,7 +81,9 @@ func (was record) known(file string) bool {
 }
 
 // decisive are the files by which git runs something, below a git folder.
-var decisive = append([]string{"config", "config.worktree", "commondir", "HEAD"}, gitdefuse.RunningPlaces()...)
+func decisive() []string {
+	return append([]string{"config", "config.worktree", "commondir", "HEAD"}, gitdefuse.RunningPlaces()...)
+}
 
 // stateOf sums up all by which the host's git would run something.
 func stateOf(git string) string {
@@ -92,7 +94,7 @@ func stateOf(git string) string {
 	defer at.Close()
 	const limit = 1 << 20
 	sum := sha256.New()
-	for _, name := range decisive {
+	for _, name := range decisive() {
 		if name == "HEAD" { // a commit moves it; only that it is there counts
 			what, err := at.Look(name)
 			fmt.Fprintf(sum, "%d %v\n", what.Kind, err)

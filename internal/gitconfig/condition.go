@@ -8,31 +8,29 @@ import (
 // holds judges the condition of an includeIf that stands in file. A condition
 // git does not know is false, as in git.
 func (r *reader) holds(condition, file string) bool {
-	keyword, pattern, found := cutCondition(condition)
-	return found && conditions[keyword](r, pattern, file)
+	for _, c := range conditions {
+		if pattern, ok := strings.CutPrefix(condition, c.keyword); ok {
+			return c.holds(r, pattern, file)
+		}
+	}
+	return false
 }
 
 // conditions are git's, by keyword with the colon.
-var conditions = map[string]func(r *reader, pattern, file string) bool{
-	"gitdir:": func(r *reader, pattern, file string) bool {
+var conditions = []struct {
+	keyword string
+	holds   func(r *reader, pattern, file string) bool
+}{
+	{"gitdir:", func(r *reader, pattern, file string) bool {
 		return r.inGitDir(pattern, file, false)
-	},
-	"gitdir/i:": func(r *reader, pattern, file string) bool {
+	}},
+	{"gitdir/i:", func(r *reader, pattern, file string) bool {
 		return r.inGitDir(pattern, file, true)
-	},
-	"onbranch:": func(r *reader, pattern, _ string) bool {
+	}},
+	{"onbranch:", func(r *reader, pattern, _ string) bool {
 		return r.Repo.Branch != "" && Wildmatch(wholeFolder(pattern), r.Repo.Branch, false)
-	},
-	"hasconfig:remote.*.url:": (*reader).hasRemote,
-}
-
-func cutCondition(condition string) (keyword, pattern string, found bool) {
-	for k := range conditions {
-		if rest, ok := strings.CutPrefix(condition, k); ok {
-			return k, rest, true
-		}
-	}
-	return "", "", false
+	}},
+	{"hasconfig:remote.*.url:", (*reader).hasRemote},
 }
 
 // inGitDir matches the git folder, first by its canonical path, then by the

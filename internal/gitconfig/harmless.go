@@ -36,60 +36,66 @@ func Harmless(src, before []byte, inside func(worktree string) bool) (clean []by
 
 // harmlessNames are variables that name no program, no file and no other
 // variable. Whatever their value is, git runs nothing by it (git-config(1)).
-var harmlessNames = map[string][]string{
-	"core": {
+var harmlessNames = []struct {
+	section string
+	names   []string
+}{
+	{"core", []string{
 		"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
 		"protecthfs", "protectntfs", "autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "compression", "loosecompression",
 		"sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime", "checkstat", "commitgraph", "multipackindex",
 		"commentchar", "whitespace", "longpaths",
-	},
-	"extensions":  {"objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "noop", "relativeworktrees"},
-	"user":        {"name", "email", "useconfigonly"},
-	"author":      {"name", "email"},
-	"committer":   {"name", "email"},
-	"init":        {"defaultbranch"},
-	"pull":        {"rebase", "ff"},
-	"push":        {"default", "autosetupremote", "followtags"},
-	"fetch":       {"prune", "prunetags", "writecommitgraph"},
-	"merge":       {"ff", "conflictstyle", "renames", "stat", "autostash"},
-	"rebase":      {"autosquash", "autostash", "updaterefs", "stat"},
-	"rerere":      {"enabled", "autoupdate"},
-	"diff":        {"renames", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "renamelimit"},
-	"log":         {"date", "decorate", "abbrevcommit"},
-	"status":      {"short", "branch", "showuntrackedfiles", "submodulesummary"},
-	"index":       {"version", "threads", "sparse"},
-	"feature":     {"manyfiles", "experimental"},
-	"gc":          {"auto", "autopacklimit", "pruneexpire", "worktreepruneexpire"},
-	"pack":        {"threads", "writebitmaps", "window", "depth"},
-	"maintenance": {"auto", "strategy"},
-	"submodule":   {"active", "branch", "ignore", "recurse"},
-	"branch":      {"rebase", "description", "sort", "autosetuprebase", "autosetupmerge"},
-	"remote":      {"tagopt", "prune", "prunetags", "pushdefault"},
-	"commit":      {"verbose", "cleanup", "status"},
-	"lfs":         {"repositoryformatversion"},
-	"color":       {"ui", "status", "diff", "branch"},
-	"advice":      {"detachedhead"},
+	}},
+	{"extensions", []string{"objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "noop", "relativeworktrees"}},
+	{"user", []string{"name", "email", "useconfigonly"}},
+	{"author", []string{"name", "email"}},
+	{"committer", []string{"name", "email"}},
+	{"init", []string{"defaultbranch"}},
+	{"pull", []string{"rebase", "ff"}},
+	{"push", []string{"default", "autosetupremote", "followtags"}},
+	{"fetch", []string{"prune", "prunetags", "writecommitgraph"}},
+	{"merge", []string{"ff", "conflictstyle", "renames", "stat", "autostash"}},
+	{"rebase", []string{"autosquash", "autostash", "updaterefs", "stat"}},
+	{"rerere", []string{"enabled", "autoupdate"}},
+	{"diff", []string{"renames", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "renamelimit"}},
+	{"log", []string{"date", "decorate", "abbrevcommit"}},
+	{"status", []string{"short", "branch", "showuntrackedfiles", "submodulesummary"}},
+	{"index", []string{"version", "threads", "sparse"}},
+	{"feature", []string{"manyfiles", "experimental"}},
+	{"gc", []string{"auto", "autopacklimit", "pruneexpire", "worktreepruneexpire"}},
+	{"pack", []string{"threads", "writebitmaps", "window", "depth"}},
+	{"maintenance", []string{"auto", "strategy"}},
+	{"submodule", []string{"active", "branch", "ignore", "recurse"}},
+	{"branch", []string{"rebase", "description", "sort", "autosetuprebase", "autosetupmerge"}},
+	{"remote", []string{"tagopt", "prune", "prunetags", "pushdefault"}},
+	{"commit", []string{"verbose", "cleanup", "status"}},
+	{"lfs", []string{"repositoryformatversion"}},
+	{"color", []string{"ui", "status", "diff", "branch"}},
+	{"advice", []string{"detachedhead"}},
 }
 
-// harmlessValues are variables that may stay by what they say.
-var harmlessValues = map[string]func(string) bool{
-	"remote.url":     isURL,
-	"remote.pushurl": isURL,
-	"remote.fetch":   isRefspec,
-	"branch.remote":  isURL, // a remote's name, as a rule
-	"branch.merge":   isRefspec,
-	"submodule.url":  isURL,
+// harmlessValue judges variables that may stay by what they say.
+func harmlessValue(variable, value string) bool {
+	switch variable {
+	case "remote.url", "remote.pushurl", "submodule.url",
+		"branch.remote": // a remote's name, as a rule
+		return isURL(value)
+	case "remote.fetch", "branch.merge":
+		return isRefspec(value)
+	}
+	return false
 }
 
 func harmless(e Entry, inside func(string) bool) bool {
-	if slices.Contains(harmlessNames[e.Section], e.Name) {
-		return true
+	for _, of := range harmlessNames {
+		if of.section == e.Section && slices.Contains(of.names, e.Name) {
+			return true
+		}
 	}
 	if e.Section == "core" && e.Name == "worktree" && !e.Sub {
 		return inside(e.Value)
 	}
-	fits := harmlessValues[e.Section+"."+e.Name]
-	return fits != nil && fits(e.Value)
+	return harmlessValue(e.Section+"."+e.Name, e.Value)
 }
 
 // isURL refuses what makes git run a helper of another name

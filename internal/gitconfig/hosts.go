@@ -20,24 +20,23 @@ type Host struct {
 // configured, scheme and port included, and for nothing else. It keeps nothing.
 const helper = `!f() { test "$1" = get && test -n "$VARIABLE" && printf 'password=%s\n' "$VARIABLE"; }; f`
 
-// tokenUsers are the user names that go with a token; most hosts take any.
-var tokenUsers = map[string]string{
-	"bitbucket.org": "x-token-auth",
-	"gitlab.com":    "oauth2",
+// tokenUser is the user name that goes with a token; most hosts take any.
+func tokenUser(host string) string {
+	switch host {
+	case "bitbucket.org":
+		return "x-token-auth"
+	case "gitlab.com":
+		return "oauth2"
+	}
+	return "x-access-token"
 }
 
-const anyUser = "x-access-token"
-
 func (h Host) entries() []Entry {
-	user := tokenUsers[h.Name]
-	if user == "" {
-		user = anyUser
-	}
 	of := func(name, value string) Entry {
 		return Entry{Section: "credential", Sub: true, Subsection: "https://" + h.Name, Name: name, Value: value}
 	}
 	return []Entry{
-		of("username", user),
+		of("username", tokenUser(h.Name)),
 		of("helper", ""), // forget those of other files
 		of("helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable)),
 	}

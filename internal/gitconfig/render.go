@@ -14,21 +14,31 @@ func Render(entries []Entry) []byte {
 		}
 		b.WriteString("\t" + e.Name)
 		if !e.Bare {
-			b.WriteString(" = \"" + valueEscapes.Replace(e.Value) + `"`)
+			b.WriteString(" = \"" + escaped(e.Value, valueEscapes) + `"`)
 		}
 		b.WriteByte('\n')
 	}
 	return []byte(b.String())
 }
 
+// valueEscapes and nameEscapes are what git's syntax cannot have as it is
+// (git-config(1), "Syntax"), each before how it is written.
 var (
-	valueEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
-	nameEscapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	valueEscapes = []string{`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`}
+	nameEscapes  = []string{`\`, `\\`, `"`, `\"`}
 )
+
+// escaped leaves alone what has nothing to escape, which is nearly everything.
+func escaped(text string, escapes []string) string {
+	if !strings.ContainsAny(text, "\\\"\n\t\b") {
+		return text
+	}
+	return strings.NewReplacer(escapes...).Replace(text)
+}
 
 func renderHeader(e Entry) string {
 	if e.Sub {
-		return "[" + e.Section + ` "` + nameEscapes.Replace(e.Subsection) + "\"]\n"
+		return "[" + e.Section + ` "` + escaped(e.Subsection, nameEscapes) + "\"]\n"
 	}
 	return "[" + e.Section + "]\n"
 }

@@ -110,8 +110,8 @@ func (m *matcher) class(pattern string, c byte) (rest string, ok bool) {
 // member reads one character, range or named class of a bracket expression.
 func (m *matcher) member(pattern string, c byte) (rest string, hit, valid bool) {
 	if name, after, found := strings.Cut(strings.TrimPrefix(pattern, "[:"), ":]"); found && strings.HasPrefix(pattern, "[:") && !strings.Contains(name, "]") {
-		is, known := classes[name]
-		return after, known && (is(rune(c)) || m.fold && name == "upper" && unicode.IsLower(rune(c))), known
+		is, known := inClass(name, rune(c))
+		return after, known && (is || m.fold && name == "upper" && unicode.IsLower(rune(c))), known
 	}
 	low, pattern, ok := literal(pattern)
 	if !ok {
@@ -143,18 +143,33 @@ func literal(pattern string) (c byte, rest string, ok bool) {
 	return pattern[0], pattern[1:], true
 }
 
-// classes are the POSIX names git knows, for ASCII.
-var classes = map[string]func(rune) bool{
-	"alnum":  func(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) },
-	"alpha":  func(r rune) bool { return r < 0x80 && unicode.IsLetter(r) },
-	"blank":  func(r rune) bool { return r == ' ' || r == '\t' },
-	"cntrl":  func(r rune) bool { return r < 0x20 || r == 0x7f },
-	"digit":  func(r rune) bool { return r >= '0' && r <= '9' },
-	"graph":  func(r rune) bool { return r > 0x20 && r < 0x7f },
-	"lower":  func(r rune) bool { return r >= 'a' && r <= 'z' },
-	"print":  func(r rune) bool { return r >= 0x20 && r < 0x7f },
-	"punct":  func(r rune) bool { return r < 0x80 && (unicode.IsPunct(r) || unicode.IsSymbol(r)) },
-	"space":  func(r rune) bool { return r == ' ' || r >= 9 && r <= 13 },
-	"upper":  func(r rune) bool { return r >= 'A' && r <= 'Z' },
-	"xdigit": func(r rune) bool { return strings.ContainsRune("0123456789abcdefABCDEF", r) },
+// inClass judges by a POSIX name that git knows, for ASCII.
+func inClass(name string, r rune) (is, known bool) {
+	switch name {
+	case "alnum":
+		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)), true
+	case "alpha":
+		return r < 0x80 && unicode.IsLetter(r), true
+	case "blank":
+		return r == ' ' || r == '\t', true
+	case "cntrl":
+		return r < 0x20 || r == 0x7f, true
+	case "digit":
+		return r >= '0' && r <= '9', true
+	case "graph":
+		return r > 0x20 && r < 0x7f, true
+	case "lower":
+		return r >= 'a' && r <= 'z', true
+	case "print":
+		return r >= 0x20 && r < 0x7f, true
+	case "punct":
+		return r < 0x80 && (unicode.IsPunct(r) || unicode.IsSymbol(r)), true
+	case "space":
+		return r == ' ' || r >= 9 && r <= 13, true
+	case "upper":
+		return r >= 'A' && r <= 'Z', true
+	case "xdigit":
+		return strings.ContainsRune("0123456789abcdefABCDEF", r), true
+	}
+	return false, false
 }

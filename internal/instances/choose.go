@@ -42,25 +42,21 @@ func Total(list []Instance) int64 {
 
 const day = 24 * time.Hour
 
-var ages = map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day}
-
 // ParseAge reads "12h", "30d" or "4w".
 func ParseAge(text string) (time.Duration, error) {
 	number, unit := cutUnit(text)
-	length, known := ages[unit]
-	if !known || number <= 0 || number > 100_000 {
+	length := map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day}[unit]
+	if length == 0 || number <= 0 || number > 100_000 {
 		return 0, diag.Errorf("read the age "+strconv.Quote(text), "write 12h, 30d or 4w", "it is not a number of hours, days or weeks")
 	}
 	return time.Duration(number) * length, nil
 }
 
-var sizes = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
-
 // ParseSize reads "500M" or "2G", in powers of 1,024.
 func ParseSize(text string) (int64, error) {
 	number, unit := cutUnit(strings.ToUpper(text))
-	length, known := sizes[unit]
-	if !known || number <= 0 || number > 100_000 {
+	length := map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}[unit]
+	if length == 0 || number <= 0 || number > 100_000 {
 		return 0, diag.Errorf("read the size "+strconv.Quote(text), "write 500M or 2G", "it is not a number of K, M, G or T")
 	}
 	return int64(number) * length, nil

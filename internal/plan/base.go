@@ -114,6 +114,9 @@ var toolVariables = []struct{ name, tool string }{
 }
 
 // agentArgs are always passed to an agent, before the caller's words.
-var agentArgs = map[string][]string{
-	"claude": {"--dangerously-skip-permissions"},
+func agentArgs(name string) []string {
+	if name == "claude" {
+		return []string{"--dangerously-skip-permissions"}
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func searchPath(packages []resolve.Package) []string {
 	for _, pkg := range packages {
 		for _, output := range pkg.Outputs {
 			dir := output.Path + "/bin"
-			if !noPrograms[output.Name] && !slices.Contains(path, dir) {
+			if !slices.Contains(noPrograms, output.Name) && !slices.Contains(path, dir) {
 				path = append(path, dir)
 			}
 		}
@@ -84,9 +84,7 @@ func searchPath(packages []resolve.Package) []string {
 
 // noPrograms are outputs that hold documentation or headers by nixpkgs'
 // convention (multiple-outputs.sh).
-var noPrograms = map[string]bool{
-	"dev": true, "lib": true, "doc": true, "man": true, "info": true, "devdoc": true, "debug": true, "static": true,
-}
+var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug", "static"}
 
 func network(prof profile.Profile) Network {
 	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
@@ -108,7 +106,7 @@ func globs(patterns []profile.Pattern) []string {
 }
 
 func agent(a profile.Agent) Agent {
-	return Agent{Name: a.Name, Command: a.Command, Args: agentArgs[a.Name]}
+	return Agent{Name: a.Name, Command: a.Command, Args: agentArgs(a.Name)}
 }
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {

@@ -120,6 +120,28 @@ func TestNothingIsWrittenForAnAgentThatExitsByItself(t *testing.T) {
 	}
 }
 
+// What claudebox has to say then would wait for ever, and the shell after it.
+func TestAnAgentStopsTheTerminalsOutput(t *testing.T) {
+	for _, end := range []string{"exit 0", "kill KILL"} {
+		t.Run(end, func(t *testing.T) {
+			w := newWorld(t)
+			if err := os.WriteFile(filepath.Join(w.project, "Makefile"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			shell := w.shell(t)
+			agent := shell.launch(t, w)
+			agent.ask(t, "hold", "hold: <nil>")
+			if err := os.Remove(filepath.Join(w.project, "Makefile")); err != nil {
+				t.Fatal(err)
+			}
+			agent.say(t, end)
+			shell.await(t, "Makefile")
+			shell.enter(t, "echo again >/dev/tty")
+			shell.await(t, "\nagain")
+		})
+	}
+}
+
 // sleeper makes the profile's agent one that does nothing, and whose command
 // line tells whose it is.
 func (w *world) sleeper(t *testing.T) {

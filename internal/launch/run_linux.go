@@ -72,6 +72,7 @@ func (l Launch) Run() error {
 		l.Started(child.pid)
 	}
 	err = l.explain(child.wait(l.OwnPIDs))
+	terminal.release()
 	terminal.restoreAfter(err)
 	return disconnect(inet, err)
 }

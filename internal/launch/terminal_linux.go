@@ -27,6 +27,22 @@ func saveTerminal() *terminal {
 	return nil
 }
 
+// release lets the terminal write again, and others open it, where the agent
+// has stopped that (ioctl_tty(2)): what is still to be said would wait forever,
+// and the user's shell after it. A stop by Ctrl-S is another one and stays.
+func (t *terminal) release() {
+	if t == nil || t.isOthers() {
+		return
+	}
+	// The terminal may still belong to a process group of the agent's that is
+	// gone; to change it then stops us otherwise.
+	signal.Ignore(syscall.SIGTTOU)
+	_ = unix.IoctlSetInt(t.fd, unix.TCXONC, tcoon)
+	_ = unix.IoctlSetInt(t.fd, unix.TIOCNXCL, 0)
+}
+
+const tcoon = 1 // TCOON (asm-generic/termbits.h)
+
 // resetModes switches off what a terminal program may have left on, in the
 // order in which Claude Code itself does it: synchronised output, kitty's
 // keyboard protocol (which has a stack for each screen, hence twice),
@@ -46,9 +62,6 @@ func (t *terminal) restoreAfter(err error) {
 	if t == nil || !errors.As(err, &exit) || !exit.signaled() || t.isOthers() {
 		return
 	}
-	// The terminal may still belong to a process group of the agent's that is
-	// gone; to change it then stops us otherwise.
-	signal.Ignore(syscall.SIGTTOU)
 	if term.Restore(t.fd, t.state) != nil {
 		return
 	}

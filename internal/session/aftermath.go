@@ -45,16 +45,14 @@ func (s *Session) sweep(o Options) {
 	}
 }
 
-// settle makes harmless what the session left in the project and beside it, and
-// says what that was.
-func (s *Session) settle(after []*aftermath.Session) {
+// announce says what the session left in the project, and beside it.
+func (s *Session) announce(reports []aftermath.Report) {
 	var told struct {
 		aftermath.Report
 		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
 		Refused []proxy.Refused    `json:"refused,omitempty"` // by the proxy of tier allow
 	}
-	for i, session := range after {
-		r := session.End()
+	for i, r := range reports {
 		if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
 			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
 		}
@@ -68,7 +66,7 @@ func (s *Session) settle(after []*aftermath.Session) {
 		return
 	}
 	defer s.report.folder.Close()
-	if len(after) == 0 {
+	if len(reports) == 0 {
 		return // nothing has run
 	}
 	told.Refused = s.network.refused()

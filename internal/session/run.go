@@ -44,7 +44,14 @@ func (s *Session) Run() (err error) {
 		}
 	}()
 	var after []*aftermath.Session
-	defer func() { s.settle(after) }()
+	var reports []aftermath.Report
+	settle := func() {
+		for _, session := range after {
+			reports = append(reports, session.End())
+		}
+		after = nil
+	}
+	defer func() { settle(); s.announce(reports) }()
 	for i, given := range s.given() {
 		conversations := s.Instance.Conversations()
 		if i > 0 {
@@ -66,6 +73,7 @@ func (s *Session) Run() (err error) {
 	for _, watch := range watches {
 		watch.Close()
 	}
+	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endState()
 	return err

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -56,6 +57,7 @@ var commands = map[string]func(string) string{
 	"size":    size,
 	"modes":   modes,
 	"raw":     raw,
+	"hold":    hold,
 	"print":   func(text string) string { fmt.Print(text); return "done" },
 	"read":    func(string) string { line, _ := bufio.NewReader(os.Stdin).ReadString('\n'); return strconv.Quote(line) },
 	"default": func(string) string { signal.Reset(caught...); return "done" },
@@ -71,6 +73,12 @@ func send(target int, name string) string {
 		return err.Error()
 	}
 	return "went on"
+}
+
+// hold stops the terminal's output, and keeps others from opening it.
+func hold(string) string {
+	const tcooff = 0
+	return fmt.Sprint(errors.Join(unix.IoctlSetInt(0, unix.TCXONC, tcooff), unix.IoctlSetInt(0, unix.TIOCEXCL, 0)))
 }
 
 func size(string) string {

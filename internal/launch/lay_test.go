@@ -57,7 +57,8 @@ func over(dir string) []Mount {
 }
 
 // waiting starts a sandbox that runs a line of shell as soon as it may, for
-// every bwrap that can be had: that on PATH, and those of other Debians.
+// every bwrap that can be had: that on PATH, and those of other Debians; and
+// with and without a pid namespace for it.
 func waiting(t *testing.T, line string, do func(t *testing.T, l Launch, dir string, child *sandbox)) {
 	own, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -72,26 +73,30 @@ func waiting(t *testing.T, line string, do func(t *testing.T, l Launch, dir stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run("bwrap "+version.Version, func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range []string{".env", ".git/config", ".git/hooks/old"} {
-				os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
-				if err := os.WriteFile(filepath.Join(dir, name), []byte("user's\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			l := Launch{
-				Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: CanOwnPIDs(), Seccomp: seccomp.Filter(),
-				Command: []string{"/bin/sh", "-c", line},
-			}
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			do(t, l, dir, started(t, l))
-		})
+		for where, ownPIDs := range map[string]bool{" among the host's processes": false, " by itself": CanOwnPIDs()} {
+			t.Run("bwrap "+version.Version+where, func(t *testing.T) { runWaiting(t, bwrap, ownPIDs, line, do) })
+		}
 	}
+}
+
+func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t *testing.T, l Launch, dir string, child *sandbox)) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".env", ".git/config", ".git/hooks/old"} {
+		os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("user's\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Launch{
+		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter(),
+		Command: []string{"/bin/sh", "-c", line},
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	do(t, l, dir, started(t, l))
 }
 
 func started(t *testing.T, l Launch) *sandbox {

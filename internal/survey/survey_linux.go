@@ -161,9 +161,14 @@ type walker struct {
 	root    *beneath.Folder
 	before  *Survey
 	now     int64       // nanoseconds since 1970
-	buffers [2][]byte   // for listings, of the two that look at once
 	changed atomic.Bool // something is not as it was before
 }
+
+// listings are the buffers for what is in a folder: most walks are short, and
+// there are many.
+var listings = sync.Pool{New: func() any { return new([listing]byte) }}
+
+const listing = 8 << 10 // bytes
 
 // alone is how many folders one goroutine looks at before a second one pays,
 // and how many either takes at a time.
@@ -172,35 +177,32 @@ const alone = 64
 // look fills in the folders of one level.
 func (w *walker) look(level []folder) {
 	if len(level) < alone {
-		w.lookAt(level, 0)
+		w.lookAt(level)
 		return
 	}
 	var both sync.WaitGroup
 	var taken atomic.Int64
-	take := func(who int) {
+	take := func() {
 		for {
 			end := int(taken.Add(alone))
 			if end-alone >= len(level) {
 				return
 			}
-			w.lookAt(level[end-alone:min(end, len(level))], who)
+			w.lookAt(level[end-alone : min(end, len(level))])
 		}
 	}
-	both.Go(func() { take(1) })
-	take(0)
+	both.Go(take)
+	take()
 	both.Wait()
 }
 
-func (w *walker) lookAt(list []folder, who int) {
-	const size = 8 << 10
-	if w.buffers[who] == nil {
-		w.buffers[who] = make([]byte, size)
-	}
-	buffer := w.buffers[who]
+func (w *walker) lookAt(list []folder) {
+	buffer := listings.Get().(*[listing]byte)
+	defer listings.Put(buffer)
 	for i := range list {
 		if f := &list[i]; !w.again(f) {
 			w.changed.Store(true)
-			w.list(f, buffer)
+			w.list(f, buffer[:])
 		}
 	}
 }

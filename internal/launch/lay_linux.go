@@ -76,14 +76,17 @@ func (list laidMounts) lay(child *sandbox) error {
 	return nil
 }
 
+// layFailed says what could not be protected.
 func layFailed(err error) error {
+	op := "protect the project"
 	var e *within.Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.Is(err, within.ErrGone):
 		return err
+	case errors.As(err, &e) && e.About != "":
+		op, err = "protect "+e.About, &within.Error{Step: e.Step, Err: e.Err}
 	}
-	about := e.About
-	e.About = ""
-	return &diag.Error{Op: "protect " + about, Err: e, Remedy: "start again; if it stays so, report it with the output of `claudebox check`"}
+	return &diag.Error{Op: op, Err: err, Remedy: "start again; if it stays so, report it with the output of `claudebox check`"}
 }
 
 // lookOutside notes what is to lie under the mount.

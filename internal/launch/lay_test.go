@@ -36,7 +36,8 @@ func TestWhatIsLaid(t *testing.T) {
 	}
 }
 
-// over is a project of which four places are covered, pinned or read-only.
+// over is a project of which four places are covered, pinned or read-only; bwrap
+// mounts something below one of them.
 func over(dir string) []Mount {
 	list := []Mount{
 		{Kind: plan.Tmpfs, Destination: "/"},
@@ -50,6 +51,7 @@ func over(dir string) []Mount {
 		{Kind: plan.ROData, Destination: dir + "/.env", Data: []byte("made\n")},
 		{Kind: plan.Bind, Source: dir + "/.git", Destination: dir + "/.git", Open: true},
 		{Kind: plan.ROData, Destination: dir + "/.git/config", Data: []byte("made\n")},
+		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/foreign", Open: true}, // by bwrap
 		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/hooks", Open: true},
 	}
 	markAbove(list)
@@ -84,7 +86,7 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{".env", ".git/config", ".git/hooks/old"} {
+	for _, name := range []string{".env", ".git/config", ".git/hooks/old", ".git/foreign/under"} {
 		os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("user's\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -133,7 +135,7 @@ func content(t *testing.T, file string) string {
 }
 
 func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
-	waiting(t, `{ cat .env .git/config; cat .git/hooks/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
+	waiting(t, `{ cat .env .git/config; cat .git/hooks/old .git/foreign/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
 		touch .git/index && echo written; } >seen 2>/dev/null`, func(t *testing.T, l Launch, dir string, child *sandbox) {
 		if _, err := l.connect(child); err != nil {
 			t.Fatal(err)
@@ -141,7 +143,7 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 		if err := child.wait(l.OwnPIDs); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := content(t, dir+"/seen"), "made\nmade\nuser's\nwritten\n"; got != want {
+		if got, want := content(t, dir+"/seen"), "made\nmade\nuser's\nuser's\nwritten\n"; got != want {
 			t.Errorf("the agent saw %q, want %q", got, want)
 		}
 		for _, name := range []string{".env", ".git/config", ".git/hooks/old"} {
@@ -223,8 +225,10 @@ func TestWhatIsLaidIsShown(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, shown)
 		}
 	}
-	if strings.Contains(words, "/p/.git") {
-		t.Errorf("bwrap mounts it too:\n%s", words)
+	for _, name := range []string{"/p/.env\n", "/p/.git\n", "/p/.git/config\n", "/p/.git/hooks\n"} {
+		if strings.Contains(words, " "+name) {
+			t.Errorf("bwrap mounts %s, too:\n%s", name, words)
+		}
 	}
 	script, err := Launch{Bwrap: "/bwrap", Mounts: list, Lay: true}.Script("/bash")
 	if err != nil {

@@ -32,7 +32,7 @@ func newAllowCommand(sys System) *cobra.Command {
 
 // addProfileFlag is for the profile that a project's own is laid over.
 func addProfileFlag(c *cobra.Command, o *session.Options) {
-	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over: `NAME|FILE`")
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 }
 
 func newDenyCommand(sys System) *cobra.Command {

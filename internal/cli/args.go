@@ -51,7 +51,7 @@ var ownFlags = []ownFlag{
 		set: func(o *options, v string) { o.Publish = append(o.Publish, v) },
 	},
 	{
-		name: "network-log", value: "FILE", usage: "tier allow: write every decision of the proxy to a file",
+		name: "network-log", value: "FILE", usage: "tier allow: write each decision to a file",
 		set: func(o *options, v string) { o.NetworkLog = v },
 	},
 	{
@@ -71,7 +71,7 @@ var ownFlags = []ownFlag{
 		set: func(o *options, _ string) { o.NoReport = true },
 	},
 	{
-		name: "report-json", value: "FILE", usage: "write what the session changed to FILE when it ends",
+		name: "report-json", value: "FILE", usage: "write what the session changed to a file",
 		set: func(o *options, v string) { o.ReportJSON = v },
 	},
 	{

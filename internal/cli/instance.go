@@ -60,7 +60,7 @@ func newInstancePathCommand(sys System) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept: `NAME|FILE`")
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
 	return c
 }
 

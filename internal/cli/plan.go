@@ -29,8 +29,12 @@ Formats text, argv and sh show the launch, bound to this host and folder; json
 and yaml show the plan, which is portable. Each is made from the very value
 that a launch runs. No secret is printed: host variables are named.
 
---diff tells what changed since a plan that was kept: packages by version,
-variables, mounts, network, settings; what widens the sandbox is marked.`
+--pinned prints a plan to keep, as json, and fetches every package of it;
+` + "`claudebox --plan FILE`" + ` launches by it.
+
+--diff tells, as text or json, what changed since a plan that was kept:
+packages by version, variables, mounts, network, settings; what widens the
+sandbox is marked.`
 
 // planOptions are the words of `claudebox plan`.
 type planOptions struct {
@@ -57,18 +61,19 @@ func newPlanCommand(sys System) *cobra.Command {
 	}
 	o.options = addLaunchFlags(c.Flags(), planFlags)
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
-	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan file to keep: json, with every package fetched")
-	c.Flags().BoolVar(&o.all, "all", false, "as text: every store path, value and rule of what every sandbox has, too")
-	c.Flags().BoolVar(&o.sizes, "sizes", false, "as text: what each package takes with all that it refers to, asked of the Nix daemon")
-	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`, as text or json")
+	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan to keep; packages are fetched")
+	c.Flags().BoolVar(&o.all, "all", false, "as text: what every sandbox has, too")
+	c.Flags().BoolVar(&o.sizes, "sizes", false, "as text: size of each package and its closure")
+	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`")
 	c.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of plan files")
 	return c
 }
 
-const planExample = `  claudebox plan                                 what would run, and why
-  claudebox plan --pinned >plan.json             a plan to keep; ` + "`claudebox --plan plan.json`" + ` launches it
-  claudebox plan --diff plan.json                what changed since
-  claudebox plan --plan new.json --diff old.json from one file to the other`
+const planExample = `  claudebox plan                                   what would run, and why
+  claudebox plan --pinned >plan.json               a plan to keep
+  claudebox --plan plan.json                       launch by it
+  claudebox plan --diff plan.json                  what changed since
+  claudebox plan --plan new.json --diff old.json   from one file to the other`
 
 // printPlan finds out what is to be printed before anything is made of it: a
 // plan is portable, a launch is of this host and folder.

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// A line that is too long for a terminal is broken in the middle of a word.
+func TestHelpFitsATerminal(t *testing.T) {
+	const columns = 80
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		if c.Name() == "completion" {
+			return // cobra's own words
+		}
+		c.InitDefaultHelpFlag()
+		for line := range strings.Lines(c.Long + "\n" + c.UsageString()) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > columns {
+				t.Errorf("%s: %s", c.CommandPath(), line)
+			}
+		}
+		for _, below := range c.Commands() {
+			each(below)
+		}
+	}
+	each(Tree())
+}

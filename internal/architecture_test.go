@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"storetree":     {"spawn", sys},
 	"launch":        {"storetree", "diag", "host", "leak", "netns", "plan", "network", "proctree", "spawn", "within", sys, "golang.org/x/term"},
 	"audit":         {"diag", "layout", "plan", "plan/diff", "launch"},
-	"why":           {"forbidden", "hostpattern", "launch", "leak", "plan", "profile"},
+	"why":           {"forbidden", "hostpattern", "launch", "layout", "leak", "plan", "profile"},
 	"doctor":        {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
 	"packed":        {},
 	"profiledir":    {"diag", "host", "profile", "smallfile", "storepath", sys},

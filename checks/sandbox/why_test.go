@@ -30,18 +30,18 @@ func TestWhyTellsTheTruth(t *testing.T) {
 		want := strings.TrimSpace(w.inside(t, fmt.Sprintf(`if grep -rqs -F %[1]q / --include=%[2]q --exclude-dir=proc --exclude-dir=nix --exclude-dir=sys; then echo yes; else echo no; fi`,
 			content(t, w, name), base(name)), flags...))
 		got := succeed(t, w.claudebox(append(append([]string{"why"}, flags...), path)...))
-		if !strings.HasPrefix(got, want+": ") {
+		if !strings.HasPrefix(got, want+":") {
 			t.Errorf("%s: inside %s, but\n%s", name, want, got)
 		}
 	}
 	for _, name := range []string{"SECRET_TOKEN", "PLAIN", "GH_TOKEN", "HOME", "PATH", "ANTHROPIC_API_KEY", "EDITOR", "CLAUDEBOX"} {
 		want := strings.TrimSpace(w.inside(t, fmt.Sprintf(`if test -n "${%s+x}"; then echo yes; else echo no; fi`, name), flags...))
 		got := succeed(t, w.claudebox(append(append([]string{"why"}, flags...), name)...))
-		if !strings.HasPrefix(got, want+": ") || strings.Contains(got, canary) {
+		if !strings.HasPrefix(got, want+":") || strings.Contains(got, canary) {
 			t.Errorf("%s: inside %s, but\n%s", name, want, got)
 		}
 	}
-	for tier, want := range map[string]string{"full": "yes: ", "none": "no: "} {
+	for tier, want := range map[string]string{"full": "yes:", "none": "no:"} {
 		if got := succeed(t, w.claudebox("why", "--network", tier, "192.0.2.1:80")); !strings.HasPrefix(got, want) {
 			t.Errorf("tier %s: %s", tier, got)
 		}

@@ -52,7 +52,7 @@ func explain(sys System, o session.Options, word string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text()))
+	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(view(sys.Stdout, s.Facts).Width)))
 	return err
 }
 

@@ -117,7 +117,7 @@ func decodePlan(file string) (plan.Plan, error) {
 	op := "read plan " + file
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return plan.Plan{}, &diag.Error{Op: op, Err: diag.Cause(err)}
+		return plan.Plan{}, &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file that `claudebox plan --pinned` has written"}
 	}
 	p, err := plan.Decode(file, src)
 	if err != nil {

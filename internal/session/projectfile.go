@@ -166,7 +166,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 		return a, nil, err
 	}
 	if file == nil {
-		return a, nil, diag.Errorf("look for "+profile.ProjectFile, "go to the project's root", "this project has none")
+		return a, nil, diag.Errorf("look for "+profile.ProjectFile, "go to the project that has one; `man claudebox-profile` says what it may hold", "this project has none")
 	}
 	if a.File = *file; unread {
 		return a, nil, nil

@@ -58,6 +58,14 @@ func (h Host) String() string {
 	return h.Name + ":" + strconv.Itoa(h.Port)
 }
 
+// called says what a word was taken for, where it could be something else.
+func (h Host) called() string {
+	if h.Port == 0 && !strings.ContainsAny(h.Name, ".:") {
+		return "the host " + h.Name
+	}
+	return h.String()
+}
+
 // isLoopback tells what means the machine itself.
 func (h Host) isLoopback() bool {
 	address, err := netip.ParseAddr(h.Name)
@@ -72,7 +80,7 @@ func Reach(l launch.Launch, h Host) Answer {
 	}
 	switch profile.Tier(l.Tier) {
 	case profile.TierFull:
-		return Answer{Inside: true, Says: h.String() + " is reached as from here, your own network and this machine included", Rule: rule, Change: "`network: inet` leaves the internet only"}
+		return Answer{Inside: true, Says: h.called() + " is reached as from here, your own network and this machine included", Rule: rule, Change: "`network: inet` leaves the internet only"}
 	case profile.TierInet:
 		return inet(h, rule)
 	case profile.TierAllow:
@@ -95,7 +103,7 @@ func loopback(l launch.Launch, h Host, rule string) Answer {
 func inet(h Host, rule string) Answer {
 	address, err := netip.ParseAddr(h.Name)
 	if err != nil {
-		return Answer{Inside: true, Says: h.String() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
+		return Answer{Inside: true, Says: h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
 	}
 	if reason := forbidden.With(h.Networks...).Refuses(address); reason != "" {
 		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: "`network: full` reaches your own network"}

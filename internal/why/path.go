@@ -19,6 +19,9 @@ type Asked struct {
 	Home string // the user's, canonical
 }
 
+// shown is how a path is told to the user, who can type it so.
+func (asked Asked) shown(name string) string { return profile.Tilde(asked.Home, name) }
+
 // Path answers for a path of the host: whether its content can be seen inside,
 // at its own path or at another.
 func Path(l launch.Launch, asked Asked) Answer {
@@ -41,12 +44,12 @@ func Path(l launch.Launch, asked Asked) Answer {
 
 // visible tells how a path can be seen.
 func visible(m launch.Mount, inside string, asked Asked) Answer {
-	a := Answer{Inside: true, Rule: m.Why, Says: asked.Path + " is inside, read-only"}
+	a := Answer{Inside: true, Rule: m.Why, Says: asked.shown(asked.Path) + " is inside, read-only"}
 	if m.Kind == plan.Bind {
-		a.Says = asked.Path + " is inside, read-write"
+		a.Says = asked.shown(asked.Path) + " is inside, read-write"
 	}
 	if inside != asked.Path {
-		a.Says += ", at " + inside
+		a.Says += ", at " + asked.shown(inside)
 	}
 	switch {
 	case m.Kind == plan.ROBind && strings.HasPrefix(asked.Real, "/nix/store/"):
@@ -62,12 +65,13 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 // unseen tells why a path cannot be seen, and what stands in its place.
 func unseen(l launch.Launch, asked Asked) Answer {
 	m := nearest(l.Mounts, asked.Path)
-	a := Answer{Says: asked.Path + " is not inside", Change: mountable(m, asked)}
+	not := asked.shown(asked.Path) + " is not inside"
+	a := Answer{Says: not, Change: mountable(m, asked)}
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
 	switch relation {
 	case profile.Within:
 		a.Says += fmt.Sprintf(": it is %s, or lies there (%s)", secret.Path, secret.What)
-		a.Change = fmt.Sprintf("`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it", asked.Path)
+		a.Change = fmt.Sprintf("`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it", asked.shown(asked.Path))
 	case profile.Around:
 		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
 		a.Change = "mount the files and folders in it that are needed"
@@ -77,7 +81,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	case m.Kind == plan.Tmpfs || m.Kind == plan.Dir:
 		a.Rule = m.Why
 	default:
-		a.Says, a.Rule = asked.Path+" is not inside: "+instead(l, *m, asked.Path), m.Why
+		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
 		if rel, below := cut(asked.Path, l.Project); below {
 			a.Change = ""
 			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover: nothing is in the file that stands there
@@ -98,16 +102,16 @@ func mountable(m *launch.Mount, asked Asked) string {
 	}
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
 	if fault != "" || m != nil && m.Destination == asked.Path {
-		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.Path)
+		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.shown(asked.Path))
 	}
-	return fmt.Sprintf("`--mount-ro %s`, or an entry in the profile's mounts", asked.Path)
+	return fmt.Sprintf("`--mount-ro %s`, or an entry in the profile's mounts", asked.shown(asked.Path))
 }
 
 // instead is what is at a path inside, in the place of the host's.
-func instead(l launch.Launch, m launch.Mount, at string) string {
+func instead(l launch.Launch, m launch.Mount, asked Asked) string {
 	switch m.Kind {
 	case plan.Bind, plan.ROBind:
-		return "there it is " + shows(l, m, at)
+		return "there it is " + asked.shown(shows(l, m, asked.Path))
 	case plan.Closure:
 		return "the store inside is the plan's closure, and it is not in that"
 	case plan.Symlink:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"claudebox/internal/launch"
+	"claudebox/internal/layout"
 	"claudebox/internal/leak"
 	"claudebox/internal/plan"
 )
@@ -17,19 +18,23 @@ type Answer struct {
 	Change string // what would change it; empty: nothing does
 }
 
-// Text is the answer, for people.
-func (a Answer) Text() string {
-	var b strings.Builder
-	head := "no"
+// Text is the answer, for people, in lines of at most width characters where
+// that can be.
+func (a Answer) Text(width int) string {
+	head := "no:"
 	if a.Inside {
-		head = "yes"
+		head = "yes:"
 	}
-	fmt.Fprintf(&b, "%s: %s\n", head, a.Says)
-	if a.Rule != "" {
-		fmt.Fprintf(&b, "rule:   %s\n", a.Rule)
-	}
-	if a.Change != "" {
-		fmt.Fprintf(&b, "change: %s\n", a.Change)
+	const column = 8 // where the words begin
+	var b strings.Builder
+	for _, part := range []struct{ name, text string }{{head, a.Says}, {"rule:", a.Rule}, {"change:", a.Change}} {
+		if part.text == "" {
+			continue
+		}
+		for _, line := range layout.Wrap(part.text, width-column) {
+			fmt.Fprintf(&b, "%-*s%s\n", column, part.name, line)
+			part.name = ""
+		}
 	}
 	return b.String()
 }

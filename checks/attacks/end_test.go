@@ -340,6 +340,23 @@ func TestAConfigurationIsWrittenByAnotherName(t *testing.T) {
 	}
 }
 
+// What was taken out of a configuration is kept as it was, with the user's
+// passwords in it.
+func TestWhatWasKeptAsideIsReadByTheNextSession(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.git("project", "config", "remote.origin.url", "https://u:"+canary+"@h/x")
+	l := w.begin()
+	w.git("project", "config", "core.sshCommand", "true") // by the user
+	if said := l.end(); !strings.Contains(said, "claudebox-aside") {
+		t.Fatal(said)
+	}
+	w.wantNoCanary(w.attack("grep -r . .git"))
+	if aside, _ := filepath.Glob(w.path("project/.git/claudebox-aside/*")); len(aside) != 1 {
+		t.Errorf("aside is %q", aside)
+	}
+}
+
 // The host's git obeys a repository that is given away beside the project.
 func TestARepositoryBesideTheProjectIsTurnedAgainstTheHost(t *testing.T) {
 	for name, inside := range map[string]string{"at its own path": "", "elsewhere": ":/srv/lib"} {

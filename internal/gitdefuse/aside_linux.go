@@ -10,6 +10,10 @@ import (
 	"claudebox/internal/beneath"
 )
 
+// Aside is what the folders in a git folder are called, with a number where
+// there are several, in which lies what was taken out of it.
+const Aside = "claudebox-aside"
+
 // aside moves something of a git folder into a new folder beside it. text says
 // so, with %s for the place.
 func (b *Bench) aside(rel, text string) error {
@@ -86,7 +90,7 @@ func IsAside(rel string) bool {
 		if name == "logs" || name == "refs" {
 			return false
 		}
-		if strings.HasPrefix(name, "claudebox-aside") {
+		if strings.HasPrefix(name, Aside) {
 			return true
 		}
 	}
@@ -99,7 +103,7 @@ func (b *Bench) keep(git string) (string, error) {
 		return at, nil
 	}
 	for n := 0; ; n++ {
-		at := path.Join(git, "claudebox-aside")
+		at := path.Join(git, Aside)
 		if n > 0 {
 			at = fmt.Sprintf("%s-%d", at, n)
 		}

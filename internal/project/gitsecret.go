@@ -6,6 +6,7 @@ import (
 
 	"claudebox/internal/beneath"
 	"claudebox/internal/gitconfig"
+	"claudebox/internal/gitdefuse"
 	"claudebox/internal/secretfile"
 )
 
@@ -51,6 +52,13 @@ func (g *gitGuard) copies(rel string) error {
 		switch {
 		case name == "config" || name == "config.worktree": // has been dealt with
 			continue
+		case strings.HasPrefix(name, gitdefuse.Aside): // configurations as they were, secrets included
+			cover = g.hidden
+		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
+			if inside, err := g.list(path.Join(rel, name)); err != nil || len(inside) == 0 {
+				continue
+			}
+			cover = g.hidden
 		case name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
 			cover = g.hidden
 		case !strings.HasPrefix(strings.ToLower(name), "config"):
@@ -82,14 +90,14 @@ func (g *gitGuard) copyOf(rel string) error {
 	return nil
 }
 
-// hidden covers a file by nothing.
+// hidden covers a file or folder by nothing.
 func (g *gitGuard) hidden(rel string) error {
 	what, err := g.at.Look(rel)
-	if err != nil || what.Kind != beneath.Regular || g.letIn(rel) {
+	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir || g.letIn(rel) {
 		return err
 	}
 	g.pin(path.Dir(rel), whyHidden)
-	g.add(Mount{Mode: Hidden, Why: whyHidden}, rel)
+	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
 	if g.at == g.o.tree {
 		g.o.Hidden, g.o.Stay = append(g.o.Hidden, rel), append(g.o.Stay, rel)
 	}

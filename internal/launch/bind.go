@@ -100,27 +100,47 @@ func byDestination(a, b Mount) int { return cmp.Compare(a.Destination, b.Destina
 // runtimeDir is XDG_RUNTIME_DIR inside, at its usual place.
 func runtimeDir(uid string) string { return "/run/user/" + uid }
 
-// late replaces the values that a plan leaves to the launch.
-type late struct{ values *strings.Replacer }
+// late are the values that a plan leaves to the launch: "${home}".
+type late map[string]string
 
 func lateValues(h Host) late {
-	return late{strings.NewReplacer(
-		"${home}", h.Facts.Home,
-		"${project}", h.Project,
-		"${state}", h.State,
-		"${runtime}", runtimeDir(strconv.Itoa(h.Facts.UID)),
-		"${cwd}", h.Dir,
-		"${certs}", h.Etc.Certificates,
-		"${zone-name}", h.Etc.ZoneName,
-	)}
+	return late{
+		"home":      h.Facts.Home,
+		"project":   h.Project,
+		"state":     h.State,
+		"runtime":   runtimeDir(strconv.Itoa(h.Facts.UID)),
+		"cwd":       h.Dir,
+		"certs":     h.Etc.Certificates,
+		"zone-name": h.Etc.ZoneName,
+	}
 }
 
-// Replace leaves alone what has none of them, which is nearly everything.
-func (l late) Replace(text string) string {
-	if !strings.Contains(text, "${") {
-		return text
+func (l late) Replace(text string) string { return expand(text, "${", l) }
+
+// expand puts values in the places of their names, which stand between open
+// and "}". It is done at each start, and a [strings.Replacer] makes tables of
+// some kilobytes first.
+func expand(text, open string, values map[string]string) string {
+	if !strings.Contains(text, open) {
+		return text // as nearly everything
 	}
-	return l.values.Replace(text)
+	var b strings.Builder
+	b.Grow(len(text))
+	for {
+		before, rest, found := strings.Cut(text, open)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if value, known := values[name]; closed && known {
+			b.WriteString(value)
+			text = after
+			continue
+		}
+		b.WriteString(open)
+		text = rest
+	}
 }
 
 // command is what bwrap runs: the agent and its words. A command that is not

@@ -3,7 +3,6 @@ package launch
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"claudebox/internal/network"
@@ -109,18 +108,16 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		b.Write(bytes.TrimRight(h.Etc.ManagedText, "\n"))
 		b.WriteString("\n\n")
 	}
-	text := strings.NewReplacer(
-		"{profile}", p.Profile,
-		"{project}", h.Project,
-		"{home}", h.Facts.Home,
-		"{tier}", p.Network.Tier,
-		"{network}", networkText(p.Network),
-		"{nix}", nixWords(h.Daemon),
-		"{uid}", strconv.Itoa(h.Facts.UID),
-		"{readonly}", readOnlyWords(h),
-		"{git}", accessWords(p.Git),
-	).Replace(sandboxText)
-	b.WriteString(text)
+	b.WriteString(expand(sandboxText, "{", map[string]string{
+		"profile":  p.Profile,
+		"project":  h.Project,
+		"home":     h.Facts.Home,
+		"tier":     p.Network.Tier,
+		"network":  networkText(p.Network),
+		"nix":      nixWords(h.Daemon),
+		"readonly": readOnlyWords(h),
+		"git":      accessWords(p.Git),
+	}))
 	return b.Bytes()
 }
 

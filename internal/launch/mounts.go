@@ -15,7 +15,7 @@ import (
 // bindMounts makes the plan's mounts final and adds the host's own.
 func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 	files := madeFiles(p, h)
-	var list []Mount
+	list := make([]Mount, 0, len(p.Mounts)+1+len(h.Mounts))
 	for _, m := range p.Mounts {
 		if unbound(m, h) {
 			continue
@@ -63,7 +63,7 @@ func unbound(m plan.Mount, h Host) bool {
 	switch {
 	case m.Source == "${certs}":
 		return h.Etc.Certificates == ""
-	case strings.Contains(m.Destination+m.Source, "${zone-name}"):
+	case strings.Contains(m.Destination, "${zone-name}") || strings.Contains(m.Source, "${zone-name}"):
 		return h.Etc.Zone == nil
 	}
 	return h.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
@@ -121,12 +121,16 @@ func projectParents(h Host, mounts []Mount) []string {
 // project in ~/go for one: its mount point would be made where the link leads,
 // in the cache, which the agent can write.
 func withoutLinksAbove(list []Mount) []Mount {
-	return slices.DeleteFunc(slices.Clone(list), func(link Mount) bool {
+	above := func(link Mount) bool {
 		return link.Kind == plan.Symlink && slices.ContainsFunc(list, func(m Mount) bool {
 			rest, below := strings.CutPrefix(m.Destination, link.Destination)
 			return below && strings.HasPrefix(rest, "/")
 		})
-	})
+	}
+	if !slices.ContainsFunc(list, above) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), above)
 }
 
 // noConflicts refuses two mounts at one destination.
@@ -144,8 +148,8 @@ func noConflicts(list []Mount) error {
 // withParents adds the folders that lead to a mount where nothing of the host
 // is, so that they are as open as folders usually are: bwrap makes them 0700.
 func withParents(list []Mount) []Mount {
-	var all []Mount
-	known := map[string]bool{"/": true}
+	all, known := make([]Mount, 0, 2*len(list)), make(map[string]bool, 2*len(list))
+	known["/"] = true
 	for _, m := range list {
 		for _, dir := range missingParents(m.Destination, known) {
 			if up := nearest(all, dir); up == nil || up.Kind == plan.Tmpfs || up.Kind == plan.Dir {

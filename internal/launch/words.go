@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"strconv"
 
 	"claudebox/internal/diag"
@@ -58,6 +59,7 @@ func (w *words) add(text ...string) {
 // more goes on with the line.
 func (w *words) more(text ...string) {
 	last := &w.lines[len(w.lines)-1]
+	*last = slices.Grow(*last, len(text))
 	for _, t := range text {
 		*last = append(*last, Word{Text: t})
 	}
@@ -74,7 +76,7 @@ func (w *words) descriptor(d Descriptor) string {
 // not among them: bwrap takes it from its command line only, see
 // [Launch.commandLine]. It fails when bwrap would not take so many words.
 func (l Launch) Words() ([]Line, []Descriptor, error) {
-	w := &words{}
+	w := &words{lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20)}
 	w.add(namespaces...)
 	if l.Tier == "none" && !l.OwnNetwork() {
 		w.add("--unshare-net")

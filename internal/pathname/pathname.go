@@ -5,5 +5,6 @@ import "strings"
 
 // Below tells whether a path is a folder or lies in it. Both are clean.
 func Below(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+	rest, begins := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
+	return path == folder || begins && strings.HasPrefix(rest, "/")
 }

@@ -25,7 +25,7 @@ type child struct {
 
 	step  int // into steps
 	errno syscall.Errno
-	spare [maxFiles]int // its own numbers of files while they are put in their places
+	spare []int // its own numbers of files while they are put in their places; as long as files
 }
 
 // mountCall is a [Mount] as the kernel takes it.

@@ -89,7 +89,7 @@ func newChild(p Program) (*child, error) {
 	if len(p.Files) > maxFiles || len(p.Args) == 0 {
 		return nil, &Error{"count the descriptors", syscall.E2BIG}
 	}
-	c := &child{files: p.Files, flags: vfork.Borrowing}
+	c := &child{files: p.Files, spare: make([]int, len(p.Files)), flags: vfork.Borrowing}
 	if p.PIDs {
 		c.flags |= unix.CLONE_NEWUSER | unix.CLONE_NEWPID
 	}

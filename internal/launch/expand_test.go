@@ -1,0 +1,21 @@
+package launch
+
+import "testing"
+
+func TestExpandPutsValuesInOnce(t *testing.T) {
+	values := map[string]string{"home": "/h/${project}", "project": "/p"}
+	for text, want := range map[string]string{
+		"":                       "",
+		"plain":                  "plain",
+		"${home}":                "/h/${project}",
+		"a${project}b${project}": "a/pb/p",
+		"${other}${project}":     "${other}/p",
+		"${home":                 "${home",
+		"${${project}":           "${/p",
+		"$project}":              "$project}",
+	} {
+		if got := expand(text, "${", values); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

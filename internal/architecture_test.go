@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"within":        {"spawn/vfork", sys},
 	"proctree":      {},
 	"cover":         {"proctree", "within", sys},
-	"aftermath":     {"pathname", "diag", "beneath", "cachefile", "gitdefuse", "hostrun", "layout", "project", "secretfile", "state", "survey", sys},
+	"aftermath":     {"pathname", "diag", "beneath", "cachefile", "gitdefuse", "hostrun", "layout", "packed", "project", "secretfile", "state", "survey", sys},
 	"agenthome":     {"leak"},
 	"login":         {"diag", "beneath", sys},
 	"state":         {"diag", "beneath", "agenthome", "login", "packed", sys},

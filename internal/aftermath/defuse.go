@@ -74,7 +74,7 @@ func (r *Report) try(b *gitdefuse.Bench, do func(string) error, rel string) {
 
 // known tells the user's own git folders, as far as they are what they were.
 func (was record) known(file string) bool {
-	if state, loose := was.Loose[file]; loose {
+	if state, loose := was.isLoose(file); loose {
 		return state == stateOf(file)
 	}
 	return slices.Contains(was.Repos, file)

@@ -1,9 +1,10 @@
 package aftermath
 
 import (
+	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,46 +14,56 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/packed"
 	"claudebox/internal/pathname"
 	"claudebox/internal/project"
 )
 
 const (
 	sessions   = "sessions"
-	version    = 2
+	recordForm = "claudebox session 3\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
 // record is what is kept of a session while it lives.
 type record struct {
-	Version int               `json:"version"`
-	Began   int64             `json:"began"` // nanoseconds since 1970
-	Scope   project.Scope     `json:"scope"`
-	Inode   uint64            `json:"inode"`   // of the project's folder
-	Repos   []string          `json:"repos"`   // git folders of the user's own, by path
-	Loose   map[string]string `json:"loose"`   // those that are not protected, and their state
-	Tracked []string          `json:"tracked"` // what git's indexes held
-	Covered []string          `json:"covered"` // what was read-only or hidden, relative to the project
-	Inodes  []uint64          `json:"inodes"`  // of what was covered
-	Closed  []string          `json:"closed"`  // folders that could not be read
-	Cut     bool              `json:"cut"`     // the project was too large to be looked at as a whole
-
-	Conversations []string `json:"conversations,omitempty"` // the user's folders of them where the agent writes
+	Began         int64 // nanoseconds since 1970
+	Scope         project.Scope
+	Inode         uint64   // of the project's folder
+	Repos         []string // git folders of the user's own, by path
+	Loose         []loose  // those that are not protected
+	Tracked       []string // what git's indexes held
+	Covered       []string // what was read-only or hidden, relative to the project
+	Inodes        []uint64 // of what was covered
+	Closed        []string // folders that could not be read
+	Cut           bool     // the project was too large to be looked at as a whole
+	Conversations []string // the user's folders of them where the agent writes
 }
+
+// loose is a git folder of the user's own that is not protected.
+type loose struct{ Repo, State string }
+
+// isLoose gives the state of a git folder that is not protected.
+func (r record) isLoose(repo string) (state string, found bool) {
+	for _, l := range r.Loose {
+		if l.Repo == repo {
+			return l.State, true
+		}
+	}
+	return "", false
+}
+
+func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
 
 // write keeps a record in a locked file: one that is free, or a new one. To
 // make a file takes ten times as long as to write to it. The lock goes with
 // this process.
-func (r record) write(home string, free []*os.File) (*os.File, error) {
+func (r record) write(home string, free []string) (*os.File, error) {
 	f, err := slot(path.Join(home, sessions), free)
 	if err != nil {
 		return nil, failed(path.Join(home, sessions), err)
 	}
-	content, err := json.Marshal(r)
-	if err == nil {
-		_, err = f.WriteAt(append(content, '\n'), 0)
-	}
-	if err != nil {
+	if _, err := f.WriteAt(r.encode(), 0); err != nil {
 		release(f)
 		f.Close()
 		return nil, failed(f.Name(), err)
@@ -77,13 +88,17 @@ func onDisk(file string) {
 	}
 }
 
-// slot takes the first of the free files, and closes the others.
-func slot(dir string, free []*os.File) (*os.File, error) {
-	if len(free) > 0 {
-		for _, f := range free[1:] {
-			f.Close()
+// slot takes the first of the files that are still free, or makes one.
+func slot(dir string, free []string) (*os.File, error) {
+	for _, file := range free {
+		f, locked, err := lock(file)
+		if err != nil {
+			continue
 		}
-		return free[0], nil
+		if info, err := f.Stat(); locked && err == nil && info.Size() == 0 {
+			return f, nil
+		}
+		f.Close() // another launch has taken it
 	}
 	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -104,6 +119,15 @@ func slot(dir string, free []*os.File) (*os.File, error) {
 	}
 }
 
+// lock opens a record's file, and locks it if no session does.
+func lock(file string) (f *os.File, locked bool, err error) {
+	f, err = os.OpenFile(file, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	return f, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil, nil
+}
+
 // release makes a record's file free.
 func release(f *os.File) {
 	if f.Truncate(0) != nil {
@@ -115,34 +139,40 @@ func failed(file string, err error) error {
 	return &diag.Error{Op: "note what is in the project before the session in " + file, Err: err, Remedy: "make room there, and the folder writable for you"}
 }
 
-// others reads the records that are there. The files of sessions that are dead,
-// and those that are free, are handed over locked.
-func others(home string) (live []record, dead, free []*os.File) {
+// others reads the records that are there. The files of sessions that are dead
+// are handed over locked. Those that hold nothing are free, or of a session that
+// is about to begin.
+func others(home string) (live []record, dead []*os.File, free []string) {
 	dir := path.Join(home, sessions)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, nil
 	}
 	for _, e := range entries {
-		f, err := os.OpenFile(path.Join(dir, e.Name()), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		file := path.Join(dir, e.Name())
+		if isEmpty(file) {
+			free = append(free, file)
+			continue
+		}
+		f, locked, err := lock(file)
 		if err != nil {
 			continue
 		}
-		locked := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
-		info, err := f.Stat()
-		switch {
-		case locked && err == nil && info.Size() == 0:
-			free = append(free, f)
-		case locked:
+		if locked {
 			dead = append(dead, f)
-		default:
-			if r, ok := read(f); ok {
-				live = append(live, r)
-			}
-			f.Close()
+			continue
 		}
+		if r, ok := read(f); ok {
+			live = append(live, r)
+		}
+		f.Close()
 	}
 	return live, dead, free
+}
+
+func isEmpty(file string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(file, &st) == nil && st.Size == 0
 }
 
 func closeAll(files []*os.File) {
@@ -155,8 +185,12 @@ func closeAll(files []*os.File) {
 // tells nothing.
 func read(f *os.File) (record, bool) {
 	var r record
-	err := json.NewDecoder(f).Decode(&r)
-	return r, err == nil && r.Version == version && path.IsAbs(r.Scope.Path)
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return record{}, false
+	}
+	body, ok := bytes.CutPrefix(content, []byte(recordForm))
+	return r, ok && packed.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
 // ours leaves those of the git folders that were there before any session that
@@ -164,7 +198,7 @@ func read(f *os.File) (record, bool) {
 func ours(repos []string, live []record) []string {
 	return slices.DeleteFunc(slices.Clone(repos), func(repo string) bool {
 		return slices.ContainsFunc(live, func(r record) bool {
-			_, loose := r.Loose[repo]
+			_, loose := r.isLoose(repo)
 			within := pathname.Below(repo, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(repo, r.Scope.Common)
 			return within && !slices.Contains(r.Repos, repo) && !loose
 		})

@@ -44,7 +44,7 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	live, dead, free := others(home)
 	closeAll(dead) // Sweep's
 	r := record{
-		Version: version, Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live), Loose: map[string]string{},
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live),
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Conversations: conversations,
 	}
@@ -54,7 +54,7 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 		}
 	}
 	for _, repo := range ours(p.Loose, live) {
-		r.Loose[repo] = stateOf(repo)
+		r.Loose = append(r.Loose, loose{repo, stateOf(repo)})
 	}
 	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
 	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
@@ -148,8 +148,7 @@ func (s *Session) configurations(r *Report, tree *beneath.Folder) {
 // made harmless: what else changed since is not known any more. A session whose
 // project is not there, as its disk is not mounted, waits for a later launch.
 func Sweep(home string) []Report {
-	_, dead, free := others(home)
-	closeAll(free)
+	_, dead, _ := others(home)
 	var reports []Report
 	var wait waiting
 	for _, f := range dead {

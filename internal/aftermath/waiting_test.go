@@ -48,7 +48,7 @@ func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
 	w := newWorld(t)
 	day := 24 * time.Hour
 	for n := range 20 {
-		w.write(fmt.Sprintf(".claudebox/sessions/%d", n), fmt.Sprintf(`{"version":2,"began":%d,"scope":{"Path":"/nonexistent"}}`, time.Now().Add(-time.Duration(2*n)*day).UnixNano()))
+		w.write(fmt.Sprintf(".claudebox/sessions/%d", n), aftermath.RecordOf("/nonexistent", time.Now().Add(-time.Duration(2*n)*day)))
 	}
 	waiting := func() (count int) {
 		aftermath.Sweep(w.path(".claudebox"))
@@ -63,7 +63,7 @@ func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
 		t.Errorf("%d wait", got)
 	}
 	for n := range 9 {
-		w.write(fmt.Sprintf(".claudebox/sessions/%d", 30+n), fmt.Sprintf(`{"version":2,"began":%d,"scope":{"Path":"/nonexistent"}}`, time.Now().UnixNano()))
+		w.write(fmt.Sprintf(".claudebox/sessions/%d", 30+n), aftermath.RecordOf("/nonexistent", time.Now()))
 	}
 	if got := waiting(); got != 16 {
 		t.Errorf("%d wait", got)

@@ -1,0 +1,36 @@
+package aftermath
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestAnotherFormHasAnotherNumber holds who changes a record to change the
+// number in recordForm: a later build reads what an earlier one left, and a
+// field in another place would be taken for another field.
+func TestAnotherFormHasAnotherNumber(t *testing.T) {
+	const want = "claudebox session 3\n" +
+		"{Began int64, " +
+		"Scope {Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string}, " +
+		"Inode uint64, Repos []string, Loose []{Repo string, State string}, Tracked []string, Covered []string, Inodes []uint64, " +
+		"Closed []string, Cut bool, Conversations []string}"
+	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// form spells out what a value is made of.
+func form(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "[]" + form(t.Elem())
+	case reflect.Struct:
+		var fields []string
+		for f := range t.Fields() {
+			fields = append(fields, f.Name+" "+form(f.Type))
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
+	}
+	return t.Kind().String()
+}

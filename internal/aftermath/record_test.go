@@ -27,7 +27,8 @@ func form(t reflect.Type) string {
 		return "[]" + form(t.Elem())
 	case reflect.Struct:
 		var fields []string
-		for f := range t.Fields() {
+		for i := range t.NumField() {
+			f := t.Field(i)
 			fields = append(fields, f.Name+" "+form(f.Type))
 		}
 		return "{" + strings.Join(fields, ", ") + "}"

@@ -1,12 +1,9 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +26,8 @@ const (
 	grace = 300 * time.Millisecond
 	// freezing is how long all may take.
 	freezing = 3 * time.Second
+	// still are the states of those who do not run: stopped, or gone.
+	still = "TtZX"
 	// settling is how long to wait for the kernel to stop what was told to.
 	settling = time.Millisecond
 )
@@ -95,18 +94,20 @@ type frozen map[int]bool
 
 // all stops a process and all that descend from it: what loses its parent
 // becomes a child of bwrap's process 1, so nothing inside is elsewhere. It looks
-// again until a whole look finds nobody new and nobody who runs.
+// again until a whole look finds nobody new and nobody who runs. Who waits for a
+// disk, or for a child that shares its memory (vfork(2)), is stopped before it
+// runs again. bwrap's own processes are let go of by no signal of a terminal.
 func (f frozen) all(bwrap int) error {
-	group, begun := syscall.Getpgrp(), time.Now()
+	group, init, begun := syscall.Getpgrp(), proctree.Init(bwrap), time.Now()
 	for {
 		waits := false
-		for _, pid := range descendants(bwrap) {
-			state, of := stateOf(pid)
-			if strings.IndexByte("TtZX", state) >= 0 {
+		for _, pid := range proctree.All(bwrap) {
+			state, of := proctree.State(pid)
+			if strings.IndexByte(still, state) >= 0 || state == 'D' && f[pid] {
 				continue
 			}
 			waits = true
-			if of != group || pid == bwrap || time.Since(begun) > grace {
+			if of != group || pid == bwrap || pid == init || time.Since(begun) > grace {
 				f[pid] = true
 				syscall.Kill(pid, syscall.SIGSTOP)
 			}
@@ -126,36 +127,8 @@ func (f frozen) all(bwrap int) error {
 // SIGKILL from outside, and then a number is free for long.
 func (f frozen) thaw() {
 	for pid := range f {
-		if state, _ := stateOf(pid); state == 'T' {
+		if state, _ := proctree.State(pid); state == 'T' || state == 'D' {
 			syscall.Kill(pid, syscall.SIGCONT)
 		}
 	}
-}
-
-// descendants are a process and its children, and theirs, by all of their
-// threads.
-func descendants(pid int) []int {
-	list := []int{pid}
-	for i := 0; i < len(list); i++ {
-		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", list[i]))
-		if err != nil {
-			continue // it is gone
-		}
-		for _, task := range tasks {
-			list = append(list, proctree.OfThread(list[i], task.Name())...)
-		}
-	}
-	return list
-}
-
-// stateOf reads the state and the group of a process (proc_pid_stat(5)); 'X':
-// there is none. The name before them may hold anything.
-func stateOf(pid int) (state byte, group int) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if err != nil || len(fields) < 3 {
-		return 'X', 0
-	}
-	group, _ = strconv.Atoi(string(fields[2]))
-	return fields[0][0], group
 }

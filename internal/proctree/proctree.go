@@ -1,8 +1,10 @@
 // Package proctree reads which processes a process has started
-// (proc_pid_task_children(5)). What it says may be old when it is said.
+// (proc_pid_task_children(5)), and whether they run. What it says may be old
+// when it is said.
 package proctree
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,10 +13,40 @@ import (
 
 // Children are those that the first thread of a process has started, oldest
 // first. One that is gone has none.
-func Children(pid int) []int { return OfThread(pid, strconv.Itoa(pid)) }
+func Children(pid int) []int { return ofThread(pid, strconv.Itoa(pid)) }
 
-// OfThread are those that one thread has started.
-func OfThread(pid int, thread string) []int {
+// All are a process, its children, and theirs, by all of their threads.
+func All(pid int) []int {
+	list := []int{pid}
+	for i := 0; i < len(list); i++ {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", list[i]))
+		if err != nil {
+			continue // it is gone
+		}
+		for _, thread := range threads {
+			list = append(list, ofThread(list[i], thread.Name())...)
+		}
+	}
+	return list
+}
+
+// Gone is the state of a process that is not there.
+const Gone = 'X'
+
+// State is the state of a process, and the process group that it is in
+// (proc_pid_stat(5)). The name that stands before them may hold anything.
+func State(pid int) (state byte, group int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if err != nil || len(fields) < 3 {
+		return Gone, 0
+	}
+	group, _ = strconv.Atoi(string(fields[2]))
+	return fields[0][0], group
+}
+
+// ofThread are those that one thread has started.
+func ofThread(pid int, thread string) []int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread))
 	if err != nil {
 		return nil

@@ -139,7 +139,7 @@ func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
 	w := newWorld(t)
 	w.sh("git init -q; touch Makefile package.json main.go; git add .; git commit -qm x")
 	r := w.session("echo x >main.go; git commit -qam y; git switch -qc z; git switch -q -")
-	if !r.Silent() || r.Text(w.home) != "" {
+	if !r.Silent() || r.Text(w.home, 0) != "" {
 		t.Errorf("%+v", r)
 	}
 	if got := w.records(); got != "0" {
@@ -163,7 +163,7 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 		chmod +x Makefile; echo b >run.sh; echo b >.vscode/new.json; echo b >apps/web/package.json; echo a >conftest.py; touch node_modules/.bin/x; echo b >notes`)
 	wantLines(t, r, "changed .envrc", "new .github/workflows/x.yml", "new .vscode/new.json", "made executable Makefile",
 		"changed apps/web/package.json", "removed justfile", "changed node_modules/.bin", "changed package.json")
-	text := r.Text(w.home)
+	text := r.Text(w.home, 0)
 	for _, c := range r.Changes {
 		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) {
 			t.Errorf("%+v is not in\n%s", c, text)
@@ -195,7 +195,7 @@ func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
 func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
 	w := newWorld(t)
 	r := w.session("mkdir -p \"$(printf 'a\\033[2J\\nclaudebox: all is well')\"; touch \"$(printf 'a\\033[2J\\nclaudebox: all is well')/Makefile\"")
-	if text := r.Text(w.home); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
+	if text := r.Text(w.home, 0); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
 		t.Errorf("%q", text)
 	}
 }
@@ -276,7 +276,7 @@ func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) 
 			reports := aftermath.Sweep(w.path(".claudebox"))
 			w.sh(a.host)
 			w.wantNotTaken()
-			if len(reports) != 1 || !reports[0].Killed || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home), "was killed") {
+			if len(reports) != 1 || !reports[0].Killed || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home, 0), "was killed") {
 				t.Errorf("%+v", reports)
 			}
 			if again := aftermath.Sweep(w.path(".claudebox")); len(again) > 0 {

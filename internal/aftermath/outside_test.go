@@ -27,7 +27,7 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 		t.Fatalf("%+v", reports)
 	}
 	wantLines(t, reports[0], want...)
-	if text := reports[0].Text(w.home); !strings.Contains(text, "a link to "+w.path("rc")+", outside the project: your tools read and write there\n") ||
+	if text := reports[0].Text(w.home, 0); !strings.Contains(text, "a link to "+w.path("rc")+", outside the project: your tools read and write there\n") ||
 		!strings.Contains(text, w.path("absent/deep")) || !strings.Contains(text, w.path("none")) {
 		t.Error(text)
 	}
@@ -38,7 +38,7 @@ func TestTheUsersEditorWritesThroughALink(t *testing.T) {
 func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
 	w := newWorld(t)
 	r := w.session("for n in $(seq 100); do ln -s $HOME/$n a$n; done; echo x >Makefile")
-	if len(r.Changes) != 22 || !strings.Contains(fmt.Sprint(r.Changes), "80 more links") || !strings.Contains(r.Text(w.home), "Makefile") {
+	if len(r.Changes) != 22 || !strings.Contains(fmt.Sprint(r.Changes), "80 more links") || !strings.Contains(r.Text(w.home, 0), "Makefile") {
 		t.Errorf("%+v", r.Changes)
 	}
 }

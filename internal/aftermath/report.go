@@ -143,11 +143,16 @@ func (r Report) Silent() bool {
 	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
 }
 
+// leastRoom is how many characters words may be wrapped to: below, a terminal
+// does it no worse.
+const leastRoom = 20
+
 // lineLimit is how many changes a person is shown.
 const lineLimit = 40
 
-// Text is the report for people, one line for each change.
-func (r Report) Text(home string) string {
+// Text is the report for people, one line for each change, or as many as it
+// takes where lines have at most width characters; 0: they have any number.
+func (r Report) Text(home string, width int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {
 		b.WriteString("claudebox: " + diag.Visible(fmt.Sprintf(format, args...)) + "\n")
@@ -157,7 +162,7 @@ func (r Report) Text(home string) string {
 	} else if len(r.Changes) > 0 {
 		say("what your own tools run was changed while the session ran:")
 	}
-	r.lines(&b)
+	r.lines(&b, width)
 	for _, dir := range r.Closed {
 		say("%s cannot be read: nothing is known of what is in it", path.Join(layout.Path(home, r.Project), dir))
 	}
@@ -170,7 +175,7 @@ func (r Report) Text(home string) string {
 	return b.String()
 }
 
-func (r Report) lines(w io.Writer) {
+func (r Report) lines(w io.Writer, width int) {
 	shown := r.Changes[:min(len(r.Changes), lineLimit)]
 	wide, kind := 0, 0
 	for _, c := range shown {
@@ -178,7 +183,12 @@ func (r Report) lines(w io.Writer) {
 	}
 	wide = min(wide, 48)
 	for _, c := range shown {
-		fmt.Fprintf(w, "  %-*s  %-*s  %s\n", kind, c.Change, wide, diag.Visible(c.Path), diag.Visible(c.Means))
+		what := fmt.Sprintf("  %-*s  %-*s  ", kind, c.Change, wide, diag.Visible(c.Path))
+		means := []string{diag.Visible(c.Means)}
+		if room := width - layout.Width(what); room >= leastRoom {
+			means = layout.Wrap(means[0], room)
+		}
+		fmt.Fprintf(w, "%s%s\n", what, strings.Join(means, "\n"+strings.Repeat(" ", layout.Width(what))))
 	}
 	if more := len(r.Changes) - len(shown); more > 0 {
 		fmt.Fprintf(w, "  and %d more; --report-json FILE lists all\n", more)

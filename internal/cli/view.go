@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"os"
 
@@ -13,7 +14,10 @@ import (
 
 // caller is this command line to the session it calls for.
 func (sys System) caller() session.Caller {
-	return session.Caller{Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Manifest: sys.Manifest, Version: version}
+	return session.Caller{
+		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
+		Manifest: sys.Manifest, Version: version,
+	}
 }
 
 // view is how a launch is shown on a stream.
@@ -21,11 +25,21 @@ func view(w io.Writer, facts host.Facts) audit.View {
 	v := audit.View{Home: facts.Home, Width: 80}
 	if isTerminal(w) {
 		v.Colour = facts.Env.Value("NO_COLOR", "") == ""
-		if width, _, err := term.GetSize(int(w.(*os.File).Fd())); err == nil && width > 0 {
-			v.Width = width
-		}
+		v.Width = cmp.Or(columns(w), v.Width)
 	}
 	return v
+}
+
+// columns is how wide a terminal is now; 0: it does not say, or is none.
+func columns(w io.Writer) int {
+	if !isTerminal(w) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 func isTerminal(w io.Writer) bool {

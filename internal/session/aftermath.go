@@ -40,7 +40,7 @@ func (s *Session) openReport(o Options) error {
 func (s *Session) sweep(o Options) {
 	for _, r := range aftermath.Sweep(s.folders.Home) {
 		if !o.NoReport || len(r.Failures) > 0 {
-			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home, s.caller.Columns()))
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (s *Session) announce(reports []aftermath.Report) {
 	}
 	for i, r := range reports {
 		if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
-			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home))
+			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home, s.caller.Columns()))
 		}
 		if i == 0 {
 			told.Report = r

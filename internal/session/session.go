@@ -30,10 +30,11 @@ import (
 
 // Caller is what called for a session.
 type Caller struct {
-	Stderr   io.Writer // for warnings and the progress of what takes long
-	Terminal bool      // Stderr is one
-	Manifest string    // the manifest's file; it may not exist
-	Version  string    // claudebox's own
+	Stderr   io.Writer  // for warnings and the progress of what takes long
+	Terminal bool       // Stderr is one
+	Columns  func() int // how many characters a line of Stderr may have; 0: any number
+	Manifest string     // the manifest's file; it may not exist
+	Version  string     // claudebox's own
 }
 
 // Options are what was asked for, beside the profile.

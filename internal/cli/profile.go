@@ -241,6 +241,9 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 		return err
 	}
 	if !profile.IsFile(ref) {
+		if err := refuseToHide(files, ref, file); err != nil {
+			return err
+		}
 		if err := os.MkdirAll(files.Own(), 0o700); err != nil {
 			return &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: "name a file: claudebox profile init ./" + name + ".yaml"}
 		}
@@ -250,6 +253,17 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 	}
 	_, err = fmt.Fprintln(w, file)
 	return err
+}
+
+// refuseToHide refuses a new profile that would come before one of the same
+// name that the user has elsewhere. The built-in one is there to be hidden.
+func refuseToHide(files profiledir.Files, name, file string) error {
+	for _, e := range files.List() {
+		if e.Name == name && e.File != file && e.File != profile.BuiltIn {
+			return diag.Errorf("write "+file, "edit that one, choose another name, or name the file to write", "it would hide the profile %s", e.File)
+		}
+	}
+	return nil
 }
 
 // writeNew makes a file with its whole content, or none. It never replaces

@@ -42,11 +42,17 @@ func (e *NotFoundError) Error() string {
 	if near := shape.Nearest(e.Ref, e.Known); near != "" {
 		return fmt.Sprintf("no profile %s; did you mean %q?", show(e.Ref), near)
 	}
+	if IsFile(e.Ref) {
+		return "there is no file " + show(e.Ref)
+	}
 	return "no profile " + show(e.Ref)
 }
 
 // Remedy says where a profile could be put.
 func (e *NotFoundError) Remedy() string {
+	if IsFile(e.Ref) {
+		return "name a file that is there, or a profile of `claudebox profile list`"
+	}
 	if len(e.Looked) == 0 {
 		return ""
 	}

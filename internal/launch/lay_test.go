@@ -58,6 +58,30 @@ func over(dir string) []Mount {
 	return list
 }
 
+func TestFewMountsAreLeftToBwrap(t *testing.T) {
+	all := over("/home/u/src/p")
+	for name, tc := range map[string]struct {
+		list   []Mount
+		canLay bool
+		want   bool
+	}{
+		"a repository":                 {all, true, true},
+		"a repository, on Linux 5.10":  {all, false, false},
+		"one that is hardly protected": {all[:len(all)-2], true, false},
+	} {
+		h := aHost()
+		h.CanLay, h.Mounts = tc.canLay, nil
+		for _, m := range tc.list {
+			if m.Above.Root != "" {
+				h.Mounts = append(h.Mounts, m)
+			}
+		}
+		if l := bind(t, aPlan(usual...), h); l.Lay != tc.want {
+			t.Errorf("%s: laid %t", name, l.Lay)
+		}
+	}
+}
+
 // waiting starts a sandbox that runs a line of shell as soon as it may, for
 // every bwrap that can be had: that on PATH, and those of other Debians; and
 // with and without a pid namespace for it.

@@ -13,10 +13,9 @@ import (
 	"claudebox/internal/within"
 )
 
-// connect gives a sandbox that waits at its gate its network, its store and the last
-// of its mounts.
-// What keeps it from that ends the sandbox; the gate is never opened then, nor
-// closed, as bwrap takes its end for leave to go on.
+// connect gives a sandbox that waits at its gate its network, its store and the
+// last of its mounts. What keeps it from that ends the sandbox, and the gate is
+// never opened.
 func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	if child.gate.outside == nil {
 		return nil, nil

@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"instances":     {"diag", "beneath", "state", sys},
 	"trust":         {"pathname", "diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {
-		"pathname", "audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "plan", "plancache",
+		"pathname", "audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profiledir", "nixdaemon", "nixeval", "resolve", "placeholder", "plan", "plancache",
 		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "lent", "doctor", "trust", sys,
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},

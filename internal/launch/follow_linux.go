@@ -156,7 +156,7 @@ func rewrite(fd int, content []byte) error {
 	if n, err := unix.Pread(fd, was, 0); err != nil || bytes.Equal(was[:n], content) {
 		return err
 	}
-	if err := errors.Join(fill(fd, content), unix.Fchmod(fd, copyMode)); err != nil {
+	if err := errors.Join(fill(fd, content, 0), unix.Fchmod(fd, copyMode)); err != nil {
 		return err
 	}
 	return unix.Ftruncate(fd, int64(len(content)))

@@ -21,18 +21,25 @@ type gate struct {
 	filter          []byte
 }
 
-func (l Launch) newGate() (g gate, err error) {
+// newGate is the gate of a launch.
+func (l Launch) newGate() (gate, error) {
 	if !l.gated() {
 		return gate{}, nil
 	}
+	g, err := makeGate(l.Lay)
 	g.filter = l.Seccomp
-	if g.inside, g.outside, err = os.Pipe(); err == nil && l.Lay {
+	return g, err
+}
+
+// makeGate makes a gate, with a bell where mounts are to be laid.
+func makeGate(lay bool) (g gate, err error) {
+	if g.inside, g.outside, err = os.Pipe(); err == nil && lay {
 		if g.rings, g.bell, err = os.Pipe(); err == nil {
 			_, err = g.bell.Write([]byte{0})
 		}
 	}
 	if err != nil {
-		g.closeInside()
+		g.close()
 		return gate{}, &diag.Error{Op: "start bwrap", Err: err}
 	}
 	return g, nil
@@ -49,8 +56,13 @@ func (g gate) files() (fds []int) {
 }
 
 // closeInside closes the ends that bwrap has got.
-func (g gate) closeInside() {
-	for _, f := range []*os.File{g.inside, g.rings} {
+func (g gate) closeInside() { closeFiles(g.inside, g.rings) }
+
+// close closes all of a gate that is not used.
+func (g gate) close() { closeFiles(g.inside, g.rings, g.outside, g.bell) }
+
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
 		if f != nil {
 			f.Close()
 		}

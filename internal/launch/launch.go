@@ -32,8 +32,8 @@ type Launch struct {
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
-
-	caught chan *post // from [Launch.Listen]
+	Ahead    *Ahead                      // a bwrap that waits for the words of this launch; nil: none
+	Signals  Signals                     // what has been caught up to now; nil: nothing is caught yet
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

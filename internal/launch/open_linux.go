@@ -124,29 +124,40 @@ func openRemedy(err error) string {
 // memfd holds data in memory, sealed, so that nothing is left on a disk and
 // nobody changes it afterwards (memfd_create(2)).
 func memfd(name string, data []byte) (int, error) {
-	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, &diag.Error{Op: "make " + name, Err: err}
-	}
-	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if err = fill(fd, data); err == nil {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
-	if err != nil {
+	fd, err := newMemory()
+	if err == nil {
+		if err = seal(fd, data); err == nil {
+			return fd, nil
+		}
 		unix.Close(fd)
-		return -1, &diag.Error{Op: "make " + name, Err: err}
 	}
-	return fd, nil
+	return -1, &diag.Error{Op: "make " + name, Err: err}
 }
 
-// fill writes data from offset 0, leaving the file's position there.
-func fill(fd int, data []byte) error {
-	for offset := 0; offset < len(data); {
-		n, err := unix.Pwrite(fd, data[offset:], int64(offset))
+// newMemory is an empty file in memory.
+func newMemory() (int, error) {
+	return unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+}
+
+// seal writes data at the beginning of a file in memory, which then stays as it
+// is.
+func seal(fd int, data []byte) error {
+	if err := fill(fd, data, 0); err != nil {
+		return err
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	return err
+}
+
+// fill writes data at an offset, leaving the file's position where it is.
+func fill(fd int, data []byte, offset int64) error {
+	for len(data) > 0 {
+		n, err := unix.Pwrite(fd, data, offset)
 		if err != nil {
 			return err
 		}
-		offset += n
+		data, offset = data[n:], offset+int64(n)
 	}
 	return nil
 }

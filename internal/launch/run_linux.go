@@ -38,12 +38,14 @@ func (e *ExitError) signaled() bool {
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
-	l.Listen()
+	if l.Signals == nil {
+		l.Signals = Listen(l.Ignored)
+	}
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		return err
 	}
-	fds, err := open(descriptors)
+	fds, ahead, err := l.open(descriptors)
 	if err != nil {
 		return err
 	}
@@ -53,13 +55,14 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal, args, post := saveTerminal(), arguments(lines), <-l.caught
-	runtime.LockOSThread()
-	if err := isolateAbstractSockets(l.Tier); err != nil {
+	terminal, args, post := saveTerminal(), arguments(lines), <-l.Signals
+	var child *sandbox
+	if ahead != nil {
 		fds.close()
-		return err
+		child, err = ahead.release(args, l.Seccomp, post)
+	} else {
+		child, err = l.start(args, fds, post)
 	}
-	child, err := l.start(args, fds, post)
 	if err != nil {
 		return err
 	}
@@ -75,18 +78,6 @@ func (l Launch) Run() error {
 	terminal.release()
 	terminal.restoreAfter(err)
 	return disconnect(inet, err)
-}
-
-// Listen begins to catch the signals that would end claudebox: what comes from
-// here on waits for the agent, or ends the sandbox before it starts. [Launch.Run]
-// does it if nobody has. It takes two threads that wait for each other, as long
-// as much of what else comes before the start, so it goes on beside that.
-func (l *Launch) Listen() {
-	if l.caught != nil {
-		return
-	}
-	l.caught = make(chan *post, 1)
-	go func() { l.caught <- openPost(l.Ignored) }()
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
@@ -115,6 +106,10 @@ type sandbox struct {
 // inside at /proc/1/environ, whatever --clearenv says. fds are closed.
 func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 	defer fds.close()
+	runtime.LockOSThread()
+	if err := isolateAbstractSockets(l.Tier); err != nil {
+		return nil, err
+	}
 	words, err := memfd("arguments", args)
 	if err != nil {
 		return nil, err

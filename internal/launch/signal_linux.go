@@ -33,6 +33,20 @@ type post struct {
 	fault error          // what claudebox ended the sandbox for; nil: it did not
 }
 
+// Signals are those that would end claudebox, from [Listen] on.
+type Signals <-chan *post
+
+// Listen begins to catch the signals that would end claudebox, but those that
+// the caller has ignored: what comes from here on waits for the agent, or ends
+// the sandbox before it starts. It takes two threads that wait for each other,
+// as long as much of what else comes before the start, so it goes on beside
+// that.
+func Listen(ignored []string) Signals {
+	caught := make(chan *post, 1)
+	go func() { caught <- openPost(ignored) }()
+	return caught
+}
+
 // openPost leaves alone what the caller has ignored: it stays ignored here, in
 // bwrap and in the agent.
 func openPost(ignored []string) *post {

@@ -72,17 +72,41 @@ func (c Cache) Find() (p plan.Plan, roots []string, made Witnesses, found bool) 
 	if c.file == "" {
 		return plan.Plan{}, nil, nil, false
 	}
-	content, err := profiledir.Read(c.file, c.uid)
-	if err != nil || len(content) < sha256.Size {
-		return plan.Plan{}, nil, nil, false
-	}
-	sum := sha256.Sum256(content[sha256.Size:])
 	var k kept
-	if !bytes.Equal(sum[:], content[:sha256.Size]) || !packed.Decode(content[sha256.Size:], &k) {
+	if !c.read(c.file, &k) {
 		return plan.Plan{}, nil, nil, false
 	}
 	return k.Plan, k.Roots, k.Made, k.holds()
 }
+
+// read reads a file of the cache into a value, and tells whether it is whole.
+func (c Cache) read(file string, value any) bool {
+	content, err := profiledir.Read(file, c.uid)
+	if err != nil || len(content) < sha256.Size {
+		return false
+	}
+	sum := sha256.Sum256(content[sha256.Size:])
+	return bytes.Equal(sum[:], content[:sha256.Size]) && packed.Decode(content[sha256.Size:], value)
+}
+
+func (c Cache) write(file string, value any) {
+	payload := packed.Encode(value)
+	sum := sha256.Sum256(payload)
+	cachefile.Write(file, append(sum[:], payload...))
+}
+
+// Beside reads what is kept beside the plan, see [Cache.KeepBeside].
+func (c Cache) Beside(value any) (found bool) { return c.file != "" && c.read(c.beside(), value) }
+
+// KeepBeside keeps a value beside the plan: what somebody found out about its
+// launches. It may not hold any more by the next one, and goes with the plan.
+func (c Cache) KeepBeside(value any) {
+	if c.file != "" {
+		c.write(c.beside(), value)
+	}
+}
+
+func (c Cache) beside() string { return c.file + "-launch" }
 
 // holds compares every witness, and looks for every store path.
 func (k kept) holds() bool {
@@ -111,10 +135,8 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	payload := packed.Encode(kept{Made: made, Roots: roots, Plan: p})
-	sum := sha256.Sum256(payload)
 	c.makeRoom()
-	cachefile.Write(c.file, append(sum[:], payload...))
+	c.write(c.file, kept{Made: made, Roots: roots, Plan: p})
 }
 
 func (c Cache) settled(made Witnesses) bool {

@@ -95,6 +95,7 @@ func (s *Session) modulePlan(ref string) (file string) {
 // is not decoded again.
 func (s *Session) readPlan(file string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache("plan file", file)
+	s.ahead.plans = cache
 	p, _, _, found := cache.Find()
 	if !found {
 		var seen plancache.Witnesses
@@ -137,6 +138,7 @@ func decodePlan(file string) (plan.Plan, error) {
 // makePlan goes the whole way from a profile to a plan.
 func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
+	s.ahead.plans = cache
 	if p, roots, made, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
 		s.obey(made)
 		return p, nil

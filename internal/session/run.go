@@ -4,26 +4,25 @@ import (
 	"claudebox/internal/aftermath"
 	"claudebox/internal/cover"
 	"claudebox/internal/diag"
+	"claudebox/internal/launch"
 )
 
 // Run makes what the launch needs on the host, runs it, and takes away again
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() (err error) {
-	s.Launch.Listen()
+	s.listen()
+	s.Launch.Signals = s.signals
 	if err := s.network.open(&s.Launch); err != nil {
 		return err
 	}
 	if err := s.Instance.Prepare(); err != nil {
 		return err
 	}
-	for _, given := range s.given() {
-		hold, err := given.Hold()
-		if err != nil {
-			return err
-		}
-		defer hold.Release()
+	if err := s.holdGiven(); err != nil {
+		return err
 	}
+	defer s.release()
 	if err := s.makeEmptyFolder(); err != nil {
 		return err
 	}
@@ -67,6 +66,7 @@ func (s *Session) Run() (err error) {
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.keepNow()
+		s.ahead.learn(s.Launch)
 		watches = s.watchCovers(bwrap)
 	}
 	err = s.Launch.Run()
@@ -90,5 +90,32 @@ func (s *Session) endState() {
 		if !s.report.silent {
 			diag.Note(s.caller.Stderr, text)
 		}
+	}
+}
+
+// listen begins to catch the signals that would end claudebox.
+func (s *Session) listen() {
+	if s.signals == nil {
+		s.signals = launch.Listen(s.ignored)
+	}
+}
+
+// holdGiven makes the placeholders that the mounts of what is given away rely
+// on, where that is not done yet.
+func (s *Session) holdGiven() error {
+	for _, given := range s.given()[len(s.holding):] {
+		hold, err := given.Hold()
+		if err != nil {
+			return err
+		}
+		s.holding = append(s.holding, hold)
+	}
+	return nil
+}
+
+// release takes the placeholders away. It may be called twice.
+func (s *Session) release() {
+	for _, hold := range s.holding {
+		hold.Release()
 	}
 }

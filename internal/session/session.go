@@ -19,6 +19,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/nixdaemon"
 	"claudebox/internal/pathname"
+	"claudebox/internal/placeholder"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/profiledir"
@@ -65,23 +66,28 @@ type Session struct {
 
 	caller  Caller
 	folders profiledir.Folders
-	orders  []string // profile and plan, where the caller named files
-	ignored []string // signals that the caller ignores
+	orders  []string       // profile and plan, where the caller named files
+	ignored []string       // signals that the caller ignores
+	signals launch.Signals // those that are caught; nil: none yet
 	project project.Project
-	beside  []beside          // folders that are given away read-write beside it
-	told    []string          // remarks on the project's own profile
-	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
-	covered []string          // files of the user's own folders that do not enter
+	beside  []beside            // folders that are given away read-write beside it
+	holding []*placeholder.Hold // of what is given away, in that order
+	told    []string            // remarks on the project's own profile
+	linked  map[string]string   // sources of mounts that were reached by a link which an agent could have made
+	covered []string            // files of the user's own folders that do not enter
 	report  report
 	network outside
 	missing []string         // packages that a dry run did not fetch
 	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	keep    func()           // keeps the plan, and its store paths, for the next launch; nil: nothing is to be kept
 	holds   []io.Closer      // keep store paths alive, too
+	ahead   ahead
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
+	s.ahead.bwrap.Discard()
+	s.release()
 	var store, home error
 	if s.held != nil {
 		store = s.held.Close()
@@ -107,6 +113,9 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
+	if o.Yes && !why.Look { // else a question comes first, which Ctrl-C ends
+		s.listen()
+	}
 	p, err := s.choosePlan(o, why)
 	if err == nil {
 		err = s.bind(p, o, why)
@@ -149,6 +158,9 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
+	if err := s.beginAhead(p, o, why); err != nil {
+		return err
+	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
@@ -170,6 +182,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if err := s.guardBeside(&h, p); err != nil {
 		return err
 	}
+	s.Launch.Ahead = s.ahead.bwrap
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))

@@ -33,15 +33,15 @@ func ignoredSignals() []string {
 }
 
 // interruptible does what may take long and has to clean up when Ctrl-C or
-// TERM ends it. Then the process ends by that signal, as it would have
-// without us: a signal that comes in the last moment is not lost.
+// another signal ends it. Then the process ends by that signal, as it would
+// have without us: one that comes in the last moment is not lost.
 func (s *Session) interruptible(do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	received := make(chan os.Signal, 1)
-	for _, name := range []string{"INT", "TERM"} {
+	for name, ending := range endings {
 		if !slices.Contains(s.ignored, name) {
-			signal.Notify(received, endings[name])
+			signal.Notify(received, ending)
 		}
 	}
 	came := make(chan os.Signal, 1)
@@ -61,8 +61,13 @@ func (s *Session) interruptible(do func(context.Context) error) error {
 	return err
 }
 
-// dieOf ends the process by a signal that is not caught any more.
+// dieOf ends the process by a signal, whoever catches it. For QUIT, Go's
+// runtime would print the stacks of all its threads.
 func dieOf(s syscall.Signal) {
+	if s == syscall.SIGQUIT {
+		os.Exit(128 + int(s))
+	}
+	signal.Reset(s)
 	syscall.Kill(os.Getpid(), s)
 	select {} // until it is delivered
 }

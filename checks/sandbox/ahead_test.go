@@ -1,0 +1,90 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// way prints the fourth word of bwrap's command line, which tells how it was
+// begun. The agent sees it: bwrap is process 1.
+const way = "; tr '\\0' '\\n' </proc/1/cmdline | sed -n 4p"
+
+const (
+	withWords = "--\n"
+	ahead     = "--args\n" // before its words were known
+)
+
+// again launches by a profile for the second time, when a bwrap is begun ahead.
+// Nothing is kept of a profile that was written a moment ago.
+func (w *world) again(t *testing.T, profile string) (first, second string) {
+	t.Helper()
+	launch := func() string { return succeed(t, w.claudebox("--yes", "--no-report", "--profile", profile)) }
+	first = launch()
+	time.Sleep(1100 * time.Millisecond)
+	launch()
+	return first, launch()
+}
+
+func TestABwrapBegunAheadMakesTheVerySandbox(t *testing.T) {
+	w := newWorld(t)
+	w.everyVariable()
+	w.env["LC_ALL"] = "C"
+	w.repository(t)
+	script := strings.ReplaceAll("{ "+report+"; }"+way, "'", "''")
+	profile := w.profile(t, "agent: {command: [bash, -uc, '"+script+"']}")
+	first, second := w.again(t, profile)
+	first, usual := strings.CutSuffix(comparable(first), withWords)
+	second, early := strings.CutSuffix(comparable(second), ahead)
+	if !usual || !early {
+		t.Errorf("begun ahead: the first launch %v, a later one %v", !usual, early)
+	}
+	wantEqual(t, second, first)
+}
+
+func TestAChangedProjectIsNotEnteredByWhatWasBegunAhead(t *testing.T) {
+	w := newWorld(t)
+	profile := w.profile(t, "agent: {command: [bash, -uc, 'ls; test -w .env && echo not hidden"+strings.ReplaceAll(way, "'", "''")+"; true']}")
+	if _, got := w.again(t, profile); got != ahead {
+		t.Fatalf("an empty project: %q", got)
+	}
+	w.write(t, "project/.env", "TOKEN="+canary)
+	launch := w.claudebox("--yes", "--no-report", "--profile", profile)
+	if got := succeed(t, launch); got != withWords {
+		t.Errorf("one more file to hide: %q", got)
+	}
+}
+
+// Whoever kills claudebox, at whatever moment, ends what was begun ahead.
+func TestAKilledClaudeboxLeavesNothingBegunBehind(t *testing.T) {
+	w := newWorld(t)
+	profile := w.profile(t, "agent: {command: [sleep, '1000']}", "confirm: never")
+	begin := func(delay time.Duration) *exec.Cmd {
+		cmd := w.claudebox("--no-report", "--profile", profile)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		cmd.Process.Kill()
+		cmd.Wait()
+		return cmd
+	}
+	begin(time.Second) // it has learnt what the next ones need
+	for range 4 * kills {
+		delay := time.Duration(rand.Int64N(int64(15 * time.Millisecond)))
+		cmd := begin(delay)
+		left := ofSession(t, cmd.Process.Pid)
+		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
+			time.Sleep(time.Millisecond)
+		}
+		if len(left) > 0 {
+			t.Fatalf("killed after %v, it left %+v", delay, left)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"reflect"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/launch"
+	"claudebox/internal/plan"
+	"claudebox/internal/plancache"
+	"claudebox/internal/resolve"
+)
+
+// ahead is what a session knows of the last launch by its plan, and the bwrap
+// that was begun on the strength of it.
+type ahead struct {
+	plans plancache.Cache // where the plan is kept; the zero one keeps nothing
+	last  launch.Needs    // what the last launch needed
+	bwrap *launch.Ahead   // nil: none was begun
+}
+
+// beginAhead begins bwrap while the session is being prepared, see
+// [launch.Ahead]: for the plan's own agent, in tier full, where nobody is asked
+// and the standard descriptors stay what they are. The project's placeholders,
+// which bwrap gets too, have to be there by then.
+func (s *Session) beginAhead(p plan.Plan, o Options, why Purpose) error {
+	a := &s.ahead
+	if why.Look || len(why.Command) > 0 || p.Network.Tier != "full" {
+		a.plans = plancache.Cache{} // nothing is to be learnt from such a launch either
+		return nil
+	}
+	asked := !o.Yes && p.Confirm != "never"
+	if asked || !launch.CanOwnPIDs() || anyIsFile() || !a.plans.Beside(&a.last) {
+		return nil
+	}
+	s.listen()
+	if err := s.holdGiven(); err != nil {
+		return err
+	}
+	a.bwrap = launch.Begin(plan.ToolPath(p, resolve.ToolBwrap), p.Network.Tier, a.last, o.Words)
+	return nil
+}
+
+// anyIsFile tells whether a standard descriptor is a file. The agent gets a
+// copy or a pipe in its place later, see [copyInput] and [carryOutput].
+func anyIsFile() bool {
+	for fd := range 3 {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			return true
+		}
+	}
+	return false
+}
+
+// learn keeps what this launch needed, for the next one.
+func (a *ahead) learn(l launch.Launch) {
+	if n, ok := l.Needs(); ok && !reflect.DeepEqual(n, a.last) {
+		a.plans.KeepBeside(n)
+	}
+}

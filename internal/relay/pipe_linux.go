@@ -87,9 +87,10 @@ func (p *pipe) drain(to int, busy bool) error {
 }
 
 // patience is how often an end of a stream that flows is looked at again
-// before this process sleeps. To be woken for each piece costs several times
-// more. Where nobody else wants to run, it takes some ten microseconds.
-const patience = 20
+// before this process sleeps: to be woken for each piece costs more. Where
+// nobody else wants to run, it takes a few microseconds; where many want to,
+// each look is a turn lost to them.
+const patience = 5
 
 // splice moves what can be moved at once. EAGAIN says that it is nothing.
 //
@@ -111,4 +112,6 @@ func splice(from, to, most int, busy bool) (int, error) {
 	}
 }
 
+// letOthersRun is sched_yield(2): this process waits only if somebody else
+// wants its processor.
 func letOthersRun() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -51,7 +51,7 @@ func carry(dst, src *net.TCPConn) error {
 			return err
 		}
 		busy = p.held >= busyPiece
-		err = drain(to, p, busy)
+		err = errors.Join(drain(to, p, busy), err)
 		p.release()
 		if err != nil {
 			return err
@@ -64,7 +64,8 @@ func carry(dst, src *net.TCPConn) error {
 const busyPiece = 64 << 10
 
 // fill waits until there is something to read, and takes a pipe only then. It
-// returns none at the end of the stream.
+// returns none at the end of the stream. What came before an error is in the
+// pipe.
 func fill(from syscall.RawConn, busy bool) (p *pipe, err error) {
 	waited := from.Read(func(fd uintptr) bool {
 		if p, err = take(); err != nil {
@@ -72,14 +73,14 @@ func fill(from syscall.RawConn, busy bool) (p *pipe, err error) {
 		}
 		err = p.fill(int(fd), busy)
 		if busy && 0 < p.held && p.held < pipeSize/2 {
-			letOthersRun() // for a larger piece, and so for fewer
+			letOthersRun() // for a larger piece: each wakes the receiver
 			err = p.fill(int(fd), false)
 		}
 		again := errors.Is(err, unix.EAGAIN)
 		if p.held > 0 && again {
 			again, err = false, nil
 		}
-		if p.held == 0 || err != nil {
+		if p.held == 0 {
 			p.release()
 			p = nil
 		}

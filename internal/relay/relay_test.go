@@ -89,6 +89,27 @@ func TestABrokenConnectionEndsBoth(t *testing.T) {
 	}
 }
 
+// A server that has answered and not read all resets the connection when it
+// closes it. The answer was there before.
+func TestWhatCameBeforeAResetArrives(t *testing.T) {
+	for range 300 {
+		left, right, ended := relayed(t)
+		first, last := make([]byte, 1<<20), make([]byte, busyPiece)
+		go left.Write(first) // opens the window: what is written from then on is there
+		if _, err := io.ReadFull(right, first); err != nil {
+			t.Fatal(err)
+		}
+		left.Write(last)
+		left.Write(last[:1000])
+		left.SetLinger(0)
+		left.Close()
+		if n, _ := io.Copy(io.Discard, right); n != busyPiece+1000 {
+			t.Fatalf("%d of %d bytes came", n, busyPiece+1000)
+		}
+		<-ended
+	}
+}
+
 func TestAReaderThatLagsIsWaitedFor(t *testing.T) {
 	left, right, ended := relayed(t)
 	sent := make([]byte, 32<<20) // more than all buffers on the way hold

@@ -4,6 +4,7 @@ package terminal_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +43,25 @@ func TestTheAnswerDecides(t *testing.T) {
 				t.Errorf("the terminal was %+v and is %+v", before, after)
 			}
 		})
+	}
+}
+
+// The user fills in a file while he is asked, or another agent makes one.
+func TestASecretFileIsMadeWhileTheQuestionIsAsked(t *testing.T) {
+	w := newWorld(t)
+	w.profile(t, "probe", `agent: {command: [bash, -c, "printf \"in%s: %s\" side $(cat .env)", `+w.home+`]}`)
+	c := on(t, w.claudebox())
+	c.await(t, question)
+	write(t, filepath.Join(w.project, ".env"), "NEW-SECRET")
+	c.press(t, "y\n")
+	if !eventually(func() bool { return strings.Contains(c.text(), "inside:") || strings.Count(c.text(), question) == 2 }) {
+		t.Fatal(c.text())
+	}
+	if !strings.Contains(c.text(), "inside:") {
+		c.press(t, "y\n") // what it says has changed
+	}
+	if got := c.end(t); got != 0 || strings.Contains(c.text(), "NEW-SECRET") {
+		t.Errorf("status %d\n%s", got, c.text())
 	}
 }
 

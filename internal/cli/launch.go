@@ -23,24 +23,43 @@ func launchAgent(sys System, o options) error {
 // start prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
 func start(sys System, o options, command []string) error {
+	var seen []string
+	for {
+		approved, err := startSeen(sys, o, command, seen)
+		if approved == nil || err != nil {
+			return err
+		}
+		seen = approved
+	}
+}
+
+// startSeen starts what the user has seen, and shows him what he has not. What
+// he approves of is given back, and is to be prepared anew: he takes his time to
+// answer, and meanwhile he, or another session, makes files that have to be
+// hidden and protected. It is kept, so that the next audit can say what has
+// changed since.
+func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
 	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Close()
 	if o.DryRun {
-		return show(sys, s)
+		return nil, show(sys, s)
 	}
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.Launch.CheckNetwork(); err != nil {
-		return err
+		return nil, err
 	}
-	if err := ask(sys, s, o.Yes); err != nil {
-		return err
+	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
+		if approved, err = ask(sys, s, o.Yes); err != nil || approved != nil {
+			return approved, err
+		}
 	}
-	return s.Run()
+	s.Instance.Approve(seen)
+	return nil, s.Run()
 }
 
 // show prints the very launch: for people on standard error, the words on
@@ -57,16 +76,16 @@ func show(sys System, s *session.Session) error {
 }
 
 // ask shows what will enter and has the user confirm it, unless a flag or the
-// profile say that he need not. What he approved is kept, so that the next
-// audit can say what has changed since.
-func ask(sys System, s *session.Session, yes bool) error {
+// profile say that he need not. What he approved of is given back; nil: nobody
+// was asked.
+func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if yes || s.Launch.Plan.Confirm == "never" {
-		return refuseLinked(s)
+		return nil, refuseLinked(s)
 	}
-	lines := audit.Lines(s.Launch)
+	lines = audit.Lines(s.Launch)
 	approved := s.Instance.Approved()
 	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
-		return nil
+		return nil, nil
 	}
 	s.JudgeImports()
 	view := view(sys.Stderr, s.Facts)
@@ -76,10 +95,9 @@ func ask(sys System, s *session.Session, yes bool) error {
 	}
 	fmt.Fprintln(sys.Stderr, text)
 	if err := confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
-		return err
+		return nil, err
 	}
-	s.Instance.Approve(lines)
-	return nil
+	return lines, nil
 }
 
 // refuseLinked refuses what a person has to look at once, when none is asked: a

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -24,11 +25,20 @@ func State(path string) string {
 	err := unix.Stat(path, &st)
 	switch {
 	case err == nil:
-		return fmt.Sprintf("%d:%d:%d:%d.%09d", st.Dev, st.Ino, st.Size, st.Ctim.Sec, st.Ctim.Nsec)
+		return stateOf(uint64(st.Dev), st.Ino, uint64(st.Size), uint64(st.Ctim.Nano()))
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		return Absent
 	}
 	return "unknown: " + err.Error()
+}
+
+// stateOf is done for each file that a kept plan was made of, at each start.
+func stateOf(parts ...uint64) string {
+	var text []byte
+	for _, p := range parts {
+		text = append(strconv.AppendUint(text, p, 10), ':')
+	}
+	return string(text)
 }
 
 // Known tells whether a state is that of a file that is there.

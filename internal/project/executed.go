@@ -83,7 +83,7 @@ func (o *opener) found() ([]string, error) {
 	if o.hideGlobs, err = o.matches("hide", anchored(o.Hide)); err != nil {
 		return nil, err
 	}
-	names := slices.Concat(executedNames, o.alsoExecuted, o.configuration, globs)
+	names := slices.Concat(o.perhaps(executedNames), o.alsoExecuted, o.configuration, globs)
 	slices.Sort(names)
 	var found []string
 	for _, rel := range slices.Compact(names) {
@@ -97,6 +97,25 @@ func (o *opener) found() ([]string, error) {
 	}
 	return found, nil
 }
+
+// perhaps leaves out those of the places that cannot be there, by one listing of
+// the root instead of a look at each. A folder may take capitals for the same,
+// and more than that for names that are not plain (casefold in ext4(5)): such a
+// listing tells nothing.
+func (o *opener) perhaps(places []string) []string {
+	const many = 100 // to compare them takes as long as the looks
+	names, err := o.tree.Names(".", many)
+	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.ContainsFunc(name, notPlain) }) {
+		return places
+	}
+	return slices.DeleteFunc(slices.Clone(places), func(place string) bool {
+		first, _, _ := strings.Cut(place, "/")
+		same := func(name string) bool { return len(name) == len(first) && strings.EqualFold(name, first) }
+		return !slices.ContainsFunc(names, same)
+	})
+}
+
+func notPlain(r rune) bool { return r <= ' ' || r >= '~' }
 
 // matches lists what globs of the profile match.
 func (o *opener) matches(key string, globs []string) (all []string, err error) {

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
@@ -137,14 +138,13 @@ func inputs(r agenthome.Request, f agenthome.File) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s%s\n", recordForm, r.Key())
 	for _, name := range f.Sources(r) {
-		info, err := os.Stat(name)
-		if err != nil {
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil {
 			if !missing(err) {
-				return "", err
+				return "", &fs.PathError{Op: "look at", Path: name, Err: err}
 			}
 			continue
 		}
-		st := info.Sys().(*syscall.Stat_t)
 		fmt.Fprintf(sum, "%s %d %d %d\n", name, st.Ino, st.Size, st.Ctim.Nano())
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil

@@ -2,8 +2,9 @@ package state
 
 import (
 	"errors"
-	"os"
 	"path"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agenthome"
 	"claudebox/internal/beneath"
@@ -35,7 +36,8 @@ func (in *Instance) ownFolder(name string) string {
 	if errors.As(err, &foreign) {
 		in.Notes = append(in.Notes, "your "+name+" does not enter: "+foreign.Error())
 	}
-	if info, statErr := os.Lstat(real); err != nil || statErr != nil || !info.IsDir() {
+	var st unix.Stat_t
+	if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return ""
 	}
 	return real

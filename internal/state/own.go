@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/beneath"
 )
 
@@ -75,18 +77,18 @@ type walk struct {
 func (w *walk) step() error {
 	folder, next := w.at, filepath.Join(w.at, w.rest[0])
 	w.rest = w.rest[1:]
-	info, err := os.Lstat(next)
-	if err != nil {
-		return err
+	var st unix.Stat_t
+	if err := unix.Lstat(next, &st); err != nil {
+		return &fs.PathError{Op: "look at", Path: next, Err: err}
 	}
-	if info.Mode()&fs.ModeSymlink == 0 {
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		w.at = next
 		return nil
 	}
 	if w.links++; w.links > maxLinks {
 		return &fs.PathError{Op: "follow", Path: next, Err: syscall.ELOOP}
 	}
-	if !slices.Contains(w.trusted, folder) && !isRoots(next, info) {
+	if !slices.Contains(w.trusted, folder) && !isRoots(next, st) {
 		return &foreignError{next}
 	}
 	text, err := os.Readlink(next)
@@ -101,9 +103,8 @@ func (w *walk) step() error {
 }
 
 // isRoots tells what only root or Nix can make.
-func isRoots(name string, info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return strings.HasPrefix(name, "/nix/store/") || ok && st.Uid == 0
+func isRoots(name string, st unix.Stat_t) bool {
+	return strings.HasPrefix(name, "/nix/store/") || st.Uid == 0
 }
 
 // readOwn reads a file of the user: nil when there is none, or when the way to

@@ -15,41 +15,34 @@ import (
 // batch is how many sockets one visit to a namespace can make.
 const batch = 64
 
-// visit is what a visitor leaves behind.
+// visit is what a visitor shall make, and what it leaves behind.
 type visit struct {
-	step  int32 // the last that was begun, see visitSteps
-	errno int32 // why it failed; 0: all went well
-	made  int32
-	fds   [batch]int32
+	user, net              uintptr // descriptors of the namespaces
+	domain, kind, protocol uintptr
+	count                  int
+	setting                *byte // path of a file of /proc/sys/net to open for writing, instead of sockets; it ends with a zero
+
+	step  int        // the last that was begun, see visitSteps
+	errno unix.Errno // why it failed; 0: all went well
+	made  int
+	fds   [batch]int
 }
 
 var visitSteps = [...]string{
 	"start", "join its user namespace", "join its network namespace", "make a socket there", "open a setting of it",
 }
 
-// order is what a visitor shall make.
-type order struct {
-	user, net              uintptr // descriptors of the namespaces
-	domain, kind, protocol uintptr
-	count                  int32
-	setting                *byte // path of a file of /proc/sys/net to open for writing, instead of sockets; it ends with a zero
-}
-
-// sockets makes sockets in a namespace by a short-lived child. It has to be a
+// descriptors are what a short-lived child makes in a namespace. It has to be a
 // child, as a process with threads cannot change its user namespace
 // (setns(2)), and without a program of its own, which would cost milliseconds.
 // It shares our memory and the table of descriptors: what it makes is ours at
 // once.
-func sockets(o order) ([]int, error) {
-	left := &visit{}
-	failed := visitBy(&o, left)
-	var fds []int
-	for _, fd := range left.fds[:left.made] {
-		fds = append(fds, int(fd))
+func (v *visit) descriptors() ([]int, error) {
+	failed := v.pay()
+	if v.errno != 0 {
+		failed = fmt.Errorf("%s: %w", visitSteps[v.step], v.errno)
 	}
-	if left.errno != 0 {
-		failed = fmt.Errorf("%s: %w", visitSteps[left.step], unix.Errno(left.errno))
-	}
+	fds := v.fds[:v.made]
 	if failed != nil {
 		closeAll(fds)
 		return nil, failed
@@ -57,9 +50,9 @@ func sockets(o order) ([]int, error) {
 	return fds, nil
 }
 
-// visitBy sends a child and waits until it is gone. Signals are blocked in it
+// pay sends a child and waits until it is gone. Signals are blocked in it
 // from its first moment, as it has no Go runtime that could handle one.
-func visitBy(o *order, left *visit) error {
+func (v *visit) pay() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all, before unix.Sigset_t
@@ -69,8 +62,8 @@ func visitBy(o *order, left *visit) error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
 		return err
 	}
-	pid, errno := fork(o, left)
-	runtime.KeepAlive(o)
+	pid, errno := v.fork()
+	runtime.KeepAlive(v)
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil || errno != 0 {
 		return errors.Join(err, nilIfZero(errno))
 	}
@@ -102,37 +95,37 @@ func nilIfZero(errno unix.Errno) error {
 //go:noinline
 //go:nosplit
 //go:nocheckptr
-func fork(o *order, left *visit) (pid int, err unix.Errno) {
+func (v *visit) fork() (pid int, err unix.Errno) {
 	child, failed := vfork.Fork(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES)
 	if failed != 0 || child != 0 {
 		return int(child), unix.Errno(failed)
 	}
-	left.step = 1
-	_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, o.user, unix.CLONE_NEWUSER, 0)
+	v.step = 1
+	_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, v.user, unix.CLONE_NEWUSER, 0)
 	if errno == 0 {
-		left.step = 2
-		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, o.net, unix.CLONE_NEWNET, 0)
+		v.step = 2
+		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, v.net, unix.CLONE_NEWNET, 0)
 	}
-	if errno == 0 && o.setting != nil {
-		left.step = 4
+	if errno == 0 && v.setting != nil {
+		v.step = 4
 		const root = ^uintptr(99) // AT_FDCWD, which an absolute path does not need
 		var fd uintptr
-		fd, _, errno = syscall.RawSyscall6(unix.SYS_OPENAT, root, uintptr(unsafe.Pointer(o.setting)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+		fd, _, errno = syscall.RawSyscall6(unix.SYS_OPENAT, root, uintptr(unsafe.Pointer(v.setting)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
 		if errno == 0 {
-			left.fds[0], left.made = int32(fd), 1
+			v.fds[0], v.made = int(fd), 1
 		}
 	} else if errno == 0 {
-		left.step = 3
+		v.step = 3
 	}
-	for errno == 0 && left.made < o.count {
+	for errno == 0 && v.made < v.count {
 		var fd uintptr
-		fd, _, errno = syscall.RawSyscall(unix.SYS_SOCKET, o.domain, o.kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, o.protocol)
+		fd, _, errno = syscall.RawSyscall(unix.SYS_SOCKET, v.domain, v.kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, v.protocol)
 		if errno == 0 {
-			left.fds[left.made] = int32(fd)
-			left.made++
+			v.fds[v.made] = int(fd)
+			v.made++
 		}
 	}
-	left.errno = int32(errno)
+	v.errno = errno
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 	}

@@ -54,10 +54,10 @@ func (n Namespace) Sockets(count, domain, kind, protocol int) ([]int, error) {
 	if count < 1 || count > batch {
 		return nil, fmt.Errorf("bug: %d sockets at a time", count)
 	}
-	fds, err := sockets(order{
-		user: uintptr(n.user), net: uintptr(n.net), count: int32(count),
+	fds, err := (&visit{
+		user: uintptr(n.user), net: uintptr(n.net), count: count,
 		domain: uintptr(domain), kind: uintptr(kind), protocol: uintptr(protocol),
-	})
+	}).descriptors()
 	if err != nil {
 		return nil, &diag.Error{Op: "make a socket in the sandbox's network", Err: err, Remedy: "run `claudebox check`"}
 	}
@@ -91,7 +91,7 @@ func (n Namespace) RaiseLoopback() error {
 // rights of whoever writes.
 func (n Namespace) Set(name, value string) error {
 	path := append([]byte("/proc/sys/net/"+name), 0)
-	fds, err := sockets(order{user: uintptr(n.user), net: uintptr(n.net), setting: &path[0]})
+	fds, err := (&visit{user: uintptr(n.user), net: uintptr(n.net), setting: &path[0]}).descriptors()
 	if err == nil {
 		_, err = unix.Write(fds[0], []byte(value))
 		closeAll(fds)

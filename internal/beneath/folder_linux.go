@@ -96,6 +96,9 @@ type Stamp struct {
 // Look says what lies at rel. A path that leads through a link counts as a
 // link: nothing behind it is looked at.
 func (f *Folder) Look(rel string) (Entry, error) {
+	if !strings.Contains(rel, "/") && rel != ".." {
+		return f.lookAtName(rel)
+	}
 	fd, err := f.open(rel, unix.O_PATH)
 	switch {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
@@ -109,15 +112,33 @@ func (f *Folder) Look(rel string) (Entry, error) {
 	return f.entry(fd, rel)
 }
 
+// lookAtName is Look for what lies in the folder itself: no link is on the way
+// to it, so it takes one system call.
+func (f *Folder) lookAtName(name string) (Entry, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return Entry{}, nil
+	case err != nil:
+		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(name), Err: err}
+	}
+	return entryOf(&st), nil
+}
+
 func (f *Folder) entry(fd int, rel string) (Entry, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
 	}
+	return entryOf(&st), nil
+}
+
+func entryOf(st *unix.Stat_t) Entry {
 	return Entry{
 		Kind: KindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
 		Stamp: Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
-	}, nil
+	}
 }
 
 // KindOf is the kind that a mode of stat(2) tells.

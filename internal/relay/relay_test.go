@@ -94,11 +94,14 @@ func TestABrokenConnectionEndsBoth(t *testing.T) {
 func TestWhatCameBeforeAResetArrives(t *testing.T) {
 	for range 300 {
 		left, right, ended := relayed(t)
-		first, last := make([]byte, 1<<20), make([]byte, busyPiece)
-		go left.Write(first) // opens the window: what is written from then on is there
-		if _, err := io.ReadFull(right, first); err != nil {
+		const first = 1 << 20 // opens the window: what is written from then on is there
+		var written sync.WaitGroup
+		written.Go(func() { left.Write(make([]byte, first)) })
+		if _, err := io.CopyN(io.Discard, right, first); err != nil {
 			t.Fatal(err)
 		}
+		written.Wait()
+		last := make([]byte, busyPiece)
 		left.Write(last)
 		left.Write(last[:1000])
 		left.SetLinger(0)

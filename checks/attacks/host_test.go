@@ -3,6 +3,7 @@
 package attacks_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -143,6 +144,32 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 			a.prepare(w)
 			w.prepared(a.script(w.orders()))
 			w.git("project/"+a.at, "status")
+			w.wantNotTaken()
+		})
+	}
+}
+
+// What the user's own configuration of git names in the project is obeyed there.
+func TestTheUsersOwnGitConfigurationNamesWhatTheAgentMakes(t *testing.T) {
+	for name, tc := range map[string]struct{ config, file string }{
+		"hooks of each repository":   {"[core]\n\thooksPath = .githooks\n", ".githooks/post-checkout"},
+		"a file that is included":    {"[include]\n\tpath = project/git.conf\n", "git.conf"},
+		"one in a folder to be made": {"[include]\n\tpath = ~/project/.dev/git.conf\n", ".dev/git.conf"},
+		"a program":                  {"[core]\n\tfsmonitor = ~/project/tools/monitor\n", "tools/monitor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.git("project", "init", "-q")
+			w.git("project", "commit", "-qm", "x", "--allow-empty")
+			w.write(".gitconfig", strings.ReplaceAll(tc.config, "~", w.home)+"[user]\n\tname = u\n\temail = u@h\n")
+			content := "#!/bin/sh\n" + w.orders() + "\n"
+			if strings.HasSuffix(tc.file, ".conf") {
+				content = "[core]\n\tfsmonitor = \"" + w.orders() + "\"\n"
+			}
+			w.claudebox("shell", "--yes", "--", "bash", "-c", `mkdir -p "$(dirname "$1")"; printf %s "$2" >"$1"; chmod +x "$1"`, "x", tc.file, content)
+			os.Remove(w.path(taken))
+			w.git("project", "checkout", "-qb", "other")
+			w.git("project", "status")
 			w.wantNotTaken()
 		})
 	}

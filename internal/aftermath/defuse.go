@@ -46,6 +46,9 @@ func (was record) defuse(r *Report, tree *beneath.Folder, after project.Seen) {
 	for _, rel := range slices.Concat(after.Bare, after.Git) {
 		was.links(r, b, rel)
 	}
+	for _, rel := range was.Scope.Unmade {
+		r.try(b, b.Unmade, rel)
+	}
 	was.filled(r, b, after)
 	r.took("", b.Changes)
 }

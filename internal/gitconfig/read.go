@@ -56,6 +56,12 @@ func Files(home string, env func(string) (string, bool)) []string {
 	return append(files, path.Join(xdg, "git/config"), path.Join(home, ".gitconfig"))
 }
 
+// IsInclude tells whether a setting includes another file, under a condition or
+// not.
+func IsInclude(e Entry) bool {
+	return e.Name == "path" && (e.Section == "include" || e.Section == "includeif")
+}
+
 func isTrue(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "0", "no", "off", "false":

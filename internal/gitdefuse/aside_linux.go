@@ -121,6 +121,15 @@ func (b *Bench) keep(git string) (string, error) {
 	}
 }
 
+// Unmade takes away what was not there, and git would obey now that it is.
+func (b *Bench) Unmade(rel string) error {
+	what, err := b.Root.Look(rel)
+	if err != nil || what.Kind == beneath.Absent {
+		return err
+	}
+	return b.renamed(rel, "your git's configuration names it, and git would run or obey it")
+}
+
 // renamed takes a .git away by giving it another name, beside the old one.
 func (b *Bench) renamed(rel, why string) error {
 	for n := 0; ; n++ {

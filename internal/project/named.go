@@ -56,7 +56,7 @@ func (g *gitGuard) learn(entries []gitconfig.Entry, dir string) {
 			if !g.inCommon(g.worktreeRoot, e.Value, true, whyHooks) {
 				g.o.kept(g.o.named(g.worktreeRoot, e.Value), true, whyHooks)
 			}
-		case e.Name == "path" && (e.Section == "include" || e.Section == "includeif"):
+		case gitconfig.IsInclude(e):
 			if !g.inCommon(dir, e.Value, false, whyConfig) {
 				g.include(g.o.named(dir, e.Value))
 			}
@@ -144,6 +144,9 @@ func endsWord(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", 
 // named adds a path that git's configuration names to those the host
 // executes, when it lies in the project; empty when it does not.
 func (o *opener) named(from, name string) (rel string) {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		name = path.Join(o.Home, rest)
+	}
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}

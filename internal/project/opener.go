@@ -47,13 +47,14 @@ func (o *opener) open() error {
 	if err := o.repository(git); err != nil {
 		return err
 	}
+	o.userNamed()
 	found, err := o.found()
 	if err != nil {
 		return err
 	}
 	o.look(found)
 	named := len(o.alsoExecuted) + len(o.configuration)
-	for _, step := range []func() error{o.nested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }, o.otherNames} {
+	for _, step := range []func() error{o.nested, o.userNested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }, o.otherNames, o.unmade} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -28,6 +28,9 @@ type Request struct {
 	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
 	Orders         []string // files that claudebox itself takes orders from
 
+	// UserGit is the user's own git configuration, which git obeys in the project.
+	UserGit []UserGit
+
 	// TrackedInside gives the names that sessions added to git's index of a
 	// project, see package aftermath: they count as untracked. Nil: none.
 	TrackedInside func(project string) []string

@@ -212,6 +212,7 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
 		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
+		UserGit:       s.userGit(),
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
 		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
 		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },

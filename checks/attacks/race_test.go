@@ -54,7 +54,7 @@ func TestAnIncludedFileBecomesAPipeOrEndless(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.wantRefused(w.attack("true"), "read git")
+			w.wantRefused(w.attack("true"), map[string]string{"pipe": "read git", "endless": "file too large"}[name])
 		})
 	}
 }

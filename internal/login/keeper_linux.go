@@ -54,6 +54,7 @@ type Keeper struct {
 	mu     sync.Mutex // of what is below: the watch has a goroutine of its own
 	notes  []string
 	first  *time.Timer // until the watch begins
+	later  *time.Timer // until a login that was made inside is whole
 	watch  *os.File    // inotify(7); nil while nothing is watched
 	lent   *held       // the user's lock, held while the agent renews
 	mirror *held       // the agent's lock, held while somebody else renews

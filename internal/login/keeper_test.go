@@ -308,3 +308,25 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	must(t, err)
 	w.mustHold(hostFile, 2)
 }
+
+// Claude Code writes the tokens of a login first, and then whose they are: in
+// between they look like the user's own.
+func TestALoginOfSomebodyElseIsHalfWrittenWhenItIsLookedAt(t *testing.T) {
+	account := func(n int) string { return fmt.Sprintf(`{"oauthAccount":{"accountUuid":"account-%d"}}`, n) }
+	w := newWorld(t, numbered(1))
+	w.write(".claude.json", account(1))
+	w.write("a/.claude/.claude.json", account(1))
+	k := w.keeper("a")
+	k.Watch()
+	w.until("the watch", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.watch != nil
+	})
+	w.write("a/.claude/"+FileName, numbered(2))
+	time.Sleep(settled / 4) // more than it takes to see that
+	w.write("a/.claude/.claude.json", account(2))
+	_, err := k.Close()
+	must(t, err)
+	w.mustHold(".claude/"+FileName, 1)
+}

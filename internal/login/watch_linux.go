@@ -59,8 +59,10 @@ func (k *Keeper) begin() {
 
 func (k *Keeper) stop() {
 	k.done = true
-	if k.first != nil {
-		k.first.Stop()
+	for _, timer := range []*time.Timer{k.first, k.later} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	if k.watch != nil {
 		k.watch.Close()
@@ -98,22 +100,37 @@ func (k *Keeper) handle(changed func(string, bool), name string, gone bool) {
 
 // lookAround does what events would have done that were missed.
 func (k *Keeper) lookAround() {
-	k.hostChanged(refreshLock, !renews(k.host))
-	k.insideChanged(refreshLock, !renews(k.inside))
-	k.follow()
+	if now := renews(k.host); now || k.mirror != nil {
+		k.hostChanged(refreshLock, !now)
+	}
+	if now := renews(k.inside); now || k.lent != nil {
+		k.insideChanged(refreshLock, !now)
+	}
+	k.followLater()
 }
 
 // follow brings both files together. What fails is tried again at the next
 // change, and told at the end.
 func (k *Keeper) follow() { _ = k.sync(running) }
 
+// followLater follows when a login that was made inside is whole: Claude Code
+// writes the tokens, and then whose they are, to another file.
+func (k *Keeper) followLater() {
+	if k.later != nil {
+		k.later.Stop()
+	}
+	k.later = time.AfterFunc(settled, func() { k.handle(func(string, bool) { k.follow() }, "", false) })
+}
+
 // insideChanged follows what the agent does. While it renews, the user's lock
 // is held for it, so that neither Claude Code outside nor another sandbox does
 // the same.
 func (k *Keeper) insideChanged(name string, gone bool) {
 	switch {
-	case name == FileName:
+	case name == FileName && renews(k.inside):
 		k.follow()
+	case name == FileName:
+		k.followLater()
 	case name != refreshLock:
 	case gone:
 		k.follow()

@@ -43,7 +43,11 @@ func TestASandboxIsEmptyOnlyWhenNobodyIsLeft(t *testing.T) {
 	if empty() {
 		t.Error("empty while a process runs")
 	}
-	syscall.Kill(proctree.Agent(proctree.Agent(monitor.Process.Pid)), syscall.SIGKILL)
+	agent := proctree.Agent(proctree.Agent(monitor.Process.Pid))
+	if agent == 0 {
+		t.Fatal("the process is not found") // 0 would be everybody of our group
+	}
+	syscall.Kill(agent, syscall.SIGKILL)
 	for n := 0; !empty(); n++ {
 		if n == 200 {
 			t.Fatal("never empty")

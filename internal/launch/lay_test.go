@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/plan"
 	"claudebox/internal/proctree"
 	"claudebox/internal/seccomp"
@@ -144,9 +146,21 @@ func started(t *testing.T, l Launch) *sandbox {
 
 // end ends a sandbox that waits.
 func (s *sandbox) end() {
-	syscall.Kill(proctree.Init(s.pid), syscall.SIGKILL)
+	if init := proctree.Init(s.pid); init > 0 { // 0 would be everybody of our group
+		syscall.Kill(init, syscall.SIGKILL)
+	}
 	syscall.Kill(s.pid, syscall.SIGKILL)
 	s.reap()
+}
+
+// awaitGate returns when bwrap has made its own mounts and waits.
+func awaitGate(t *testing.T, child *sandbox) {
+	t.Helper()
+	poll := []unix.PollFd{{Fd: int32(child.gate.bell.Fd())}}
+	err := uninterrupted(func() error { _, err := unix.Poll(poll, -1); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func content(t *testing.T, file string) string {
@@ -204,6 +218,7 @@ func TestTheGitFolderIsExchangedDuringTheLaunch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		awaitGate(t, child)
 		for _, step := range []error{os.Rename(dir+"/.git", dir+"/old"), os.CopyFS(dir+"/.git", os.DirFS(dir+"/old"))} {
 			if step != nil {
 				t.Fatal(step)
@@ -224,6 +239,7 @@ func TestAProtectedPlaceBecomesALinkDuringTheLaunch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		awaitGate(t, child)
 		for _, step := range []error{os.Rename(dir+"/.git/hooks", dir+"/old"), os.Symlink("../old", dir+"/.git/hooks")} {
 			if step != nil {
 				t.Fatal(step)

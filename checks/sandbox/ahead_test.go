@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -64,27 +63,11 @@ func TestAChangedProjectIsNotEnteredByWhatWasBegunAhead(t *testing.T) {
 func TestAKilledClaudeboxLeavesNothingBegunBehind(t *testing.T) {
 	w := newWorld(t)
 	profile := w.profile(t, "agent: {command: [sleep, '1000']}", "confirm: never")
-	begin := func(delay time.Duration) *exec.Cmd {
-		cmd := w.claudebox("--no-report", "--profile", profile)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(delay)
-		cmd.Process.Kill()
-		cmd.Wait()
-		return cmd
-	}
-	begin(time.Second) // it has learnt what the next ones need
-	for range 4 * kills {
-		delay := time.Duration(rand.Int64N(int64(15 * time.Millisecond)))
-		cmd := begin(delay)
-		left := ofSession(t, cmd.Process.Pid)
-		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
-			time.Sleep(time.Millisecond)
-		}
-		if len(left) > 0 {
-			t.Fatalf("killed after %v, it left %+v", delay, left)
-		}
+	launch := func() *exec.Cmd { return w.claudebox("--no-report", "--profile", profile) }
+	killAfter(t, launch(), time.Second) // it has learnt what the next ones need
+	for range 4 * kills(t) {
+		cmd, delay := launch(), time.Duration(rand.Int64N(int64(15*time.Millisecond)))
+		killAfter(t, cmd, delay)
+		wantNobodyLeft(t, cmd, delay)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,40 +17,57 @@ import (
 )
 
 // kills is how often claudebox is killed; CLAUDEBOX_LAB_KILLS says otherwise.
-const kills = 12
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CLAUDEBOX_LAB_KILLS")
+	if text == "" {
+		return 12
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// killAfter starts a claudebox in a session of its own, kills it after a while,
+// and lists who is left of that session then.
+func killAfter(t *testing.T, cmd *exec.Cmd, delay time.Duration) []process {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(delay)
+	cmd.Process.Kill()
+	cmd.Wait()
+	return ofSession(t, cmd.Process.Pid)
+}
+
+// wantNobodyLeft waits until all of the session are gone.
+func wantNobodyLeft(t *testing.T, cmd *exec.Cmd, delay time.Duration) {
+	t.Helper()
+	left := ofSession(t, cmd.Process.Pid)
+	for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
+		time.Sleep(time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Fatalf("killed after %v, it left %+v", delay, left)
+	}
+}
 
 // Whoever kills claudebox, at whatever moment, ends the sandbox and its
 // network with it: the kernel sees to it.
 func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
 	w := newWorld(t)
-	rounds := kills
-	if text := os.Getenv("CLAUDEBOX_LAB_KILLS"); text != "" {
-		var err error
-		if rounds, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ignorant := 0
+	rounds, ignorant := kills(t), 0
 	for range rounds {
 		delay := time.Duration(rand.Int64N(int64(90 * time.Millisecond)))
 		cmd := w.claudebox("shell", "--yes", "--no-report", "--network", "inet", "--", "sleep", "1000")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(delay)
-		cmd.Process.Kill()
-		cmd.Wait()
-		left := ofSession(t, cmd.Process.Pid)
-		if slices.ContainsFunc(left, alive) {
+		if slices.ContainsFunc(killAfter(t, cmd, delay), alive) {
 			ignorant++
 		}
-		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
-			time.Sleep(time.Millisecond)
-		}
-		if len(left) > 0 {
-			t.Fatalf("killed after %v, it left %+v", delay, left)
-		}
+		wantNobodyLeft(t, cmd, delay)
 	}
 	// Few are allowed: one that has taken the signal and not begun to end shows
 	// neither.

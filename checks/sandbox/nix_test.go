@@ -188,23 +188,11 @@ func TestAClosureThatIsNotThereIsRefused(t *testing.T) {
 func TestAKilledClaudeboxLeavesNoClosureBehind(t *testing.T) {
 	w := newWorld(t)
 	file := w.write(t, "plan.json", succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "nix: {store: closure, daemon: off}"))))
-	for range kills {
+	for range kills(t) {
 		delay := time.Duration(rand.Int64N(int64(40 * time.Millisecond)))
 		cmd := w.session("sleep 1000", "--plan", file)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(delay)
-		cmd.Process.Kill()
-		cmd.Wait()
-		left := ofSession(t, cmd.Process.Pid)
-		for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); left = ofSession(t, cmd.Process.Pid) {
-			time.Sleep(time.Millisecond)
-		}
-		if len(left) > 0 {
-			t.Fatalf("killed after %v, it left %+v", delay, left)
-		}
+		killAfter(t, cmd, delay)
+		wantNobodyLeft(t, cmd, delay)
 	}
 }
 

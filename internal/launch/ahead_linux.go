@@ -22,18 +22,17 @@ type Needs struct {
 	Lay     bool     // it waits at a gate until mounts are laid
 }
 
-// Needs tells what the next launch by the same plan in the same folder will
-// most likely need, for [Begin]. Not ok: it cannot be begun so.
-func (l Launch) Needs() (n Needs, ok bool) {
-	_, descriptors, err := l.Words()
-	if err != nil || l.OwnNetwork() || l.hasTree() || !l.OwnPIDs || len(descriptors) > mostAhead {
-		return Needs{}, false
+// teach tells [Launch.Learn] what the next launch by the same plan in the same
+// folder will most likely need, where it can be begun so.
+func (l Launch) teach(descriptors []Descriptor) {
+	if l.Learn == nil || l.OwnNetwork() || l.hasTree() || !l.OwnPIDs || len(descriptors) > mostAhead {
+		return
 	}
-	n.Lay, n.Command = l.Lay, l.Command[:len(l.Command)-len(l.Request)]
+	n := Needs{Lay: l.Lay, Command: l.Command[:len(l.Command)-len(l.Request)]}
 	for _, d := range descriptors {
 		n.Files = append(n.Files, d.file())
 	}
-	return n, true
+	l.Learn(n)
 }
 
 // mostAhead is how many descriptors are opened before they are known to be

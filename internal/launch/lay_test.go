@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -210,47 +211,43 @@ func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 	})
 }
 
-// Another session moves the git folder away, and puts one of its own in its
+// Another session moves something away, and puts something of its own in its
 // place, after claudebox has looked at it.
-func TestTheGitFolderIsExchangedDuringTheLaunch(t *testing.T) {
-	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
-		list, err := l.layList()
-		if err != nil {
-			t.Fatal(err)
-		}
-		awaitGate(t, child)
-		for _, step := range []error{os.Rename(dir+"/.git", dir+"/old"), os.CopyFS(dir+"/.git", os.DirFS(dir+"/old"))} {
-			if step != nil {
-				t.Fatal(step)
-			}
-		}
-		err = list.lay(child)
-		if err == nil || !strings.Contains(err.Error(), ".git: it was exchanged") {
-			t.Errorf("got %v", err)
-		}
-		child.end()
-	})
-}
-
-// One of the places that are to be pinned is a link by then.
-func TestAProtectedPlaceBecomesALinkDuringTheLaunch(t *testing.T) {
-	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
-		list, err := l.layList()
-		if err != nil {
-			t.Fatal(err)
-		}
-		awaitGate(t, child)
-		for _, step := range []error{os.Rename(dir+"/.git/hooks", dir+"/old"), os.Symlink("../old", dir+"/.git/hooks")} {
-			if step != nil {
-				t.Fatal(step)
-			}
-		}
-		err = list.lay(child)
-		if err == nil || !strings.Contains(err.Error(), "protect "+dir+"/.git/hooks: ") {
-			t.Errorf("got %v", err)
-		}
-		child.end()
-	})
+func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exchange func(dir string) error
+		want     string
+	}{
+		"the git folder for a copy": {
+			func(dir string) error {
+				return errors.Join(os.Rename(dir+"/.git", dir+"/old"), os.CopyFS(dir+"/.git", os.DirFS(dir+"/old")))
+			},
+			"/.git: it was exchanged",
+		},
+		"a place in it for a link": {
+			func(dir string) error {
+				return errors.Join(os.Rename(dir+"/.git/hooks", dir+"/old"), os.Symlink("../old", dir+"/.git/hooks"))
+			},
+			"/.git/hooks: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
+				list, err := l.layList()
+				if err != nil {
+					t.Fatal(err)
+				}
+				awaitGate(t, child)
+				if err := tc.exchange(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := list.lay(child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
+					t.Errorf("got %v", err)
+				}
+				child.end()
+			})
+		})
+	}
 }
 
 func TestWhatIsLaidIsShown(t *testing.T) {

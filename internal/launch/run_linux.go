@@ -74,6 +74,9 @@ func (l Launch) Run() error {
 	if l.Started != nil {
 		l.Started(child.pid)
 	}
+	if ahead == nil {
+		l.teach(descriptors)
+	}
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.release()
 	terminal.restoreAfter(err)

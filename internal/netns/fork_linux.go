@@ -1,9 +1,7 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -38,7 +36,7 @@ var visitSteps = [...]string{
 // It shares our memory and the table of descriptors: what it makes is ours at
 // once.
 func (v *visit) descriptors() ([]int, error) {
-	failed := v.pay()
+	failed := vfork.Visit(v.fork)
 	if v.errno != 0 {
 		failed = fmt.Errorf("%s: %w", visitSteps[v.step], v.errno)
 	}
@@ -50,43 +48,6 @@ func (v *visit) descriptors() ([]int, error) {
 	return fds, nil
 }
 
-// pay sends a child and waits until it is gone. Signals are blocked in it
-// from its first moment, as it has no Go runtime that could handle one.
-func (v *visit) pay() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, before unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
-		return err
-	}
-	pid, errno := v.fork()
-	runtime.KeepAlive(v)
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil || errno != 0 {
-		return errors.Join(err, nilIfZero(errno))
-	}
-	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err == nil && status != 0 {
-			err = fmt.Errorf("the visitor ended with status %#x", uint32(status))
-		}
-		return err
-	}
-}
-
-func nilIfZero(errno unix.Errno) error {
-	if errno == 0 {
-		return nil
-	}
-	return errno
-}
-
 // fork is both processes. The child may do nothing but system calls, see
 // [vfork.Fork]. Its end is no signal for anyone (clone(2), no SIGCHLD), so that
 // no other wait of this process sees it.
@@ -95,11 +56,23 @@ func nilIfZero(errno unix.Errno) error {
 //go:noinline
 //go:nosplit
 //go:nocheckptr
-func (v *visit) fork() (pid int, err unix.Errno) {
-	child, failed := vfork.Fork(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES)
-	if failed != 0 || child != 0 {
-		return int(child), unix.Errno(failed)
+func (v *visit) fork(unix.Sigset_t) (pid uintptr, failed syscall.Errno) {
+	pid, errno := vfork.Fork(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES)
+	if errno != 0 || pid != 0 {
+		return pid, syscall.Errno(errno)
 	}
+	v.enter()
+	for {
+		syscall.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+}
+
+// enter is what the child does.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (v *visit) enter() {
 	v.step = 1
 	_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, v.user, unix.CLONE_NEWUSER, 0)
 	if errno == 0 {
@@ -126,7 +99,4 @@ func (v *visit) fork() (pid int, err unix.Errno) {
 		}
 	}
 	v.errno = errno
-	for {
-		syscall.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
-	}
 }

@@ -52,16 +52,23 @@ func (s *sandbox) finish(t *testing.T) string {
 	return s.out.String()
 }
 
-func TestAListenerMadeFromOutsideIsReachedFromInside(t *testing.T) {
-	s := start(t, "exec 3<>/dev/tcp/127.0.0.1/80; cat <&3")
+// listening is a sandbox with a listener at a port of its loopback.
+func listening(t *testing.T, script string, port int) (*sandbox, net.Listener) {
+	t.Helper()
+	s := start(t, script)
 	if err := s.RaiseLoopback(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Listen(80)
+	l, err := s.Listen(port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
+	return s, l
+}
+
+func TestAListenerMadeFromOutsideIsReachedFromInside(t *testing.T) {
+	s, l := listening(t, "exec 3<>/dev/tcp/127.0.0.1/80; cat <&3", 80)
 	go func() {
 		conn, err := l.Accept()
 		if err != nil {
@@ -82,15 +89,7 @@ func TestAListenerMadeFromOutsideIsReachedFromInside(t *testing.T) {
 
 // A host's bbr would pace each piece that goes over the sandbox's loopback.
 func TestConnectionsOverTheLoopbackAreNotPaced(t *testing.T) {
-	s := start(t, "")
-	if err := s.RaiseLoopback(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := s.Listen(3000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	s, l := listening(t, "", 3000)
 	dialled, err := s.Dial(netip.MustParseAddrPort("127.0.0.1:3000"))
 	if err != nil {
 		t.Fatal(err)

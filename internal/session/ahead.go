@@ -1,8 +1,6 @@
 package session
 
 import (
-	"reflect"
-
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/launch"
@@ -11,11 +9,10 @@ import (
 	"claudebox/internal/resolve"
 )
 
-// ahead is what a session knows of the last launch by its plan, and the bwrap
-// that was begun on the strength of it.
+// ahead is the bwrap that was begun on the strength of what the last launch by
+// the plan needed.
 type ahead struct {
 	plans plancache.Cache // where the plan is kept; the zero one keeps nothing
-	last  launch.Needs    // what the last launch needed
 	bwrap *launch.Ahead   // nil: none was begun
 }
 
@@ -29,15 +26,16 @@ func (s *Session) beginAhead(p plan.Plan, o Options, why Purpose) error {
 		a.plans = plancache.Cache{} // nothing is to be learnt from such a launch either
 		return nil
 	}
+	var last launch.Needs
 	asked := !o.Yes && p.Confirm != "never"
-	if asked || !launch.CanOwnPIDs() || anyIsFile() || !a.plans.Beside(&a.last) {
+	if asked || !launch.CanOwnPIDs() || anyIsFile() || !a.plans.Beside(&last) {
 		return nil
 	}
 	s.listen()
 	if err := s.holdGiven(); err != nil {
 		return err
 	}
-	a.bwrap = launch.Begin(plan.ToolPath(p, resolve.ToolBwrap), p.Network.Tier, a.last, o.Words)
+	a.bwrap = launch.Begin(plan.ToolPath(p, resolve.ToolBwrap), p.Network.Tier, last, o.Words)
 	return nil
 }
 
@@ -51,11 +49,4 @@ func anyIsFile() bool {
 		}
 	}
 	return false
-}
-
-// learn keeps what this launch needed, for the next one.
-func (a *ahead) learn(l launch.Launch) {
-	if n, ok := l.Needs(); ok && !reflect.DeepEqual(n, a.last) {
-		a.plans.KeepBeside(n)
-	}
 }

@@ -45,9 +45,6 @@ func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
 	if len(h.Mounts) == before && len(s.beside) == 0 {
 		return nil
 	}
-	if s.hidesFolders() && !slices.ContainsFunc(h.StandIns, func(i launch.StandIn) bool { return i.Path == s.emptyFolder() }) {
-		h.StandIns = append(h.StandIns, launch.StandIn{Path: s.emptyFolder(), Dir: true})
-	}
 	var err error
 	s.Launch, err = launch.Bind(p, *h)
 	return err
@@ -95,16 +92,8 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 			h.Mounts = append(h.Mounts, made)
 		}
 	}
-	for _, p := range opened.Placeholders() {
-		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
-	}
-	for _, n := range opened.Notes {
-		if n.Red {
-			h.Warnings = append(h.Warnings, n.Text)
-		} else {
-			h.Notes = append(h.Notes, m.Source+": "+n.Text)
-		}
-	}
+	s.addStandIns(h, opened)
+	addNotes(h, m.Source+": ", opened)
 	if s.isMoved(opened) {
 		h.Notes = append(h.Notes, m.Source+" lies elsewhere inside: what you replace there while the session runs is not covered again")
 	}

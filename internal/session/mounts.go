@@ -23,12 +23,7 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 	for _, m := range s.project.Mounts {
 		h.Mounts = append(h.Mounts, s.projectMount(m))
 	}
-	if s.hidesFolders() {
-		h.StandIns = append(h.StandIns, launch.StandIn{Path: s.emptyFolder(), Dir: true})
-	}
-	for _, p := range s.project.Placeholders() {
-		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
-	}
+	s.addStandIns(h, s.project)
 	for _, word := range o.MountRO {
 		if err := s.addFlagMount(h, word, plan.ROBind, "--mount-ro"); err != nil {
 			return err
@@ -45,6 +40,29 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 		})
 	}
 	return nil
+}
+
+// addStandIns adds what the mounts of a folder that is given away rely on.
+func (s *Session) addStandIns(h *launch.Host, given project.Project) {
+	empty := launch.StandIn{Path: s.emptyFolder(), Dir: true}
+	if slices.ContainsFunc(given.Mounts, hidesFolder) && !slices.Contains(h.StandIns, empty) {
+		h.StandIns = append(h.StandIns, empty)
+	}
+	for _, p := range given.Placeholders() {
+		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
+	}
+}
+
+// addNotes adds what a person should know of such a folder; about goes before
+// what is not red.
+func addNotes(h *launch.Host, about string, given project.Project) {
+	for _, n := range given.Notes {
+		if n.Red {
+			h.Warnings = append(h.Warnings, n.Text)
+		} else {
+			h.Notes = append(h.Notes, about+n.Text)
+		}
+	}
 }
 
 // projectMount is a path of the project mounted over itself.

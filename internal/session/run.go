@@ -1,6 +1,8 @@
 package session
 
 import (
+	"sync"
+
 	"claudebox/internal/aftermath"
 	"claudebox/internal/cover"
 	"claudebox/internal/diag"
@@ -13,69 +15,88 @@ import (
 func (s *Session) Run() (err error) {
 	s.listen()
 	s.Launch.Signals = s.signals
-	if err := s.network.open(&s.Launch); err != nil {
-		return err
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := s.Instance.Prepare(); err != nil {
-		return err
-	}
-	if err := s.holdGiven(); err != nil {
-		return err
-	}
-	defer s.release()
-	if err := s.makeEmptyFolder(); err != nil {
-		return err
-	}
-	restore, err := copyInput()
-	if err != nil {
-		return err
-	}
-	defer restore()
-	arrived, err := carryOutput()
+	giveBack, err := takeFiles()
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if lost := arrived(); err == nil {
+		if lost := giveBack(); err == nil {
 			err = lost
 		} else if lost != nil {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	var after []*aftermath.Session
+	after, err := s.beginAftermath()
 	var reports []aftermath.Report
-	settle := func() {
+	settle := sync.OnceFunc(func() {
 		for _, session := range after {
 			reports = append(reports, session.End())
 		}
-		after = nil
-	}
+	})
 	defer func() { settle(); s.announce(reports) }()
-	for i, given := range s.given() {
-		conversations := s.Instance.Conversations()
-		if i > 0 {
-			conversations = nil // once is enough
-		}
+	if err != nil {
+		return err
+	}
+	err = s.launch()
+	settle() // before a word is said: whoever is to read it may keep us waiting
+	s.endNetwork()
+	s.endState()
+	return err
+}
+
+func (s *Session) openNetwork() error { return s.network.open(&s.Launch) }
+
+// takeFiles puts copies and pipes in place of standard descriptors that are
+// files. giveBack takes them away, and says what of the output is lost.
+func takeFiles() (giveBack func() error, err error) {
+	restore, err := copyInput()
+	if err != nil {
+		return nil, err
+	}
+	arrived, err := carryOutput()
+	if err != nil {
+		restore()
+		return nil, err
+	}
+	return func() error {
+		defer restore()
+		return arrived()
+	}, nil
+}
+
+// beginAftermath writes down what is given away, for the end of the session. On
+// an error it returns what was begun till then.
+func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
+	conversations := s.Instance.Conversations()
+	for _, given := range s.given() {
 		begun, err := aftermath.Begin(s.folders.Home, given, conversations)
 		if err != nil {
-			return err
+			return after, err
 		}
 		after = append(after, begun)
+		conversations = nil // once is enough
 	}
+	return after, nil
+}
+
+// launch runs bwrap, and watches over the covers meanwhile.
+func (s *Session) launch() error {
 	var watches []*cover.Watch
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.keepNow()
-		s.ahead.learn(s.Launch)
 		watches = s.watchCovers(bwrap)
 	}
-	err = s.Launch.Run()
+	s.Launch.Learn = func(n launch.Needs) { s.ahead.plans.KeepBeside(n) }
+	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
 	}
-	settle() // before a word is said: whoever is to read it may keep us waiting
-	s.endNetwork()
-	s.endState()
 	return err
 }
 
@@ -113,7 +134,7 @@ func (s *Session) holdGiven() error {
 	return nil
 }
 
-// release takes the placeholders away. It may be called twice.
+// release takes the placeholders away.
 func (s *Session) release() {
 	for _, hold := range s.holding {
 		hold.Release()

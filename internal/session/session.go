@@ -64,24 +64,25 @@ type Session struct {
 	Launch   launch.Launch
 	Instance state.Instance
 
-	caller  Caller
-	folders profiledir.Folders
-	orders  []string       // profile and plan, where the caller named files
-	ignored []string       // signals that the caller ignores
-	signals launch.Signals // those that are caught; nil: none yet
-	project project.Project
-	beside  []beside            // folders that are given away read-write beside it
-	holding []*placeholder.Hold // of what is given away, in that order
-	told    []string            // remarks on the project's own profile
-	linked  map[string]string   // sources of mounts that were reached by a link which an agent could have made
-	covered []string            // files of the user's own folders that do not enter
-	report  report
-	network outside
-	missing []string         // packages that a dry run did not fetch
-	held    *nixdaemon.Store // keeps store paths alive; nil when nothing has to
-	keep    func()           // keeps the plan, and its store paths, for the next launch; nil: nothing is to be kept
-	holds   []io.Closer      // keep store paths alive, too
-	ahead   ahead
+	caller   Caller
+	folders  profiledir.Folders
+	orders   []string       // profile and plan, where the caller named files
+	ignored  []string       // signals that the caller ignores
+	signals  launch.Signals // those that are caught; nil: none yet
+	project  project.Project
+	beside   []beside            // folders that are given away read-write beside it
+	holding  []*placeholder.Hold // of what is given away, in that order
+	told     []string            // remarks on the project's own profile
+	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
+	covered  []string            // files of the user's own folders that do not enter
+	report   report
+	network  outside
+	missing  []string         // packages that a dry run did not fetch
+	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
+	keep     func()           // keeps the plan, and its store paths, for the next launch; nil: nothing is to be kept
+	holds    []io.Closer      // keep store paths alive, too
+	ahead    ahead
+	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
@@ -295,7 +296,7 @@ func agentMount(m agent.Mount) launch.Mount {
 func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
 		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
-		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: readGitFile, Canonical: filepath.EvalSymlinks,
+		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.gitFiles.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
@@ -319,13 +320,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
-	for _, n := range s.project.Notes {
-		if n.Red {
-			h.Warnings = append(h.Warnings, n.Text)
-			continue
-		}
-		h.Notes = append(h.Notes, n.Text)
-	}
+	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}

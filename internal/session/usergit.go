@@ -19,7 +19,7 @@ func (s *Session) userGit() []project.UserGit {
 	var list []project.UserGit
 	files := gitconfig.Files(s.Facts.Home, s.Facts.Env.Get)
 	for i := 0; i < len(files) && i < mostUserGit; i++ {
-		content, err := readGitFile(files[i])
+		content, err := s.gitFiles.read(files[i])
 		if err != nil {
 			continue
 		}

@@ -11,7 +11,6 @@ package spawn
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"syscall"
 
@@ -151,33 +150,22 @@ func (c *child) prepareMounts(mounts []Mount) error {
 // oneID maps an id to itself.
 func oneID(id int) string { return fmt.Sprintf("%d %d 1", id, id) }
 
-// start makes the child and waits until it has executed or ended. Signals are
-// blocked meanwhile: their handlers would run in the child, too, on this
-// memory.
+// start makes the child and waits until it has executed or ended.
 func (c *child) start() (int, error) {
 	if err := unix.Pipe2(c.life[:], unix.O_CLOEXEC); err != nil {
 		return 0, &Error{"pipe2", err}
 	}
 	defer unix.Close(c.life[0])
 	defer unix.Close(c.life[1])
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	syscall.ForkLock.Lock() // no descriptor without close-on-exec appears
 	defer syscall.ForkLock.Unlock()
-	var all, before unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^uint64(0)
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
-		return 0, &Error{"rt_sigprocmask", err}
-	}
-	c.mask = before.Val[0]
-	if c.beside != nil {
-		c.beside.mask = c.mask
-	}
-	pid, errno := c.fork()
-	runtime.KeepAlive(c)
-	err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+	pid, errno, err := vfork.Quietly(func(before unix.Sigset_t) (uintptr, syscall.Errno) {
+		c.mask = before.Val[0]
+		if c.beside != nil {
+			c.beside.mask = c.mask
+		}
+		return c.fork()
+	})
 	switch {
 	case errno != 0:
 		return 0, &Error{"clone " + strconv.FormatUint(uint64(c.flags), 16), errno}

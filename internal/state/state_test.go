@@ -195,7 +195,9 @@ func TestALaunchThatIsOvertakenByARemovalStartsAfresh(t *testing.T) {
 	must(t, in.Close())
 }
 
-func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
+// whenRemoved gives a launch that has looked at an instance, and a function by
+// which another process removes that, and in a second case makes one again.
+func whenRemoved(t *testing.T, do func(t *testing.T, in, old *state.Instance, remove func())) {
 	for name, after := range map[string]func(world){
 		"removed":        func(world) {},
 		"and made again": func(w world) { w.session(w.request()) },
@@ -205,39 +207,32 @@ func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
 			old := w.session(w.request())
 			in, err := state.Look(w.request())
 			must(t, err)
-			held, err := in.OpenThen(func() {
+			do(t, &in, &old, func() {
 				must(t, state.Remove(w.path(".claudebox"), old.ID))
 				after(w)
 			})
-			if held || err != nil {
-				t.Errorf("held: %v, %v", held, err)
-			}
 		})
 	}
 }
 
+func TestAnInstanceThatIsRemovedBeforeItIsLockedIsNotHeld(t *testing.T) {
+	whenRemoved(t, func(t *testing.T, in, _ *state.Instance, remove func()) {
+		if held, err := in.OpenThen(remove); held || err != nil {
+			t.Errorf("held: %v, %v", held, err)
+		}
+	})
+}
+
 // What a launch is looking at is removed: there is none, and nothing is wrong.
 func TestAnInstanceThatIsRemovedWhileItIsLookedAtIsNotThere(t *testing.T) {
-	for name, after := range map[string]func(world){
-		"removed":        func(world) {},
-		"and made again": func(w world) { w.session(w.request()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			old := w.session(w.request())
-			in, err := state.Look(w.request())
-			must(t, err)
-			must(t, in.FindThen(func() {
-				must(t, state.Remove(w.path(".claudebox"), old.ID))
-				after(w)
-			}))
-			if !slices.Equal(in.Makes, []string{old.Dir}) {
-				t.Errorf("would make %q", in.Makes)
-			}
-			must(t, in.Prepare())
-			must(t, in.Close())
-		})
-	}
+	whenRemoved(t, func(t *testing.T, in, old *state.Instance, remove func()) {
+		must(t, in.FindThen(remove))
+		if !slices.Equal(in.Makes, []string{old.Dir}) {
+			t.Errorf("would make %q", in.Makes)
+		}
+		must(t, in.Prepare())
+		must(t, in.Close())
+	})
 }
 
 func TestAnInstanceThatIsHalfThereIsRefused(t *testing.T) {

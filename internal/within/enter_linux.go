@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -52,7 +51,7 @@ func Run(process int, s *Script) error {
 	}
 	defer unix.Close(user)
 	b := &borrower{script: s, user: uintptr(user), mount: mount.Fd()}
-	if err := b.start(); err != nil {
+	if err := vfork.Visit(b.fork); err != nil {
 		return err
 	}
 	switch {
@@ -74,39 +73,13 @@ type borrower struct {
 	errno       syscall.Errno
 }
 
-// start makes the process and waits for its end. Signals are blocked meanwhile:
-// their handlers would run in the child, too, on this memory.
-func (b *borrower) start() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, before unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
-		return err
-	}
-	pid, errno := b.fork()
-	runtime.KeepAlive(b)
-	err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
-	if errno != 0 {
-		return errno
-	}
-	var status unix.WaitStatus
-	for {
-		if _, wait := unix.Wait4(int(pid), &status, 0, nil); wait != unix.EINTR {
-			return errors.Join(err, wait)
-		}
-	}
-}
-
 // fork makes the process. What runs in it may neither allocate nor grow the
 // stack nor return from here: the stack is the parent's.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
-func (b *borrower) fork() (pid uintptr, errno syscall.Errno) {
+func (b *borrower) fork(unix.Sigset_t) (pid uintptr, errno syscall.Errno) {
 	pid, failed := vfork.Fork(vfork.Borrowing)
 	if failed != 0 || pid != 0 {
 		return pid, syscall.Errno(failed)

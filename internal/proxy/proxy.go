@@ -54,6 +54,15 @@ func (p *Proxy) serve(c *client) {
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(headTime))
 	err := p.protocol(c)
+	p.tell(err)
+	if err != nil && c.refuse != nil {
+		c.refuse(err)
+	}
+}
+
+// tell writes down what was refused or failed. It comes before the client learns
+// of it: that may be the last that the session does.
+func (p *Proxy) tell(err error) {
 	var no *refusal
 	var cannot *failure
 	switch {
@@ -61,9 +70,6 @@ func (p *Proxy) serve(c *client) {
 		p.journal.refuse(no)
 	case errors.As(err, &cannot):
 		p.journal.note("failed", printable(cannot.Error()))
-	}
-	if err != nil && c.refuse != nil {
-		c.refuse(err)
 	}
 }
 
@@ -129,12 +135,13 @@ func (p *Proxy) tunnel(c *client, server *net.TCPConn, t target) error {
 	if err == nil {
 		relay.OneWay(server, c.TCPConn)
 	} else {
+		p.tell(err)
 		c.Close()
 		server.Close()
 	}
 	<-back
 	server.Close()
-	return err
+	return nil
 }
 
 // speaksTLS waits for the first byte. A connection that ends before it speaks

@@ -15,7 +15,8 @@
 //	hostpattern  which hosts a list admits
 //	forbidden    the addresses that are not the internet
 //	host         who runs claudebox, where, with which environment
-//	profile      YAML to a valid Profile, or every fault with its place
+//	profile      documents to a valid Profile, or every fault with its place
+//	profile/syntax YAML, read and written
 //	nixdaemon    the Nix daemon's worker protocol
 //	gcroot       what keeps a plan's store paths between launches
 //	nixeval      one evaluation of many attributes

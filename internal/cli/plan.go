@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"gopkg.in/yaml.v3"
 
 	"claudebox/internal/audit"
 	"claudebox/internal/diag"
@@ -19,6 +17,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
+	"claudebox/internal/profile/syntax"
 	"claudebox/internal/resolve"
 	"claudebox/internal/session"
 )
@@ -185,28 +184,13 @@ func script(l launch.Launch) (string, error) {
 	return l.Script(plan.ToolPath(l.Plan, resolve.ToolBash))
 }
 
-// planYAML is the plan's JSON as YAML: the same keys in the same order.
+// planYAML is the plan's JSON as YAML.
 func planYAML(p plan.Plan) (string, error) {
-	var node yaml.Node
-	if err := yaml.Unmarshal(p.Encode(), &node); err != nil {
-		return "", fmt.Errorf("bug: JSON is YAML: %w", err)
+	text, err := syntax.OfJSON(p.Encode())
+	if err != nil {
+		return "", fmt.Errorf("bug: write the plan as YAML: %w", err)
 	}
-	blockStyle(&node)
-	var b bytes.Buffer
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(&node); err != nil {
-		return "", fmt.Errorf("bug: encode the plan as YAML: %w", err)
-	}
-	return b.String(), nil
-}
-
-// blockStyle drops the braces and quotes that the nodes remember from JSON.
-func blockStyle(n *yaml.Node) {
-	n.Style = 0
-	for _, child := range n.Content {
-		blockStyle(child)
-	}
+	return string(text), nil
 }
 
 // jsonText is for machine-readable output that is one value.

@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/profile/syntax"
 	"claudebox/internal/profiledir"
 )
 
@@ -95,7 +96,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 			if len(refs) == 1 {
 				ref = refs[0]
 			}
-			return showProfile(sys, profiledir.New(facts, sys.Manifest), ref)
+			return showProfile(sys, profilesOf(sys, facts), ref)
 		},
 		ValidArgsFunction: completeProfiles(sys),
 	}
@@ -149,8 +150,14 @@ func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*c
 		if err != nil {
 			return err
 		}
-		return do(profiledir.New(facts, sys.Manifest), words)
+		return do(profilesOf(sys, facts), words)
 	}
+}
+
+func profilesOf(sys System, facts host.Facts) profiledir.Files {
+	files := profiledir.New(facts, sys.Manifest)
+	files.Syntax = syntax.Parse
+	return files
 }
 
 func listProfiles(w io.Writer, files profiledir.Files) error {
@@ -184,12 +191,16 @@ func describe(files profiledir.Files, entry profiledir.Entry) string {
 }
 
 func showProfile(sys System, files profiledir.Files, ref string) error {
-	text, warnings, err := profile.Show(ref, files, true)
+	shown, warnings, err := profile.Show(ref, files, true)
 	for _, warning := range warnings {
 		diag.Warn(sys.Stderr, warning)
 	}
 	if err != nil {
 		return err
+	}
+	text, err := syntax.Write(shown)
+	if err != nil {
+		return fmt.Errorf("bug: write the profile: %w", err)
 	}
 	_, err = sys.Stdout.Write(text)
 	return err

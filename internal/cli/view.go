@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/audit"
 	"claudebox/internal/host"
+	"claudebox/internal/profile/syntax"
 	"claudebox/internal/session"
 )
 
@@ -16,7 +17,7 @@ import (
 func (sys System) caller() session.Caller {
 	return session.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
-		Manifest: sys.Manifest, Version: version,
+		Manifest: sys.Manifest, Version: version, Parser: syntax.Parse,
 	}
 }
 

@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("packages: &a [x]\nhide: *a"))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		p, warnings, err := profile.Parse("work.yaml", src)
+		p, warnings, err := readOne("work.yaml", src)
 		inside(t, src, warnings)
 		if err != nil {
 			var problems diag.Problems
@@ -39,11 +39,11 @@ func FuzzParse(f *testing.F) {
 			inside(t, src, problems)
 			return
 		}
-		shown, _, err := profile.Show("work.yaml", files{"work.yaml": string(src)}, false)
+		shown, _, err := showIn("work.yaml", files{"work.yaml": string(src)}, false)
 		if err != nil {
 			t.Fatalf("show: %v", err)
 		}
-		again, _, err := profile.Parse("again.yaml", shown)
+		again, _, err := readOne("again.yaml", shown)
 		if err != nil {
 			t.Fatalf("what is shown is no profile: %v\n%s", err, shown)
 		}
@@ -106,7 +106,7 @@ func TestMemoryGrowsLinearly(t *testing.T) {
 func allocations(t *testing.T, src []byte) float64 {
 	t.Helper()
 	return testing.AllocsPerRun(1, func() {
-		if _, _, err := profile.Parse("many.yaml", src); err != nil {
+		if _, _, err := readOne("many.yaml", src); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -121,7 +121,7 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := profile.Parse("many.yaml", src); err != nil {
+				if _, _, err := readOne("many.yaml", src); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -113,7 +113,7 @@ func TestEveryExampleFitsTheSchemaAndTheDecoder(t *testing.T) {
 		if err := schema.Validate(asEditorsSee(t, src)); err != nil {
 			t.Errorf("%s: the schema refuses it: %v", name, err)
 		}
-		if _, _, err := profile.Parse("example.yaml", []byte(src)); err != nil {
+		if _, _, err := readOne("example.yaml", []byte(src)); err != nil {
 			t.Errorf("%s: the decoder refuses it: %v", name, err)
 		}
 	}

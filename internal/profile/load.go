@@ -15,7 +15,8 @@ import (
 	"claudebox/internal/profile/shape"
 )
 
-// Opener looks profiles up. The package itself opens nothing.
+// Opener looks profiles up, and reads their syntax. The package itself opens
+// nothing.
 type Opener interface {
 	// Open finds the profile that ref names: a name ("work"), or a file when
 	// ref holds a slash or ends in .yaml, .yml or .json. From is where a
@@ -28,6 +29,9 @@ type Opener interface {
 	// does not exist is a [NotFoundError]; for the ref "default" the built-in
 	// profile then takes its place.
 	Open(ref string, from diag.Position) (name, file string, src []byte, err error)
+
+	// Parse is a [shape.Parser].
+	Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem)
 }
 
 // NotFoundError says that there is no profile of that name or file.
@@ -136,17 +140,10 @@ func IsFile(ref string) bool {
 	return strings.Contains(ref, "/") || slices.Contains(Extensions, path.Ext(ref))
 }
 
-// Parse reads a single document, which may extend the built-in profile only.
-// Its problems are those of [Load]. Unless it says one, its name is the file's.
-func Parse(file string, src []byte) (Profile, diag.Problems, error) {
-	return Load(file, single{file, src})
-}
-
 // Show is the profile that ref names with all it extends, as one commented
-// YAML document: each value with its origin, and the defaults. Reading it
-// gives the same profile. With mask, constants that look secret are not
-// shown.
-func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
+// document: each value with its origin, and the defaults. Reading it gives the
+// same profile. With mask, constants that look secret are not shown.
+func Show(ref string, open Opener, mask bool) (*shape.Node, diag.Problems, error) {
 	merged, _, warnings, err := load(ref, open)
 	if err != nil {
 		return nil, warnings, err
@@ -155,8 +152,7 @@ func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	text, err := style.Format(&schema, merged)
-	return text, warnings, err
+	return style.Document(&schema, merged), warnings, nil
 }
 
 // load merges what ref names, with what the project brings laid over it, and
@@ -184,19 +180,6 @@ func load(ref string, open Opener, over ...project) (shape.Value, []Source, diag
 		return shape.Value{}, nil, warnings, l.problems
 	}
 	return merged, l.sources, warnings, nil
-}
-
-// single is an Opener for one document.
-type single struct {
-	file string
-	src  []byte
-}
-
-func (s single) Open(ref string, _ diag.Position) (string, string, []byte, error) {
-	if ref != s.file {
-		return "", "", nil, &NotFoundError{Ref: ref, Known: []string{Default}}
-	}
-	return NameOf(s.file), s.file, s.src, nil
 }
 
 // NameOf is the name of a profile that says none: its file's, without folder
@@ -264,7 +247,12 @@ func remedyOf(err error) string {
 func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
 	doc := &shape.Document{Name: name, File: file}
-	value, problems := shape.Decode(doc, src, &schema, "profile")
+	node, fault := l.open.Parse(doc, src)
+	if fault != nil {
+		l.problems = append(l.problems, *fault)
+		return
+	}
+	value, problems := shape.Decode(doc, node, &schema, "profile")
 	l.problems = append(l.problems, problems...)
 	if !value.Said() {
 		return

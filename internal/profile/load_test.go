@@ -144,7 +144,7 @@ func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	if want := []string{profile.BuiltIn, "default.yaml"}; !slices.Equal(sources, want) {
 		t.Errorf("sources of an own default that extends the built-in one: %q, want %q", sources, want)
 	}
-	text, _, err := profile.Show("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
+	text, _, err := showIn("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
 	if err != nil || !strings.Contains(string(text), "state: shared # default:2\n") || !strings.Contains(string(text), "confirm: always # built-in:") {
 		t.Errorf("origins of the two cannot be told apart: %v\n%s", err, text)
 	}
@@ -235,7 +235,10 @@ func TestExtendsThatCannotBeFollowed(t *testing.T) {
 }
 
 // unreadable is an Opener that cannot read what it found.
-type unreadable struct{ err error }
+type unreadable struct {
+	files
+	err error
+}
 
 func (u unreadable) Open(ref string, _ diag.Position) (string, string, []byte, error) {
 	if ref == "top" {
@@ -246,12 +249,12 @@ func (u unreadable) Open(ref string, _ diag.Position) (string, string, []byte, e
 
 func TestAFileThatCannotBeReadIsNeverPassedOver(t *testing.T) {
 	denied := diag.Errorf("read default.yaml", "chmod go-w default.yaml", "others may write it")
-	_, _, err := profile.Load("default", unreadable{denied})
+	_, _, err := profile.Load("default", unreadable{err: denied})
 	var stopped *diag.Error
 	if !errors.As(err, &stopped) || !errors.Is(err, denied) || stopped.Remedy != denied.Remedy {
 		t.Errorf("Load = %#v", err)
 	}
-	_, _, err = profile.Load("top", unreadable{denied})
+	_, _, err = profile.Load("top", unreadable{err: denied})
 	const want = "top.yaml:1:10: extends: read default.yaml: others may write it -> chmod go-w default.yaml\n"
 	if got := problemsOf(t, err); got != want {
 		t.Errorf("got %swant %s", got, want)
@@ -260,7 +263,7 @@ func TestAFileThatCannotBeReadIsNeverPassedOver(t *testing.T) {
 
 func TestAProfileThatIsNotThereSaysWhereItCouldBe(t *testing.T) {
 	missing := &profile.NotFoundError{Ref: "wrok", Looked: []string{"/home/me/.claudebox/profiles"}, Known: []string{"work"}}
-	_, _, err := profile.Load("wrok", unreadable{missing})
+	_, _, err := profile.Load("wrok", unreadable{err: missing})
 	var stopped *diag.Error
 	if !errors.As(err, &stopped) {
 		t.Fatalf("Load = %#v", err)
@@ -293,7 +296,7 @@ func TestTheStarterIsAProfile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, warnings, err := profile.Parse("x.yaml", src)
+		p, warnings, err := readOne("x.yaml", src)
 		if err != nil || len(warnings) > 0 || p.Name != name {
 			t.Errorf("Starter(%q): name %q, warnings %v, %v", name, p.Name, warnings, err)
 		}
@@ -309,7 +312,7 @@ func TestTheStarterShowsEveryKeyRightly(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := uncommented(string(src))
-	if _, _, err := profile.Parse("x.yaml", []byte(all)); err != nil {
+	if _, _, err := readOne("x.yaml", []byte(all)); err != nil {
 		t.Errorf("with its examples: %v\n%s", err, all)
 	}
 	for _, key := range profile.Schema().Keys {

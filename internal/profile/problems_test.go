@@ -335,7 +335,7 @@ work.yaml:3:9: nix: a key must be text, found a mapping`,
 func TestEveryProblemHasItsPlaceAndRemedy(t *testing.T) {
 	for name, tc := range wrong {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := profile.Parse("work.yaml", []byte(tc.src))
+			_, _, err := readOne("work.yaml", []byte(tc.src))
 			if got := problemsOf(t, err); got != tc.want+"\n" {
 				t.Errorf("got:\n%s\nwant:\n%s\n", got, tc.want)
 			}
@@ -423,7 +423,7 @@ func TestTextThatIsNoYAMLIsReportedWhereItGoesWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := profile.Parse("work.yaml", []byte(tc.src))
+			_, _, err := readOne("work.yaml", []byte(tc.src))
 			if got := problemsOf(t, err); got != tc.want+"\n" {
 				t.Errorf("got:\n%s\nwant:\n%s\n", got, tc.want)
 			}

@@ -9,6 +9,8 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/shape"
+	"claudebox/internal/profile/syntax"
 )
 
 // files is an Opener over a map from file to text; a name N is the file
@@ -26,6 +28,38 @@ func (f files) Open(ref string, _ diag.Position) (string, string, []byte, error)
 		known = append(known, profile.NameOf(file))
 	}
 	return "", "", nil, &profile.NotFoundError{Ref: ref, Known: known}
+}
+
+func (files) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
+	return syntax.Parse(doc, src)
+}
+
+// readOne reads a single document, which may extend the built-in profile only.
+func readOne(file string, src []byte) (profile.Profile, diag.Problems, error) {
+	return profile.Load(file, single{file: file, src: src})
+}
+
+type single struct {
+	files
+	file string
+	src  []byte
+}
+
+func (s single) Open(ref string, _ diag.Position) (string, string, []byte, error) {
+	if ref != s.file {
+		return "", "", nil, &profile.NotFoundError{Ref: ref, Known: []string{profile.Default}}
+	}
+	return profile.NameOf(s.file), s.file, s.src, nil
+}
+
+// showIn is the text of a profile that is shown.
+func showIn(ref string, open profile.Opener, mask bool) ([]byte, diag.Problems, error) {
+	shown, warnings, err := profile.Show(ref, open, mask)
+	if err != nil {
+		return nil, warnings, err
+	}
+	text, err := syntax.Write(shown)
+	return text, warnings, err
 }
 
 // report renders problems as a person sees them, one a line, remedies after
@@ -58,7 +92,7 @@ func problemsOf(t *testing.T, err error) string {
 // parse reads a document that must be right.
 func parse(t *testing.T, src string) (profile.Profile, diag.Problems) {
 	t.Helper()
-	p, warnings, err := profile.Parse("work.yaml", []byte(src))
+	p, warnings, err := readOne("work.yaml", []byte(src))
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
@@ -108,7 +142,7 @@ func TestTheFirstDesignsJSONExampleLoadsUnchanged(t *testing.T) {
 	const src = `{"name": "work", "network": "inet", "env": {"AWS_PROFILE": "work"}, ` +
 		`"extra_env_passthrough": ["MY_ORG_TOKEN", "VAULT_TOKEN"], ` +
 		`"mounts": [{"host": "~/.aws/credentials", "sandbox": "~/.aws/credentials", "mode": "ro"}], "packages": ["awscli2", "kubectl"]}`
-	got, warnings, err := profile.Parse("work.json", []byte(src))
+	got, warnings, err := readOne("work.json", []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/shape"
 	"claudebox/internal/smallfile"
 	"claudebox/internal/storepath"
 )
@@ -26,6 +27,13 @@ type Files struct {
 	folders []string // where names are looked up, first match first
 	// Seen is told each file before it is looked for; it may be nil.
 	Seen func(file string)
+	// Syntax reads what was found.
+	Syntax shape.Parser
+}
+
+// Parse reads the syntax of a profile, as [profile.Opener] asks.
+func (f Files) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
+	return f.Syntax(doc, src)
 }
 
 // read reads a profile file, and notes how it was found.

@@ -16,7 +16,7 @@ func InstanceDir(c Caller, o Options) (string, error) {
 		return "", err
 	}
 	ref := profileRef(facts, o)
-	prof, _, err := profile.Load(ref, profiledir.New(facts, c.Manifest))
+	prof, _, err := profile.Load(ref, c.profiles(facts))
 	if err != nil {
 		return "", err
 	}

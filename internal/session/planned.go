@@ -18,7 +18,6 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/plancache"
 	"claudebox/internal/profile"
-	"claudebox/internal/profiledir"
 	"claudebox/internal/resolve"
 	"claudebox/internal/storepath"
 )
@@ -143,7 +142,7 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 		s.obey(made)
 		return p, nil
 	}
-	files, seen := profiledir.New(s.Facts, s.caller.Manifest), &plancache.Witnesses{}
+	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
 	prof, warnings, err := profile.Load(ref, files)

@@ -45,7 +45,7 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 
 // planOver makes the plan of a profile with the project's laid over it.
 func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict trust.Verdict, why Purpose) (plan.Plan, error) {
-	files, seen := profiledir.New(s.Facts, s.caller.Manifest), &plancache.Witnesses{}
+	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
 	cache := s.planCache(append([]string{ref, file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file))}, verdict.Widens...)...)
@@ -152,7 +152,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 		return Asked{}, nil, err
 	}
 	a := Asked{Store: trustStore(profiledir.FoldersOf(facts, c.Manifest), facts.UID)}
-	files, ref := profiledir.New(facts, c.Manifest), profileRef(facts, o)
+	files, ref := c.profiles(facts), profileRef(facts, o)
 	own, _, err := profile.Load(ref, files)
 	if err != nil {
 		return a, nil, err

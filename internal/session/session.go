@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/placeholder"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/shape"
 	"claudebox/internal/profiledir"
 	"claudebox/internal/project"
 	"claudebox/internal/resolve"
@@ -36,7 +37,21 @@ type Caller struct {
 	Columns  func() int // how many characters a line of Stderr may have; 0: any number
 	Manifest string     // the manifest's file; it may not exist
 	Version  string     // claudebox's own
+	// Parser reads profiles. Without one a launch is prepared by a plan that
+	// there is, and ends with [ErrNoPlan] where there is none.
+	Parser shape.Parser
 }
+
+// profiles are those that lie on this host.
+func (c Caller) profiles(f host.Facts) profiledir.Files {
+	files := profiledir.New(f, c.Manifest)
+	files.Syntax = c.Parser
+	return files
+}
+
+// ErrNoPlan says that no plan is kept for a launch whose caller cannot make one.
+// It comes before the launch has made, begun or said anything.
+var ErrNoPlan = errors.New("no plan is kept for this launch")
 
 // Options are what was asked for, beside the profile.
 type Options struct {

@@ -1,10 +1,14 @@
 package session
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/internal/host"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/syntax"
 )
 
 // What is asked for and not there is refused, never left out.
@@ -16,7 +20,12 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		"nix: {builds: off}":                         "nix.builds: off",
 	} {
 		t.Run(what, func(t *testing.T) {
-			prof, _, err := profile.Parse("p.yaml", []byte("name: p\nextends: default\n"+line+"\n"))
+			file := filepath.Join(t.TempDir(), "p.yaml")
+			if err := os.WriteFile(file, []byte("name: p\nextends: default\n"+line+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			caller := Caller{Parser: syntax.Parse}
+			prof, _, err := profile.Load(file, caller.profiles(host.Facts{UID: os.Getuid()}))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@
 // cannot drift apart.
 //
 // It knows nothing of profiles. It is a set of functions of values: it
-// imports diag and yaml.v3 and touches nothing. What it reads is not trusted:
-// size, depth and aliases are bounded, and every fault is reported with its
-// place, all of them in one run.
+// imports diag and touches nothing; package syntax makes its nodes of text. What
+// it reads is not trusted: depth and aliases are bounded, and every fault is
+// reported with its place, all of them in one run.
 package shape

@@ -1,13 +1,8 @@
 package shape
 
-import (
-	"bytes"
-	"strings"
+import "strings"
 
-	"gopkg.in/yaml.v3"
-)
-
-// Style is how [Style.Format] writes a value.
+// Style is how [Style.Document] shows a value.
 type Style struct {
 	Origin func(Place) string          // where a value was said, as its comment
 	Hide   func(key, text string) bool // members of tables of free text that are not shown; nil hides none
@@ -19,25 +14,13 @@ const unsaid = "by default"
 // Hidden is what stands in the place of a value that is not shown.
 const Hidden = "(not shown)"
 
-// Format writes v, a value of root, as a YAML document in the order of the
-// shape: what was said with its origin, and the defaults of what was not.
-// With nothing hidden the document says the same as v.
-func (style Style) Format(root *Shape, v Value) ([]byte, error) {
-	node := style.node(root, v)
-	if node == nil {
-		return nil, nil
-	}
-	var out bytes.Buffer
-	writer := yaml.NewEncoder(&out)
-	writer.SetIndent(2)
-	if err := writer.Encode(node); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), writer.Close()
-}
+// Document is v, a value of root, as a document in the order of the shape: what
+// was said with its origin, and the defaults of what was not. With nothing
+// hidden it says the same as v. It is nil when there is nothing to say.
+func (style Style) Document(root *Shape, v Value) *Node { return style.node(root, v) }
 
 // node is nil when there is nothing to say.
-func (style Style) node(s *Shape, v Value) *yaml.Node {
+func (style Style) node(s *Shape, v Value) *Node {
 	switch s.Kind {
 	case List:
 		return style.list(s, v)
@@ -49,7 +32,7 @@ func (style Style) node(s *Shape, v Value) *yaml.Node {
 	return style.scalar(s, v)
 }
 
-func (style Style) scalar(s *Shape, v Value) *yaml.Node {
+func (style Style) scalar(s *Shape, v Value) *Node {
 	if v.Said() {
 		return scalarNode(s, v.Text, style.Origin(v.Place))
 	}
@@ -67,26 +50,26 @@ func (s *Shape) Unsaid() string {
 	return s.Default
 }
 
-func scalarNode(s *Shape, text, comment string) *yaml.Node {
-	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, LineComment: comment}
+func scalarNode(s *Shape, text, comment string) *Node {
+	node := &Node{Kind: ScalarNode, Tag: "!!str", Value: text, Comment: comment}
 	switch {
 	case s.Kind == Flag:
 		node.Tag = "!!bool"
 	case s.Kind == Number:
 		node.Tag = "!!int"
 	case strings.ContainsFunc(text, notInline):
-		node.Style = yaml.DoubleQuotedStyle // a block scalar cannot carry the comment
+		node.Quoted = true // a block scalar cannot carry the comment
 	}
 	return node
 }
 
 func notInline(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa1 || r == 0x2028 || r == 0x2029 }
 
-func (style Style) list(s *Shape, v Value) *yaml.Node {
+func (style Style) list(s *Shape, v Value) *Node {
 	if len(v.Items) == 0 {
 		return nil
 	}
-	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	node := &Node{Kind: SequenceNode, Tag: "!!seq"}
 	for _, item := range v.Items {
 		if child := style.node(s.Elem, item); child != nil {
 			node.Content = append(node.Content, child)
@@ -98,8 +81,8 @@ func (style Style) list(s *Shape, v Value) *yaml.Node {
 // record writes the keys that were said, and the defaults of the others. A
 // record that is replaced as a whole has no defaults of its own once a part
 // of it was said.
-func (style Style) record(s *Shape, v Value) *yaml.Node {
-	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+func (style Style) record(s *Shape, v Value) *Node {
+	node := &Node{Kind: MappingNode, Tag: "!!map"}
 	for _, key := range s.Keys {
 		value := v.Get(key.Name)
 		if s.Whole && v.Said() && !value.Said() {
@@ -115,11 +98,11 @@ func (style Style) record(s *Shape, v Value) *yaml.Node {
 	return node
 }
 
-func (style Style) table(v Value) *yaml.Node {
+func (style Style) table(v Value) *Node {
 	if len(v.Members) == 0 {
 		return nil
 	}
-	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	node := &Node{Kind: MappingNode, Tag: "!!map"}
 	for _, m := range v.Members {
 		value := m.Value
 		if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key, value.Text) {
@@ -130,6 +113,6 @@ func (style Style) table(v Value) *yaml.Node {
 	return node
 }
 
-func keyNode(name string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
+func keyNode(name string) *Node {
+	return &Node{Kind: ScalarNode, Tag: "!!str", Value: name}
 }

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/profile/syntax"
 )
 
 // house is a shape with every kind in it.
@@ -25,10 +27,20 @@ var house = shape.Shape{Kind: shape.Record, Keys: []shape.Key{
 	}}},
 }}
 
+// read reads a document whose syntax is right.
+func read(t *testing.T, doc *shape.Document, src string) (shape.Value, diag.Problems) {
+	t.Helper()
+	node, fault := syntax.Parse(doc, []byte(src))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return shape.Decode(doc, node, &house, "house")
+}
+
 // decode reads a document that must be right.
 func decode(t *testing.T, name, src string) shape.Value {
 	t.Helper()
-	v, problems := shape.Decode(&shape.Document{Name: name, File: name + ".yaml"}, []byte(src), &house, "house")
+	v, problems := read(t, &shape.Document{Name: name, File: name + ".yaml"}, src)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -40,7 +52,7 @@ func byName(at shape.Place) string { return at.Doc.Name }
 // format writes a value with the document each part comes from.
 func format(t *testing.T, v shape.Value) string {
 	t.Helper()
-	text, err := shape.Style{Origin: byName}.Format(&house, v)
+	text, err := syntax.Write(shape.Style{Origin: byName}.Document(&house, v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +83,7 @@ owner:
 
 func TestFormatHidesTheValuesOfNamedKeys(t *testing.T) {
 	style := shape.Style{Origin: byName, Hide: func(key, _ string) bool { return key == "pin" }}
-	text, err := style.Format(&house, decode(t, "a", "name: x\nnotes: {pin: 1234, cat: tom}"))
+	text, err := syntax.Write(style.Document(&house, decode(t, "a", "name: x\nnotes: {pin: 1234, cat: tom}")))
 	if err != nil || strings.Contains(string(text), "1234") || !strings.Contains(string(text), "pin: "+shape.Hidden) ||
 		!strings.Contains(string(text), "cat: tom") {
 		t.Errorf("%v:\n%s", err, text)
@@ -131,7 +143,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestPositionsCountCharacters(t *testing.T) {
-	_, problems := shape.Decode(&shape.Document{File: "f"}, []byte("name: é\nrooms: [ü, 1]"), &house, "house")
+	_, problems := read(t, &shape.Document{File: "f"}, "name: é\nrooms: [ü, 1]")
 	if len(problems) != 1 || problems[0].Position.String() != "f:2:12" {
 		t.Errorf("problems: %v", problems)
 	}
@@ -144,7 +156,7 @@ func TestABrokenPartIsMarkedUpToTheTop(t *testing.T) {
 		"a wrong value":         "name: x\nnotes: {a: [1]}",
 		"a key that is missing": "doors: 1",
 	} {
-		v, problems := shape.Decode(&shape.Document{File: "f"}, []byte(src), &house, "house")
+		v, problems := read(t, &shape.Document{File: "f"}, src)
 		if !v.Broken || len(problems) != 1 {
 			t.Errorf("%s: broken %t, problems %v", name, v.Broken, problems)
 		}

@@ -13,4 +13,7 @@ import (
 	"claudebox/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], cli.FromOS())) }
+func main() {
+	growStack(false)
+	os.Exit(cli.Main(os.Args[1:], cli.FromOS()))
+}

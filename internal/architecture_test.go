@@ -85,9 +85,10 @@ var mayImport = map[string][]string{
 	},
 	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"manual/gen": {"cli", "manual", "plan", "profile"},
+	"start":      {"storetree", "diag", "host", "profile/shape", "agent", "launch", "audit", "session", sys, "golang.org/x/term"},
 	"cli": {
-		"storetree", "diag", "host", "hostnet", "instances", "layout", "profile", "profile/shape", "profile/syntax", "profiledir", "resolve", "plan", "plan/diff", "agent", "launch", "audit", "doctor", "session", "state", "why",
-		sys, "golang.org/x/term", "github.com/spf13/cobra", "github.com/spf13/pflag",
+		"diag", "host", "hostnet", "instances", "layout", "profile", "profile/shape", "profile/syntax", "profiledir", "resolve", "plan", "plan/diff", "launch", "audit", "doctor", "session", "start", "state", "why",
+		sys, "github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
 }
 

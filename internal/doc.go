@@ -64,5 +64,6 @@
 //	trust        what a project's own profile may do
 //	session      one launch made of what the caller asked for, where effects meet
 //	manual       the manual pages, from the tables of cli, profile and plan
-//	cli          the command line
+//	start        the command line of a launch: the small program
+//	cli          the whole command line
 package internal

@@ -4,16 +4,18 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Claudebox runs a coding agent in a bubblewrap sandbox, by a pinned plan.
+// Claudebox runs a coding agent in a bubblewrap sandbox, by a pinned plan. This
+// program launches by a plan that is there, and begins quickly; for everything
+// else claudebox-full takes its place.
 package main
 
 import (
 	"os"
 
-	"claudebox/internal/cli"
+	"claudebox/internal/start"
 )
 
 func main() {
 	growStack(false)
-	os.Exit(cli.Main(os.Args[1:], cli.FromOS()))
+	os.Exit(start.Main(os.Args, start.FromOS(), start.ByPlan))
 }

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/layout"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 )
 
 const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml at its root.
@@ -49,7 +50,7 @@ func newDenyCommand(sys System) *cobra.Command {
 }
 
 func allow(sys System, o session.Options) error {
-	asked, warnings, err := session.ProjectFile(sys.caller(), o, false)
+	asked, warnings, err := session.ProjectFile(sys.Caller(), o, false)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func confirmed(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	return confirm(question, "look at the list, then pass `--yes`")
+	return start.Confirm(question, "look at the list, then pass `--yes`")
 }
 
 // showAsked lists what a project's profile would widen, one a line.
@@ -89,7 +90,7 @@ func showAsked(sys System, asked session.Asked) {
 }
 
 func deny(sys System, o session.Options) error {
-	asked, _, err := session.ProjectFile(sys.caller(), o, true)
+	asked, _, err := session.ProjectFile(sys.Caller(), o, true)
 	if err != nil {
 		return err
 	}

@@ -3,16 +3,17 @@ package cli
 import (
 	"claudebox/internal/launch"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 )
 
 // Bound is the launch that a call of claudebox with these words would run. It
 // changes nothing, and is there for measurements.
 func Bound(args []string, sys System) (launch.Launch, error) {
-	o, err := split(args)
+	o, err := start.Split(args)
 	if err != nil {
 		return launch.Launch{}, err
 	}
-	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: true})
+	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return launch.Launch{}, err
 	}

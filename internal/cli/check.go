@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/doctor"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 )
 
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing
@@ -48,8 +49,8 @@ func checkLaunch(sys System, o options, format string) error {
 	if !ok {
 		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
 	}
-	c := session.Check(sys.caller(), o.Options)
-	v := view(sys.Stdout, c.Facts())
+	c := session.Check(sys.Caller(), o.Options)
+	v := start.View(sys.Stdout, c.Facts())
 	text, err := render(c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/start"
 )
 
 // commands are claudebox's commands by name. A first word that is exactly one
@@ -100,7 +101,7 @@ func newRoot(sys System) *cobra.Command {
 		return &diag.Error{Op: "read the command line", Err: err, Remedy: "see `" + c.CommandPath() + " --help`"}
 	})
 	flags := root.Flags()
-	for _, f := range ownFlags {
+	for _, f := range start.Flags {
 		addFlag(flags, f, &options{})
 	}
 	return root
@@ -120,7 +121,7 @@ func newVersionCommand(sys System) *cobra.Command {
 		Short: "Print claudebox's version",
 		Args:  noWords,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(sys.Stdout, "claudebox", version)
+			_, err := fmt.Fprintln(sys.Stdout, "claudebox", start.Version)
 			return err
 		},
 	}

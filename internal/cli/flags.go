@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"slices"
 
+	"claudebox/internal/start"
 	"github.com/spf13/pflag"
 )
 
+// options are the words of a launch.
+type options = start.Options
+
 // addFlag declares one of claudebox's own flags to cobra: for help, man pages
 // and completion, and for the commands that take them as well.
-func addFlag(flags *pflag.FlagSet, f ownFlag, o *options) {
-	flags.VarP(&flagValue{flag: f, options: o}, f.name, f.short, f.usage)
-	if f.value == "" {
-		flags.Lookup(f.name).NoOptDefVal = "true"
+func addFlag(flags *pflag.FlagSet, f start.Flag, o *options) {
+	flags.VarP(&flagValue{flag: f, options: o}, f.Name, f.Short, f.Usage)
+	if f.Value == "" {
+		flags.Lookup(f.Name).NoOptDefVal = "true"
 	}
 }
 
@@ -26,8 +30,8 @@ var (
 // options they are collected in.
 func addLaunchFlags(flags *pflag.FlagSet, names []string) *options {
 	o := &options{}
-	for _, f := range ownFlags {
-		if slices.Contains(names, f.name) {
+	for _, f := range start.Flags {
+		if slices.Contains(names, f.Name) {
 			addFlag(flags, f, o)
 		}
 	}
@@ -36,7 +40,7 @@ func addLaunchFlags(flags *pflag.FlagSet, names []string) *options {
 
 // flagValue is a flag of the table as pflag wants it.
 type flagValue struct {
-	flag    ownFlag
+	flag    start.Flag
 	options *options
 	text    string
 }
@@ -44,10 +48,10 @@ type flagValue struct {
 func (v *flagValue) String() string { return v.text }
 
 // Type is what help shows for the value; pflag shows none for "bool".
-func (v *flagValue) Type() string { return cmp.Or(v.flag.value, "bool") }
+func (v *flagValue) Type() string { return cmp.Or(v.flag.Value, "bool") }
 
 func (v *flagValue) Set(text string) error {
 	v.text = text
-	v.flag.set(v.options, text)
+	v.flag.Set(v.options, text)
 	return nil
 }

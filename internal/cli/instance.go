@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/profiledir"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 	"claudebox/internal/state"
 )
 
@@ -53,7 +54,7 @@ func newInstancePathCommand(sys System) *cobra.Command {
 		Short: "Print the folder that is kept for this project",
 		Args:  noWords,
 		RunE: func(*cobra.Command, []string) error {
-			dir, err := session.InstanceDir(sys.caller(), o)
+			dir, err := session.InstanceDir(sys.Caller(), o)
 			if err == nil {
 				_, err = fmt.Fprintln(sys.Stdout, dir)
 			}
@@ -205,7 +206,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 		if err := showInstances(sys.Stderr, facts.Home, chosen); err != nil {
 			return err
 		}
-		if err := confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
+		if err := start.Confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
 			return err
 		}
 	}

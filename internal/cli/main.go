@@ -1,128 +1,35 @@
 package cli
 
 import (
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
-
-	"claudebox/internal/agent"
-	"claudebox/internal/diag"
-	"claudebox/internal/launch"
-	"claudebox/internal/storetree"
+	"claudebox/internal/profile/syntax"
+	"claudebox/internal/start"
 )
-
-// Exit statuses that are claudebox's own, as timeout(1) and env(1) use them.
-// Any other status is the agent's.
-const (
-	exitRefused  = 125 // claudebox refused or failed
-	exitCannot   = 126 // the agent was found but cannot be run
-	exitNotFound = 127 // the agent was not found
-)
-
-// version is set by the linker.
-var version = "dev"
 
 // System is what the command line is connected to.
-type System struct {
-	Stdin          *os.File
-	Stdout, Stderr io.Writer
-	Manifest       string // the manifest's file; it may not exist
-}
+type System = start.System
 
-// FromOS connects to the process's own streams. Descriptors that were
-// inherited beyond these three are closed to every child: bwrap would hand
-// them to the agent.
-func FromOS() System {
-	return System{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Manifest: manifestPath()}
-}
-
-// manifestPath is share/claudebox/manifest.json beside the bin folder that
-// the real executable lies in.
-func manifestPath() string {
-	exe, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(filepath.Dir(exe)), "share/claudebox/manifest.json")
-}
-
-// Main runs claudebox with the words behind its name and returns its exit
-// status.
-func Main(args []string, sys System) int {
-	if status, ran := storetree.Run(os.Args); ran {
-		return status
-	}
-	err := run(args, sys)
-	var agent *launch.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &agent):
-		return agent.Code
-	}
-	diag.Print(sys.Stderr, err)
-	return exitCode(err)
-}
-
-// exitCode maps claudebox's own failures.
-func exitCode(err error) int {
-	switch {
-	case errors.Is(err, agent.ErrNotFound):
-		return exitNotFound
-	case errors.Is(err, agent.ErrNotExecutable):
-		return exitCannot
-	}
-	return exitRefused
+// Main runs the whole of claudebox with all its words, its name being the
+// first, and returns its exit status.
+func Main(words []string, sys System) int {
+	sys.Parser = syntax.Parse
+	return start.Main(words, sys, run)
 }
 
 func run(args []string, sys System) error {
-	if err := closeInherited(); err != nil {
-		return err
-	}
 	if len(args) > 0 && isCommand(args[0]) {
 		return runCommand(args, sys)
 	}
-	opts, err := split(args)
+	o, err := start.Split(args)
 	if err != nil {
 		return err
 	}
 	switch {
-	case opts.help:
+	case o.Help:
 		return runCommand([]string{"help"}, sys)
-	case opts.version:
+	case o.Version:
 		return runCommand([]string{"version"}, sys)
+	case o.Check:
+		return checkLaunch(sys, o, "text")
 	}
-	return launchAgent(sys, opts)
-}
-
-// closeInherited marks every descriptor but the standard ones close-on-exec,
-// and refuses standard ones that would open a part of the host to the agent:
-// a folder gives all that is below it, through /proc/self/fd/0/.
-func closeInherited() error {
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: "claudebox needs Linux 5.11 or newer"}
-	}
-	for fd, name := range []string{"standard input", "standard output", "standard error"} {
-		if err := checkStandard(fd, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkStandard(fd int, name string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil // closed: Go has put /dev/null there by now, or it stays closed
-	}
-	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
-	kind := st.Mode & unix.S_IFMT
-	if kind == unix.S_IFDIR || kind == unix.S_IFBLK || err == nil && flags&unix.O_PATH != 0 {
-		return diag.Errorf("check "+name, "redirect it to a file, a pipe or /dev/null",
-			"it is a folder or a device, which the agent could look into")
-	}
-	return nil
+	return start.Launch(sys, o, nil)
 }

@@ -20,6 +20,7 @@ import (
 	"claudebox/internal/profile/syntax"
 	"claudebox/internal/resolve"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 )
 
 const planLong = `Print what a launch in this folder would be, without launching.
@@ -127,7 +128,7 @@ var launchFormats = map[string]launchFormat{
 }
 
 func portable(sys System, o planOptions, render func(plan.Plan) (string, error)) (string, error) {
-	p, err := session.Plan(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
+	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned})
 	if err != nil {
 		return "", err
 	}
@@ -135,13 +136,13 @@ func portable(sys System, o planOptions, render func(plan.Plan) (string, error))
 }
 
 func bound(sys System, o planOptions, render launchFormat) (string, error) {
-	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: true})
+	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return "", err
 	}
 	defer s.Close()
 	s.JudgeImports()
-	v := view(sys.Stdout, s.Facts)
+	v := start.View(sys.Stdout, s.Facts)
 	if o.sizes {
 		if v.Sizes, err = s.Sizes(); err != nil {
 			return "", err
@@ -161,7 +162,7 @@ func planDiff(sys System, o planOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	after, err := session.Plan(sys.caller(), o.Options, session.Purpose{Look: !o.pinned})
+	after, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned})
 	if err != nil {
 		return "", err
 	}
@@ -171,7 +172,7 @@ func planDiff(sys System, o planOptions) (string, error) {
 		return jsonText(changes)
 	case "text":
 		facts, err := host.Detect()
-		return view(sys.Stdout, facts).Diff(changes, o.diff, cmp.Or(o.Plan, "profile "+after.Profile)), err
+		return start.View(sys.Stdout, facts).Diff(changes, o.diff, cmp.Or(o.Plan, "profile "+after.Profile)), err
 	}
 	return "", diag.Errorf("print the difference", "use --format text or json", "there is none as %q", o.format)
 }

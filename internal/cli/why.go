@@ -12,6 +12,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/hostnet"
 	"claudebox/internal/session"
+	"claudebox/internal/start"
 	"claudebox/internal/why"
 )
 
@@ -43,7 +44,7 @@ func newWhyCommand(sys System) *cobra.Command {
 }
 
 func explain(sys System, o session.Options, word string) error {
-	s, err := session.Prepare(sys.caller(), o, session.Purpose{Look: true})
+	s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func explain(sys System, o session.Options, word string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(view(sys.Stdout, s.Facts).Width)))
+	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(start.View(sys.Stdout, s.Facts).Width)))
 	return err
 }
 

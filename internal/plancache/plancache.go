@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,14 +53,18 @@ func (w *Witnesses) Note(file string) {
 
 // For is the cache of the plan that the answers to a question lead to: all
 // that it depends on besides the witnesses. folder is where plans are kept,
-// and belongs to the user uid. Without the program's own state there is no
-// cache: another build may plan otherwise.
-func For(folder string, uid int, question ...string) Cache {
-	program := cachefile.State("/proc/self/exe")
-	if !cachefile.Known(program) {
+// and belongs to the user uid. programs are the files of the programs that make
+// plans and read them: another build may do it otherwise. Where none of them is
+// there, nothing is kept.
+func For(folder string, uid int, programs []string, question ...string) Cache {
+	states := make([]string, len(programs), len(programs)+len(question))
+	for i, program := range programs {
+		states[i] = cachefile.State(program)
+	}
+	if !slices.ContainsFunc(states, cachefile.Known) {
 		return Cache{}
 	}
-	sum := sha256.Sum256([]byte(program + "\x00" + strings.Join(question, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join(append(states, question...), "\x00")))
 	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
 }
 

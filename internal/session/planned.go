@@ -142,6 +142,9 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 		s.obey(made)
 		return p, nil
 	}
+	if s.caller.Parser == nil {
+		return plan.Plan{}, ErrNoPlan
+	}
 	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
@@ -208,7 +211,7 @@ func (s *Session) planCache(question ...string) plancache.Cache {
 	for _, name := range nixVariables {
 		question = append(question, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, question...)
+	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.caller.Programs, question...)
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there

@@ -33,7 +33,10 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 		return p, nil
 	}
 	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
-	if err != nil {
+	switch {
+	case err != nil && s.caller.Parser == nil:
+		return plan.Plan{}, ErrNoPlan
+	case err != nil:
 		diag.Print(s.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
@@ -53,6 +56,9 @@ func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict tru
 		s.obey(of)
 		s.tellApplied(file, verdict)
 		return made, nil
+	}
+	if s.caller.Parser == nil {
+		return plan.Plan{}, ErrNoPlan
 	}
 	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
 	s.obey(*seen)

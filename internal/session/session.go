@@ -37,6 +37,7 @@ type Caller struct {
 	Columns  func() int // how many characters a line of Stderr may have; 0: any number
 	Manifest string     // the manifest's file; it may not exist
 	Version  string     // claudebox's own
+	Programs []string   // what claudebox is made of: another build may plan otherwise
 	// Parser reads profiles. Without one a launch is prepared by a plan that
 	// there is, and ends with [ErrNoPlan] where there is none.
 	Parser shape.Parser
@@ -129,10 +130,14 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
-	if o.Yes && !why.Look { // else a question comes first, which Ctrl-C ends
+	ask := !o.Yes || why.Look // a question comes first, which Ctrl-C ends
+	if !ask && c.Parser != nil {
 		s.listen()
 	}
 	p, err := s.choosePlan(o, why)
+	if err == nil && !ask {
+		s.listen()
+	}
 	if err == nil {
 		err = s.bind(p, o, why)
 	}

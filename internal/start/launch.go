@@ -1,10 +1,8 @@
-package cli
+package start
 
 import (
 	"fmt"
 	"slices"
-
-	"github.com/spf13/cobra"
 
 	"claudebox/internal/audit"
 	"claudebox/internal/diag"
@@ -12,17 +10,9 @@ import (
 	"claudebox/internal/session"
 )
 
-// launchAgent is what `claudebox` without a command does.
-func launchAgent(sys System, o options) error {
-	if o.check {
-		return checkLaunch(sys, o, "text")
-	}
-	return start(sys, o, nil)
-}
-
-// start prepares a session, shows what will enter, asks, and runs it. A dry
+// Launch prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
-func start(sys System, o options, command []string) error {
+func Launch(sys System, o Options, command []string) error {
 	var seen []string
 	for {
 		approved, err := startSeen(sys, o, command, seen)
@@ -38,8 +28,8 @@ func start(sys System, o options, command []string) error {
 // answer, and meanwhile he, or another session, makes files that have to be
 // hidden and protected. It is kept, so that the next audit can say what has
 // changed since.
-func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
-	s, err := session.Prepare(sys.caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
+func startSeen(sys System, o Options, command, seen []string) (approved []string, err error) {
+	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +60,7 @@ func show(sys System, s *session.Session) error {
 		return err
 	}
 	s.JudgeImports()
-	fmt.Fprintln(sys.Stderr, view(sys.Stderr, s.Facts).Text(s.Launch))
+	fmt.Fprintln(sys.Stderr, View(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
 }
@@ -88,13 +78,13 @@ func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 		return nil, nil
 	}
 	s.JudgeImports()
-	view := view(sys.Stderr, s.Facts)
+	view := View(sys.Stderr, s.Facts)
 	text := view.Text(s.Launch)
 	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
 		text += view.Changes(diff)
 	}
 	fmt.Fprintln(sys.Stderr, text)
-	if err := confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
+	if err := Confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
 		return nil, err
 	}
 	return lines, nil
@@ -111,22 +101,4 @@ func refuseLinked(s *session.Session) error {
 		}
 	}
 	return nil
-}
-
-// newShellCommand runs something else in the very sandbox of a launch.
-func newShellCommand(sys System) *cobra.Command {
-	var o *options
-	c := &cobra.Command{
-		Use:   "shell [flags] [-- command…]",
-		Short: "The same sandbox with a shell, or a command, instead of the agent",
-		RunE: func(_ *cobra.Command, words []string) error {
-			if len(words) == 0 {
-				words = []string{"bash"}
-			}
-			return start(sys, *o, words)
-		},
-	}
-	c.Flags().SetInterspersed(false)
-	o = addLaunchFlags(c.Flags(), shellFlags)
-	return c
 }

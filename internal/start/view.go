@@ -1,4 +1,4 @@
-package cli
+package start
 
 import (
 	"cmp"
@@ -9,20 +9,19 @@ import (
 
 	"claudebox/internal/audit"
 	"claudebox/internal/host"
-	"claudebox/internal/profile/syntax"
 	"claudebox/internal/session"
 )
 
-// caller is this command line to the session it calls for.
-func (sys System) caller() session.Caller {
+// Caller is this command line to the session it calls for.
+func (sys System) Caller() session.Caller {
 	return session.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
-		Manifest: sys.Manifest, Version: version, Parser: syntax.Parse,
+		Manifest: sys.Manifest, Programs: sys.Programs, Version: Version, Parser: sys.Parser,
 	}
 }
 
-// view is how a launch is shown on a stream.
-func view(w io.Writer, facts host.Facts) audit.View {
+// View is how a launch is shown on a stream.
+func View(w io.Writer, facts host.Facts) audit.View {
 	v := audit.View{Home: facts.Home, Width: 80}
 	if isTerminal(w) {
 		v.Colour = facts.Env.Value("NO_COLOR", "") == ""

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -117,6 +118,23 @@ func TestImportsFollowTheTable(t *testing.T) {
 			if slices.Contains(pure, pkg) && slices.Contains(effects, name) {
 				t.Errorf("internal/%s is pure and imports %s", pkg, name)
 			}
+		}
+	}
+}
+
+// Each launch pays for what its program links.
+func TestTheSmallProgramLinksNeitherYAMLNorCommands(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../cmd/claudebox").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	if !slices.Contains(linked, "claudebox/internal/session") {
+		t.Error("go list says nothing of what it links")
+	}
+	for _, name := range []string{"gopkg.in/yaml.v3", "github.com/spf13/cobra", "github.com/spf13/pflag", "text/template", "claudebox/internal/cli"} {
+		if slices.Contains(linked, name) {
+			t.Errorf("cmd/claudebox links %s", name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-# The Go program alone. It knows no store path: what it needs stands in the
-# manifest beside it (see default.nix), so that packages may change without Go
-# being built again.
+# The Go programs alone: bin/claudebox for a launch, and libexec/claudebox for all
+# else. They know no store path: what they need stands in the manifest beside
+# them (see default.nix), so that packages may change without Go being built
+# again.
 {
   lib,
   buildGoModule,
@@ -29,15 +30,23 @@ buildGoModule {
   };
 
   vendorHash = import ./vendor-hash.nix;
-  subPackages = [ "cmd/claudebox" ];
+  subPackages = [
+    "cmd/claudebox"
+    "cmd/claudebox-full"
+  ];
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
-    "-X claudebox/internal/cli.version=${version}"
+    "-X claudebox/internal/start.Version=${version}"
   ];
 
   nativeBuildInputs = [ installShellFiles ];
-  postInstall = "installManPage docs/man/*\n" + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
+  postInstall = ''
+    mkdir $out/libexec
+    mv $out/bin/claudebox-full $out/libexec/claudebox
+    installManPage docs/man/*
+  ''
+  + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
     installShellCompletion --cmd claudebox \
       --bash <($out/bin/claudebox completion bash) \
       --fish <($out/bin/claudebox completion fish) \

@@ -51,23 +51,22 @@ func newWorld(bin string) (*world, error) {
 	return w, nil
 }
 
-// install copies claudebox and its manifest.
+// install copies claudebox's programs and its manifest.
 func (w *world) install(bin string) error {
-	if err := os.MkdirAll(w.home+"/bin", 0o700); err != nil {
-		return err
+	from := filepath.Dir(filepath.Dir(bin))
+	for _, folder := range []string{"bin", "libexec"} {
+		if err := os.CopyFS(filepath.Join(w.home, folder), os.DirFS(filepath.Join(from, folder))); err != nil {
+			return err
+		}
 	}
-	program, err := os.ReadFile(bin)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(bin)), "share/claudebox/manifest.json"))
+	text, err := os.ReadFile(filepath.Join(from, "share/claudebox/manifest.json"))
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, &w.manifest); err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(w.home+"/bin/claudebox", program, 0o700), w.writeManifest())
+	return w.writeManifest()
 }
 
 func (w *world) writeManifest() error {

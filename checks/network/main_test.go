@@ -63,6 +63,7 @@ func prepare() error {
 		storeReleases(top),
 		trial.Build(probe(), "./probe"),
 		trial.Build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
+		trial.Build(filepath.Join(top, "breakable/libexec/claudebox"), "claudebox/cmd/claudebox-full", "-tags", "lab"),
 	)
 }
 
@@ -71,7 +72,7 @@ func probe() string { return filepath.Join(top(), "probe") }
 
 // breakable is a claudebox of which tests can leave a rule out
 // (internal/netfilter/part_lab.go).
-func breakable() string { return filepath.Join(top(), "breakable") }
+func breakable() string { return filepath.Join(top(), "breakable/bin/claudebox") }
 
 // tools of a claudebox, by their names in the manifest; empty: the manifest's.
 type tools map[string]string
@@ -102,16 +103,20 @@ func install(t *testing.T, program string, other tools) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, share := filepath.Join(folder, "bin"), filepath.Join(folder, "share/claudebox")
-	content, err := os.ReadFile(program)
+	share := filepath.Join(folder, "share/claudebox")
 	if err := errors.Join(
-		err, os.Mkdir(binary, 0o755), os.MkdirAll(share, 0o755),
-		os.WriteFile(filepath.Join(binary, "claudebox"), content, 0o755),
-		os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
+		copyFolder(program, folder, "bin"), copyFolder(program, folder, "libexec"),
+		os.MkdirAll(share, 0o755), os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
 	); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(binary, "claudebox")
+	return filepath.Join(folder, "bin/claudebox")
+}
+
+// copyFolder copies a folder of what a program is installed with.
+func copyFolder(program, to, name string) error {
+	from := filepath.Join(filepath.Dir(filepath.Dir(program)), name)
+	return os.CopyFS(filepath.Join(to, name), os.DirFS(from))
 }
 
 // user is somebody on a world's host, with a home and a project.

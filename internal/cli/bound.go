@@ -2,6 +2,7 @@ package cli
 
 import (
 	"claudebox/internal/launch"
+	"claudebox/internal/profile/syntax"
 	"claudebox/internal/session"
 	"claudebox/internal/start"
 )
@@ -13,6 +14,7 @@ func Bound(args []string, sys System) (launch.Launch, error) {
 	if err != nil {
 		return launch.Launch{}, err
 	}
+	sys.Parser = syntax.Parse
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return launch.Launch{}, err

@@ -11,8 +11,8 @@ import (
 	"claudebox/internal/start"
 )
 
-// commands are claudebox's commands by name. A first word that is exactly one
-// of them is claudebox's; anything else is the agent's.
+// commands make claudebox's own commands, by name; the others of
+// [start.Commands] are cobra's, and need the whole tree.
 var commands = map[string]func(System) *cobra.Command{
 	"plan":     newPlanCommand,
 	"check":    newCheckCommand,
@@ -25,13 +25,7 @@ var commands = map[string]func(System) *cobra.Command{
 	"version":  newVersionCommand,
 }
 
-// treeCommands are made by cobra and need the whole tree.
-var treeCommands = []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
-
-func isCommand(word string) bool {
-	_, own := commands[word]
-	return own || slices.Contains(treeCommands, word)
-}
+func isCommand(word string) bool { return slices.Contains(start.Commands, word) }
 
 // runCommand runs one command. Only that one is built, as building all costs
 // a tenth of a millisecond.

@@ -1,12 +1,28 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"claudebox/internal/start"
 )
+
+// The small program knows the commands by their names alone.
+func TestTheNamesOfCommandsAreKnownToTheSmallProgram(t *testing.T) {
+	var names []string
+	for _, c := range Tree().Commands() {
+		names = append(names, c.Name())
+	}
+	names = append(names, cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
+	slices.Sort(names)
+	if known := slices.Sorted(slices.Values(start.Commands)); !slices.Equal(names, known) {
+		t.Errorf("commands %q, known %q", names, known)
+	}
+}
 
 // A line that is too long for a terminal is broken in the middle of a word.
 func TestHelpFitsATerminal(t *testing.T) {

@@ -156,7 +156,7 @@ func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*c
 
 func profilesOf(sys System, facts host.Facts) profiledir.Files {
 	files := profiledir.New(facts, sys.Manifest)
-	files.Syntax = syntax.Parse
+	files.Syntax = sys.Parser
 	return files
 }
 

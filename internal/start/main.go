@@ -21,8 +21,8 @@ const (
 	exitNotFound = 127 // the agent was not found
 )
 
-// Commands are the first words that are claudebox's and not the agent's. The
-// last four are cobra's.
+// Commands are claudebox's commands. A first word that is exactly one of them is
+// claudebox's; anything else is the agent's.
 var Commands = []string{
 	"plan", "check", "shell", "profile", "allow", "instance", "deny", "why", "version",
 	"help", "completion", "__complete", "__completeNoDesc",

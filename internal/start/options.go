@@ -134,7 +134,7 @@ func (o *Options) take(args []string) (int, error) {
 		flag.Set(o, value)
 		return 1, nil
 	case len(args) < 2:
-		return 0, errors.New(args[0] + " needs a Value: " + flag.Value)
+		return 0, errors.New(args[0] + " needs a value: " + flag.Value)
 	}
 	flag.Set(o, args[1])
 	return 2, nil

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"leak":           {},
 	"forbidden":      {},
 	"hostpattern":    {},
-	"host":           {"diag", "smallfile"},
+	"host":           {"diag", "beneath", "smallfile"},
 	"profile/shape":  {"diag"},
 	"profile/syntax": {"diag", "profile/shape", "gopkg.in/yaml.v3"},
 	"profile":        {"diag", "hostpattern", "leak", "profile/shape", "storepath"},

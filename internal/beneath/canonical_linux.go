@@ -1,30 +1,27 @@
 package beneath
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
 // Canonical resolves every link of a path, as [filepath.EvalSymlinks] does,
-// with its errors. A path without links, as most are, costs one look.
+// with errors like its own. A path without links, as most are, costs one look: the
+// kernel answers for all of it at once, also that it leads nowhere.
 func Canonical(path string) (string, error) {
-	if !withoutLinks(path) {
-		return filepath.EvalSymlinks(path)
-	}
-	return filepath.Clean(path), nil
-}
-
-// withoutLinks tells a path that exists and leads through no link; the kernel
-// answers for all of it at once.
-func withoutLinks(path string) bool {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
-	if err != nil {
-		return false
+	switch {
+	case err == nil:
+		unix.Close(fd)
+		return filepath.Clean(path), nil
+	case errors.Is(err, unix.ENOENT) && path != "":
+		return "", &os.PathError{Op: "look at", Path: path, Err: err}
 	}
-	unix.Close(fd)
-	return true
+	return filepath.EvalSymlinks(path)
 }

@@ -5,10 +5,10 @@ package cachefile
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -26,15 +26,20 @@ func State(path string) string {
 	switch {
 	case err == nil:
 		return stateOf(uint64(st.Dev), st.Ino, uint64(st.Size), uint64(st.Ctim.Nano()))
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return Absent
 	}
 	return "unknown: " + err.Error()
 }
 
+// Program is the state of the program that runs. Other builds may keep
+// something else.
+var Program = sync.OnceValue(func() string { return State("/proc/self/exe") })
+
 // stateOf is done for each file that a kept plan was made of, at each start.
 func stateOf(parts ...uint64) string {
-	var text []byte
+	const digits = 20
+	text := make([]byte, 0, len(parts)*(digits+1))
 	for _, p := range parts {
 		text = append(strconv.AppendUint(text, p, 10), ':')
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/beneath"
 	"claudebox/internal/smallfile"
 )
 
@@ -48,7 +49,7 @@ func ReadEtc(env Environment) Etc {
 	}
 	e.ZoneName, e.Zone = zone(env)
 	for _, name := range []string{"managed-settings.json", "managed-settings.d"} {
-		if path, err := filepath.EvalSymlinks("/etc/claude-code/" + name); err == nil {
+		if path, err := beneath.Canonical("/etc/claude-code/" + name); err == nil {
 			e.Managed = append(e.Managed, path)
 		}
 	}
@@ -90,7 +91,7 @@ func regularFile(path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := beneath.Canonical(path)
 	if err != nil {
 		return ""
 	}

@@ -2,7 +2,7 @@ package launch
 
 import (
 	"bytes"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/network"
@@ -30,24 +30,20 @@ const nobody = 65534
 
 // passwd names root, the user and nobody, and nobody else (SAND-17).
 func passwd(p plan.Plan, h Host) []byte {
-	var b bytes.Buffer
 	shell := plan.ToolPath(p, "bash")
-	fmt.Fprintln(&b, "root:x:0:0:root:/root:"+shell)
+	user := ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
-		fmt.Fprintf(&b, "%s:x:%d:%d::%s:%s\n", h.Facts.User, h.Facts.UID, h.Facts.GID, h.Facts.Home, shell)
+		user = h.Facts.User + ":x:" + strconv.Itoa(h.Facts.UID) + ":" + strconv.Itoa(h.Facts.GID) + "::" + h.Facts.Home + ":" + shell + "\n"
 	}
-	fmt.Fprintf(&b, "nobody:x:%d:%d:nobody:/:%s\n", nobody, nobody, "/bin/false")
-	return b.Bytes()
+	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:65534:65534:nobody:/:/bin/false\n")
 }
 
 func group(h Host) []byte {
-	var b bytes.Buffer
-	fmt.Fprintln(&b, "root:x:0:")
+	user := ""
 	if h.Facts.GID != 0 && h.Facts.GID != nobody {
-		fmt.Fprintf(&b, "%s:x:%d:\n", h.Facts.Group, h.Facts.GID)
+		user = h.Facts.Group + ":x:" + strconv.Itoa(h.Facts.GID) + ":\n"
 	}
-	fmt.Fprintf(&b, "nogroup:x:%d:\n", nobody)
-	return b.Bytes()
+	return []byte("root:x:0:\n" + user + "nogroup:x:65534:\n")
 }
 
 // nsswitch keeps libc from asking name service daemons: their sockets are
@@ -64,7 +60,7 @@ protocols: files
 // hosts gives the sandbox's own name an address; the host's file is copied
 // where the host's network is.
 func hosts(p plan.Plan, h Host) []byte {
-	own := fmt.Appendf(nil, "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 %s\n", Hostname)
+	own := []byte("127.0.0.1 localhost\n::1 localhost\n127.0.0.1 " + Hostname + "\n")
 	if p.Network.Tier != "full" {
 		return own
 	}

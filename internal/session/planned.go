@@ -197,7 +197,7 @@ func (s *Session) planOf(prof profile.Profile, why Purpose) (p plan.Plan, paths 
 // project says what the next sandbox may do.
 func (s *Session) obey(made plancache.Witnesses) {
 	for _, w := range made {
-		if cachefile.Known(w.State) {
+		if cachefile.Known(w.State) && !slices.Contains(s.orders, w.Path) {
 			s.orders = append(s.orders, w.Path)
 		}
 	}

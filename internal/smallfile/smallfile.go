@@ -70,8 +70,12 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 		case n == 0:
 			return content, nil
 		}
+		short := n < cap(content)-len(content)
 		if content = content[:len(content)+n]; int64(len(content)) > limit {
 			return content[:limit], ErrTooLarge
+		}
+		if short && int64(len(content)) == st.Size {
+			return content, nil // as after a read of nothing
 		}
 	}
 }

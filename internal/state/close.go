@@ -75,6 +75,7 @@ func (in *Instance) restamp() error {
 // untouched tells whether every made file is the one that the record knows:
 // an agent that did nothing costs nothing.
 func (in *Instance) untouched() bool {
+	in.dir.Hold(agentHome)
 	for _, was := range in.known.Files {
 		what, err := in.dir.Look(path.Join(agentHome, was.Name))
 		if err != nil || what.Stamp != was.Output {

@@ -59,17 +59,19 @@ func (in *Instance) plan(w write) {
 
 // files works out which made files are not as they should be.
 func (in *Instance) files(dir *beneath.Folder) error {
+	key := recordForm + in.req.home().Key() + "\n"
 	for _, f := range agenthome.Files {
-		if err := in.file(dir, f); err != nil {
+		if err := in.file(dir, f, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *Instance) file(dir *beneath.Folder, f agenthome.File) error {
+// file does so for one; key is what they are made of beside the user's files.
+func (in *Instance) file(dir *beneath.Folder, f agenthome.File, key string) error {
 	rel := path.Join(agentHome, f.Name)
-	inputs, err := inputs(in.req.home(), f)
+	inputs, err := inputs(key, f.Sources(in.req.home()))
 	if err != nil {
 		return in.failed("look at your own "+f.Name, err)
 	}
@@ -134,10 +136,9 @@ func aside(dir *beneath.Folder, rel string) error {
 }
 
 // inputs hashes all that a file is made of, without reading it.
-func inputs(r agenthome.Request, f agenthome.File) (string, error) {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s%s\n", recordForm, r.Key())
-	for _, name := range f.Sources(r) {
+func inputs(key string, sources []string) (string, error) {
+	text := []byte(key)
+	for _, name := range sources {
 		var st unix.Stat_t
 		if err := unix.Stat(name, &st); err != nil {
 			if !missing(err) {
@@ -145,9 +146,10 @@ func inputs(r agenthome.Request, f agenthome.File) (string, error) {
 			}
 			continue
 		}
-		fmt.Fprintf(sum, "%s %d %d %d\n", name, st.Ino, st.Size, st.Ctim.Nano())
+		text = fmt.Appendf(text, "%s %d %d %d\n", name, st.Ino, st.Size, st.Ctim.Nano())
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // readSources reads files of the user. Links are followed, for home-manager

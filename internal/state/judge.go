@@ -41,6 +41,10 @@ func (in *Instance) find(home *beneath.Folder) (dir *beneath.Folder, err error) 
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // else it was removed a moment ago
 		return nil, in.failed("open "+in.Dir, err)
 	}
+	if dir != nil {
+		dir.Hold(agentHome)
+		dir.Hold(cacheName)
+	}
 	return dir, nil
 }
 

@@ -137,17 +137,15 @@ func (in *Instance) apply(dir *beneath.Folder) error {
 // use marks the instance as used now: the time of the lock's file says when
 // that was last.
 func (in *Instance) use() error {
-	if err := unix.Futimes(int(in.live.Fd()), nowTwice()); err != nil {
+	if err := unix.UtimesNanoAt(in.dir.FD(), liveName, nowTwice(), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return in.failed("mark "+in.Dir+" as used", err)
 	}
 	return in.saveApproval()
 }
 
-// nowTwice leaves the time to the kernel's clock as utimes(2) reads it.
-func nowTwice() []unix.Timeval {
-	var now unix.Timeval
-	_ = unix.Gettimeofday(&now) // cannot fail with a valid address
-	return []unix.Timeval{now, now}
+// nowTwice leaves the time to the kernel's clock.
+func nowTwice() []unix.Timespec {
+	return []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 }
 
 // lockPatience is how long to wait for a lock. It is held for milliseconds; who

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -31,10 +30,6 @@ func State(path string) string {
 	}
 	return "unknown: " + err.Error()
 }
-
-// Program is the state of the program that runs. Other builds may keep
-// something else.
-var Program = sync.OnceValue(func() string { return State("/proc/self/exe") })
 
 // stateOf is done for each file that a kept plan was made of, at each start.
 func stateOf(parts ...uint64) string {

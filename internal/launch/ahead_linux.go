@@ -223,7 +223,7 @@ func (a *Ahead) match(has int, d Descriptor) (int, error) {
 // release gives bwrap its words. Their first byte comes last: when claudebox is
 // killed in between, the pipe ends as well, and bwrap must not take for its
 // words what is only their beginning.
-func (a *Ahead) release(words, filter []byte, post *post) (*sandbox, error) {
+func (a *Ahead) release(words, filter []byte, post *Post) (*sandbox, error) {
 	err := fill(a.words, words[1:], 1)
 	if err == nil {
 		err = seal(a.words, words[:1])

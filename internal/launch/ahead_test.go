@@ -47,7 +47,7 @@ func TestABwrapBegunAheadGetsTheWordsWholeAndLast(t *testing.T) {
 		t.Fatalf("it is not taken: %v", err)
 	}
 	fds.close()
-	child, err := ahead.release([]byte("--these\n--words\n"), nil, openPost(nil))
+	child, err := ahead.release([]byte("--these\n--words\n"), nil, &Post{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Pasta: h.Pasta, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs, Ignored: h.Ignored,
+		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)

@@ -7,18 +7,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/proctree"
+	"claudebox/internal/selfpipe"
 )
 
 // pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
 // to another job. Whoever stops claudebox stops what watches over the covers of
 // files, so all inside has to be stopped first: a process that ignores them, or
 // is in a group of its own, would read what the user changes meanwhile.
-var pausing = []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+var pausing = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 const (
 	// grace is how long the agent's own group may take to stop by itself: a
@@ -34,50 +34,28 @@ const (
 
 var errRestless = errors.New("its processes do not stop, and unwatched they may read what is hidden")
 
-// pauses stops the sandbox, and then this process, for each such signal.
-func (p *post) pauses(received chan os.Signal) {
-	for s := range received {
-		frozen := p.freeze()
-		stopBy(s.(syscall.Signal), received)
-		frozen.thaw()
-	}
+// pause stops the sandbox, and then this process.
+func (p *Post) pause(s syscall.Signal) {
+	frozen := p.freeze()
+	stopBy(s)
+	frozen.thaw()
 }
 
 // stopBy stops this process as if the signal had not been caught: not at all,
-// where its group is an orphan (setpgid(2)). It returns when it goes on. Go's
-// own signal.Reset leaves a handler that does nothing.
-func stopBy(s syscall.Signal, received chan os.Signal) {
+// where its group is an orphan (setpgid(2)). It returns when it goes on.
+func stopBy(s syscall.Signal) {
 	runtime.LockOSThread() // a signal for a thread has come when the call is over
 	defer runtime.UnlockOSThread()
-	caught, err := disposition(s, action{})
+	caught, err := selfpipe.Set(s, selfpipe.Action{})
 	if err != nil {
 		return // the agent is let go on, as watched as before
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
-	_, _ = disposition(s, caught)
-	for len(received) > 0 {
-		<-received // SIGCONT would have taken it away
-	}
-}
-
-// action is the kernel's struct sigaction on amd64 and arm64; the zero one is
-// what a signal does by itself (SIG_DFL).
-type action struct{ handler, flags, restorer, mask uintptr }
-
-// disposition sets what a signal does, and gives what it did.
-func disposition(s syscall.Signal, now action) (before action, err error) {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&before)),
-		unsafe.Sizeof(now.mask), 0, 0)
-	if errno != 0 {
-		err = errno
-	}
-	return before, err
+	_, _ = selfpipe.Set(s, caught)
 }
 
 // freeze stops everything inside. A sandbox that does not stop is ended.
-func (p *post) freeze() frozen {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *Post) freeze() frozen {
 	if p.bwrap == 0 {
 		return nil
 	}

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/diag"
 )
 
@@ -70,13 +68,9 @@ func closeFiles(files ...*os.File) {
 }
 
 // reached returns when bwrap has come to the gate, or is gone.
-func (g gate) reached() error {
+func (g gate) reached(p *Post) error {
 	defer g.bell.Close()
-	poll := []unix.PollFd{{Fd: int32(g.bell.Fd())}} // POLLERR: nobody reads any more (pipe(7))
-	return uninterrupted(func() error {
-		_, err := unix.Poll(poll, -1)
-		return err
-	})
+	return p.await(int(g.bell.Fd()), 0) // POLLERR: nobody reads any more (pipe(7))
 }
 
 // open lets the agent run.

@@ -28,13 +28,12 @@ type Launch struct {
 	Started  func(bwrap int)             // called when bwrap runs, with its process id; nil: nothing else waits for it
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
 	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
-	Ignored  []string                    // signals that the caller ignores, and so the agent: "INT", "HUP"
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
 	Learn    func(Needs)                 // called when bwrap runs that was not begun ahead, with what it needed for [Begin]; nil: nobody learns
 	Ahead    *Ahead                      // a bwrap that waits for the words of this launch; nil: none
-	Signals  Signals                     // what has been caught up to now; nil: nothing is caught yet
+	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

@@ -120,7 +120,7 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 		}
 	}
 	l := Launch{
-		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter(),
+		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Post: &Post{}, Seccomp: seccomp.Filter(),
 		Command: []string{"/bin/sh", "-c", line},
 	}
 	runtime.LockOSThread()
@@ -138,7 +138,7 @@ func started(t *testing.T, l Launch) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := l.start(arguments(lines), fds, &post{})
+	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
 	}
@@ -200,7 +200,7 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 // protected.
 func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if err := child.gate.reached(); err != nil {
+		if err := child.gate.reached(&Post{}); err != nil {
 			t.Fatal(err)
 		}
 		child.gate.outside.Close()

@@ -38,8 +38,8 @@ func (e *ExitError) signaled() bool {
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
 func (l Launch) Run() error {
-	if l.Signals == nil {
-		l.Signals = Listen(l.Ignored)
+	if l.Post == nil {
+		l.Post = &Post{}
 	}
 	lines, descriptors, err := l.Words()
 	if err != nil {
@@ -55,13 +55,13 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal, args, post := saveTerminal(), arguments(lines), <-l.Signals
+	terminal, args := saveTerminal(), arguments(lines)
 	var child *sandbox
 	if ahead != nil {
 		fds.close()
-		child, err = ahead.release(args, l.Seccomp, post)
+		child, err = ahead.release(args, l.Seccomp, l.Post)
 	} else {
-		child, err = l.start(args, fds, post)
+		child, err = l.start(args, fds)
 	}
 	if err != nil {
 		return err
@@ -102,12 +102,12 @@ type sandbox struct {
 	inside *os.File // the processes in it, see [sandbox.empty]; nil: not known
 	gate   gate
 	tree   tree
-	post   *post
+	post   *Post
 }
 
 // start forks bwrap with an empty environment: its own would be readable
 // inside at /proc/1/environ, whatever --clearenv says. fds are closed.
-func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
+func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 	defer fds.close()
 	runtime.LockOSThread()
 	if err := isolateAbstractSockets(l.Tier); err != nil {
@@ -142,7 +142,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		unix.Close(pipe[0])
 		return nil, err
 	}
-	pid, err := l.fork(tree, files, raised, post)
+	pid, err := l.fork(tree, files, raised)
 	if err != nil {
 		unix.Close(pipe[0])
 		if cause := CheckUserNamespaces(); cause != nil {
@@ -150,8 +150,8 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 		}
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	post.forwardTo(pid, l.OwnPIDs)
-	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, tree: tree, post: post}, nil
+	l.Post.forwardTo(pid, l.OwnPIDs)
+	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, tree: tree, post: l.Post}, nil
 }
 
 // fork starts bwrap, by itself in a pid namespace where that is possible, for
@@ -163,7 +163,7 @@ func (l Launch) start(args []byte, fds opened, post *post) (*sandbox, error) {
 //
 // Where it is not possible, the signals that would end bwrap are blocked in it,
 // and set free again for the agent by the shim.
-func (l Launch) fork(t tree, files []int, raised bool, post *post) (pid int, err error) {
+func (l Launch) fork(t tree, files []int, raised bool) (pid int, err error) {
 	begin := func() (int, error) {
 		return spawn.Start(t.mounting(spawn.Program{
 			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
@@ -172,7 +172,7 @@ func (l Launch) fork(t tree, files []int, raised bool, post *post) (pid int, err
 	if l.OwnPIDs {
 		return begin()
 	}
-	return post.blocked(begin)
+	return l.Post.blocked(begin)
 }
 
 // CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
@@ -204,12 +204,12 @@ func (s *sandbox) wait(ownPIDs bool) error {
 	switch {
 	case err != nil:
 		return &diag.Error{Op: "wait for bwrap", Err: err}
-	case s.post.ended() != nil:
-		return &diag.Error{Op: "stop the sandbox", Err: s.post.ended(), Remedy: "start it again; it was ended"}
+	case s.post.fault != nil:
+		return &diag.Error{Op: "stop the sandbox", Err: s.post.fault, Remedy: "start it again; it was ended"}
 	case ran:
 		return exit(code)
-	case s.post.latest() != 0:
-		return exit(128 + int(s.post.latest()))
+	case s.post.last != 0:
+		return exit(128 + int(s.post.last))
 	case state.Signaled():
 		return exit(128 + int(state.Signal()))
 	}
@@ -227,7 +227,11 @@ func exit(code int) error {
 // nothing is sent to it any more.
 func (s *sandbox) reap() (syscall.WaitStatus, error) {
 	var state syscall.WaitStatus
-	err := uninterrupted(func() error { return unix.Waitid(unix.P_PID, s.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+	ended, err := unix.PidfdOpen(s.pid, 0)
+	if err == nil {
+		err = s.post.await(ended, unix.POLLIN)
+		unix.Close(ended)
+	}
 	s.post.stop()
 	if err != nil {
 		return state, err
@@ -254,6 +258,9 @@ func (s *sandbox) report() (code int, ran bool) {
 	var text []byte
 	piece := make([]byte, 512)
 	for {
+		if err := s.post.await(int(s.status.Fd()), unix.POLLIN); err != nil {
+			return 0, false
+		}
 		n, err := s.status.Read(piece)
 		text = append(text, piece[:n]...)
 		if s.inside == nil {

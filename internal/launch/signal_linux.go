@@ -6,80 +6,124 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/proctree"
+	"claudebox/internal/selfpipe"
 )
 
 // guarded are the signals that end a program. INT and QUIT come from the
 // terminal to every process of the job, TERM and HUP from whoever ends it.
 // bwrap's own processes do not heed them, see [Launch.fork].
-var guarded = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
+var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
-// post takes the guarded signals from its making to the end of the process.
-// None is lost on the way: what comes while bwrap is being started waits here.
-type post struct {
-	caught   []os.Signal // what the caller had ignored is not among them
-	received chan os.Signal
+// harmless are the signals that are caught only because they would end this
+// process before what the agent left is judged: who reads what we say may have
+// gone, or been ended by the agent; what is written may be more than may be.
+// The call that they come with fails instead.
+var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 
-	mu    sync.Mutex
-	bwrap int            // 0: not started yet, or gone
-	whole bool           // all of the sandbox dies with bwrap, see [Launch.fork]
-	last  syscall.Signal // the last that came; 0: none
-	fault error          // what claudebox ended the sandbox for; nil: it did not
+// Post takes signals from its making to the end of the process. None is lost on
+// the way: what comes while bwrap is being started waits here. It hands out what
+// has come while [Post.await] waits for something else. The zero Post gets none.
+type Post struct {
+	pipe   *selfpipe.Pipe
+	caught []syscall.Signal // those of guarded that the caller had not ignored
+	pauses []syscall.Signal // those of pausing
+
+	bwrap  int              // 0: not started yet, or gone
+	whole  bool             // all of the sandbox dies with bwrap, see [Launch.fork]
+	unsent []syscall.Signal // for the agent, as soon as there is one
+	last   syscall.Signal   // the last that came; 0: none
+	fault  error            // what claudebox ended the sandbox for; nil: it did not
 }
 
-// Signals are those that would end claudebox, from [Listen] on.
-type Signals <-chan *post
-
-// Listen begins to catch the signals that would end claudebox, but those that
-// the caller has ignored: what comes from here on waits for the agent, or ends
-// the sandbox before it starts. It takes two threads that wait for each other,
-// as long as much of what else comes before the start, so it goes on beside
-// that.
-func Listen(ignored []string) Signals {
-	caught := make(chan *post, 1)
-	go func() { caught <- openPost(ignored) }()
-	return caught
+// Listen begins to catch the signals that would end or stop claudebox, but
+// those that the caller has ignored: these stay ignored here, in bwrap and in
+// the agent. What comes from here on waits for the agent, or ends the sandbox
+// before it starts.
+func Listen(ignored []string) (*Post, error) {
+	p := &Post{}
+	p.caught = filtered(guarded, func(s syscall.Signal) bool {
+		return !slices.Contains(ignored, strings.TrimPrefix(unix.SignalName(s), "SIG"))
+	})
+	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
+	p.pauses = filtered(pausing, ours)
+	var err error
+	if p.pipe, err = selfpipe.Catch(slices.Concat(p.caught, p.pauses, filtered(harmless, ours))...); err != nil {
+		return nil, &diag.Error{Op: "catch signals", Err: err}
+	}
+	return p, nil
 }
 
-// openPost leaves alone what the caller has ignored: it stays ignored here, in
-// bwrap and in the agent.
-func openPost(ignored []string) *post {
-	p := &post{received: make(chan os.Signal, 16)}
-	for _, s := range guarded {
-		name := unix.SignalName(s.(syscall.Signal))
-		if !slices.Contains(ignored, strings.TrimPrefix(name, "SIG")) {
-			p.caught = append(p.caught, s)
-			signal.Notify(p.received, s)
+func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []syscall.Signal) {
+	for _, s := range list {
+		if by(s) {
+			some = append(some, s)
 		}
 	}
-	stops := make(chan os.Signal, 4)
-	for _, s := range pausing {
-		if !signal.Ignored(s) {
-			signal.Notify(stops, s)
+	return some
+}
+
+// await hands out what comes until an event of a file has come (poll(2)).
+func (p *Post) await(fd int, events int16) error {
+	for {
+		next := -1
+		if p.unsent = filtered(p.unsent, p.notYet); len(p.unsent) > 0 {
+			next = 1
+		}
+		ready, err := p.pipe.Wait(fd, events, next)
+		p.handOut()
+		if ready || err != nil {
+			return err
 		}
 	}
-	go p.pauses(stops)
-	// Who reads what we say may have gone, or been ended by the agent; what is
-	// written may be more than may be. Go would end this process then, before
-	// what the agent left is judged: let the call fail instead.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ)
-	return p
+}
+
+// during hands out what comes while something else waits, which takes a thread.
+func (p *Post) during(wait func() error) error {
+	over, end, err := os.Pipe()
+	if err != nil {
+		return &diag.Error{Op: "wait for the sandbox", Err: err}
+	}
+	defer over.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = p.await(int(over.Fd()), unix.POLLIN)
+	}()
+	err = wait()
+	end.Close()
+	<-done
+	return err
+}
+
+// handOut does what the signals that have come are for. Of those that stop a
+// job, what came with or after the first would have been taken away by SIGCONT.
+func (p *Post) handOut() {
+	paused := false
+	for s := p.pipe.Next(); s != 0; s = p.pipe.Next() {
+		switch {
+		case slices.Contains(guarded, s):
+			p.deliver(s)
+		case slices.Contains(pausing, s) && !paused:
+			paused = true
+			p.pause(s)
+		}
+	}
 }
 
 // blocked runs begin with the caught signals blocked in the calling thread. A
 // child inherits that, and so do bwrap's processes; the shim inside unblocks
 // them for the agent (env(1), --default-signal). To ignore them instead would
 // lose those that claudebox gets meanwhile.
-func (p *post) blocked(begin func() (pid int, err error)) (pid int, err error) {
+func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	var set, before unix.Sigset_t
 	for _, s := range p.caught {
-		n := uint(s.(syscall.Signal)) - 1
+		n := uint(s) - 1
 		set.Val[n/64] |= 1 << (n % 64)
 	}
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &before); err != nil {
@@ -90,44 +134,23 @@ func (p *post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 }
 
 // forwardTo begins to pass on what comes.
-func (p *post) forwardTo(bwrap int, whole bool) {
-	p.bwrap, p.whole = bwrap, whole
-	go func() {
-		for s := range p.received {
-			p.deliver(s.(syscall.Signal))
-		}
-	}()
-}
+func (p *Post) forwardTo(bwrap int, whole bool) { p.bwrap, p.whole = bwrap, whole }
 
 // stop ends all passing on. It is called before bwrap's process id is free
-// for another process.
-func (p *post) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.bwrap = 0
-}
-
-// ended is what claudebox ended the sandbox for; nil: it did not.
-func (p *post) ended() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fault
-}
-
-// latest is the last signal that came, which is what ended a sandbox whose
-// agent has not run; 0: none came.
-func (p *post) latest() syscall.Signal {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
+// for another process. What stops a job does so again by itself.
+func (p *Post) stop() {
+	p.bwrap, p.unsent = 0, nil
+	for _, s := range p.pauses {
+		_, _ = selfpipe.Set(s, selfpipe.Action{})
+	}
 }
 
 // deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
 // INT and QUIT have reached it already: they are the terminal's. While there
-// is no agent yet, each of them ends the sandbox before it starts.
-func (p *post) deliver(s syscall.Signal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// is no agent yet, each of them ends the sandbox before it starts; or it waits
+// for the agent, where to kill bwrap would leave a sandbox running that is half
+// set up.
+func (p *Post) deliver(s syscall.Signal) {
 	if p.bwrap == 0 {
 		return
 	}
@@ -141,22 +164,12 @@ func (p *post) deliver(s syscall.Signal) {
 	case p.whole:
 		syscall.Kill(p.bwrap, syscall.SIGKILL)
 	default:
-		awaitAgent(p.bwrap, s)
+		p.unsent = append(p.unsent, s)
 	}
 }
 
-// awaitAgent signals the agent as soon as there is one. To kill bwrap would
-// leave a sandbox running that is half set up.
-func awaitAgent(bwrap int, s syscall.Signal) {
-	for !sendToAgent(bwrap, s) {
-		var gone unix.Siginfo
-		err := unix.Waitid(unix.P_PID, bwrap, &gone, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
-		if err != nil || gone.Signo != 0 {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
+// notYet tells whether there is no agent yet that a signal could be sent to.
+func (p *Post) notYet(s syscall.Signal) bool { return !sendToAgent(p.bwrap, s) }
 
 // sendToAgent signals the agent, and tells whether there is one. It is the
 // first child of pid 1 inside.

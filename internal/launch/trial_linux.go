@@ -84,7 +84,7 @@ func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
 		said.Close()
 		return nil, nil, err
 	}
-	return &sandbox{pid: pid, gate: gate, post: &post{}}, said, nil
+	return &sandbox{pid: pid, gate: gate, post: &Post{}}, said, nil
 }
 
 // await reads what a process says until it ends, and kills it when it does

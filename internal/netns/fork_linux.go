@@ -56,8 +56,9 @@ func (v *visit) descriptors() ([]int, error) {
 //go:noinline
 //go:nosplit
 //go:nocheckptr
-func (v *visit) fork(unix.Sigset_t) (pid uintptr, failed syscall.Errno) {
-	pid, errno := vfork.Fork(unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES)
+func (v *visit) fork() (pid uintptr, failed syscall.Errno) {
+	var before uint64
+	pid, errno := vfork.Fork(unix.CLONE_VM|unix.CLONE_VFORK|unix.CLONE_FILES, &before)
 	if errno != 0 || pid != 0 {
 		return pid, syscall.Errno(errno)
 	}

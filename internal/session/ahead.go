@@ -31,9 +31,10 @@ func (s *Session) beginAhead(p plan.Plan, o Options, why Purpose) error {
 	if asked || !launch.CanOwnPIDs() || anyIsFile() || !a.plans.Beside(&last) {
 		return nil
 	}
-	s.listen()
-	if err := s.holdGiven(); err != nil {
-		return err
+	for _, step := range []func() error{s.listen, s.holdGiven} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	a.bwrap = launch.Begin(plan.ToolPath(p, resolve.ToolBwrap), p.Network.Tier, last, o.Words)
 	return nil

@@ -13,9 +13,7 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() (err error) {
-	s.listen()
-	s.Launch.Signals = s.signals
-	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{s.listen, s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -114,11 +112,14 @@ func (s *Session) endState() {
 	}
 }
 
-// listen begins to catch the signals that would end claudebox.
-func (s *Session) listen() {
-	if s.signals == nil {
-		s.signals = launch.Listen(s.ignored)
+// listen begins to catch the signals that would end claudebox. Until then they
+// end it: nothing is there yet that would have to be taken away.
+func (s *Session) listen() (err error) {
+	if s.post == nil {
+		s.post, err = launch.Listen(s.ignored)
 	}
+	s.Launch.Post = s.post
+	return err
 }
 
 // holdGiven makes the placeholders that the mounts of what is given away rely

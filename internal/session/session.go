@@ -82,9 +82,9 @@ type Session struct {
 
 	caller   Caller
 	folders  profiledir.Folders
-	orders   []string       // profile and plan, where the caller named files
-	ignored  []string       // signals that the caller ignores
-	signals  launch.Signals // those that are caught; nil: none yet
+	orders   []string     // profile and plan, where the caller named files
+	ignored  []string     // signals that the caller ignores
+	post     *launch.Post // gets the others; nil: none yet
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
@@ -130,14 +130,7 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 			"the agent would have root's own id, inside and outside")
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
-	ask := !o.Yes || why.Look // a question comes first, which Ctrl-C ends
-	if !ask && c.Parser != nil {
-		s.listen()
-	}
 	p, err := s.choosePlan(o, why)
-	if err == nil && !ask {
-		s.listen()
-	}
 	if err == nil {
 		err = s.bind(p, o, why)
 	}

@@ -20,7 +20,7 @@ type child struct {
 	mounts []mountCall
 	beside *child        // nil: none
 	limit  *nofile.Limit // nil: as it is
-	mask   uint64        // signals that it is to have blocked
+	mask   uint64        // signals that were blocked before, and are to be again
 	life   [2]int        // a pipe whose write end the parent holds
 
 	step  int // into steps
@@ -67,7 +67,7 @@ var steps = [...]string{
 //go:norace
 //go:nocheckptr
 func (c *child) fork() (pid uintptr, errno syscall.Errno) {
-	pid, failed := vfork.Fork(c.flags)
+	pid, failed := vfork.Fork(c.flags, &c.mask)
 	if failed != 0 || pid != 0 {
 		return pid, syscall.Errno(failed)
 	}
@@ -198,7 +198,9 @@ const atCwd = ^uintptr(99)
 //go:norace
 //go:nocheckptr
 func (c *child) startBeside() syscall.Errno {
-	pid, failed := vfork.Fork(vfork.Borrowing)
+	c.beside.mask = c.mask
+	var all uint64
+	pid, failed := vfork.Fork(vfork.Borrowing, &all)
 	if failed != 0 {
 		return syscall.Errno(failed)
 	}

@@ -159,18 +159,9 @@ func (c *child) start() (int, error) {
 	defer unix.Close(c.life[1])
 	syscall.ForkLock.Lock() // no descriptor without close-on-exec appears
 	defer syscall.ForkLock.Unlock()
-	pid, errno, err := vfork.Quietly(func(before unix.Sigset_t) (uintptr, syscall.Errno) {
-		c.mask = before.Val[0]
-		if c.beside != nil {
-			c.beside.mask = c.mask
-		}
-		return c.fork()
-	})
-	switch {
-	case errno != 0:
+	pid, errno := c.fork()
+	if errno != 0 {
 		return 0, &Error{"clone " + strconv.FormatUint(uint64(c.flags), 16), errno}
-	case err != nil:
-		return 0, &Error{"rt_sigprocmask", err}
 	}
 	return int(pid), nil
 }

@@ -79,8 +79,9 @@ type borrower struct {
 //go:noinline
 //go:norace
 //go:nocheckptr
-func (b *borrower) fork(unix.Sigset_t) (pid uintptr, errno syscall.Errno) {
-	pid, failed := vfork.Fork(vfork.Borrowing)
+func (b *borrower) fork() (pid uintptr, errno syscall.Errno) {
+	var before uint64
+	pid, failed := vfork.Fork(vfork.Borrowing, &before)
 	if failed != 0 || pid != 0 {
 		return pid, syscall.Errno(failed)
 	}

@@ -2,9 +2,7 @@
 package vfork
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,48 +14,33 @@ import (
 const Borrowing = unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)
 
 // Fork is clone(2) with flags that hold [Borrowing], with or without the signal
-// at its end. In the child it returns 0,
-// on the stack of the parent: what runs there may neither allocate nor grow the
-// stack nor return from the function that called Fork, nor take signals, whose
-// handlers are the parent's.
-func Fork(flags uintptr) (pid, errno uintptr)
+// at its end. In the child it returns 0, on the stack of the parent: what runs
+// there may neither allocate nor grow the stack nor return from the function
+// that called Fork. Every signal is blocked in it, as the handlers are the
+// parent's; before is told what was blocked in this thread (rt_sigprocmask(2)).
+//
+//go:noescape
+func Fork(flags uintptr, before *uint64) (pid, errno uintptr)
 
-// Quietly calls a function that forks, with every signal blocked in this thread:
-// the child is born so. It is told what was blocked before. err is of the
-// blocking, failed of the fork.
-func Quietly(fork func(before unix.Sigset_t) (pid uintptr, failed syscall.Errno)) (pid uintptr, failed syscall.Errno, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, before unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^all.Val[i]
-	}
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
-		return 0, 0, err
-	}
-	pid, failed = fork(before)
-	return pid, failed, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
-}
-
-// Visit is [Quietly] for a child that executes no program. It returns when the
-// child has ended, with an error unless that was by its own will and with 0.
-func Visit(fork func(before unix.Sigset_t) (pid uintptr, failed syscall.Errno)) error {
-	pid, failed, err := Quietly(fork)
+// Visit calls a function that forks a child which executes no program. It
+// returns when the child has ended, with an error unless that was by its own
+// will and with 0.
+func Visit(fork func() (pid uintptr, failed syscall.Errno)) error {
+	pid, failed := fork()
 	if failed != 0 {
 		return failed
 	}
-	if err != nil && pid == 0 {
-		return err
-	}
 	for {
 		var status unix.WaitStatus
-		_, wait := unix.Wait4(int(pid), &status, unix.WALL, nil)
-		if wait == unix.EINTR {
-			continue
+		_, err := unix.Wait4(int(pid), &status, unix.WALL, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case status != 0:
+			return fmt.Errorf("the child ended with status %#x", uint32(status))
+		default:
+			return nil
 		}
-		if wait == nil && status != 0 {
-			wait = fmt.Errorf("the child ended with status %#x", uint32(status))
-		}
-		return errors.Join(err, wait)
 	}
 }

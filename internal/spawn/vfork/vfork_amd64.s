@@ -1,10 +1,22 @@
 #include "textflag.h"
 
-// func Fork(flags uintptr) (pid, errno uintptr)
+DATA all<>+0(SB)/8, $-1
+GLOBL all<>(SB), RODATA|NOPTR, $8
+
+// func Fork(flags uintptr, before *uint64) (pid, errno uintptr)
 //
-// The child returns first and uses the stack below, so the return address
-// waits in a register: the kernel keeps all but CX and R11 for the parent.
-TEXT ·Fork(SB), NOSPLIT|NOFRAME, $0-24
+// The child returns first and uses the stack below, so what the parent still
+// needs waits in registers: the kernel keeps all but AX, CX and R11 for it.
+TEXT ·Fork(SB), NOSPLIT|NOFRAME, $0-32
+	MOVQ	before+8(FP), R13
+	MOVL	$2, DI	// SIG_SETMASK
+	LEAQ	all<>(SB), SI
+	MOVQ	R13, DX
+	MOVL	$8, R10
+	MOVL	$14, AX	// SYS_rt_sigprocmask
+	SYSCALL
+	TESTQ	AX, AX
+	JNE	failed
 	MOVQ	flags+0(FP), DI
 	XORL	SI, SI	// the parent's stack
 	XORL	DX, DX
@@ -14,13 +26,24 @@ TEXT ·Fork(SB), NOSPLIT|NOFRAME, $0-24
 	POPQ	R12
 	SYSCALL
 	PUSHQ	R12
+	TESTQ	AX, AX
+	JEQ	made
+	MOVQ	AX, R12
+	MOVL	$2, DI
+	MOVQ	R13, SI
+	XORL	DX, DX
+	MOVL	$8, R10
+	MOVL	$14, AX
+	SYSCALL
+	MOVQ	R12, AX
 	CMPQ	AX, $0xfffffffffffff001
 	JCS	made
+failed:
 	NEGQ	AX
-	MOVQ	$-1, pid+8(FP)
-	MOVQ	AX, errno+16(FP)
+	MOVQ	$-1, pid+16(FP)
+	MOVQ	AX, errno+24(FP)
 	RET
 made:
-	MOVQ	AX, pid+8(FP)
-	MOVQ	$0, errno+16(FP)
+	MOVQ	AX, pid+16(FP)
+	MOVQ	$0, errno+24(FP)
 	RET

@@ -1,0 +1,3 @@
+package selfpipe
+
+const saRestorer = 0x04000000

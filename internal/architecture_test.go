@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"doctor":         {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
 	"packed":         {},
 	"profiledir":     {"diag", "host", "profile", "profile/shape", "smallfile", "storepath", sys},
-	"plancache":      {"cachefile", "packed", "plan", "profiledir", sys},
+	"plancache":      {"cachefile", "packed", "plan", "profiledir", "storepath", sys},
 	"instances":      {"diag", "beneath", "state", sys},
 	"trust":          {"pathname", "diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
 	"session": {

@@ -24,20 +24,23 @@ import (
 	"claudebox/internal/packed"
 	"claudebox/internal/plan"
 	"claudebox/internal/profiledir"
+	"claudebox/internal/storepath"
 )
 
 // Cache is the place of one plan. The zero Cache keeps nothing.
 type Cache struct {
-	file string
-	uid  int
-	now  func() time.Time
+	file  string
+	uid   int
+	store string // where the plan's store paths lie
+	now   func() time.Time
 }
 
-// kept is what a file of the cache holds.
-type kept struct {
-	Made  []Witness // the files it was made of, and those that were looked for in vain
-	Roots []string
+// Kept is a plan that was kept.
+type Kept struct {
 	Plan  plan.Plan
+	Roots []string  // the store paths that have to be kept from the garbage collector for it
+	Made  Witnesses // the files it was made of, and those that were looked for in vain
+	Store string    // the state of the store's folder when all of the plan's paths were there; empty: not known
 }
 
 // Witness is a file as it was when a plan was made.
@@ -46,9 +49,16 @@ type Witness struct{ Path, State string }
 // Witnesses notes the state of files before they are read.
 type Witnesses []Witness
 
-// Note notes a file.
+// Note notes a file. Where its whole folder is absent, that says as much of all
+// that is looked for in it.
 func (w *Witnesses) Note(file string) {
-	*w = append(*w, Witness{Path: file, State: cachefile.State(file)})
+	is := Witness{Path: file, State: cachefile.State(file)}
+	if folder := filepath.Dir(file); is.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
+		is.Path = folder
+	}
+	if !slices.Contains(*w, is) {
+		*w = append(*w, is)
+	}
 }
 
 // For is the cache of the plan that the answers to a question lead to: all
@@ -65,23 +75,15 @@ func For(folder string, uid int, programs []string, question ...string) Cache {
 		return Cache{}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(append(states, question...), "\x00")))
-	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
+	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir, now: time.Now}
 }
 
 // File is where the plan is kept; empty for the zero Cache.
 func (c Cache) File() string { return c.file }
 
-// Find gives the kept plan if it still holds, the store paths that have to be
-// kept from the garbage collector for it, and the files it was made of.
-func (c Cache) Find() (p plan.Plan, roots []string, made Witnesses, found bool) {
-	if c.file == "" {
-		return plan.Plan{}, nil, nil, false
-	}
-	var k kept
-	if !c.read(c.file, &k) {
-		return plan.Plan{}, nil, nil, false
-	}
-	return k.Plan, k.Roots, k.Made, k.holds()
+// Find gives the kept plan if it still holds.
+func (c Cache) Find() (k Kept, found bool) {
+	return k, c.file != "" && c.read(c.file, &k) && c.holds(k)
 }
 
 // read reads a file of the cache into a value, and tells whether it is whole.
@@ -113,20 +115,29 @@ func (c Cache) KeepBeside(value any) {
 
 func (c Cache) beside() string { return c.file + "-launch" }
 
-// holds compares every witness, and looks for every store path.
-func (k kept) holds() bool {
+// holds compares every witness. Nothing in the store is ever changed, and what
+// goes changes the store's folder: only if something came or went since, every
+// store path is looked for.
+func (c Cache) holds(k Kept) bool {
 	for _, w := range k.Made {
 		if cachefile.State(w.Path) != w.State {
 			return false
 		}
 	}
+	return len(k.Made) > 0 && (k.Store != "" && k.Store == cachefile.State(c.store) || areThere(k.Plan.StorePaths()))
+}
+
+func areThere(paths []string) bool {
 	var st unix.Stat_t
-	for _, path := range k.Plan.StorePaths() {
-		if unix.Lstat(path, &st) != nil {
-			return false
-		}
+	return !slices.ContainsFunc(paths, func(path string) bool { return unix.Lstat(path, &st) != nil })
+}
+
+// Renew keeps a plan again that was found, if the store has changed since: the
+// next time it need not be looked through.
+func (c Cache) Renew(k Kept) {
+	if k.Store != cachefile.State(c.store) {
+		c.Keep(k.Plan, k.Roots, k.Made)
 	}
-	return len(k.Made) > 0
 }
 
 // Keep writes a plan down for the next time. Files that were written a
@@ -141,7 +152,12 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 		return
 	}
 	c.makeRoom()
-	c.write(c.file, kept{Made: made, Roots: roots, Plan: p})
+	k := Kept{Plan: p, Roots: roots, Made: made}
+	store := Witnesses{{Path: c.store, State: cachefile.State(c.store)}} // before the paths are looked for
+	if cachefile.Known(store[0].State) && c.settled(store) && areThere(p.StorePaths()) {
+		k.Store = store[0].State
+	}
+	c.write(c.file, k)
 }
 
 func (c Cache) settled(made Witnesses) bool {

@@ -26,12 +26,13 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 		Mounts: []plan.Mount{{Kind: plan.Tmpfs, Destination: "/", Size: 1 << 40, Optional: true}},
 	}
 	c := Cache{
-		file: filepath.Join(dir, "cache/plan"), uid: os.Getuid(),
+		file: filepath.Join(dir, "cache/plan"), uid: os.Getuid(), store: dir,
 		now: func() time.Time { return time.Now().Add(time.Minute) },
 	}
 	seen := &Witnesses{}
 	seen.Note(filepath.Join(dir, "profile.yaml"))
 	seen.Note(filepath.Join(dir, "earlier.yaml"))
+	seen.Note(filepath.Join(dir, "absent/earlier.yaml"))
 	c.Keep(p, []string{"/nix/store/r"}, *seen)
 	return c, p, dir
 }
@@ -45,18 +46,23 @@ func write(t *testing.T, file, content string) {
 
 func TestAKeptPlanIsTheVeryPlan(t *testing.T) {
 	c, want, _ := aCache(t)
-	got, roots, _, found := c.Find()
-	if !found || !slices.Equal(roots, []string{"/nix/store/r"}) || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
+	kept, found := c.Find()
+	got := kept.Plan
+	if !found || !slices.Equal(kept.Roots, []string{"/nix/store/r"}) || !reflect.DeepEqual(got, want) || !bytes.Equal(got.Encode(), want.Encode()) {
 		t.Errorf("found %v, got %+v, want %+v", found, got, want)
 	}
 }
 
 func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, c *Cache, dir string){
-		"its profile is written":            func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/profile.yaml", "CONTENT") },
-		"its profile gets other rights":     func(t *testing.T, _ *Cache, dir string) { must(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
-		"its profile is removed":            func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/profile.yaml")) },
-		"a profile comes that goes before":  func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/earlier.yaml", "") },
+		"its profile is written":           func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/profile.yaml", "CONTENT") },
+		"its profile gets other rights":    func(t *testing.T, _ *Cache, dir string) { must(t, os.Chmod(dir+"/profile.yaml", 0o400)) },
+		"its profile is removed":           func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/profile.yaml")) },
+		"a profile comes that goes before": func(t *testing.T, _ *Cache, dir string) { write(t, dir+"/earlier.yaml", "") },
+		"one comes in a folder that was not there": func(t *testing.T, _ *Cache, dir string) {
+			must(t, os.Mkdir(dir+"/absent", 0o700))
+			write(t, dir+"/absent/earlier.yaml", "")
+		},
 		"a store path is gone":              func(t *testing.T, _ *Cache, dir string) { must(t, os.Remove(dir+"/store")) },
 		"a bit of it has flipped":           func(t *testing.T, c *Cache, _ string) { flip(t, c.file) },
 		"it was cut short":                  func(t *testing.T, c *Cache, _ string) { must(t, os.Truncate(c.file, 60)) },
@@ -67,8 +73,8 @@ func TestAKeptPlanCountsOnlyWhileAllIsAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _, dir := aCache(t)
 			change(t, &c, dir)
-			if p, _, _, found := c.Find(); found {
-				t.Errorf("found %+v", p)
+			if k, found := c.Find(); found {
+				t.Errorf("found %+v", k)
 			}
 		})
 	}
@@ -81,8 +87,27 @@ func TestNothingIsKeptOfFilesThatWereJustWritten(t *testing.T) {
 	seen := &Witnesses{}
 	seen.Note(dir + "/profile.yaml")
 	c.Keep(p, []string{"/nix/store/r"}, *seen)
-	if _, _, _, found := c.Find(); found {
+	if _, found := c.Find(); found {
 		t.Error("found one")
+	}
+}
+
+func TestAStoreThatHasChangedIsLookedThroughOnce(t *testing.T) {
+	c, _, dir := aCache(t)
+	kept, _ := c.Find()
+	write(t, dir+"/another", "")
+	changed, found := c.Find()
+	if !found || changed.Store != kept.Store {
+		t.Fatalf("found %v, with %q", found, changed.Store)
+	}
+	c.Renew(changed)
+	if renewed, found := c.Find(); !found || renewed.Store == kept.Store || renewed.Store == "" {
+		t.Errorf("found %v, with %q", found, renewed.Store)
+	}
+	c.store = dir + "/nothing"
+	c.Renew(changed)
+	if renewed, found := c.Find(); !found || renewed.Store != "" {
+		t.Errorf("found %v, with %q", found, renewed.Store)
 	}
 }
 

@@ -95,7 +95,8 @@ func (s *Session) modulePlan(ref string) (file string) {
 func (s *Session) readPlan(file string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache("plan file", file)
 	s.ahead.plans = cache
-	p, _, _, found := cache.Find()
+	kept, found := cache.Find()
+	p := kept.Plan
 	if !found {
 		var seen plancache.Witnesses
 		seen.Note(file)
@@ -103,9 +104,9 @@ func (s *Session) readPlan(file string, why Purpose) (plan.Plan, error) {
 		if p, err = decodePlan(file); err != nil {
 			return plan.Plan{}, err
 		}
-		if !why.Look {
-			cache.Keep(p, nil, seen)
-		}
+		s.later(func() { cache.Keep(p, nil, seen) })
+	} else {
+		s.later(func() { cache.Renew(kept) })
 	}
 	if why.Look {
 		return p, nil
@@ -138,9 +139,10 @@ func decodePlan(file string) (plan.Plan, error) {
 func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
 	s.ahead.plans = cache
-	if p, roots, made, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
-		s.obey(made)
-		return p, nil
+	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
+		s.obey(kept.Made)
+		s.later(func() { cache.Renew(kept) })
+		return kept.Plan, nil
 	}
 	if s.caller.Parser == nil {
 		return plan.Plan{}, ErrNoPlan
@@ -158,7 +160,7 @@ func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
 	s.obey(*seen)
 	p, paths, err := s.planOf(prof, why)
 	if err == nil && !why.Look && len(warnings) == 0 {
-		s.keep = func() { s.keepPlan(cache, p, paths, *seen) }
+		s.later(func() { s.keepPlan(cache, p, paths, *seen) })
 	}
 	return p, err
 }

@@ -52,10 +52,11 @@ func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict tru
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
 	cache := s.planCache(append([]string{ref, file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file))}, verdict.Widens...)...)
-	if made, roots, of, found := cache.Find(); found && s.holdRoots(cache.File(), roots) {
-		s.obey(of)
+	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
+		s.obey(kept.Made)
 		s.tellApplied(file, verdict)
-		return made, nil
+		s.later(func() { cache.Renew(kept) })
+		return kept.Plan, nil
 	}
 	if s.caller.Parser == nil {
 		return plan.Plan{}, ErrNoPlan

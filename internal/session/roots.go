@@ -40,10 +40,13 @@ func (s *Session) holdRoots(file string, paths []string) bool {
 // keepNow keeps what there is to keep. A launch does it when bwrap is at work:
 // it takes nothing of the start, and claudebox's folder is there by then.
 func (s *Session) keepNow() {
-	if s.keep != nil {
-		s.keep()
+	for _, keep := range s.keeps {
+		keep()
 	}
 }
+
+// later leaves something to [Session.keepNow].
+func (s *Session) later(keep func()) { s.keeps = append(s.keeps, keep) }
 
 // keepPlan keeps a plan for the next launch, if its paths can be kept, too.
 func (s *Session) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
@@ -100,7 +103,7 @@ func (s *Session) holdFile(file string, p plan.Plan) error {
 	if err := s.pin(file, paths); err != nil {
 		return err
 	}
-	s.keep = func() { _ = s.makeRoots(real, paths) } // else the connection holds them, and is needed the next time as well
+	s.later(func() { _ = s.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
 	return nil
 }
 

@@ -95,7 +95,7 @@ type Session struct {
 	network  outside
 	missing  []string         // packages that a dry run did not fetch
 	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
-	keep     func()           // keeps the plan, and its store paths, for the next launch; nil: nothing is to be kept
+	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
 	holds    []io.Closer      // keep store paths alive, too
 	ahead    ahead
 	gitFiles gitFiles
@@ -155,7 +155,9 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	}
 	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest)}
 	p, err := s.choosePlan(o, why)
-	s.keepNow()
+	if !why.Look {
+		s.keepNow()
+	}
 	return p, errors.Join(err, s.Close())
 }
 

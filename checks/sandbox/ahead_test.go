@@ -59,6 +59,54 @@ func TestAChangedProjectIsNotEnteredByWhatWasBegunAhead(t *testing.T) {
 	}
 }
 
+// bwrap is begun before the plan is read: by what was true the last time.
+func TestAChangedProfileIsNotRunByWhatWasBegunAhead(t *testing.T) {
+	agent := "agent: {command: [bash, -uc, 'true" + strings.ReplaceAll(way, "'", "''") + "']}"
+	for name, changed := range map[string]struct {
+		lines, flags []string
+		want         string
+	}{
+		"another agent":       {lines: []string{"agent: {command: [echo, changed]}"}, want: "changed\n"},
+		"another tier":        {lines: []string{agent, "network: {tier: none}"}, want: withWords},
+		"another tier, asked": {lines: []string{agent}, flags: []string{"--network=none"}, want: withWords},
+		"a mount more":        {lines: []string{agent, "mounts: [{host: ~/more, mode: ro}]"}, want: withWords},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(t, "more/file", "")
+			profile := w.profile(t, agent)
+			if _, got := w.again(t, profile); got != ahead {
+				t.Fatalf("as it was: %q", got)
+			}
+			w.profile(t, changed.lines...)
+			launch := w.claudebox(append([]string{"--yes", "--no-report", "--profile", profile}, changed.flags...)...)
+			if got := succeed(t, launch); got != changed.want {
+				t.Errorf("got %q, want %q", got, changed.want)
+			}
+		})
+	}
+}
+
+// The user is asked before anything runs, whatever was begun by then.
+func TestAProfileThatAsksByNowIsNotRunByWhatWasBegunAhead(t *testing.T) {
+	w := newWorld(t)
+	agent := "agent: {command: [bash, -uc, 'true" + strings.ReplaceAll(way, "'", "''") + "']}"
+	profile := w.profile(t, agent, "confirm: never")
+	launch := func() *exec.Cmd { return w.claudebox("--no-report", "--profile", profile) }
+	succeed(t, launch())
+	time.Sleep(1100 * time.Millisecond)
+	succeed(t, launch())
+	if got := succeed(t, launch()); got != ahead {
+		t.Fatalf("as it was: %q", got)
+	}
+	w.profile(t, agent, "confirm: always")
+	cmd := launch()
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "no terminal to ask on") {
+		t.Errorf("%v, it said %q", err, out)
+	}
+	wantNobodyLeft(t, cmd, 0)
+}
+
 // Whoever kills claudebox, at whatever moment, ends what was begun ahead.
 func TestAKilledClaudeboxLeavesNothingBegunBehind(t *testing.T) {
 	w := newWorld(t)

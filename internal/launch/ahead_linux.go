@@ -15,8 +15,13 @@ import (
 	"claudebox/internal/spawn"
 )
 
-// Needs is what bwrap is started with besides its words.
+// Needs is what bwrap is started with besides its words, and for which launches
+// that holds.
 type Needs struct {
+	Program string
+	Tier    string   // of the network
+	Asks    bool     // the user confirms it
+	Held    bool     // some of the files are there only while a session runs
 	Command []string // without the caller's words
 	Files   []string // what each descriptor is opened from; empty: memory
 	Lay     bool     // it waits at a gate until mounts are laid
@@ -28,7 +33,10 @@ func (l Launch) teach(descriptors []Descriptor) {
 	if l.Learn == nil || l.OwnNetwork() || l.hasTree() || !l.OwnPIDs || len(descriptors) > mostAhead {
 		return
 	}
-	n := Needs{Lay: l.Lay, Command: l.Command[:len(l.Command)-len(l.Request)]}
+	n := Needs{
+		Program: l.Bwrap, Tier: l.Tier, Asks: l.Plan.Asks(), Held: len(l.StandIns) > 0,
+		Lay: l.Lay, Command: l.Command[:len(l.Command)-len(l.Request)],
+	}
 	for _, d := range descriptors {
 		n.Files = append(n.Files, d.file())
 	}
@@ -57,10 +65,8 @@ func (d Descriptor) file() string {
 // another, this bwrap is killed without having done anything, and one is
 // started the usual way.
 type Ahead struct {
-	program string
-	command []string
 	needs   Needs
-	tier    string
+	command []string
 
 	pid    int
 	fds    opened
@@ -71,15 +77,12 @@ type Ahead struct {
 	spent  bool // its launch has it, or nobody wants it
 }
 
-// Begin starts a bwrap for a launch of a tier, or returns nil where that fails:
+// Begin starts a bwrap for a launch, or returns nil where that fails:
 // why is said when it fails again in [Launch.Run], which takes it over. Who does
 // not get there calls [Ahead.Discard]. The calling goroutine keeps its OS
 // thread, as bwrap dies when that does (PR_SET_PDEATHSIG).
-func Begin(program, tier string, n Needs, request []string) *Ahead {
-	a := &Ahead{
-		program: program, command: slices.Concat(n.Command, request), needs: n, tier: tier,
-		words: -1, hold: -1, status: -1,
-	}
+func Begin(n Needs, request []string) *Ahead {
+	a := &Ahead{needs: n, command: slices.Concat(n.Command, request), words: -1, hold: -1, status: -1}
 	runtime.LockOSThread()
 	if a.start() != nil {
 		a.Discard()
@@ -89,7 +92,7 @@ func Begin(program, tier string, n Needs, request []string) *Ahead {
 }
 
 func (a *Ahead) start() error {
-	if err := CheckBwrap(a.program); err != nil {
+	if err := CheckBwrap(a.needs.Program); err != nil {
 		return err
 	}
 	for _, file := range a.needs.Files {
@@ -120,11 +123,11 @@ func (a *Ahead) start() error {
 		}
 		defer a.gate.closeInside()
 	}
-	if err := isolateAbstractSockets(a.tier); err != nil {
+	if err := isolateAbstractSockets(a.needs.Tier); err != nil {
 		return err
 	}
 	files := slices.Concat([]int{0, 1, 2, hold[0], status[1]}, a.fds, a.gate.files(), []int{a.words})
-	a.pid, err = spawn.Start(spawn.Program{Path: a.program, Args: a.commandLine(), Files: files, PIDs: true})
+	a.pid, err = spawn.Start(spawn.Program{Path: a.needs.Program, Args: a.commandLine(), Files: files, PIDs: true})
 	return err
 }
 
@@ -180,7 +183,7 @@ func (l Launch) open(list []Descriptor) (opened, *Ahead, error) {
 // suits tells whether this bwrap has what the launch needs, and puts the data
 // of its descriptors in them.
 func (a *Ahead) suits(l Launch, list []Descriptor) (fds opened, ok bool) {
-	if l.OwnNetwork() || l.hasTree() || l.Lay != a.needs.Lay || l.Tier != a.tier || l.Bwrap != a.program ||
+	if l.OwnNetwork() || l.hasTree() || l.Lay != a.needs.Lay || l.Tier != a.needs.Tier || l.Bwrap != a.needs.Program ||
 		!slices.Equal(l.Command, a.command) || !slices.EqualFunc(list, a.needs.Files, func(d Descriptor, file string) bool { return d.file() == file }) {
 		return nil, false
 	}

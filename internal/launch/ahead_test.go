@@ -28,7 +28,7 @@ func begun(t *testing.T) (l Launch, list []Descriptor, folder string) {
 	list = []Descriptor{{Name: "made", Data: []byte("made")}, {Name: "project", Path: folder}}
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	l.Ahead = Begin(l.Bwrap, l.Tier, Needs{Command: []string{"agent"}, Files: []string{"", folder}}, l.Request)
+	l.Ahead = Begin(Needs{Program: l.Bwrap, Tier: l.Tier, Command: []string{"agent"}, Files: []string{"", folder}}, l.Request)
 	if l.Ahead == nil {
 		t.Fatal("none was begun")
 	}
@@ -119,9 +119,9 @@ func TestNothingIsBegunWhereItCannotBe(t *testing.T) {
 	setuid := filepath.Join(t.TempDir(), "bwrap")
 	write(t, setuid, waitingBwrap, 0o755|os.ModeSetuid)
 	for name, a := range map[string]*Ahead{
-		"a file that is gone": Begin(bwrap, "none", Needs{Files: []string{t.TempDir() + "/absent"}}, nil),
-		"a setuid bwrap":      Begin(setuid, "none", Needs{}, nil),
-		"no bwrap":            Begin("", "none", Needs{}, nil),
+		"a file that is gone": Begin(Needs{Program: bwrap, Tier: "none", Files: []string{t.TempDir() + "/absent"}}, nil),
+		"a setuid bwrap":      Begin(Needs{Program: setuid, Tier: "none"}, nil),
+		"no bwrap":            Begin(Needs{Tier: "none"}, nil),
 	} {
 		if a != nil {
 			t.Errorf("%s: one was begun", name)

@@ -33,6 +33,10 @@ type Plan struct {
 	Confirm string   `json:"confirm"`
 }
 
+// Asks tells whether the user confirms what enters (UX-02), where no flag says
+// that he does.
+func (p Plan) Asks() bool { return p.Confirm != "never" }
+
 // Source is one profile file, by name and content.
 type Source struct {
 	Name   string `json:"name"`

@@ -1,34 +1,63 @@
 package session
 
 import (
+	"cmp"
+
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/launch"
 	"claudebox/internal/plan"
 	"claudebox/internal/plancache"
-	"claudebox/internal/resolve"
 )
 
 // ahead is the bwrap that was begun on the strength of what the last launch by
 // the plan needed.
 type ahead struct {
 	plans plancache.Cache // where the plan is kept; the zero one keeps nothing
+	needs launch.Needs    // of the last launch; the zero one begins nothing
 	bwrap *launch.Ahead   // nil: none was begun
 }
 
-// beginAhead begins bwrap while the session is being prepared, see
-// [launch.Ahead]: for the plan's own agent, in tier full, where nobody is asked
-// and the standard descriptors stay what they are. The project's placeholders,
-// which bwrap gets too, have to be there by then.
-func (s *Session) beginAhead(p plan.Plan, o Options, why Purpose) error {
+// expect begins bwrap for a launch by a kept plan, before that is even read: it
+// takes longer to load than all the rest to be prepared, see [launch.Ahead]. So
+// nothing may be made before it, nor caught. That is done for the plan's own
+// agent, in tier full, where nobody is asked and the standard descriptors stay
+// what they are.
+func (s *Session) expect(plans plancache.Cache, o Options, why Purpose) {
 	a := &s.ahead
-	if why.Look || len(why.Command) > 0 || p.Network.Tier != "full" {
-		a.plans = plancache.Cache{} // nothing is to be learnt from such a launch either
-		return nil
+	if why.Look || len(why.Command) > 0 {
+		return // nothing is to be learnt from such a launch either
 	}
-	var last launch.Needs
-	asked := !o.Yes && p.Confirm != "never"
-	if asked || !launch.CanOwnPIDs() || anyIsFile() || !a.plans.Beside(&last) {
+	a.plans = plans
+	if anyIsFile() || !launch.CanOwnPIDs() || !plans.Beside(&a.needs) {
+		return
+	}
+	if n := a.needs; n.Held || n.Tier != cmp.Or(o.Network, n.Tier) || n.Asks && !o.Yes {
+		return
+	}
+	a.begin(o)
+}
+
+func (a *ahead) begin(o Options) { a.bwrap = launch.Begin(a.needs, o.Words) }
+
+// forget ends a bwrap that was begun for another launch than this.
+func (a *ahead) forget() {
+	a.bwrap.Discard()
+	*a = ahead{plans: a.plans}
+}
+
+// expectHeld begins bwrap for a plan and project that are known by now: for a
+// project whose placeholders it gets, which have to be there before. One that
+// was begun for a launch of another kind is forgotten.
+func (s *Session) expectHeld(p plan.Plan, o Options) error {
+	a := &s.ahead
+	if p.Network.Tier != "full" {
+		a.plans = plancache.Cache{}
+	}
+	if p.Network.Tier != a.needs.Tier || p.Asks() && !o.Yes {
+		a.forget()
+	}
+	if a.bwrap == nil && !a.needs.Held {
 		return nil
 	}
 	for _, step := range []func() error{s.listen, s.holdGiven} {
@@ -36,7 +65,9 @@ func (s *Session) beginAhead(p plan.Plan, o Options, why Purpose) error {
 			return err
 		}
 	}
-	a.bwrap = launch.Begin(plan.ToolPath(p, resolve.ToolBwrap), p.Network.Tier, last, o.Words)
+	if a.bwrap == nil {
+		a.begin(o)
+	}
 	return nil
 }
 

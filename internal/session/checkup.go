@@ -159,7 +159,7 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
 		Daemon:  p.Nix.Daemon != "off" && p.Network.Tier == "full",
 		Home:    c.session.folders.Home,
-		Asks:    !c.options.Yes && p.Confirm != "never",
+		Asks:    !c.options.Yes && p.Asks(),
 	}
 }
 

@@ -55,13 +55,13 @@ func isTier(word string) bool {
 
 func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
 	if o.Plan != "" {
-		return s.readPlan(o.Plan, why)
+		return s.readPlan(o.Plan, o, why)
 	}
 	ref := profileRef(s.Facts, o)
 	if file := s.modulePlan(ref); file != "" {
-		return s.readPlan(file, why)
+		return s.readPlan(file, o, why)
 	}
-	return s.makePlan(ref, why)
+	return s.makePlan(ref, o, why)
 }
 
 // profileRef is the profile that was asked for.
@@ -92,12 +92,13 @@ func (s *Session) modulePlan(ref string) (file string) {
 // readPlan reads a plan file, checks that it fits this machine now, and sees to
 // it that its store paths stay. A file that has not changed since the last time
 // is not decoded again.
-func (s *Session) readPlan(file string, why Purpose) (plan.Plan, error) {
+func (s *Session) readPlan(file string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache("plan file", file)
-	s.ahead.plans = cache
+	s.expect(cache, o, why)
 	kept, found := cache.Find()
 	p := kept.Plan
 	if !found {
+		s.ahead.forget()
 		var seen plancache.Witnesses
 		seen.Note(file)
 		var err error
@@ -136,14 +137,15 @@ func decodePlan(file string) (plan.Plan, error) {
 }
 
 // makePlan goes the whole way from a profile to a plan.
-func (s *Session) makePlan(ref string, why Purpose) (plan.Plan, error) {
+func (s *Session) makePlan(ref string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
-	s.ahead.plans = cache
+	s.expect(cache, o, why)
 	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
 		s.obey(kept.Made)
 		s.later(func() { cache.Renew(kept) })
 		return kept.Plan, nil
 	}
+	s.ahead.forget()
 	if s.caller.Parser == nil {
 		return plan.Plan{}, ErrNoPlan
 	}

@@ -174,7 +174,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
-	if err := s.beginAhead(p, o, why); err != nil {
+	if err := s.expectHeld(p, o); err != nil {
 		return err
 	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
@@ -214,7 +214,7 @@ const manyMounts = 150
 func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Project, error) {
 	opened, err := project.Open(s.request(p))
 	unseen := opened.Cut && !slices.Contains(p.Show, "**")
-	if err == nil && unseen && !why.Look && (o.Yes || p.Confirm == "never") {
+	if err == nil && unseen && !why.Look && (o.Yes || !p.Asks()) {
 		err = diag.Errorf("hide the project's secret files",
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")

@@ -69,7 +69,7 @@ func show(sys System, s *session.Session) error {
 // profile say that he need not. What he approved of is given back; nil: nobody
 // was asked.
 func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
-	if yes || s.Launch.Plan.Confirm == "never" {
+	if yes || !s.Launch.Plan.Asks() {
 		return nil, refuseLinked(s)
 	}
 	lines = audit.Lines(s.Launch)

@@ -133,7 +133,7 @@ func TestTheSmallProgramLinksNeitherYAMLNorCommands(t *testing.T) {
 	if !slices.Contains(linked, "claudebox/internal/session") {
 		t.Error("go list says nothing of what it links")
 	}
-	for _, name := range []string{"gopkg.in/yaml.v3", "github.com/spf13/cobra", "github.com/spf13/pflag", "text/template", "claudebox/internal/cli"} {
+	for _, name := range []string{"gopkg.in/yaml.v3", "github.com/spf13/cobra", "github.com/spf13/pflag", "text/template", "debug/elf", "claudebox/internal/cli"} {
 		if slices.Contains(linked, name) {
 			t.Errorf("cmd/claudebox links %s", name)
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"debug/elf"
 	"io"
 	"path"
 	"strings"
@@ -14,11 +13,11 @@ const maxMounts = 40
 // elf mounts what an ELF program needs of the host. Only headers and the
 // dynamic section are read, however large the program is.
 func (f *finder) elf(name string, file io.ReaderAt) error {
-	program, err := elf.NewFile(file)
+	program, err := readHeaders(file)
 	if err != nil {
 		return notExecutable(name, "", "its ELF headers are broken: %v", err)
 	}
-	loader := interpreter(program)
+	loader := program.interpreter()
 	if loader == "" || inStore(loader) {
 		return nil // linked statically, or patched for Nix
 	}
@@ -27,22 +26,6 @@ func (f *finder) elf(name string, file io.ReaderAt) error {
 	}
 	f.privateLibraries(name, program)
 	return nil
-}
-
-// interpreter is the loader that the program names (PT_INTERP); empty when it
-// is linked statically.
-func interpreter(program *elf.File) string {
-	for _, segment := range program.Progs {
-		if segment.Type != elf.PT_INTERP || segment.Filesz > headSize {
-			continue
-		}
-		text := make([]byte, segment.Filesz)
-		if _, err := segment.ReadAt(text, 0); err != nil {
-			return ""
-		}
-		return strings.TrimRight(string(text), "\x00")
-	}
-	return ""
 }
 
 // loader sees to it that the program's loader is inside: the host's with its
@@ -87,7 +70,7 @@ func (f *finder) isCode(file found) bool {
 			return false
 		}
 	}
-	return file.info.Mode().IsRegular() && strings.HasPrefix(f.head(file.name, len(elf.ELFMAG)), elf.ELFMAG)
+	return file.info.Mode().IsRegular() && strings.HasPrefix(f.head(file.name, len(elfMagic)), elfMagic)
 }
 
 // head is how a file begins; less when there is no more, or it cannot be
@@ -105,12 +88,12 @@ func (f *finder) head(name string, size int) string {
 
 // privateLibraries mounts, one by one, the libraries that the program finds
 // through a path of its own (DT_RPATH, DT_RUNPATH).
-func (f *finder) privateLibraries(name string, program *elf.File) {
+func (f *finder) privateLibraries(name string, program headers) {
 	folders := searchPath(name, program)
 	if len(folders) == 0 {
 		return
 	}
-	libraries, _ := program.DynString(elf.DT_NEEDED) // as readable as the path was
+	libraries := program.dynStrings(dynNeeded)
 	for _, folder := range folders {
 		for _, library := range libraries {
 			f.privateLibrary(path.Join(folder, library))
@@ -130,15 +113,11 @@ func (f *finder) privateLibrary(name string) {
 // searchPath is the program's own path of libraries, $ORIGIN being its
 // folder. Relative entries depend on where the agent is started, and count
 // for nothing.
-func searchPath(name string, program *elf.File) []string {
+func searchPath(name string, program headers) []string {
 	origin := strings.NewReplacer("$ORIGIN", path.Dir(name), "${ORIGIN}", path.Dir(name))
 	var folders []string
-	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
-		if at, err := program.DynValue(tag); err != nil || len(at) == 0 {
-			continue // spares reading the strings, which are large
-		}
-		entries, _ := program.DynString(tag)
-		for _, entry := range entries {
+	for _, tag := range []uint64{dynRpath, dynRunpath} {
+		for _, entry := range program.dynStrings(tag) {
 			for _, folder := range strings.Split(origin.Replace(entry), ":") {
 				if path.IsAbs(folder) {
 					folders = append(folders, path.Clean(folder))

@@ -69,7 +69,7 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 		return nil, &diag.Error{Op: "read " + name, Err: err}
 	}
 	switch start := string(head[:n]); {
-	case strings.HasPrefix(start, "\x7fELF"):
+	case strings.HasPrefix(start, elfMagic):
 		f.own(name, packageFolder)
 		return []string{name}, f.elf(name, file)
 	case strings.HasPrefix(start, "#!"):

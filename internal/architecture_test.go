@@ -17,6 +17,7 @@ import (
 // import beside the standard library.
 var mayImport = map[string][]string{
 	"alone":          {},
+	"stack":          {},
 	"diag":           {},
 	"storepath":      {"diag", nix + "storepath", nix + "nixbase32"},
 	"pathname":       {},

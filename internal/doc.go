@@ -4,6 +4,7 @@
 // by it.
 //
 //	alone        a test in a process of its own
+//	stack        room for the first goroutine, from the beginning
 //	diag         what is said when something is wrong
 //	storepath    the form of a store path
 //	pathname     clean paths, compared by their text

@@ -12,10 +12,8 @@ package main
 import (
 	"os"
 
+	_ "claudebox/internal/stack"
 	"claudebox/internal/start"
 )
 
-func main() {
-	growStack(false)
-	os.Exit(start.Main(os.Args, start.FromOS(), start.ByPlan))
-}
+func main() { os.Exit(start.Main(os.Args, start.FromOS(), start.ByPlan)) }

@@ -51,7 +51,7 @@ func (c Caller) profiles(f host.Facts) profiledir.Files {
 }
 
 // ErrNoPlan says that no plan is kept for a launch whose caller cannot make one.
-// It comes before the launch has made, begun or said anything.
+// Nothing has been made or said by then, and nothing runs.
 var ErrNoPlan = errors.New("no plan is kept for this launch")
 
 // Options are what was asked for, beside the profile.

@@ -94,6 +94,7 @@ func (w world) begin() *aftermath.Session {
 	w.t.Helper()
 	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), []string{w.path("conversations")})
 	must(w.t, err)
+	s.Follow()
 	return s
 }
 

@@ -20,7 +20,7 @@ type Session struct {
 	home   string
 	record record
 	file   *os.File
-	disk   *time.Timer // brings the record there
+	disk   *time.Timer // brings the record there; nil: not yet
 	before project.Seen
 	units  map[string]beneath.Stamp
 	// configs are the configurations of the user's own repositories: a program
@@ -72,9 +72,14 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	}
 	keepFilled(home, p)
 	s.named = namedStates(tree, p.Reported)
-	s.sums = sum(p.Path, p.Seen.Files)
-	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(f.Name()) })
 	return s, nil
+}
+
+// Follow does what has time until the session lives. It is called when the
+// sandbox has been started.
+func (s *Session) Follow() {
+	s.sums = sum(s.record.Scope.Path, s.before.Files)
+	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
 // unitsOf looks at the places that are told of as one.
@@ -94,8 +99,10 @@ func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
 // tries again.
 func (s *Session) End() Report {
 	defer s.file.Close()
-	s.sums.stop()
-	s.disk.Stop()
+	if s.disk != nil {
+		s.sums.stop()
+		s.disk.Stop()
+	}
 	tree, err := beneath.Open(s.record.Scope.Path)
 	if err != nil {
 		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}

@@ -1,8 +1,8 @@
 package agenthome
 
 import (
-	"fmt"
 	"path"
+	"strings"
 
 	"claudebox/internal/leak"
 )
@@ -19,7 +19,7 @@ type Request struct {
 // Key stands for all that files are made of besides their sources. It holds
 // no more of the key than Claude Code itself keeps.
 func (r Request) Key() string {
-	return fmt.Sprintf("%q %q", r.Trusted, approvedSuffix(r.APIKey))
+	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey)
 }
 
 // File is a file of the agent's home.

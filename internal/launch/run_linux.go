@@ -86,6 +86,7 @@ func (l Launch) Run() error {
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
 func arguments(lines []Line) []byte {
 	var b bytes.Buffer
+	b.Grow(8 << 10) // as a rule enough
 	for _, line := range lines {
 		for _, w := range line {
 			b.WriteString(w.Text)

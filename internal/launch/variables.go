@@ -13,6 +13,7 @@ import (
 func variables(p plan.Plan, h Host, late late) []Variable {
 	list := proxyVariables(p)
 	proxied := len(list)
+	list = slices.Grow(list, len(p.Env)+len(h.ExtraEnv)+3)
 	for _, e := range p.Env {
 		if slices.ContainsFunc(list[:proxied], func(v Variable) bool { return v.Name == e.Name }) {
 			continue // another proxy is not within reach

@@ -76,7 +76,7 @@ func (w *words) descriptor(d Descriptor) string {
 // not among them: bwrap takes it from its command line only, see
 // [Launch.commandLine]. It fails when bwrap would not take so many words.
 func (l Launch) Words() ([]Line, []Descriptor, error) {
-	w := &words{lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20)}
+	w := &words{lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20), descriptors: make([]Descriptor, 0, len(l.Mounts))}
 	w.add(namespaces...)
 	if l.Tier == "none" && !l.OwnNetwork() {
 		w.add("--unshare-net")

@@ -40,7 +40,7 @@ func (s *Session) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	err = s.launch()
+	err = s.launch(after)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endState()
@@ -83,10 +83,13 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 }
 
 // launch runs bwrap, and watches over the covers meanwhile.
-func (s *Session) launch() error {
+func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
+		for _, session := range after {
+			session.Follow()
+		}
 		s.keepNow()
 		watches = s.watchCovers(bwrap)
 	}

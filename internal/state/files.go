@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -146,7 +147,10 @@ func inputs(key string, sources []string) (string, error) {
 			}
 			continue
 		}
-		text = fmt.Appendf(text, "%s %d %d %d\n", name, st.Ino, st.Size, st.Ctim.Nano())
+		text = append(append(text, name...), 0)
+		for _, part := range []int64{int64(st.Ino), st.Size, st.Ctim.Nano()} {
+			text = append(strconv.AppendInt(text, part, 10), ' ')
+		}
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), nil

@@ -157,10 +157,11 @@ var errBusy = errors.New("another claudebox has held it for some seconds")
 // flock opens a file or folder and locks it. Who waits does so in the kernel:
 // trying now and again would leave the lock to whoever comes by just then.
 func (in *Instance) flock(name string, how int) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, in.failed("open "+name, err)
 	}
+	f := os.NewFile(uintptr(fd), name) // os.Open prepares the runtime for waiting first
 	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		locked := make(chan error, 1)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +32,7 @@ func (f File) SHA256() string {
 // is refused.
 func Read(root string) (*File, error) {
 	content, err := beneath.ReadIn(root, profile.ProjectFile, profile.MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}
 	real, wayErr := filepath.EvalSymlinks(root)

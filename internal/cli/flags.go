@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"claudebox/internal/start"
 	"github.com/spf13/pflag"
+
+	"claudebox/internal/start"
 )
 
 // options are the words of a launch.

@@ -61,7 +61,8 @@ func exitCode(err error) int {
 }
 
 // ByPlan launches by a plan that there is. For everything else the whole program
-// takes this one's place.
+// takes this one's place. Who changes the profile while he is asked is asked
+// again by that one.
 func ByPlan(args []string, sys System) error {
 	if len(args) > 0 && slices.Contains(Commands, args[0]) {
 		return sys.become()

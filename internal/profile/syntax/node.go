@@ -2,17 +2,18 @@ package syntax
 
 import (
 	"bytes"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
 	"claudebox/internal/profile/shape"
 )
 
-// kinds are the kinds of nodes by those of yaml.v3. What [Parse] reads has no
-// others.
-var kinds = map[yaml.Kind]shape.NodeKind{
-	yaml.ScalarNode: shape.ScalarNode, yaml.SequenceNode: shape.SequenceNode,
-	yaml.MappingNode: shape.MappingNode, yaml.AliasNode: shape.AliasNode,
+// kinds are the kinds of nodes as yaml.v3 has them. Below a document there are
+// no others.
+var kinds = [...]yaml.Kind{
+	shape.ScalarNode: yaml.ScalarNode, shape.SequenceNode: yaml.SequenceNode,
+	shape.MappingNode: yaml.MappingNode, shape.AliasNode: yaml.AliasNode,
 }
 
 // reading holds the nodes that aliases may stand for.
@@ -24,7 +25,7 @@ func (r reading) node(from *yaml.Node) *shape.Node {
 		return known
 	}
 	n := &shape.Node{
-		Kind: kinds[from.Kind], Tag: from.ShortTag(), Tagged: from.Style&yaml.TaggedStyle != 0,
+		Kind: shape.NodeKind(slices.Index(kinds[:], from.Kind)), Tag: from.ShortTag(), Tagged: from.Style&yaml.TaggedStyle != 0,
 		Value: from.Value, Line: from.Line, Column: from.Column,
 	}
 	if from.Anchor != "" { // before what is in it, which may hold an alias of it
@@ -43,12 +44,7 @@ func (r reading) node(from *yaml.Node) *shape.Node {
 func Write(n *shape.Node) ([]byte, error) { return encode(written(n)) }
 
 func written(n *shape.Node) *yaml.Node {
-	to := &yaml.Node{Tag: n.Tag, Value: n.Value, LineComment: n.Comment}
-	for kind, known := range kinds {
-		if known == n.Kind {
-			to.Kind = kind
-		}
-	}
+	to := &yaml.Node{Kind: kinds[n.Kind], Tag: n.Tag, Value: n.Value, LineComment: n.Comment}
 	if n.Quoted {
 		to.Style = yaml.DoubleQuotedStyle
 	}

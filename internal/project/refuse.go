@@ -92,8 +92,12 @@ func (o *opener) forbids(dir string) string {
 			return path + " is claudebox's own"
 		}
 	}
+	home, err := unix.Open(o.Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // once for many looks
+	if err == nil {
+		defer unix.Close(home)
+	}
 	for _, path := range o.Never {
-		if o.shows(dir, path) {
+		if o.shows(dir, path, home) {
 			return o.expand(path) + " holds secrets (no sandbox may see it)"
 		}
 	}
@@ -102,8 +106,9 @@ func (o *opener) forbids(dir string) string {
 
 // shows tells whether a folder is, holds or lies in a path of SAND-09, or what
 // that leads to when it is a link. A path that has a rule of its own above
-// keeps that: /tmp must never be seen, but a project may lie in it.
-func (o *opener) shows(dir, never string) bool {
+// keeps that: /tmp must never be seen, but a project may lie in it. home is the
+// open home of the user; there is no link in one that cannot be opened.
+func (o *opener) shows(dir, never string, home int) bool {
 	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
 		return false
 	}
@@ -115,10 +120,11 @@ func (o *opener) shows(dir, never string) bool {
 		return true
 	}
 	var target [1]byte
-	if never[0] != '~' {
+	rel, users := strings.CutPrefix(never, "~/")
+	if !users {
 		return false // only root can make a link there
 	}
-	if _, err := unix.Readlink(path, target[:]); err != nil {
+	if _, err := unix.Readlinkat(home, rel, target[:]); err != nil {
 		return false
 	}
 	return either.holds(dir, canonicalOr(path))

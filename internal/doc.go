@@ -53,6 +53,7 @@
 //	hostnet      this machine's own addresses and networks, and their changes
 //	netfilter    the rules of what may leave a sandbox
 //	network      the internet without the house: tier inet
+//	timerslack   a Go runtime that wakes up less often while a program begins
 //	selfpipe     signals that a thread can wait for together with a file
 //	spawn        a program as the first process of its namespaces
 //	storetree    the mounts of a closure, made beside bwrap

@@ -38,6 +38,7 @@ buildGoModule {
   ldflags = [
     "-s"
     "-X claudebox/internal/start.Version=${version}"
+    "-E=claudebox_entry" # see internal/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];

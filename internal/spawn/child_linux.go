@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/spawn/nofile"
 	"claudebox/internal/spawn/vfork"
+	"claudebox/internal/timerslack"
 )
 
 // child is what a child works by. It writes to step, errno and spare alone.
@@ -108,6 +109,7 @@ func (c *child) run() {
 		c.step = stepLimit
 		c.errno = call6(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(c.limit)), 0)
 	}
+	timerslack.Restore()
 	if c.errno == 0 {
 		c.step = stepExec
 		var noEnvironment *byte
@@ -241,6 +243,7 @@ func (c *child) runBeside() {
 	if c.errno == 0 {
 		c.errno = c.resetSignals()
 	}
+	timerslack.Restore()
 	if c.errno == 0 {
 		var noEnvironment *byte
 		c.errno = call6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(&c.argv[0])),

@@ -3,6 +3,7 @@ package start
 import (
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 
@@ -11,6 +12,7 @@ import (
 	"claudebox/internal/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/storetree"
+	"claudebox/internal/timerslack"
 )
 
 // Exit statuses that are claudebox's own, as timeout(1) and env(1) use them.
@@ -84,6 +86,8 @@ func ByPlan(args []string, sys System) error {
 // returns only when it cannot. Package syscall gives the limit of open files
 // back that it raised.
 func (sys System) become() error {
+	runtime.LockOSThread()
+	timerslack.Restore()
 	err := syscall.Exec(sys.Whole, os.Args, os.Environ())
 	return &diag.Error{
 		Op: "start " + sys.Whole, Err: err,

@@ -41,6 +41,6 @@ func keep(home string, s project.Scope, seen project.Seen) {
 
 // walkFile is named after all that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256(append([]byte(cachefile.State("/proc/self/exe")), packed.Encode(s)...))
+	sum := sha256.Sum256(packed.Encode(s))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }

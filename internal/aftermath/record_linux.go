@@ -21,7 +21,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 4\n" // before the record; another form, another number
+	recordForm = "claudebox session 5\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 

@@ -10,9 +10,9 @@ import (
 // number in recordForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
-	const want = "claudebox session 4\n" +
+	const want = "claudebox session 5\n" +
 		"{Began int64, " +
-		"Scope {Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, Unmade []string}, " +
+		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, Unmade []string}, " +
 		"Inode uint64, Repos []string, Loose []{Repo string, State string}, Tracked []string, Covered []string, Inodes []uint64, " +
 		"Closed []string, Cut bool, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {

@@ -63,18 +63,13 @@ func (w *Witnesses) Note(file string) {
 
 // For is the cache of the plan that the answers to a question lead to: all
 // that it depends on besides the witnesses. folder is where plans are kept,
-// and belongs to the user uid. programs are the files of the programs that make
-// plans and read them: another build may do it otherwise. Where none of them is
-// there, nothing is kept.
-func For(folder string, uid int, programs []string, question ...string) Cache {
-	states := make([]string, len(programs), len(programs)+len(question))
-	for i, program := range programs {
-		states[i] = cachefile.State(program)
-	}
-	if !slices.ContainsFunc(states, cachefile.Known) {
+// and belongs to the user uid. build is the claudebox that makes plans and reads
+// them, see [cachefile.Build]; where that is not known, nothing is kept.
+func For(folder string, uid int, build string, question ...string) Cache {
+	if build == "" {
 		return Cache{}
 	}
-	sum := sha256.Sum256([]byte(strings.Join(append(states, question...), "\x00")))
+	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(question, "\x00")))
 	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir, now: time.Now}
 }
 

@@ -90,7 +90,7 @@ func (o *opener) foundNested(found []string, named int) ([]string, error) {
 // look sees what is in the project.
 func (o *opener) look(found []string) {
 	o.OpenConfig = o.WritableConfig
-	o.Scope.Path, o.Scope.Places = o.Path, append(found, o.hideGlobs...)
+	o.Scope.Build, o.Scope.Path, o.Scope.Places = o.Build, o.Path, append(found, o.hideGlobs...)
 	o.Scope.HideAt = anchored(o.Hide)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {

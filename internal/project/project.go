@@ -21,6 +21,7 @@ type Request struct {
 	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
 	Never []string // paths that no sandbox may see (SAND-09)
 
+	Build          string   // the claudebox that asks, see [Scope]
 	GitRoot        bool     // take the root of the repository for the project
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too

@@ -17,6 +17,7 @@ import (
 // Scope is what of a project is looked at, before a session and after it. It
 // is all that has to be known to look once more when a session was killed.
 type Scope struct {
+	Build  string   // the claudebox that looks: another may look for something else
 	Path   string   // the project, canonical
 	Common string   // its git folder, where that lies outside; empty: it does not
 	Index  string   // folder with the index of its repository; empty: there is none

@@ -215,7 +215,15 @@ func (s *Session) planCache(question ...string) plancache.Cache {
 	for _, name := range nixVariables {
 		question = append(question, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.caller.Programs, question...)
+	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.build(), question...)
+}
+
+// build is the claudebox that this is, see [cachefile.Build].
+func (s *Session) build() string {
+	if s.made == "" {
+		s.made = cachefile.Build(s.caller.Programs)
+	}
+	return s.made
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there

@@ -97,6 +97,7 @@ type Session struct {
 	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
 	holds    []io.Closer      // keep store paths alive, too
+	made     string           // see [Session.build]
 	ahead    ahead
 	gitFiles gitFiles
 }
@@ -226,7 +227,7 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
-		GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Build: s.build(), GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
 		UserGit:       s.userGit(),
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },

@@ -29,9 +29,10 @@ func (p *Pipe) descriptor() int {
 }
 
 var (
-	mu     sync.Mutex
-	pipe   *Pipe
-	target uint64 // the descriptor that the handler writes to
+	mu   sync.Mutex
+	pipe *Pipe
+	//lint:ignore U1000 the handler writes to this descriptor
+	target uint64
 )
 
 // Catch writes these signals into the process's pipe from here on, until the

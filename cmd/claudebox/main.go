@@ -1,5 +1,5 @@
-// The runtime need not ask the cgroups how many processors it may use: this
-// process waits, and the asking takes a fiftieth of a start.
+// The runtime need not follow what the cgroups say of processors: this process
+// waits, and the following takes a hundredth of a start.
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0

@@ -92,9 +92,16 @@ func (w world) open() project.Project {
 
 func (w world) begin() *aftermath.Session {
 	w.t.Helper()
+	s := w.prepare()
+	s.Follow()
+	return s
+}
+
+// prepare is before the sandbox begins.
+func (w world) prepare() *aftermath.Session {
+	w.t.Helper()
 	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), []string{w.path("conversations")})
 	must(w.t, err)
-	s.Follow()
 	return s
 }
 
@@ -191,6 +198,15 @@ func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
 	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")
 	wantLines(t, w.session("git switch -q --detach HEAD~1; git switch -q -"))
 	wantLines(t, w.session("mv Makefile x; cp x Makefile; rm x"))
+}
+
+// What is between the beginning and the sandbox may fail, or take its time.
+func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
+	w := newWorld(t)
+	w.sh("echo a >Makefile")
+	s := w.prepare()
+	w.sh("echo b >Makefile")
+	wantLines(t, s.End(), "changed Makefile")
 }
 
 func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {

@@ -27,8 +27,8 @@ type Session struct {
 	// of the host may replace one, and with it what protects it. They stay in
 	// memory: there are secrets in some.
 	configs  map[string][]byte
-	writable bool // the profile lets the agent change them
-	sums     *sums
+	writable bool              // the profile lets the agent change them
+	sums     *sums             // nil: the sandbox was not started
 	named    map[string]string // tracked places that git's configuration names, and their state
 }
 
@@ -99,8 +99,8 @@ func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
 // tries again.
 func (s *Session) End() Report {
 	defer s.file.Close()
+	s.sums.stop()
 	if s.disk != nil {
-		s.sums.stop()
 		s.disk.Stop()
 	}
 	tree, err := beneath.Open(s.record.Scope.Path)

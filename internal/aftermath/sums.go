@@ -68,6 +68,9 @@ func sumOf(tree *beneath.Folder, f survey.File) (of [sha256.Size]byte, ok bool) 
 }
 
 func (s *sums) stop() {
+	if s == nil {
+		return
+	}
 	s.start.Stop()
 	s.mu.Lock()
 	s.end = true
@@ -76,6 +79,9 @@ func (s *sums) stop() {
 
 // same tells whether a file that was written to holds what it held before.
 func (s *sums) same(tree *beneath.Folder, now survey.File) bool {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	was, known := s.of[now.Rel]
 	s.mu.Unlock()

@@ -6,5 +6,5 @@
 // commands and the profiles link: bin/claudebox is this package alone, and
 // launches by a plan that is kept; libexec/claudebox is package cli, which does
 // everything, and takes the other's place where there is no such plan. Nothing
-// has been made, begun or said by then, so nobody can tell.
+// has been made or said by then, and nothing runs, so nobody can tell.
 package start

@@ -97,7 +97,7 @@ func TestTheWholeProgramFindsWhatTheCallerSetUp(t *testing.T) {
 	for name, tc := range map[string]struct{ caller, whole, want string }{
 		"the limit of open files": {"ulimit -Sn 123", "ulimit -Sn", "123\n"},
 		"an ignored signal":       {"trap '' INT", "trap - INT; kill -INT $$; echo alive", "alive\n"},
-		"no signal is blocked":    {":", "grep SigBlk /proc/$$/status", "SigBlk:\t0000000000000000\n"},
+		"no signal is blocked":    {":", "grep SigBlk /proc/self/status", "SigBlk:\t0000000000000000\n"},
 		"descriptors stay out":    {"exec 7</dev/null", "[ -e /proc/$$/fd/7 ] || echo closed", "closed\n"},
 		"a closed standard input": {"exec 0<&-", "readlink /proc/$$/fd/0", "/dev/null\n"},
 		"the environment":         {"export COLOUR=red", "echo $COLOUR", "red\n"},

@@ -96,7 +96,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 			if len(refs) == 1 {
 				ref = refs[0]
 			}
-			return showProfile(sys, profilesOf(sys, facts), ref)
+			return showProfile(sys, profiledir.New(facts, sys.Manifest, sys.Parser), ref)
 		},
 		ValidArgsFunction: completeProfiles(sys),
 	}
@@ -150,14 +150,8 @@ func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*c
 		if err != nil {
 			return err
 		}
-		return do(profilesOf(sys, facts), words)
+		return do(profiledir.New(facts, sys.Manifest, sys.Parser), words)
 	}
-}
-
-func profilesOf(sys System, facts host.Facts) profiledir.Files {
-	files := profiledir.New(facts, sys.Manifest)
-	files.Syntax = sys.Parser
-	return files
 }
 
 func listProfiles(w io.Writer, files profiledir.Files) error {

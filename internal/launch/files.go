@@ -30,12 +30,11 @@ const nobody = 65534
 
 // passwd names root, the user and nobody, and nobody else (SAND-17).
 func passwd(p plan.Plan, h Host) []byte {
-	shell := plan.ToolPath(p, "bash")
-	user := ""
+	shell, id, user := plan.ToolPath(p, "bash"), strconv.Itoa(nobody), ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
 		user = h.Facts.User + ":x:" + strconv.Itoa(h.Facts.UID) + ":" + strconv.Itoa(h.Facts.GID) + "::" + h.Facts.Home + ":" + shell + "\n"
 	}
-	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:65534:65534:nobody:/:/bin/false\n")
+	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:" + id + ":" + id + ":nobody:/:/bin/false\n")
 }
 
 func group(h Host) []byte {
@@ -43,7 +42,7 @@ func group(h Host) []byte {
 	if h.Facts.GID != 0 && h.Facts.GID != nobody {
 		user = h.Facts.Group + ":x:" + strconv.Itoa(h.Facts.GID) + ":\n"
 	}
-	return []byte("root:x:0:\n" + user + "nogroup:x:65534:\n")
+	return []byte("root:x:0:\n" + user + "nogroup:x:" + strconv.Itoa(nobody) + ":\n")
 }
 
 // nsswitch keeps libc from asking name service daemons: their sockets are

@@ -45,9 +45,7 @@ type Caller struct {
 
 // profiles are those that lie on this host.
 func (c Caller) profiles(f host.Facts) profiledir.Files {
-	files := profiledir.New(f, c.Manifest)
-	files.Syntax = c.Parser
-	return files
+	return profiledir.New(f, c.Manifest, c.Parser)
 }
 
 // ErrNoPlan says that no plan is kept for a launch whose caller cannot make one.
@@ -252,10 +250,10 @@ func orders(f host.Facts, o Options) []string {
 	ref := profileRef(f, o)
 	var list []string
 	if profile.IsFile(ref) {
-		list = append(list, profiledir.New(f, "").Absolute(ref, diag.Position{}))
+		list = append(list, profiledir.New(f, "", nil).Absolute(ref, diag.Position{}))
 	}
 	if o.Plan != "" {
-		list = append(list, profiledir.New(f, "").Absolute(o.Plan, diag.Position{}))
+		list = append(list, profiledir.New(f, "", nil).Absolute(o.Plan, diag.Position{}))
 	}
 	return list
 }

@@ -3,7 +3,7 @@
 // self-pipe trick, signal-safety(7)).
 //
 // [os/signal] does it by three threads and a goroutine, which wake each other:
-// 0.35 ms of each start here, a tenth of all that is above bwrap's own time.
+// some 0.8 ms of each start here, a tenth of it.
 package selfpipe
 
 import (

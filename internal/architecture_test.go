@@ -13,87 +13,42 @@ import (
 	"testing"
 )
 
-// mayImport says, for each package, which others and which modules it may
-// import beside the standard library.
-var mayImport = map[string][]string{
-	"alone":          {},
-	"stack":          {},
-	"diag":           {},
-	"storepath":      {"diag", nix + "storepath", nix + "nixbase32"},
-	"pathname":       {},
-	"smallfile":      {sys},
-	"cachefile":      {"smallfile", sys},
-	"beneath":        {"smallfile", sys},
-	"layout":         {},
-	"leak/gen":       {},
-	"leak":           {},
-	"forbidden":      {},
-	"hostpattern":    {},
-	"host":           {"diag", "beneath", "smallfile"},
-	"profile/shape":  {"diag"},
-	"profile/syntax": {"diag", "profile/shape", "gopkg.in/yaml.v3"},
-	"profile":        {"diag", "hostpattern", "leak", "profile/shape", "storepath"},
-	"nixdaemon":      {"diag", "storepath", nix + "wire", nix + "derivation", sys},
-	"nixeval":        {"diag", "storepath"},
-	"gcroot":         {nix + "nixbase32", sys},
-	"resolve":        {"cachefile", "diag", "profile", "storepath", "nixdaemon", "nixeval", sys},
-	"plan":           {"diag", "hostpattern", "leak", "profile", "resolve"},
-	"plan/diff":      {"plan", "storepath"},
-	"gitconfig":      {"diag"},
-	"gitdir":         {"beneath", "gitconfig", sys},
-	"gitindex":       {},
-	"gitdefuse":      {"beneath", "gitconfig"},
-	"survey":         {"beneath", "packed", sys},
-	"hostrun":        {},
-	"secretfile":     {"leak"},
-	"lent":           {"beneath", "gitconfig", "secretfile", "survey"},
-	"placeholder":    {"diag", "beneath", sys},
-	"project":        {"pathname", "diag", "beneath", "gitconfig", "gitdefuse", "gitdir", "gitindex", "hostrun", "packed", "placeholder", "secretfile", "survey", sys},
-	"spawn/nofile":   {},
-	"timerslack":     {sys},
-	"selfpipe":       {sys},
-	"spawn/vfork":    {sys},
-	"within":         {"spawn/vfork", sys},
-	"proctree":       {},
-	"cover":          {"proctree", "within", sys},
-	"aftermath":      {"pathname", "diag", "beneath", "cachefile", "gitdefuse", "hostrun", "layout", "packed", "project", "secretfile", "state", "survey", sys},
-	"agenthome":      {"leak"},
-	"login":          {"diag", "beneath", sys},
-	"state":          {"diag", "beneath", "agenthome", "login", "packed", sys},
-	"agent":          {"diag", sys},
-	"seccomp/gen":    {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf", sys},
-	"seccomp":        {},
-	"netns":          {"diag", "spawn/vfork", sys},
-	"netns/nstest":   {"netns"},
-	"relay":          {sys},
-	"ports":          {"diag", "netns", "relay"},
-	"proxy":          {"forbidden", "hostnet", "hostpattern", "relay"},
-	"netlink":        {sys},
-	"hostnet":        {"diag", "netlink", sys},
-	"netfilter":      {"diag", "netlink", "netns", sys},
-	"network":        {"diag", "forbidden", "hostnet", "netfilter", "netns", sys},
-	"spawn":          {"spawn/nofile", "spawn/vfork", "timerslack", sys},
-	"storetree":      {"spawn", sys},
-	"launch":         {"storetree", "diag", "host", "leak", "netns", "plan", "network", "proctree", "selfpipe", "spawn", "within", sys, "golang.org/x/term"},
-	"audit":          {"diag", "layout", "plan", "plan/diff", "launch"},
-	"why":            {"forbidden", "hostpattern", "launch", "layout", "leak", "plan", "profile"},
-	"doctor":         {"diag", "layout", "host", "launch", "netfilter", "network", "nixdaemon", "plan", sys},
-	"packed":         {},
-	"profiledir":     {"diag", "host", "profile", "profile/shape", "smallfile", "storepath", sys},
-	"plancache":      {"cachefile", "packed", "plan", "profiledir", "storepath", sys},
-	"instances":      {"diag", "beneath", "state", sys},
-	"trust":          {"pathname", "diag", "beneath", "hostpattern", "layout", "leak", "profile", sys},
-	"session": {
-		"pathname", "audit", "gcroot", "diag", "storepath", "cachefile", "host", "profile", "profile/shape", "profiledir", "nixdaemon", "nixeval", "resolve", "placeholder", "plan", "plancache",
-		"aftermath", "beneath", "cover", "gitconfig", "project", "smallfile", "state", "agent", "seccomp", "hostpattern", "netns", "network", "ports", "proxy", "launch", "leak", "lent", "doctor", "trust", sys,
-	},
-	"manual":     {"profile/shape", "github.com/spf13/cobra", "github.com/spf13/pflag"},
-	"manual/gen": {"cli", "manual", "plan", "profile"},
-	"start":      {"storetree", "timerslack", "diag", "host", "profile/shape", "agent", "launch", "audit", "session", sys, "golang.org/x/term"},
-	"cli": {
-		"diag", "host", "hostnet", "instances", "layout", "profile", "profile/shape", "profile/syntax", "profiledir", "resolve", "plan", "plan/diff", "launch", "audit", "doctor", "session", "start", "state", "why",
-		sys, "github.com/spf13/cobra", "github.com/spf13/pflag",
-	},
+// A room is a folder below internal/ with one subject. Its packages may import
+// each other and those of the rooms named.
+type room struct {
+	name    string
+	imports []string // rooms, all of which stand above it
+}
+
+var rooms = []room{
+	{"diag", nil},
+	{"linux", nil},
+	{"host", []string{"diag", "linux"}},
+	{"secret", nil},
+	{"nix", []string{"diag", "linux"}},
+	{"network", []string{"diag", "linux"}},
+	{"profile", []string{"diag", "linux", "host", "secret", "nix", "network"}},
+	{"plan", []string{"diag", "linux", "secret", "nix", "network", "profile"}},
+	{"sandbox", []string{"diag", "linux", "host", "secret", "network", "plan"}},
+	{"agent", []string{"diag", "linux", "secret"}},
+	{"workspace", []string{"diag", "linux", "secret", "agent"}},
+	{"ui", []string{"diag", "host", "secret", "nix", "network", "profile", "plan", "sandbox"}},
+	{"session", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "workspace", "ui"}},
+	{"cli", []string{"diag", "linux", "host", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
+}
+
+// modules says which packages may import code that is neither ours nor Go's.
+// Everything may import golang.org/x/sys/unix.
+var modules = map[string][]string{
+	"nix/storepath":       {nix + "storepath", nix + "nixbase32"},
+	"nix/nixdaemon":       {nix + "wire", nix + "derivation"},
+	"nix/gcroot":          {nix + "nixbase32"},
+	"profile/syntax":      {"gopkg.in/yaml.v3"},
+	"sandbox/launch":      {"golang.org/x/term"},
+	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
+	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cli/start":           {"golang.org/x/term"},
 }
 
 const (
@@ -103,25 +58,62 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "audit", "gitconfig", "storepath", "agenthome", "gitindex", "layout", "manual", "leak", "why", "forbidden", "hostpattern", "hostrun", "secretfile"}
+var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/forbidden", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 
 func TestImportsFollowTheTable(t *testing.T) {
 	for pkg, imports := range packageImports(t) {
-		allowed, known := mayImport[pkg]
-		if !known {
-			t.Errorf("package internal/%s is not in the table", pkg)
+		name, _, _ := strings.Cut(pkg, "/")
+		at := slices.IndexFunc(rooms, func(r room) bool { return r.name == name })
+		if at < 0 {
+			t.Errorf("internal/%s is a room that is not in the table", name)
 			continue
 		}
-		for _, name := range imports {
-			if !isStandard(name) && !slices.Contains(allowed, strings.TrimPrefix(name, "claudebox/internal/")) {
-				t.Errorf("internal/%s imports %s", pkg, name)
+		for _, imported := range imports {
+			if ours, is := strings.CutPrefix(imported, "claudebox/internal/"); is {
+				if other, _, _ := strings.Cut(ours, "/"); other != name && !slices.Contains(rooms[at].imports, other) {
+					t.Errorf("internal/%s imports %s", pkg, imported)
+				}
+			} else if !isStandard(imported) && imported != sys && !slices.Contains(modules[pkg], imported) {
+				t.Errorf("internal/%s imports %s", pkg, imported)
 			}
-			if slices.Contains(pure, pkg) && slices.Contains(effects, name) {
-				t.Errorf("internal/%s is pure and imports %s", pkg, name)
+			if slices.Contains(pure, pkg) && slices.Contains(effects, imported) {
+				t.Errorf("internal/%s is pure and imports %s", pkg, imported)
 			}
 		}
+	}
+}
+
+func TestNoArrowPointsBack(t *testing.T) {
+	var before []string
+	for _, room := range rooms {
+		for _, name := range room.imports {
+			if !slices.Contains(before, name) {
+				t.Errorf("%s may import %s, which does not stand above it", room.name, name)
+			}
+		}
+		before = append(before, room.name)
+	}
+}
+
+// The comment of doc.go lists the same rooms, in the same order.
+func TestDocListsTheRooms(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, want []string
+	for line := range strings.Lines(string(text)) {
+		if rest, is := strings.CutPrefix(line, "//\t"); is {
+			listed = append(listed, strings.Fields(rest)[0])
+		}
+	}
+	for _, room := range rooms {
+		want = append(want, room.name)
+	}
+	if !slices.Equal(listed, want) {
+		t.Errorf("doc.go lists %q, the table %q", listed, want)
 	}
 }
 

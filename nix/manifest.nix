@@ -1,5 +1,5 @@
 # The packages manifest: what Nix knew when claudebox was built, so that a
-# launch evaluates nothing. Read back strictly by internal/resolve/manifest.go.
+# launch evaluates nothing. Read back strictly by internal/plan/resolve/manifest.go.
 {
   lib,
   runCommand,

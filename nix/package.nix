@@ -37,8 +37,8 @@ buildGoModule {
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
-    "-X claudebox/internal/start.Version=${version}"
-    "-E=claudebox_entry" # see internal/timerslack
+    "-X claudebox/internal/cli/start.Version=${version}"
+    "-E=claudebox_entry" # see internal/linux/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];

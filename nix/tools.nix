@@ -1,5 +1,5 @@
 # The files that claudebox itself needs, by the names that the manifest's
-# reader gives them (internal/resolve/manifest.go).
+# reader gives them (internal/plan/resolve/manifest.go).
 {
   lib,
   bashInteractive,

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/launch"
+	"claudebox/internal/sandbox/launch"
 )
 
 // way is one of the ways that are compared: it makes a command anew for each

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"claudebox/internal/resolve"
+	"claudebox/internal/plan/resolve"
 )
 
 // builds measures what a shell script would do for the base packages: one

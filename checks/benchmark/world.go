@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/resolve"
+	"claudebox/internal/plan/resolve"
 )
 
 // world is a user with a home, a project, and a claudebox of his own whose

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
-	"claudebox/internal/storepath"
 )
 
 const ours = "path:"

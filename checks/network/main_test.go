@@ -71,7 +71,7 @@ func top() string   { return os.Getenv(topVariable) }
 func probe() string { return filepath.Join(top(), "probe") }
 
 // breakable is a claudebox of which tests can leave a rule out
-// (internal/netfilter/part_lab.go).
+// (internal/network/netfilter/part_lab.go).
 func breakable() string { return filepath.Join(top(), "breakable/bin/claudebox") }
 
 // tools of a claudebox, by their names in the manifest; empty: the manifest's.

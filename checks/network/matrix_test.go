@@ -11,8 +11,8 @@ import (
 
 	"claudebox/checks/network/target"
 	"claudebox/checks/network/world"
-	"claudebox/internal/forbidden"
-	"claudebox/internal/launch"
+	"claudebox/internal/network/forbidden"
+	"claudebox/internal/sandbox/launch"
 )
 
 // columns are the ways to reach a target, in the order of the table.

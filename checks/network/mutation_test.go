@@ -11,8 +11,8 @@ import (
 
 	"claudebox/checks/network/target"
 	"claudebox/checks/network/world"
-	"claudebox/internal/forbidden"
-	"claudebox/internal/netfilter"
+	"claudebox/internal/network/forbidden"
+	"claudebox/internal/network/netfilter"
 )
 
 // Variables of a claudebox that is built with the tag lab.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/launch"
+	"claudebox/internal/sandbox/launch"
 )
 
 func TestTheProcessesOfTheHostAreNotThere(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAnAgentHasNoPrivilegesAndGetsNone(t *testing.T) {
 	wantEqual(t, strings.Join(lines, "\n"), strings.ReplaceAll(want, "|", "\n"))
 }
 
-// claudebox's own sleeps may be longer (internal/timerslack), the agent's not.
+// claudebox's own sleeps may be longer (internal/linux/timerslack), the agent's not.
 func TestAnAgentSleepsAsPreciselyAsItsCaller(t *testing.T) {
 	w := newWorld(t)
 	runtime.LockOSThread() // and never unlocked: the thread ends with this test

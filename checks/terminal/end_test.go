@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"claudebox/checks/trial"
-	"claudebox/internal/launch"
+	"claudebox/internal/sandbox/launch"
 )
 
 func TestTheAgentsExitStatusIsClaudeboxs(t *testing.T) {

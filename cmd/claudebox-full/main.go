@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
 )
 
 func main() { os.Exit(cli.Main(os.Args, start.FromOS())) }

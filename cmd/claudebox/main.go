@@ -12,8 +12,8 @@ package main
 import (
 	"os"
 
-	_ "claudebox/internal/stack"
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
+	_ "claudebox/internal/linux/stack"
 )
 
 func main() { os.Exit(start.Main(os.Args, start.FromOS(), start.ByPlan)) }

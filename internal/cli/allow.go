@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
-	"claudebox/internal/layout"
+	"claudebox/internal/diag/layout"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
 )
 
 const allowLong = `A project can bring a profile of its own, the file .claudebox.yaml at its root.

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"claudebox/internal/launch"
+	"claudebox/internal/cli/start"
 	"claudebox/internal/profile/syntax"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
 )
 
 // Bound is the launch that a call of claudebox with these words would run. It

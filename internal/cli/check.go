@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
-	"claudebox/internal/doctor"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
+	"claudebox/internal/ui/doctor"
 )
 
 const checkLong = `Look at everything that a launch in this folder needs, and say what is missing

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
-	"claudebox/internal/start"
 )
 
 // commands make claudebox's own commands, by name; the others of

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/host"
-	"claudebox/internal/profiledir"
+	"claudebox/internal/profile/profiledir"
 )
 
 // completeFlags says what may follow the flags of a command and those below

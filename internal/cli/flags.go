@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
 )
 
 // options are the words of a launch.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
 )
 
 // The small program knows the commands by their names alone.

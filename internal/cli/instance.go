@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/agent/instances"
+	"claudebox/internal/agent/state"
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/instances"
 	"claudebox/internal/profile"
-	"claudebox/internal/profiledir"
+	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
-	"claudebox/internal/state"
 )
 
 const instanceLong = `An instance is what claudebox keeps for a project between sessions: the agent's

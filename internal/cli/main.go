@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"claudebox/internal/cli/start"
 	"claudebox/internal/profile/syntax"
-	"claudebox/internal/start"
 )
 
 // System is what the command line is connected to.

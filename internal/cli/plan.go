@@ -11,16 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/audit"
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/launch"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile/syntax"
-	"claudebox/internal/resolve"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
+	"claudebox/internal/ui/audit"
 )
 
 const planLong = `Print what a launch in this folder would be, without launching.

@@ -15,9 +15,9 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/profile/syntax"
-	"claudebox/internal/profiledir"
 )
 
 const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.

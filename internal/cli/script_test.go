@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
 )
 
 var update = flag.Bool("update", false, "write what the scripts print into them")

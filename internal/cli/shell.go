@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/start"
+	"claudebox/internal/cli/start"
 )
 
 // newShellCommand runs something else in the very sandbox of a launch.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
-	"claudebox/internal/hostnet"
+	"claudebox/internal/network/hostnet"
 	"claudebox/internal/session"
-	"claudebox/internal/start"
-	"claudebox/internal/why"
+	"claudebox/internal/ui/why"
 )
 
 const whyLong = `Tell whether the sandbox of a launch here can see a path, a variable or a host,

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/beneath"
-	"claudebox/internal/smallfile"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/smallfile"
 )
 
 // Etc is what the host's system configuration gives a sandbox: paths to

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/forbidden"
-	"claudebox/internal/hostnet"
-	"claudebox/internal/netfilter"
-	"claudebox/internal/netns"
+	"claudebox/internal/network/forbidden"
+	"claudebox/internal/network/hostnet"
+	"claudebox/internal/network/netfilter"
+	"claudebox/internal/network/netns"
 )
 
 // Inet is the network of a sandbox that runs.

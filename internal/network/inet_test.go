@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"claudebox/internal/hostnet"
-	"claudebox/internal/netfilter"
-	"claudebox/internal/netns/nstest"
+	"claudebox/internal/network/hostnet"
+	"claudebox/internal/network/netfilter"
+	"claudebox/internal/network/netns/nstest"
 )
 
 // connected is a network whose rules forbid nothing yet, with a program in

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/hostnet"
-	"claudebox/internal/netfilter"
+	"claudebox/internal/network/hostnet"
+	"claudebox/internal/network/netfilter"
 )
 
 // The network inside is the same on every machine, so that it tells nothing

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/hostnet"
+	"claudebox/internal/network/hostnet"
 )
 
 // Pasta is what a pasta can do.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 
-	"claudebox/internal/netfilter"
+	"claudebox/internal/network/netfilter"
 )
 
 // ResolvConf is the resolv.conf(5) inside, for a host with this one: it names

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/hostnet"
+	"claudebox/internal/network/hostnet"
 )
 
 // resolvConf is where the host names its resolvers. pasta reads it once, when

@@ -3,8 +3,8 @@ package network
 import (
 	"strings"
 
-	"claudebox/internal/hostnet"
-	"claudebox/internal/netfilter"
+	"claudebox/internal/network/hostnet"
+	"claudebox/internal/network/netfilter"
 )
 
 // Shown says what connects the sandbox, in lines for a reader of its command

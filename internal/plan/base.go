@@ -1,6 +1,6 @@
 package plan
 
-import "claudebox/internal/resolve"
+import "claudebox/internal/plan/resolve"
 
 // Sizes of the sandbox's tmpfs mounts in bytes. They are limits, not
 // reservations; a build that outgrows /tmp should fail rather than take the

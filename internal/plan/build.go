@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/hostpattern"
-	"claudebox/internal/leak"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
-	"claudebox/internal/resolve"
+	"claudebox/internal/secret/leak"
 )
 
 // Build makes the plan of a valid profile whose packages are resolved. It is

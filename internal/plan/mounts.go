@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
-	"claudebox/internal/resolve"
 )
 
 // mounts lists every mount of the plan, sorted by destination: a folder comes

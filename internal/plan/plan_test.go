@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
-	"claudebox/internal/resolve"
 )
 
 // example is a profile with something of everything that a plan carries.

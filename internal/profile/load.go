@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/leak"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/secret/leak"
 )
 
 // Opener looks profiles up, and reads their syntax. The package itself opens

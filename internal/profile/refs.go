@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"claudebox/internal/hostpattern"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile/shape"
-	"claudebox/internal/storepath"
 )
 
 var (

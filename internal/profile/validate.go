@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/leak"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/secret/leak"
 )
 
 // judge collects what is wrong between several values of a merged profile.

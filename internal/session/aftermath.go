@@ -5,10 +5,10 @@ import (
 	"io"
 	"path/filepath"
 
-	"claudebox/internal/aftermath"
-	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
-	"claudebox/internal/proxy"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/network/proxy"
+	"claudebox/internal/workspace/aftermath"
 )
 
 // report is what is to be said when the session has ended, and where to.

@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/launch"
 	"claudebox/internal/plan"
-	"claudebox/internal/plancache"
+	"claudebox/internal/plan/plancache"
+	"claudebox/internal/sandbox/launch"
 )
 
 // ahead is the bwrap that was begun on the strength of what the last launch by

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/launch"
-	"claudebox/internal/lent"
-	"claudebox/internal/pathname"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
-	"claudebox/internal/project"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/lent"
+	"claudebox/internal/workspace/project"
 )
 
 // beside is a folder that is given away read-write beside the project. The

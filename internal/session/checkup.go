@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/doctor"
 	"claudebox/internal/host"
-	"claudebox/internal/launch"
-	"claudebox/internal/nixdaemon"
+	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
-	"claudebox/internal/profiledir"
-	"claudebox/internal/resolve"
-	"claudebox/internal/seccomp"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/ui/doctor"
 )
 
 // Checkup is a session that is prepared part by part, so that one run finds

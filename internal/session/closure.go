@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/cachefile"
-	"claudebox/internal/launch"
+	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
-	"claudebox/internal/storepath"
+	"claudebox/internal/sandbox/launch"
 )
 
 // addClosure adds what a program of the store refers to beyond the plan's

@@ -6,11 +6,11 @@ import (
 	"path"
 	"syscall"
 
-	"claudebox/internal/beneath"
-	"claudebox/internal/cover"
 	"claudebox/internal/diag"
-	"claudebox/internal/gitconfig"
-	"claudebox/internal/project"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/project"
 )
 
 // watchCovers keeps the files of the project, and of what is given beside it,

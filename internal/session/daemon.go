@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"claudebox/internal/cachefile"
-	"claudebox/internal/launch"
-	"claudebox/internal/nixdaemon"
+	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
-	"claudebox/internal/smallfile"
+	"claudebox/internal/sandbox/launch"
 )
 
 // addDaemon decides whether the Nix daemon may be reached inside. Until there

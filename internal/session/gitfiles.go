@@ -3,7 +3,7 @@ package session
 import (
 	"os"
 
-	"claudebox/internal/smallfile"
+	"claudebox/internal/linux/smallfile"
 )
 
 // gitFiles are the files of the user's git configuration. Each is read once in

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/launch"
-	"claudebox/internal/leak"
-	"claudebox/internal/lent"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
-	"claudebox/internal/project"
-	"claudebox/internal/smallfile"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/workspace/lent"
+	"claudebox/internal/workspace/project"
 )
 
 // How much of the user's folders that enter is looked at for secrets: it is

@@ -1,11 +1,11 @@
 package session
 
 import (
+	"claudebox/internal/agent/state"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
-	"claudebox/internal/profiledir"
-	"claudebox/internal/state"
+	"claudebox/internal/profile/profiledir"
 )
 
 // InstanceDir is the folder that is kept for the project the caller stands in,

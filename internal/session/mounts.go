@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/beneath"
+	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/launch"
-	"claudebox/internal/pathname"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
-	"claudebox/internal/project"
-	"claudebox/internal/state"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/project"
 )
 
 // addMounts adds what the project's repository, the agent's home and the

@@ -9,13 +9,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/beneath"
 	"claudebox/internal/diag"
-	"claudebox/internal/launch"
-	"claudebox/internal/pathname"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
-	"claudebox/internal/project"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/project"
 )
 
 // addFlagMount adds HOST[:INSIDE] of a flag. Both are relative to the current

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/hostpattern"
-	"claudebox/internal/launch"
-	"claudebox/internal/netns"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network"
-	"claudebox/internal/pathname"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/netns"
+	"claudebox/internal/network/ports"
+	"claudebox/internal/network/proxy"
 	"claudebox/internal/plan"
-	"claudebox/internal/ports"
-	"claudebox/internal/proxy"
-	"claudebox/internal/resolve"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/launch"
 )
 
 // addNetwork finds what the tier needs, and refuses it where it cannot be had.

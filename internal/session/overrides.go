@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"claudebox/internal/host"
-	"claudebox/internal/launch"
 	"claudebox/internal/plan"
-	"claudebox/internal/resolve"
+	"claudebox/internal/plan/resolve"
+	"claudebox/internal/sandbox/launch"
 )
 
 // commonTerminal is a terminal type that every description database has and

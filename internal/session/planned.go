@@ -10,16 +10,16 @@ import (
 	"runtime"
 	"slices"
 
-	"claudebox/internal/cachefile"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/nixdaemon"
-	"claudebox/internal/nixeval"
+	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/nix/nixeval"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
-	"claudebox/internal/plancache"
+	"claudebox/internal/plan/plancache"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
-	"claudebox/internal/resolve"
-	"claudebox/internal/storepath"
 )
 
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a

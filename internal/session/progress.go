@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"claudebox/internal/nixdaemon"
+	"claudebox/internal/nix/nixdaemon"
 )
 
 // Times of the progress line. What is over soon shows none; a terminal's line

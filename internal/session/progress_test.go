@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/internal/nixdaemon"
+	"claudebox/internal/nix/nixdaemon"
 )
 
 // copying is what a daemon says of two paths, the first of which has come.

@@ -9,11 +9,11 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
-	"claudebox/internal/plancache"
+	"claudebox/internal/plan/plancache"
 	"claudebox/internal/profile"
-	"claudebox/internal/profiledir"
-	"claudebox/internal/project"
-	"claudebox/internal/trust"
+	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/profile/trust"
+	"claudebox/internal/workspace/project"
 )
 
 // withProject lays the project's own profile over that of the plan, as far as

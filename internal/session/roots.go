@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/gcroot"
+	"claudebox/internal/nix/gcroot"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
-	"claudebox/internal/plancache"
-	"claudebox/internal/resolve"
-	"claudebox/internal/storepath"
+	"claudebox/internal/plan/plancache"
+	"claudebox/internal/plan/resolve"
 )
 
 // While a sandbox runs, a store path that is only mounted in it would be

@@ -3,10 +3,10 @@ package session
 import (
 	"sync"
 
-	"claudebox/internal/aftermath"
-	"claudebox/internal/cover"
 	"claudebox/internal/diag"
-	"claudebox/internal/launch"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/cover"
 )
 
 // Run makes what the launch needs on the host, runs it, and takes away again

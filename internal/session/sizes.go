@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 
-	"claudebox/internal/audit"
-	"claudebox/internal/nixdaemon"
+	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
+	"claudebox/internal/ui/audit"
 )
 
 // Sizes asks the Nix daemon how much of the store the launch refers to. What

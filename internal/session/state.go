@@ -3,11 +3,11 @@ package session
 import (
 	"slices"
 
+	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/launch"
-	"claudebox/internal/lent"
 	"claudebox/internal/plan"
-	"claudebox/internal/state"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/workspace/lent"
 )
 
 // apiKey is the variable that makes the agent use a key instead of the login.

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"claudebox/internal/gitconfig"
-	"claudebox/internal/project"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/project"
 )
 
 // mostUserGit bounds how many files the user's git configuration may be of.

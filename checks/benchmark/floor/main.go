@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"claudebox/internal/spawn"
+	"claudebox/internal/linux/spawn"
 )
 
 func main() {

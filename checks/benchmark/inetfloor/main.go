@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"claudebox/internal/spawn"
+	"claudebox/internal/linux/spawn"
 )
 
 func main() {

@@ -3,7 +3,7 @@ package target
 import (
 	"net/netip"
 
-	"claudebox/internal/forbidden"
+	"claudebox/internal/network/forbidden"
 )
 
 // Sample is one address of a range that is out of bounds. It lies in none of the

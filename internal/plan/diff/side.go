@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
-	"claudebox/internal/storepath"
 )
 
 // side is one of the two plans, with its pinned paths named.

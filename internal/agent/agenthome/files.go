@@ -1,0 +1,73 @@
+package agenthome
+
+import (
+	"path"
+	"strings"
+
+	"claudebox/internal/secret/leak"
+)
+
+// Request says for whom and where files are made. All paths are absolute.
+type Request struct {
+	UserHome string   // the user's home, where .claude and .claude.json are
+	Home     string   // CLAUDEBOX_HOME
+	Trusted  []string // canonical folders that the agent is told to trust
+	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+	Host     bool     // the agent works in the user's own state
+}
+
+// Key stands for all that files are made of besides their sources. It holds
+// no more of the key than Claude Code itself keeps.
+func (r Request) Key() string {
+	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey)
+}
+
+// File is a file of the agent's home.
+type File struct {
+	Name string
+	// Sources are the files of the user that it is made of.
+	Sources func(r Request) []string
+	// Make gives the content, nil for none of ours. old is what lies there,
+	// nil when that cannot be read; a source that is missing is nil. Notes
+	// say what of the user's does not enter.
+	Make func(r Request, old []byte, sources [][]byte) (content []byte, notes []string, err error)
+}
+
+// Files are all that is made.
+var Files = []File{
+	{".claude.json", ofUser(".claude.json"), makeAnswers},
+	{"settings.json", ofUser(".claude/settings.json"), makeSettings},
+	{"keybindings.json", ofUser(".claude/keybindings.json"), copyFirst},
+	{"CLAUDE.md", MemoryFiles, makeMemory},
+	{"history.jsonl", historyFiles, makeHistory},
+}
+
+// Folders are those of ~/.claude that hold the user's own additions to Claude
+// Code. They are not copied but read where they are.
+var Folders = []string{"agents", "commands", "skills", "output-styles", "rules", "plugins"}
+
+// ofUser names one file below the user's home.
+func ofUser(name string) func(Request) []string {
+	return func(r Request) []string { return []string{path.Join(r.UserHome, name)} }
+}
+
+// historyFiles is the user's history, where it enters.
+func historyFiles(r Request) []string {
+	if !r.Host {
+		return nil
+	}
+	return []string{HistoryFile(r)}
+}
+
+// copyFirst takes the user's file as it is; without one what is there stays.
+func copyFirst(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
+	return sources[0], leakNotes("keybindings.json", sources[0]), nil
+}
+
+// leakNotes say that a file of the user that enters holds a secret (SEC-01).
+func leakNotes(name string, content []byte) []string {
+	if what := leak.Text(string(content)); what != "" {
+		return []string{"your ~/.claude/" + name + " enters, and holds what looks like " + what}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package instances_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/agent/instances"
+	"claudebox/internal/agent/state"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is a user with a home and some projects.
+type world struct {
+	t    *testing.T
+	home string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return world{t, home}
+}
+
+func (w world) claudebox() string { return filepath.Join(w.home, ".claudebox") }
+
+// launch starts a session in a project, which it makes.
+func (w world) launch(project string) state.Instance {
+	w.t.Helper()
+	root := filepath.Join(w.home, project)
+	must(w.t, os.MkdirAll(root, 0o700))
+	in, err := state.Look(state.Request{
+		Home: w.claudebox(), UserHome: w.home, UID: os.Getuid(), Kind: state.Project, Root: root, Trusted: []string{root},
+	})
+	must(w.t, err)
+	must(w.t, in.Prepare())
+	return in
+}
+
+func (w world) session(project string) state.Instance {
+	w.t.Helper()
+	in := w.launch(project)
+	must(w.t, in.Close())
+	return in
+}
+
+func (w world) list() (map[string]instances.Instance, []string) {
+	w.t.Helper()
+	list, notes, err := instances.List(w.claudebox())
+	must(w.t, err)
+	byRoot := map[string]instances.Instance{}
+	for _, in := range list {
+		byRoot[strings.TrimPrefix(in.Root, w.home+"/")] = in
+	}
+	return byRoot, notes
+}
+
+func TestListTellsProjectUseAndSize(t *testing.T) {
+	w := newWorld(t)
+	if list, notes := w.list(); len(list)+len(notes) != 0 {
+		t.Errorf("there is %v, %q", list, notes)
+	}
+	live := w.launch("live")
+	defer live.Close()
+	w.session("gone")
+	must(t, os.Remove(w.home+"/gone"))
+	big := w.session("big")
+	must(t, os.WriteFile(big.Dir+"/cache/x", make([]byte, 1<<20), 0o600))
+	must(t, os.Link(big.Dir+"/cache/x", big.Dir+"/cache/same"))
+	must(t, os.Symlink("/usr", big.Dir+"/cache/link"))
+	must(t, os.Symlink(big.Dir, w.claudebox()+"/instances/linked"))
+	must(t, os.WriteFile(w.claudebox()+"/instances/stray", nil, 0o600))
+
+	list, notes := w.list()
+	if len(list) != 3 || len(notes) != 2 {
+		t.Errorf("%d instances, notes %q", len(list), notes)
+	}
+	for root, want := range map[string]struct{ live, gone bool }{"live": {true, false}, "gone": {false, true}, "big": {false, false}} {
+		in := list[root]
+		if in.Live != want.live || in.Gone != want.gone || in.More || time.Since(in.LastUsed) > time.Hour || in.ID != state.ID(w.home+"/"+root) {
+			t.Errorf("%s: %+v", root, in)
+		}
+	}
+	if extra := list["big"].Bytes - list["gone"].Bytes; extra < 1<<20 || extra > 1<<20+1<<16 {
+		t.Errorf("a megabyte with two names counts for %d bytes", extra)
+	}
+}
+
+func TestADamagedRecordIsSaidAndMadeAnew(t *testing.T) {
+	for name, damage := range map[string]func(file string) error{
+		"cut":      func(file string) error { return os.Truncate(file, 30) },
+		"emptied":  func(file string) error { return os.Truncate(file, 0) },
+		"garbage":  func(file string) error { return os.WriteFile(file, []byte("{\x00\xff"), 0o600) },
+		"gone":     os.Remove,
+		"a folder": func(file string) error { return os.Rename(filepath.Dir(file)+"/cache", file) },
+		"a pipe": func(file string) error {
+			_ = os.Remove(file)
+			return unix.Mkfifo(file, 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			in := w.session("p")
+			if name == "a folder" {
+				must(t, os.Remove(in.Dir+"/record"))
+			}
+			must(t, damage(in.Dir+"/record"))
+			list, notes := w.list()
+			if found, ok := list["p"]; !ok || found.Gone || len(notes) != 1 || !strings.Contains(notes[0], "made anew") {
+				t.Errorf("got %+v, %q", list, notes)
+			}
+			// what an agent says of its projects is not believed unproved
+			must(t, os.WriteFile(in.Dir+"/.claude/.claude.json", []byte(`{"projects":{"/etc":{},"`+w.home+`":{}}}`), 0o600))
+			if list, notes = w.list(); list[""].ID != in.ID || list[""].Gone || len(notes) != 1 {
+				t.Errorf("got %+v, %q", list, notes)
+			}
+			if name == "a folder" {
+				return
+			}
+			w.session("p")
+			if _, notes := w.list(); len(notes) != 0 {
+				t.Errorf("after a launch: %q", notes)
+			}
+		})
+	}
+}
+
+// An agent can make folders deeper than any path, or any number of open files.
+func TestAVeryDeepTreeIsCountedInPart(t *testing.T) {
+	w := newWorld(t)
+	in := w.session("deep")
+	fd, err := unix.Open(in.Dir+"/cache", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range 3000 {
+		must(t, unix.Mkdirat(fd, "d", 0o700))
+		next, err := unix.Openat(fd, "d", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		must(t, err)
+		unix.Close(fd)
+		fd = next
+	}
+	unix.Close(fd)
+	if list, _ := w.list(); !list["deep"].More {
+		t.Errorf("got %+v", list["deep"])
+	}
+	must(t, state.Remove(w.claudebox(), in.ID))
+}
+
+func TestALinkedFolderOfInstancesIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.session("p")
+	must(t, os.Rename(w.claudebox()+"/instances", w.home+"/moved"))
+	must(t, os.Symlink(w.home+"/moved", w.claudebox()+"/instances"))
+	if list, _, err := instances.List(w.claudebox()); err == nil {
+		t.Errorf("listed %v", list)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	list := []instances.Instance{
+		{ID: "live", Live: true, Gone: true, Bytes: 1 << 30, LastUsed: now.AddDate(-1, 0, 0)},
+		{ID: "gone", Gone: true, Bytes: 10, LastUsed: now.Add(-time.Hour)},
+		{ID: "old", Bytes: 10, LastUsed: now.AddDate(0, -3, 0)},
+		{ID: "big", Bytes: 1 << 30, LastUsed: now},
+		{ID: "never", Bytes: 10},
+	}
+	for name, tc := range map[string]struct {
+		by   instances.Criteria
+		want string
+	}{
+		"gone":        {instances.Criteria{Gone: true}, "gone"},
+		"old":         {instances.Criteria{OlderThan: 30 * 24 * time.Hour}, "old never"},
+		"big":         {instances.Criteria{LargerThan: 1 << 20}, "big"},
+		"old and big": {instances.Criteria{OlderThan: time.Hour, LargerThan: 1 << 20}, ""},
+		"all":         {instances.Criteria{}, "gone old big never"},
+	} {
+		var got []string
+		for _, in := range instances.Choose(list, tc.by, now) {
+			got = append(got, in.ID)
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestAgesAndSizes(t *testing.T) {
+	for text, want := range map[string]time.Duration{"12h": 12 * time.Hour, "30d": 720 * time.Hour, "4w": 672 * time.Hour, "": 0, "d": 0, "-1d": 0, "0d": 0, "1y": 0, "1.5d": 0, "99999999999d": 0} {
+		if got, err := instances.ParseAge(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("ParseAge(%q) = %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]int64{"500M": 500 << 20, "2g": 2 << 30, "1T": 1 << 40, "5": 0, "M": 0, "": 0, "-5M": 0} {
+		if got, err := instances.ParseSize(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("ParseSize(%q) = %v, %v", text, got, err)
+		}
+	}
+	for bytes, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KiB", 1536: "1.5 KiB", 200 << 10: "200 KiB", 1 << 30: "1.0 GiB", 5 << 50: "5120 TiB"} {
+		if got := instances.ShowSize(bytes); got != want {
+			t.Errorf("ShowSize(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+	now := time.Now()
+	for ago, want := range map[time.Duration]string{time.Second: "just now", time.Minute: "1 minute ago", 3 * time.Hour: "3 hours ago", 50 * time.Hour: "2 days ago", -time.Hour: "just now"} {
+		if got := instances.ShowAge(now.Add(-ago), now); got != want {
+			t.Errorf("ShowAge(%v) = %q, want %q", ago, got, want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package instances
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+)
+
+// Instance is one kept instance.
+type Instance struct {
+	ID       string    `json:"id"`
+	Dir      string    `json:"dir"`
+	Root     string    `json:"root,omitempty"` // canonical root of its project; empty: shared by all, or not known
+	Gone     bool      `json:"gone"`           // the project is no longer there
+	Live     bool      `json:"live"`           // a session uses it
+	LastUsed time.Time `json:"lastUsed"`       // when one began last; zero when not known
+	Bytes    int64     `json:"bytes"`          // on disk
+	More     bool      `json:"more,omitempty"` // there is more than Bytes, too deep to be counted
+}
+
+// List gives the kept instances below CLAUDEBOX_HOME, by id, and notes on what
+// lies among them and is none or is damaged. None is no error.
+func List(home string) (list []Instance, notes []string, err error) {
+	parent, err := open(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	var names []string
+	if err == nil {
+		defer parent.Close()
+		names, err = parent.Names(".", mostInstances)
+		slices.Sort(names)
+	}
+	if err != nil {
+		return nil, nil, &diag.Error{Op: "list the instances", Err: err, Remedy: "make " + state.Folder(home) + " a folder that you can read"}
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue // being made, or left by a crash
+		}
+		in, note := look(parent, name)
+		if note != "" {
+			notes = append(notes, note)
+		}
+		if in.ID != "" {
+			list = append(list, in)
+		}
+	}
+	return list, notes, nil
+}
+
+const mostInstances = 100_000
+
+// open opens the folder of instances. The way to CLAUDEBOX_HOME is the user's
+// own; below it no link is followed.
+func open(home string) (*beneath.Folder, error) {
+	real, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		return nil, err
+	}
+	return beneath.Open(state.Folder(real))
+}
+
+func look(parent *beneath.Folder, name string) (Instance, string) {
+	dir, err := parent.Sub(name)
+	if err != nil {
+		return Instance{}, parent.Join(name) + " is no folder, and left alone"
+	}
+	defer dir.Close()
+	in := Instance{ID: name, Dir: dir.Path(), Root: state.RootOf(dir), Live: state.Live(dir.Path()), LastUsed: state.LastUsed(dir)}
+	in.Bytes, in.More = size(dir.Path())
+	note := ""
+	if in.Root == "" && name != string(state.Shared) {
+		note = "the record of " + name + " is damaged: its project is not known until it is used again"
+		if in.Root = rediscover(dir, name); in.Root != "" {
+			note = "the record of " + name + " is damaged, and made anew at its next launch; its project was found by its name"
+		}
+	}
+	in.Gone = in.Root != "" && isGone(in.Root)
+	return in, note
+}
+
+// isGone tells what is certainly not there from what cannot be looked at.
+func isGone(root string) bool {
+	_, err := os.Lstat(root)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}
+
+// agentFileLimit bounds what is read of an agent's file, in bytes.
+const agentFileLimit = 16 << 20
+
+// rediscover finds the project of an instance among those that the agent says
+// it worked in. The agent need not be believed: an instance is named by the
+// hash of its project's path.
+func rediscover(dir *beneath.Folder, id string) string {
+	content, err := dir.Read(state.AgentHome+"/.claude.json", agentFileLimit)
+	if err != nil {
+		return ""
+	}
+	var said struct {
+		Projects map[string]json.RawMessage `json:"projects"`
+	}
+	if json.Unmarshal(content, &said) != nil {
+		return ""
+	}
+	for root := range said.Projects {
+		if state.IsOf(id, root) {
+			return root
+		}
+	}
+	return ""
+}

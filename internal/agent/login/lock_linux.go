@@ -1,0 +1,93 @@
+package login
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"claudebox/internal/linux/beneath"
+)
+
+// Claude Code's locks beside its credentials. Each is a folder: who makes it
+// has it, and one that was not touched for a time belongs to somebody who died
+// (the npm package proper-lockfile).
+const (
+	refreshLock = ".oauth_refresh.lock" // held while a login is renewed
+	writeLock   = ".storage-write.lock" // held while credentials are written
+)
+
+// stale is after what time each is given up.
+var stale = map[string]time.Duration{refreshLock: time.Minute, writeLock: 15 * time.Second}
+
+// The mode of a lock says who made it. That of a mirror tells other claudeboxes
+// in the same home that it is not the agent who renews.
+const (
+	ofAgent  = 0o755
+	ofMirror = 0o500
+)
+
+// held is a lock of ours.
+type held struct {
+	dir   *beneath.Folder
+	name  string
+	stamp beneath.Stamp
+}
+
+// claim takes a lock; nil when another holds it.
+func claim(dir *beneath.Folder, name string, mode uint32) (*held, error) {
+	err := dir.Mkdir(name, mode)
+	if errors.Is(err, fs.ErrExist) && !holder(dir, name).alive && dir.Remove(name) == nil {
+		err = dir.Mkdir(name, mode)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	what, err := dir.Look(name)
+	return &held{dir, name, what.Stamp}, err
+}
+
+// holder tells who holds a lock.
+func holder(dir *beneath.Folder, name string) (h struct{ alive, mirror bool }) {
+	what, err := dir.Look(name)
+	h.alive = err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < stale[name]
+	h.mirror = h.alive && what.Perm == ofMirror
+	return h
+}
+
+// release gives a lock back, unless it was taken from us meanwhile. The nil
+// lock is nobody's.
+func (h *held) release() {
+	if h == nil {
+		return
+	}
+	if what, err := h.dir.Look(h.name); err == nil && what.Stamp.Ino == h.stamp.Ino {
+		_ = h.dir.Remove(h.name) // what stays goes stale
+	}
+}
+
+// writePause is how long to wait before a lock is tried again. Claude Code
+// holds it for milliseconds.
+const writePause = 20 * time.Millisecond
+
+var errBusy = errors.New("the lock " + writeLock + " is held by Claude Code")
+
+// whileWriting does something under the lock of a folder's credentials. It
+// waits up to the given time.
+func whileWriting(dir *beneath.Folder, patience time.Duration, do func() error) error {
+	for end := time.Now().Add(patience); ; time.Sleep(writePause) {
+		lock, err := claim(dir, writeLock, ofAgent)
+		if err != nil {
+			return err
+		}
+		if lock != nil {
+			defer lock.release()
+			return do()
+		}
+		if time.Now().After(end) {
+			return errBusy
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package state
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"golang.org/x/sys/unix"
+)
+
+// Close ends the use of an instance. The agent has written to its home since
+// it was made; when our answers are still in it that is recorded, so that the
+// next launch need not read the files again. An ephemeral instance goes.
+// Close is safe after a Prepare that failed or never was.
+func (in *Instance) Close() error {
+	if in.work == nil || in.dir == nil {
+		return nil
+	}
+	defer in.release()
+	if err := in.endLogin(); err != nil {
+		return err // an ephemeral instance stays too: it may hold the only login that is good
+	}
+	if err := in.endHost(); err != nil {
+		return err
+	}
+	if in.req.Kind != Ephemeral {
+		_ = in.restamp() // without it the next launch reads more, and says what is wrong
+		return nil
+	}
+	if err := removeAll(in.Dir); err != nil {
+		return in.failed("remove "+in.Dir, err)
+	}
+	return nil
+}
+
+// release closes what Prepare opened.
+func (in *Instance) release() {
+	if in.dir != nil {
+		in.dir.Close()
+	}
+	if in.live != nil {
+		in.live.Close()
+	}
+	in.dir, in.live = nil, nil
+}
+
+// restamp compares once more and writes the record if only stamps are new;
+// what has to be written is left to the next launch.
+func (in *Instance) restamp() error {
+	if in.untouched() {
+		return nil
+	}
+	if err := in.compare(in.dir); err != nil {
+		return err
+	}
+	stampsOnly := in.writes[:0]
+	for _, w := range in.writes {
+		if w.what == "" {
+			stampsOnly = append(stampsOnly, w)
+		}
+	}
+	if in.writes = stampsOnly; len(in.writes) == 0 {
+		return nil
+	}
+	lock, err := in.flock(in.Dir, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return in.apply(in.dir)
+}
+
+// untouched tells whether every made file is the one that the record knows:
+// an agent that did nothing costs nothing.
+func (in *Instance) untouched() bool {
+	in.dir.Hold(agentHome)
+	for _, was := range in.known.Files {
+		what, err := in.dir.Look(path.Join(agentHome, was.Name))
+		if err != nil || what.Stamp != was.Output {
+			return false
+		}
+	}
+	return true
+}
+
+// sweep removes from a folder of instances what a killed claudebox left:
+// unfinished ones, and ephemeral ones that no session uses. A login that was
+// renewed there is the only good one, and is taken first. What cannot be
+// removed stays for the next time.
+func (in *Instance) sweep(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
+		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !Live(at) && in.rescue(at) == nil {
+			_ = removeAll(at)
+		}
+	}
+}
+
+// Live tells whether a session holds the instance in a folder.
+func Live(at string) bool {
+	claim, free := claim(at)
+	claim.Close()
+	return !free
+}
+
+// claim locks an instance against use, unless a session uses it; then it is
+// not free. One that never was in use cannot be locked, and is free.
+func claim(at string) (lock *os.File, free bool) {
+	lock, err := os.OpenFile(filepath.Join(at, liveName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, true
+	}
+	return lock, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// removeAll deletes an instance whatever the agent did to the modes of
+// folders in it. No link is followed.
+func removeAll(at string) error {
+	if err := os.RemoveAll(at); err == nil {
+		return nil
+	}
+	dir, err := beneath.Open(at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	openFolders(dir, ".", removeDepth)
+	return os.RemoveAll(at)
+}
+
+// removeDepth bounds how deep closed folders are opened again.
+const removeDepth = 100
+
+func openFolders(dir *beneath.Folder, rel string, depth int) {
+	if depth == 0 || dir.Chmod(rel, privateDir) != nil {
+		return
+	}
+	names, err := dir.Names(rel, 1<<20)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		below := filepath.Join(rel, name)
+		if what, err := dir.Look(below); err == nil && what.Kind == beneath.Dir {
+			openFolders(dir, below, depth-1)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package state
+
+import "claudebox/internal/linux/beneath"
+
+// OpenThen does what [Instance.Prepare] does with an instance that exists, and
+// something else before it is locked. It tells whether the instance is held.
+func (in *Instance) OpenThen(do func()) (held bool, err error) {
+	if in.dir, err = beneath.Open(in.Dir); err != nil {
+		return false, err
+	}
+	do()
+	return in.lock()
+}
+
+// FindThen does what [Look] does, and something else before it looks into the
+// folder that it has found.
+func (in *Instance) FindThen(do func()) error {
+	home, err := beneath.Open(in.req.Home)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	dir, err := in.find(home)
+	if err != nil {
+		return err
+	}
+	do()
+	return in.lookAt(dir)
+}

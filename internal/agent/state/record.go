@@ -1,0 +1,68 @@
+package state
+
+import (
+	"bytes"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/packed"
+)
+
+const (
+	recordName  = "record"
+	recordForm  = "claudebox instance 2\n" // before the record; another form, another number
+	recordLimit = 1 << 20                  // bytes
+)
+
+// record is what is known about an instance from earlier launches. It lies
+// beside the agent's home, out of the agent's reach. One that is lost or
+// cannot be read costs a comparison of contents, nothing else.
+type record struct {
+	Root  string
+	Files []seen
+}
+
+// seen says that a file was right as it stood when it was made of certain
+// inputs.
+type seen struct {
+	Name   string        // in the agent's home
+	Inputs string        // hash of what it was made of
+	Output beneath.Stamp // of the file itself
+	Notes  []string
+}
+
+// file is what is known of a file; nothing, when it is not known.
+func (r record) file(name string) seen {
+	for _, f := range r.Files {
+		if f.Name == name {
+			return f
+		}
+	}
+	return seen{}
+}
+
+// with is the record with a file in place of what was known of it.
+func (r record) with(f seen) record {
+	files := []seen{f}
+	for _, was := range r.Files {
+		if was.Name != f.Name {
+			files = append(files, was)
+		}
+	}
+	r.Files = files
+	return r
+}
+
+func readRecord(dir *beneath.Folder) record {
+	content, err := dir.Read(recordName, recordLimit)
+	if err != nil {
+		return record{}
+	}
+	var r record
+	body, ok := bytes.CutPrefix(content, []byte(recordForm))
+	if !ok || !packed.Decode(body, &r) {
+		return record{}
+	}
+	return r
+}
+
+func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }

@@ -1,0 +1,193 @@
+package state
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path"
+	"strings"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/login"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+)
+
+// Kind is how long an agent's home lives, and who shares it.
+type Kind string
+
+const (
+	Project   Kind = "project"   // one per project, kept
+	Shared    Kind = "shared"    // one for all projects, kept
+	Ephemeral Kind = "ephemeral" // one per session, removed at its end
+	Host      Kind = "host"      // one per project, kept, with the user's own conversations and history of it
+)
+
+// Request is what [Look] is asked for. All paths are absolute.
+type Request struct {
+	Home     string   // CLAUDEBOX_HOME
+	UserHome string   // the user's home, where .claude and .claude.json are
+	UID      int      // who must own all of it
+	Kind     Kind     // of the agent's home
+	Root     string   // the project's canonical root (STATE-01)
+	Trusted  []string // canonical folders that the agent is told to trust
+	Caches   []string // folders that the cache must hold, by name
+	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+	Lend     bool     // the user's Claude login enters
+
+	homes homes // resolved once; the zero value: not yet
+}
+
+func (r Request) home() agenthome.Request {
+	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host}
+}
+
+// Instance is the state of one project. A value made by [Look] is what is
+// there; [Instance.Prepare] makes the rest.
+type Instance struct {
+	ID      string   // 16 hex digits, or "shared"
+	Dir     string   // its folder
+	Imports []Import // read-only binds that the links in the agent's home lead to
+	Notes   []string // what of the user's settings does not enter, and why
+	Makes   []string // what Prepare would make or change, for people
+	Ended   []string // what became of the user's login, for people; from Close
+
+	*work
+}
+
+// Import is a folder of the user's that the agent may read.
+type Import struct {
+	Source      string // canonical, on the host
+	Destination string // inside
+	Writable    bool   // conversations, with [Host]
+}
+
+// work is what Prepare needs to know; it is shared by copies of an Instance.
+type work struct {
+	req      Request
+	rel      string // of the instance below Home
+	exists   bool
+	known    record
+	writes   []write
+	approval []string // noted before the instance was there
+	live     *os.File
+	dir      *beneath.Folder // open from Prepare to Close
+	made     []string        // the user's folders of conversations that the agent writes to
+	login    string          // the user's file that a login is lent from; empty: none
+	keeper   *login.Keeper   // of what is lent, from Prepare to Close
+}
+
+// ID names the instance of a canonical root: 16 hex digits of its SHA-256.
+func ID(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:8])
+}
+
+const (
+	instances = "instances"
+	ephemeral = "ephemeral"
+	agentHome = ".claude"
+	// An instance of kind Host has its own folder: links in it lead to what is
+	// only there for this kind.
+	hostSuffix = "-host"
+	cacheName  = "cache"
+	liveName   = "live"
+
+	privateDir  = 0o700
+	privateFile = 0o600
+)
+
+// Dir is the folder of a kept instance below CLAUDEBOX_HOME, whether it is there
+// or not. It fails for [Ephemeral], which is another one each time.
+func Dir(home string, kind Kind, root string) (string, error) {
+	_, rel, err := Request{Kind: kind, Root: root}.place()
+	if err == nil && kind == Ephemeral {
+		err = diag.Errorf("find the instance of "+root, "use `state: project` in the profile",
+			"with `state: ephemeral` it is made for each session and removed after it")
+	}
+	return path.Join(home, rel), err
+}
+
+// place gives an instance's name and its path below Home.
+func (r Request) place() (id, rel string, err error) {
+	id = ID(r.Root)
+	switch r.Kind {
+	case Project:
+		return id, path.Join(instances, id), nil
+	case Shared:
+		return string(Shared), path.Join(instances, string(Shared)), nil
+	case Host:
+		return id + hostSuffix, path.Join(instances, id+hostSuffix), nil
+	case Ephemeral:
+		return id, path.Join(ephemeral, id+"-"+strings.ToLower(rand.Text()[:8])), nil
+	}
+	return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host", "there is no `state: %s`", r.Kind)
+}
+
+// Look finds a project's instance and what is missing of it. It changes
+// nothing. An instance that is not what it should be (a link, somebody
+// else's, open to others) is refused with a remedy.
+func Look(req Request) (Instance, error) {
+	id, rel, err := req.place()
+	if err != nil {
+		return Instance{}, err
+	}
+	req.homes = req.resolveHomes()
+	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
+	in := Instance{ID: id, Dir: path.Join(req.Home, rel), work: &work{req: req, rel: rel}}
+	return in, in.look()
+}
+
+// look compares what is there with what should be.
+func (in *Instance) look() error {
+	home, err := beneath.Open(in.req.Home)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return in.lookAt(nil)
+	case err != nil:
+		return in.failed("open "+in.req.Home, err)
+	}
+	defer home.Close()
+	dir, err := in.find(home)
+	if err != nil {
+		return err
+	}
+	return in.lookAt(dir)
+}
+
+// lookAt closes dir, the instance's folder, nil when there is none. Nothing
+// keeps others from removing it: what was found wrong counts when it is still
+// there then.
+func (in *Instance) lookAt(dir *beneath.Folder) error {
+	if in.exists = dir != nil; in.exists {
+		defer dir.Close()
+		err := in.judge(dir)
+		if err == nil {
+			err = in.compare(dir)
+		}
+		if err == nil || in.inPlace(dir) {
+			return err
+		}
+		in.exists = false
+	}
+	return in.compare(nil)
+}
+
+// compare works out what is to be made in dir, which is nil for a new
+// instance.
+func (in *Instance) compare(dir *beneath.Folder) error {
+	in.known, in.writes, in.Imports, in.Notes, in.Makes = record{}, nil, nil, nil, nil
+	if dir == nil {
+		in.Makes = append(in.Makes, in.Dir)
+	} else {
+		in.known = readRecord(dir)
+	}
+	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports, in.conversations, in.findLogin} {
+		if err := step(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package state_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"claudebox/internal/agent/state"
+)
+
+// tampered are things that an agent, or somebody, may have done to an
+// instance's folders.
+var tampered = map[string]struct {
+	do   func(t *testing.T, w world, dir string)
+	want string
+}{
+	"the instance is a link": {func(t *testing.T, w world, dir string) {
+		must(t, os.Rename(dir, w.path("elsewhere")))
+		must(t, os.Symlink(w.path("elsewhere"), dir))
+	}, "not a real folder"},
+	"the agent's home is a link": {func(t *testing.T, w world, dir string) {
+		must(t, os.Rename(dir+"/.claude", w.path("elsewhere")))
+		must(t, os.Symlink(w.path("elsewhere"), dir+"/.claude"))
+	}, "not a real folder"},
+	"the agent's home is a file": {func(t *testing.T, _ world, dir string) {
+		must(t, os.RemoveAll(dir+"/.claude"))
+		must(t, os.WriteFile(dir+"/.claude", nil, 0o600))
+	}, "not a real folder"},
+	"the agent's home is open to others": {func(t *testing.T, _ world, dir string) {
+		must(t, os.Chmod(dir+"/.claude", 0o777))
+	}, "mode is 777"},
+	"the instance is open to others": {func(t *testing.T, _ world, dir string) {
+		must(t, os.Chmod(dir, 0o755))
+	}, "mode is 755"},
+	"the folder of instances is a link": {func(t *testing.T, w world, dir string) {
+		must(t, os.Rename(filepath.Dir(dir), w.path("elsewhere")))
+		must(t, os.Symlink(w.path("elsewhere"), filepath.Dir(dir)))
+	}, "not a real folder"},
+	"CLAUDEBOX_HOME can be written by others": {func(t *testing.T, w world, _ string) {
+		must(t, os.Chmod(w.path(".claudebox"), 0o777))
+	}, "not writable by others"},
+}
+
+func TestTamperedInstancesAreRefused(t *testing.T) {
+	for name, tc := range tampered {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			in := w.session(w.request())
+			tc.do(t, w, in.Dir)
+			_, err := state.Look(w.request())
+			wantRefusal(t, err, tc.want, "")
+		})
+	}
+}
+
+func TestSomebodyElsesHomeIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.session(w.request())
+	req := w.request()
+	req.UID++
+	_, err := state.Look(req)
+	wantRefusal(t, err, "must be yours", "CLAUDEBOX_HOME")
+}
+
+// planted are things an agent may have put where a file of ours belongs.
+var planted = map[string]func(t *testing.T, w world, at string){
+	"a link to a file of the user": func(t *testing.T, w world, at string) {
+		must(t, os.Symlink(w.path("victim"), at))
+	},
+	"a link to nothing": func(t *testing.T, w world, at string) {
+		must(t, os.Symlink(w.path("made-through-the-link"), at))
+	},
+	"a hard link to a file of the user": func(t *testing.T, w world, at string) {
+		must(t, os.Link(w.path("victim"), at))
+	},
+	"a pipe": func(t *testing.T, _ world, at string) {
+		must(t, syscall.Mkfifo(at, 0o600))
+	},
+	"a folder": func(t *testing.T, _ world, at string) {
+		must(t, os.MkdirAll(at+"/x", 0o700))
+	},
+	"no JSON": func(t *testing.T, _ world, at string) {
+		must(t, os.WriteFile(at, []byte("{"), 0o600))
+	},
+	"JSON of another shape": func(t *testing.T, _ world, at string) {
+		must(t, os.WriteFile(at, []byte(`{"projects":[],"customApiKeyResponses":3}`), 0o600))
+	},
+}
+
+func TestPlantedFilesAreReplacedAndLeadNowhere(t *testing.T) {
+	for name, plant := range planted {
+		for _, file := range []string{".claude.json", "settings.json", "CLAUDE.md", "keybindings.json", ".credentials.json", "agents"} {
+			t.Run(name+" at "+file, func(t *testing.T) {
+				w := newWorld(t)
+				w.write("victim", "victim")
+				w.write(".claude/keybindings.json", "{}")
+				w.write(".claude/agents/a.md", "a")
+				w.write(".claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"t","expiresAt":2}}`)
+				in := w.session(w.request())
+				at := filepath.Join(in.Dir, ".claude", file)
+				must(t, os.Remove(at))
+				plant(t, w, at)
+				w.session(w.request())
+				if got := w.read("victim"); got != "victim" {
+					t.Errorf("a file of the user now holds %q", got)
+				}
+				if _, err := os.Lstat(w.path("made-through-the-link")); err == nil {
+					t.Error("a file was made through a link")
+				}
+				info, err := os.Lstat(at)
+				must(t, err)
+				if isLink := info.Mode()&os.ModeSymlink != 0; isLink != (file == "agents") || info.IsDir() {
+					t.Errorf("%s is %v", file, info.Mode())
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package state_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+)
+
+// world is a user with a home.
+type world struct {
+	t    testing.TB
+	home string
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return world{t, home}
+}
+
+func (w world) path(name string) string { return filepath.Join(w.home, name) }
+
+func (w world) write(name, content string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
+	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o600))
+}
+
+func (w world) read(name string) string {
+	w.t.Helper()
+	content, err := os.ReadFile(w.path(name))
+	must(w.t, err)
+	return string(content)
+}
+
+func (w world) request() state.Request {
+	return state.Request{
+		Home: w.path(".claudebox"), UserHome: w.home, UID: os.Getuid(), Kind: state.Project,
+		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"}, Lend: true,
+	}
+}
+
+// launch looks, prepares and gives the instance.
+func (w world) launch(req state.Request) state.Instance {
+	w.t.Helper()
+	in, err := state.Look(req)
+	must(w.t, err)
+	must(w.t, in.Prepare())
+	return in
+}
+
+// session is a launch with its end.
+func (w world) session(req state.Request) state.Instance {
+	w.t.Helper()
+	in := w.launch(req)
+	must(w.t, in.Close())
+	return in
+}
+
+// tree lists all below a folder of the home, folders with a slash at the end.
+func (w world) tree(name string) []string {
+	var all []string
+	top := w.path(name)
+	must(w.t, filepath.WalkDir(top, func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(top, at)
+		if d.IsDir() {
+			rel += "/"
+		}
+		all = append(all, rel)
+		return nil
+	}))
+	slices.Sort(all)
+	return all
+}
+
+// answers reads a JSON file of the agent's home.
+func answers(t *testing.T, in state.Instance, name string) map[string]any {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(in.Dir, ".claude", name))
+	must(t, err)
+	var o map[string]any
+	must(t, json.Unmarshal(content, &o))
+	return o
+}
+
+// wantRefusal expects an error that holds want, and a remedy that holds
+// remedy.
+func wantRefusal(t *testing.T, err error, want, remedy string) {
+	t.Helper()
+	var e *diag.Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || !strings.Contains(e.Remedy, remedy) || e.Remedy == "" {
+		t.Errorf("got %v (%+v), want %q and a remedy with %q", err, e, want, remedy)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

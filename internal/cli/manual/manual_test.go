@@ -1,0 +1,104 @@
+package manual_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"claudebox/internal/cli"
+	"claudebox/internal/cli/manual"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+)
+
+// TestThePagesAreFresh compares what lies in docs/man with what the program's
+// tables say now.
+func TestThePagesAreFresh(t *testing.T) {
+	for name, want := range pages(t) {
+		got, err := os.ReadFile(filepath.Join("../../docs/man", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("docs/man/%s is stale: run checks/docs", name)
+		}
+	}
+}
+
+func pages(t *testing.T) map[string][]byte {
+	t.Helper()
+	starter, err := profile.Starter("work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := manual.Plan(plan.Schema(), profile.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"claudebox.1":         manual.Command(cli.Tree()),
+		"claudebox-profile.5": manual.Profile(profile.Schema(), starter),
+		"claudebox-plan.5":    plans,
+	}
+}
+
+func TestTextThatRoffWouldMistake(t *testing.T) {
+	root := &cobra.Command{
+		Use: "demo", Short: `a \ and a "quote"`, Run: func(*cobra.Command, []string) {},
+		Long: "It's in\n.profile, at ~/x^y, or - `.so`.\n\n  .literal\n\nunpaired ` tick",
+	}
+	root.Flags().StringP("file", "f", "", "the `NAME` to read")
+	page := string(manual.Command(root))
+	for _, want := range []string{
+		`demo \- a \e and a \(dqquote\(dq`,
+		`It\(aqs in .profile, at \(ti/x\(hay, or \- \fB.so\fR.`,
+		"\n\\&.literal\n",
+		"unpaired \\(ga tick",
+		`\fB\-f\fR, \fB\-\-file\fR NAME` + "\nThe NAME to read.",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}
+
+func TestALineThatBeginsWithADotIsNoRequest(t *testing.T) {
+	root := &cobra.Command{Use: "demo", Short: "x", Long: strings.Repeat("word ", 15) + ".so /etc/passwd"}
+	for line := range strings.Lines(string(manual.Command(root))) {
+		if strings.HasPrefix(line, ".so") {
+			t.Errorf("the page would read another file: %q", line)
+		}
+	}
+}
+
+func TestEveryCommandAndFlagIsToldOf(t *testing.T) {
+	root := cli.Tree()
+	page := string(manual.Command(root))
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !f.Hidden && !strings.Contains(page, strings.ReplaceAll("--"+f.Name, "-", `\-`)) {
+				t.Errorf("%s --%s is in no page", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			if !sub.Hidden && sub.Name() != "help" && !strings.Contains(page, ".SS \""+strings.ReplaceAll(sub.CommandPath(), "-", `\-`)) && c.Name() != "completion" {
+				t.Errorf("%s is in no page", sub.CommandPath())
+			}
+			if c.Name() != "completion" {
+				visit(sub)
+			}
+		}
+	}
+	visit(root)
+}
+
+func TestAPlanSchemaThatIsNone(t *testing.T) {
+	if _, err := manual.Plan([]byte("["), nil); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,273 @@
+package beneath
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/smallfile"
+)
+
+// Folder is an open folder. The paths given to its methods are relative to
+// it.
+type Folder struct {
+	path string
+	fd   int
+	held []held
+}
+
+// held is a folder below another.
+type held struct {
+	in     string // its path there, and a slash
+	folder *Folder
+}
+
+// Open opens a canonical absolute path without following any link.
+func Open(path string) (*Folder, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Folder{path: path, fd: fd}, nil
+}
+
+// Sub opens a folder below f.
+func (f *Folder) Sub(rel string) (*Folder, error) {
+	fd, err := f.open(rel, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+	}
+	return &Folder{path: f.Join(rel), fd: fd}, nil
+}
+
+// Hold opens a folder below f until f is closed: [Folder.Look] at what lies in
+// it takes one system call then, instead of three, whatever its name leads to
+// later. One that cannot be opened is not held.
+func (f *Folder) Hold(rel string) {
+	if folder, err := f.Sub(rel); err == nil {
+		f.held = append(f.held, held{rel + "/", folder})
+	}
+}
+
+// Close closes the folder. Nothing can be done about a failure.
+func (f *Folder) Close() {
+	for _, h := range f.held {
+		h.folder.Close()
+	}
+	unix.Close(f.fd)
+}
+
+// Path is the folder's absolute path, as it was opened.
+func (f *Folder) Path() string { return f.path }
+
+// Join gives the absolute path of what lies at rel.
+func (f *Folder) Join(rel string) string {
+	return strings.TrimSuffix(f.path, "/") + "/" + rel
+}
+
+// FD is the folder's descriptor, for calls that this package does not make. It
+// is open for paths only (O_PATH) and stays the folder's.
+func (f *Folder) FD() int { return f.fd }
+
+// OpenFD opens what lies at rel; the caller closes it.
+func (f *Folder) OpenFD(rel string, flags int) (int, error) { return f.open(rel, uint64(flags)) }
+
+func (f *Folder) open(rel string, flags uint64) (int, error) {
+	return unix.Openat2(f.fd, rel, &unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
+// Kind is what lies at a path.
+type Kind int
+
+const (
+	Absent  Kind = iota
+	Regular      // a file
+	Dir          // a folder
+	Link         // a symbolic link, or something behind one
+	Special      // a socket, pipe or device
+)
+
+// Entry is what lies at a path. All but Kind is zero for what is absent or
+// behind a link.
+type Entry struct {
+	Kind  Kind
+	Names uint64 // hard links
+	UID   uint32
+	Perm  uint32 // permission bits
+	Stamp Stamp
+}
+
+// Stamp tells one content of a file from the next: no program can set the
+// time of change.
+type Stamp struct {
+	Ino    uint64
+	Size   int64
+	Change int64 // nanoseconds since 1970
+}
+
+// Look says what lies at rel. A path that leads through a link counts as a
+// link: nothing behind it is looked at.
+func (f *Folder) Look(rel string) (Entry, error) {
+	if !strings.Contains(rel, "/") && rel != ".." {
+		return f.lookAtName(rel)
+	}
+	for _, h := range f.held {
+		if name, in := strings.CutPrefix(rel, h.in); in {
+			return h.folder.Look(name)
+		}
+	}
+	fd, err := f.open(rel, unix.O_PATH)
+	switch {
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
+		return Entry{}, nil
+	case errors.Is(err, unix.ELOOP):
+		return Entry{Kind: Link}, nil
+	case err != nil:
+		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
+	}
+	defer unix.Close(fd)
+	return f.entry(fd, rel)
+}
+
+// lookAtName is Look for what lies in the folder itself: no link is on the way
+// to it, so it takes one system call.
+func (f *Folder) lookAtName(name string) (Entry, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return Entry{}, nil
+	case err != nil:
+		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(name), Err: err}
+	}
+	return entryOf(&st), nil
+}
+
+func (f *Folder) entry(fd int, rel string) (Entry, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
+	}
+	return entryOf(&st), nil
+}
+
+func entryOf(st *unix.Stat_t) Entry {
+	return Entry{
+		Kind: KindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
+		Stamp: Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
+	}
+}
+
+// KindOf is the kind that a mode of stat(2) tells.
+func KindOf(mode uint32) Kind {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return Regular
+	case unix.S_IFDIR:
+		return Dir
+	case unix.S_IFLNK:
+		return Link
+	}
+	return Special
+}
+
+// ErrTooLarge and ErrNotRegular are what [Folder.Read] refuses, besides what
+// the kernel does.
+var (
+	ErrTooLarge   = smallfile.ErrTooLarge
+	ErrNotRegular = smallfile.ErrNotRegular
+)
+
+// Read gives a file of at most limit bytes. It neither follows links nor
+// waits for the other end of a pipe.
+func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
+	fd, err := f.open(rel, smallfile.Flags)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+	}
+	defer unix.Close(fd)
+	content, err := smallfile.ReadFD(fd, limit)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: f.Join(rel), Err: err}
+	}
+	return content, nil
+}
+
+// File opens a regular file for reading.
+func (f *Folder) File(rel string) (*os.File, error) {
+	fd, err := f.open(rel, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+	}
+	if what, err := f.entry(fd, rel); err != nil || what.Kind != Regular {
+		unix.Close(fd)
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: ErrNotRegular}
+	}
+	return os.NewFile(uintptr(fd), f.Join(rel)), nil
+}
+
+// Names lists a folder, at most limit entries; more is an error, because what
+// was not seen cannot be judged.
+func (f *Folder) Names(rel string, limit int) ([]string, error) {
+	d, err := f.OpenDir(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(limit + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err == nil && len(names) > limit {
+		err = &os.PathError{Op: "list", Path: f.Join(rel), Err: ErrTooLarge}
+	}
+	return names, err
+}
+
+// OpenDir opens a folder for reading, so that it can be listed or locked.
+func (f *Folder) OpenDir(rel string) (*os.File, error) {
+	fd, err := f.open(rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+	}
+	return os.NewFile(uintptr(fd), f.Join(rel)), nil
+}
+
+// Readlink gives the text of the link at rel.
+func (f *Folder) Readlink(rel string) (string, error) {
+	fd, err := f.open(rel, unix.O_PATH)
+	if err != nil {
+		return "", &os.PathError{Op: "read link", Path: f.Join(rel), Err: err}
+	}
+	defer unix.Close(fd)
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", text)
+	if err != nil {
+		return "", &os.PathError{Op: "read link", Path: f.Join(rel), Err: err}
+	}
+	return string(text[:n]), nil
+}
+
+// ReadIn gives a file of at most limit bytes that lies in a folder, as
+// [Folder.Read] does, without opening the folder.
+func ReadIn(folder, name string, limit int64) ([]byte, error) {
+	where := Folder{path: folder, fd: unix.AT_FDCWD}
+	if folder != "." {
+		opened, err := Open(folder)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+		where = *opened
+	}
+	return where.Read(name, limit)
+}

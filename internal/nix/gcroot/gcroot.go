@@ -1,0 +1,224 @@
+package gcroot
+
+import (
+	"context"
+	"crypto/sha1" // the daemon's own choice; it protects nothing here
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/nixbase32"
+	"golang.org/x/sys/unix"
+)
+
+// AutoDir is where the daemon links to the indirect roots that were
+// registered, each by a hash of its name (addIndirectRoot in Nix's
+// local-store.cc, the same since 1.0).
+const AutoDir = "/nix/var/nix/gcroots/auto"
+
+// unused is how long a set may go without a launch before it is taken away,
+// and its paths with the next garbage collection. What still needs them
+// fetches or builds them again.
+const unused = 60 * 24 * time.Hour
+
+// Folder is where one user's sets of links lie.
+type Folder struct {
+	Dir  string // absolute; its parent exists
+	Auto string // [AutoDir]
+}
+
+// Registrar tells the daemon of links; [claudebox/internal/nix/nixdaemon.Store] is
+// one.
+type Registrar interface {
+	AddIndirectRoots(ctx context.Context, links []string) error
+}
+
+// Set is a plan's links, held by this process: nobody sweeps them.
+type Set struct {
+	dir    string
+	folder *os.File // its lock is the hold
+}
+
+// Close ends the hold. The links stay.
+func (s *Set) Close() error { return s.folder.Close() }
+
+// owner is the link to the file that a set belongs to.
+const owner = "plan"
+
+// setName differs for all sets: one that a session holds is never changed.
+func setName(of string, paths []string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", of, paths))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Hold takes hold of a file's set if it roots all of the paths for certain:
+// each has its link, and the daemon knows of it.
+func (f Folder) Hold(of string, paths []string) (*Set, bool) {
+	s, err := f.open(setName(of, paths))
+	if err != nil {
+		return nil, false
+	}
+	for _, path := range paths {
+		if !s.links(path) || !f.registered(s.link(path)) {
+			s.Close()
+			return nil, false
+		}
+	}
+	s.touch()
+	return s, true
+}
+
+// Make makes a set that roots the paths, and holds it. They have to be valid,
+// and kept by other means until Make returns. The set belongs to the file of,
+// in the place of any that it had before. Sets that nobody needs any more are
+// swept.
+func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []string) (*Set, error) {
+	name := setName(of, paths)
+	for _, dir := range []string{f.Dir, filepath.Join(f.Dir, name)} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	s, err := f.open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx, daemon, of, paths); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.touch()
+	f.sweep(time.Now(), of) // this one is held
+	return s, nil
+}
+
+// fill makes the links before it registers them: the collector drops what it
+// finds registered without a link.
+func (s *Set) fill(ctx context.Context, daemon Registrar, of string, paths []string) error {
+	if err := relink(of, filepath.Join(s.dir, owner)); err != nil {
+		return err
+	}
+	links := make([]string, len(paths))
+	for i, path := range paths {
+		links[i] = s.link(path)
+		if err := relink(path, links[i]); err != nil {
+			return err
+		}
+	}
+	return daemon.AddIndirectRoots(ctx, links)
+}
+
+// open opens and locks a set. Whoever sweeps it at the moment comes first: the
+// set is as good as absent then.
+func (f Folder) open(name string) (*Set, error) {
+	return f.openLocked(name, unix.LOCK_SH)
+}
+
+func (f Folder) openLocked(name string, how int) (*Set, error) {
+	dir := filepath.Join(f.Dir, name)
+	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(folder.Fd()), how|unix.LOCK_NB); err != nil {
+		folder.Close()
+		return nil, err
+	}
+	// Who waited may have locked one that was swept meanwhile, while another of
+	// its name is held.
+	var st unix.Stat_t
+	if err := unix.Fstat(int(folder.Fd()), &st); err != nil || st.Nlink == 0 {
+		folder.Close()
+		return nil, fmt.Errorf("open %s: %w", dir, fs.ErrNotExist)
+	}
+	return &Set{dir: dir, folder: folder}, nil
+}
+
+// link is the place of a path's link.
+func (s *Set) link(path string) string { return filepath.Join(s.dir, filepath.Base(path)) }
+
+func (s *Set) links(path string) bool {
+	to, err := os.Readlink(s.link(path))
+	return err == nil && to == path
+}
+
+// registered looks the link up where the daemon keeps its own. Where that
+// cannot be read nothing is certain.
+func (f Folder) registered(link string) bool {
+	to, err := os.Readlink(filepath.Join(f.Auto, autoName(link)))
+	return err == nil && to == link
+}
+
+func autoName(link string) string {
+	sum := sha1.Sum([]byte(link))
+	return nixbase32.EncodeToString(sum[:])
+}
+
+// touch notes that the set is used, once a day.
+func (s *Set) touch() {
+	var st unix.Stat_t
+	if unix.Fstat(int(s.folder.Fd()), &st) == nil && time.Since(time.Unix(st.Mtim.Unix())) > 24*time.Hour {
+		now := time.Now()
+		_ = os.Chtimes(s.dir, now, now) // at worst it is swept early
+	}
+}
+
+// relink makes a link, or mends one.
+func relink(to, link string) error {
+	old, err := os.Readlink(link)
+	if err == nil && old == to {
+		return nil
+	}
+	// What is not there is not removed: another may have made it by now, and
+	// hold it.
+	if !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Symlink(to, link); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep takes away every set whose file is gone, or that was not used for
+// sixty days, unless a session holds it. What cannot be taken away now is
+// left for the next time.
+func (f Folder) Sweep(now time.Time) { f.sweep(now, "") }
+
+// sweep takes those of one file, too.
+func (f Folder) sweep(now time.Time, of string) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		s, err := f.openLocked(entry.Name(), unix.LOCK_EX)
+		if err != nil {
+			continue
+		}
+		if s.stale(now, of) {
+			os.RemoveAll(s.dir)
+		}
+		s.Close()
+	}
+}
+
+func (s *Set) stale(now time.Time, of string) bool {
+	link := filepath.Join(s.dir, owner)
+	if to, err := os.Readlink(link); err == nil && to == of {
+		return true
+	}
+	info, err := s.folder.Stat()
+	if err != nil || now.Sub(info.ModTime()) > unused {
+		return err == nil
+	}
+	_, err = os.Stat(link)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,264 @@
+//go:build lab
+
+package nixdaemon_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// A whole collection comes at every step from an evaluation to the end of a
+// session: what is kept is just what the package's documentation says.
+func TestLabAWholeCollection(t *testing.T) {
+	onOwn(t, func(t *testing.T, l lab) {
+		s := &nixdaemon.Store{Socket: l.socket}
+		defer s.Close()
+		c, err := s.Client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned, asked, later := addPath(t, l), addPath(t, l), addPath(t, l)
+		if valid, err := s.Pin(t.Context(), []string{pinned}); err != nil || len(valid) != 1 {
+			t.Fatalf("Pin = %q, %v", valid, err)
+		}
+		if _, err := c.QueryPathInfo(t.Context(), asked); err != nil {
+			t.Fatal(err)
+		}
+		rooted, link := addPath(t, l), linkFor(t)
+		if err := os.Symlink(rooted, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AddIndirectRoots(t.Context(), []string{link}); err != nil {
+			t.Fatal(err)
+		}
+		l.collects(t, "between resolving and the launch", map[string]bool{pinned: true, asked: false, rooted: true, later: false})
+		built := build(t, l, c).Outputs
+		l.collects(t, "during the session", map[string]bool{pinned: true, built["out"]: true, built["dev"]: true, rooted: true})
+
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			l.must(t, "nix-store", "--gc")
+			if valid, err := l.client(t, nixdaemon.Options{}).IsValidPath(t.Context(), pinned); valid || err != nil {
+				return fmt.Errorf("%s is still there, %w", pinned, err)
+			}
+			return nil
+		})
+		l.collects(t, "after it", map[string]bool{built["dev"]: false, built["out"]: false, rooted: true})
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+		l.collects(t, "after its link is gone", map[string]bool{rooted: false})
+	})
+}
+
+// collects collects all garbage, and looks which paths it left.
+func (l lab) collects(t *testing.T, when string, kept map[string]bool) {
+	t.Helper()
+	l.must(t, "nix-store", "--gc")
+	valid, err := l.client(t, nixdaemon.Options{}).QueryValidPaths(t.Context(), slices.Collect(maps.Keys(kept)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range kept {
+		if got := slices.Contains(valid, path); got != want {
+			t.Errorf("%s: %s is there: %t, want %t", when, path, got, want)
+		}
+	}
+}
+
+// A collection in the middle of a build takes neither its inputs nor, when it
+// is done, its outputs.
+func TestLabACollectionDuringABuild(t *testing.T) {
+	onOwn(t, func(t *testing.T, l lab) {
+		begun := make(chan bool, 1)
+		c := l.client(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+			if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
+				select {
+				case begun <- true:
+				default:
+				}
+			}
+		}})
+		input, end := addPath(t, l), filepath.Join("/tmp", filepath.Base(t.TempDir())+fmt.Sprint(time.Now().UnixNano()))
+		defer os.Remove(end)
+		drv := instantiate(t, l, "echo begun; while ! [ -e "+end+" ]; do :; done; read line <$input; echo $line >$out; echo >$dev", "input = builtins.storePath "+input+";")
+		done := make(chan nixdaemon.BuildResult, 1)
+		go func() {
+			results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- append(results, nixdaemon.BuildResult{})[0]
+		}()
+		<-begun
+		l.collects(t, "while it is built", map[string]bool{input: true, drv: true})
+		if err := os.WriteFile(end, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := <-done
+		l.collects(t, "when it is built", map[string]bool{r.Outputs["out"]: true, r.Outputs["dev"]: true})
+	})
+}
+
+// linkFor is the place for a link that the daemon's collector can follow.
+func linkFor(t *testing.T) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "root")
+	for dir := filepath.Dir(link); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return link
+}
+
+// A daemon that is killed takes its pins along, so the connection must not be
+// taken for one that holds any.
+func TestLabAKilledDaemonIsNoticed(t *testing.T) {
+	onOwn(t, func(t *testing.T, l lab) {
+		c := l.client(t, nixdaemon.Options{})
+		if err := c.AddTempRoots(t.Context(), []string{invalid}); err != nil {
+			t.Fatal(err)
+		}
+		building := l.client(t, nixdaemon.Options{})
+		drv := instantiate(t, l, "while :; do :; done")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := building.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out"}}})
+			failed <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		killWorkers(t, l)
+		checkCause(t, <-failed, nixdaemon.ErrBroken, "")
+		eventually(t, func() error {
+			if c.Alive() == nil {
+				return fmt.Errorf("the connection is taken for alive")
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := nixdaemon.Dial(ctx, l.socket, nixdaemon.Options{}); err == nil {
+			t.Error("a dead daemon answers")
+		}
+	})
+}
+
+// killWorkers ends an own daemon and what it has forked: all processes that
+// have its folder for their /nix.
+func killWorkers(t *testing.T, l lab) {
+	t.Helper()
+	own, err := os.Stat(strings.TrimSuffix(l.socket, "/var/nix/daemon-socket/socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.kill()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		theirs, err := os.Stat(dir + "/root/nix")
+		if err != nil || !os.SameFile(own, theirs) {
+			continue
+		}
+		var pid int
+		fmt.Sscan(filepath.Base(dir), &pid)
+		if p, err := os.FindProcess(pid); err == nil && pid != os.Getpid() {
+			p.Kill()
+		}
+	}
+}
+
+// A full disk is the daemon's to report; the connection outlives it.
+func TestLabAFullDiskIsSaid(t *testing.T) {
+	onRoots(t, func(t *testing.T, root string) {
+		l := startDaemon(t, root, "--size", "20000000", "--tmpfs", "/nix/store")
+		s := &nixdaemon.Store{Socket: l.socket}
+		defer s.Close()
+		drv := instantiate(t, l, "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do x=$x$x; done 2>/dev/null; while echo $x; do :; done >$out; exit 1")
+		failed, err := s.Realise(t.Context(), []string{drv + "!out"})
+		if why := failed[drv+"!out"]; err != nil || why == nil || !strings.Contains(why.Error(), "lack of free disk space") {
+			t.Fatalf("Realise = %v, %v; want the lack of space", why, err)
+		}
+		c, err := s.Client(t.Context())
+		if err != nil || c.Alive() != nil {
+			t.Errorf("the connection is lost: %v, %v", err, c.Alive())
+		}
+	})
+}
+
+// Ten thousand paths are asked for in one round trip, in memory that grows
+// with them only.
+func TestLabTenThousandPathsTakeLittleMemory(t *testing.T) {
+	paths := make([]string, 10_000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
+	}
+	onEach(t, func(t *testing.T, l lab) {
+		c := l.client(t, nixdaemon.Options{})
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		if valid, err := c.QueryValidPaths(t.Context(), paths); err != nil || len(valid) != 0 {
+			t.Errorf("QueryValidPaths = %d paths, %v", len(valid), err)
+		}
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 20<<20 {
+			t.Errorf("it took %d MiB", grown>>20)
+		}
+	})
+}
+
+// What a cache has is fetched, with its progress, and what none has is said.
+// Two daemons: one fills the cache, the other, whose store is empty, fetches.
+func TestLabFetchesFromACache(t *testing.T) {
+	onRoots(t, func(t *testing.T, root string) {
+		cache, err := os.MkdirTemp("", "nix-cache-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(cache)
+		first := startDaemon(t, root)
+		outputs := build(t, first, first.client(t, nixdaemon.Options{})).Outputs
+		first.must(t, "nix", "--extra-experimental-features", "nix-command", "copy", "--to", "file://"+cache, outputs["dev"])
+
+		second := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false")
+		var progress nixdaemon.Progress
+		s := &nixdaemon.Store{Socket: second.socket, Options: nixdaemon.Options{Log: func(e nixdaemon.Event) { progress.Hear(e) }}}
+		defer s.Close()
+		failed, err := s.Realise(t.Context(), []string{outputs["dev"], invalid})
+		if err != nil || len(failed) != 1 || failed[invalid] == nil {
+			t.Fatalf("Realise = %v, %v; want only the invalid path", failed, err)
+		}
+		if progress.Fetched != 2 || progress.ToFetch != 2 || progress.ToDo == 0 {
+			t.Errorf("the progress is %q, %+v; want two paths", progress.String(), progress)
+		}
+		second.collects(t, "while the connection is open", map[string]bool{outputs["dev"]: true, outputs["out"]: true})
+
+		third := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false").client(t, nixdaemon.Options{})
+		missing, err := third.QueryMissing(t.Context(), []nixdaemon.DerivedPath{{Path: outputs["dev"]}})
+		if err != nil || len(missing.WillSubstitute) != 2 || missing.NARSize == 0 {
+			t.Errorf("QueryMissing = %+v, %v; want two to fetch", missing, err)
+		}
+		valid, err := third.SubstituteValidPaths(t.Context(), []string{outputs["out"], invalid})
+		if err != nil || !slices.Equal(valid, []string{outputs["out"]}) {
+			t.Errorf("SubstituteValidPaths = %q, %v", valid, err)
+		}
+		if err := third.EnsurePath(t.Context(), outputs["dev"]); err != nil {
+			t.Errorf("EnsurePath = %v", err)
+		}
+	})
+}

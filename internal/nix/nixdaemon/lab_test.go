@@ -1,0 +1,226 @@
+//go:build lab
+
+// These tests run against a real daemon, as an untrusted user. They leave no
+// root behind, add paths of their own only, and delete no others.
+
+package nixdaemon_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// unique is a text that no earlier run has used.
+func unique(t testing.TB) string { return fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixNano()) }
+
+// addPath puts a new file into the store.
+func addPath(t testing.TB, l lab) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "added")
+	if err := os.WriteFile(file, []byte(unique(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return l.must(t, "nix-store", "--add", file)
+}
+
+// instantiate writes a new derivation whose builder is a shell script.
+func instantiate(t testing.TB, l lab, script string, more ...string) string {
+	t.Helper()
+	expr := fmt.Sprintf(`derivation ({ name = "lab"; system = builtins.currentSystem; builder = "/bin/sh";
+		outputs = [ "out" "dev" ]; unique = %q; args = [ "-c" %q ]; } // { %s })`, unique(t), script, strings.Join(more, " "))
+	return l.must(t, "nix-instantiate", "--read-write-mode", "-E", expr)
+}
+
+const invalid = "/nix/store/00000000000000000000000000000000-claudebox-never-was"
+
+func TestLabHandshake(t *testing.T) { onEach(t, labHandshake) }
+
+func labHandshake(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
+	info := c.Info()
+	t.Logf("daemon %s, protocol %s, trust %s", info.Version, info.Protocol, info.Trust)
+	if info.Version == "" || info.Protocol < nixdaemon.Oldest || info.Protocol > nixdaemon.Newest {
+		t.Errorf("Info() = %+v", info)
+	}
+	if info.Protocol >= 0x123 && info.Trust == nixdaemon.TrustUnknown {
+		t.Errorf("a daemon of %s does not say whom it trusts", info.Protocol)
+	}
+}
+
+func TestLabQueries(t *testing.T) { onEach(t, labQueries) }
+
+func labQueries(t *testing.T, l lab) {
+	c, ctx := l.client(t, nixdaemon.Options{}), t.Context()
+	path := addPath(t, l)
+	valid, err := c.QueryValidPaths(ctx, []string{invalid, path})
+	if err != nil || !slices.Equal(valid, []string{path}) {
+		t.Errorf("QueryValidPaths = %q, %v; want the added path", valid, err)
+	}
+	for p, want := range map[string]bool{path: true, invalid: false} {
+		if got, err := c.IsValidPath(ctx, p); err != nil || got != want {
+			t.Errorf("IsValidPath(%s) = %t, %v; want %t", p, got, err, want)
+		}
+	}
+	infos, err := c.QueryPathInfos(ctx, []string{path, invalid})
+	if err != nil || infos[1] != nil || infos[0].NARSize == 0 || len(infos[0].NARHash) != 64 || infos[0].CA == "" {
+		t.Errorf("QueryPathInfos = %+v, %v; want one of a content-addressed path", infos, err)
+	}
+	if age := time.Since(infos[0].Registered); age < -time.Minute || age > time.Hour {
+		t.Errorf("it was registered %s ago", age)
+	}
+	if got, err := c.QueryPathFromHashPart(ctx, path[11:43]); err != nil || got != path {
+		t.Errorf("QueryPathFromHashPart = %q, %v; want %s", got, err, path)
+	}
+	all, err := c.QueryAllValidPaths(ctx)
+	if err != nil || !slices.Contains(all, path) {
+		t.Errorf("QueryAllValidPaths: %d paths, %v; want the added one among them", len(all), err)
+	}
+	if err := c.Alive(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLabEnsure(t *testing.T) { onEach(t, labEnsure) }
+
+func labEnsure(t *testing.T, l lab) {
+	c, ctx := l.client(t, nixdaemon.Options{}), t.Context()
+	path := addPath(t, l)
+	if err := c.EnsurePath(ctx, path); err != nil {
+		t.Errorf("EnsurePath of a valid path = %v", err)
+	}
+	var refused *nixdaemon.DaemonError
+	if err := c.EnsurePath(ctx, invalid); !errors.As(err, &refused) {
+		t.Errorf("EnsurePath of nothing = %v; want the daemon's error", err)
+	}
+	valid, err := c.SubstituteValidPaths(ctx, []string{invalid, path})
+	if err != nil || !slices.Equal(valid, []string{path}) {
+		t.Errorf("SubstituteValidPaths = %q, %v; want the added path", valid, err)
+	}
+}
+
+// build has a derivation of two outputs built, dev referring to out.
+func build(t testing.TB, l lab, c *nixdaemon.Client) nixdaemon.BuildResult {
+	t.Helper()
+	drv := instantiate(t, l, "echo out >$out; echo $out >$dev")
+	results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+func TestLabBuild(t *testing.T) { onEach(t, labBuild) }
+
+func labBuild(t *testing.T, l lab) {
+	var lines []string
+	c := l.client(t, nixdaemon.Options{Log: func(e nixdaemon.Event) {
+		if r, ok := e.(nixdaemon.Result); ok && r.Type == nixdaemon.BuildLogLine {
+			lines = append(lines, r.Fields[0].Text)
+		}
+	}})
+	drv := instantiate(t, l, "echo hello from the builder; echo out >$out; echo $out >$dev")
+	target := nixdaemon.DerivedPath{Path: drv, Outputs: []string{"out", "dev"}}
+	outputs, err := c.QueryDerivationOutputMap(t.Context(), drv)
+	if err != nil || len(outputs) != 2 {
+		t.Fatalf("QueryDerivationOutputMap = %q, %v; want two outputs", outputs, err)
+	}
+	missing, err := c.QueryMissing(t.Context(), []nixdaemon.DerivedPath{target})
+	if err != nil || !slices.Equal(missing.WillBuild, []string{drv}) {
+		t.Errorf("QueryMissing = %+v, %v; want it to be built", missing, err)
+	}
+	for _, want := range []nixdaemon.Status{nixdaemon.Built, nixdaemon.AlreadyValid} {
+		results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{target})
+		if err != nil || results[0].Status != want || !reflect.DeepEqual(results[0].Outputs, outputs) {
+			t.Fatalf("BuildPaths = %+v, %v; want status %d and outputs %q", results, err, want, outputs)
+		}
+	}
+	if !slices.Contains(lines, "hello from the builder") {
+		t.Errorf("the log holds %q; want the builder's line", lines)
+	}
+}
+
+// The closure is what Nix's own program says it is.
+func TestLabClosure(t *testing.T) { onEach(t, labClosure) }
+
+func labClosure(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
+	outputs := build(t, l, c).Outputs
+	infos, err := c.Closure(t.Context(), []string{outputs["dev"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, info := range infos {
+		got = append(got, info.Path)
+	}
+	want := strings.Fields(l.must(t, "nix-store", "-q", "--requisites", outputs["dev"]))
+	slices.Sort(want)
+	if len(got) != 2 || !slices.Equal(got, want) {
+		t.Errorf("Closure = %q; nix-store says %q", got, want)
+	}
+	referrers, err := c.QueryReferrers(t.Context(), outputs["out"])
+	if err != nil || !slices.Equal(referrers, []string{outputs["dev"]}) {
+		t.Errorf("QueryReferrers = %q, %v; want dev", referrers, err)
+	}
+}
+
+func TestLabFailuresSayWhy(t *testing.T) { onEach(t, labFailuresSayWhy) }
+
+func labFailuresSayWhy(t *testing.T, l lab) {
+	s := &nixdaemon.Store{Socket: l.socket}
+	defer s.Close()
+	fails := instantiate(t, l, "echo the builder gives up; exit 3")
+	depends := instantiate(t, l, "echo never", `src = "${`+importDrv(fails)+`}";`)
+	foreign := instantiate(t, l, "echo never", `system = "riscv64-linux";`)
+	missing := "/nix/store/00000000000000000000000000000000-never-was.drv"
+	works := instantiate(t, l, "echo >$out; echo >$dev")
+	targets := []string{invalid, fails + "!out", depends + "!out", foreign + "!out", missing + "!out", works + "!*"}
+	failed, err := s.Realise(t.Context(), targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, target := range targets {
+		why := failed[target]
+		t.Logf("%s: %v", target, why)
+		if (why == nil) != (i == len(targets)-1) {
+			t.Errorf("%s fails with %v", target, why)
+		}
+	}
+	if why := failed[fails+"!out"]; !strings.Contains(why.Error(), "the builder gives up") && !strings.Contains(why.Error(), "exit code 3") {
+		t.Errorf("the failed build says %q; want the builder's status", why)
+	}
+	client, err := s.Client(t.Context())
+	if err != nil || client.Alive() != nil {
+		t.Errorf("the connection is lost after failures: %v", client.Alive())
+	}
+}
+
+// importDrv is a Nix expression for the output of a derivation that exists.
+func importDrv(drv string) string { return "import " + drv }
+
+// An error that a daemon meets while it reads the request ends the
+// connection. Our own checks are passed by here.
+func TestLabAnErrorInTheRequestEndsTheConnection(t *testing.T) {
+	onEach(t, labAnErrorInTheRequestEndsTheConnection)
+}
+
+func labAnErrorInTheRequestEndsTheConnection(t *testing.T, l lab) {
+	c := l.client(t, nixdaemon.Options{})
+	err := nixdaemon.SendUnchecked(t.Context(), c, "/etc/passwd")
+	var refused *nixdaemon.DaemonError
+	if !errors.As(err, &refused) {
+		t.Fatalf("IsValidPath(/etc/passwd) = %v; want the daemon's error", err)
+	}
+	if _, err := c.IsValidPath(t.Context(), invalid); !errors.Is(err, nixdaemon.ErrBroken) {
+		t.Errorf("the next operation = %v; want %v", err, nixdaemon.ErrBroken)
+	}
+}

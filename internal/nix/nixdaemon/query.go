@@ -1,0 +1,147 @@
+package nixdaemon
+
+import (
+	"context"
+	"time"
+
+	"claudebox/internal/nix/storepath"
+)
+
+// PathInfo is what the daemon knows of a valid path.
+type PathInfo struct {
+	Path       string
+	Deriver    string // store path of the derivation; empty when unknown
+	NARHash    string // sha256 in hex, without a prefix
+	References []string
+	Registered time.Time
+	NARSize    uint64 // bytes
+	Ultimate   bool   // built here
+	Signatures []string
+	CA         string // content address; empty for an input-addressed path
+}
+
+// IsValidPath says whether path is in the store and complete.
+func (c *Client) IsValidPath(ctx context.Context, path string) (bool, error) {
+	var valid bool
+	r := request{op: opIsValidPath, encode: oneText(path), decode: func(d *decoder) { valid = d.bool() }}
+	return valid, c.doPaths(ctx, []string{path}, r)
+}
+
+// QueryValidPaths gives the paths that are valid, sorted, in one round trip
+// however many they are.
+func (c *Client) QueryValidPaths(ctx context.Context, paths []string) ([]string, error) {
+	var valid []string
+	return valid, c.doPaths(ctx, paths, queryValid(paths, false, &valid))
+}
+
+// SubstituteValidPaths is [Client.QueryValidPaths] after fetching from the
+// caches what can be had there. It says nothing of what could not: use
+// [Client.BuildPaths] for reasons.
+func (c *Client) SubstituteValidPaths(ctx context.Context, paths []string) ([]string, error) {
+	var valid []string
+	return valid, c.doPaths(ctx, paths, queryValid(paths, true, &valid))
+}
+
+func queryValid(paths []string, substitute bool, valid *[]string) request {
+	return request{
+		op:     opQueryValidPaths,
+		slow:   substitute,
+		encode: func(e *encoder) { e.texts(paths); e.bool(substitute) },
+		decode: func(d *decoder) { *valid = d.texts() },
+	}
+}
+
+// QueryPathInfo tells of one path; nil means that it is not valid.
+func (c *Client) QueryPathInfo(ctx context.Context, path string) (*PathInfo, error) {
+	infos, err := c.QueryPathInfos(ctx, []string{path})
+	if err != nil {
+		return nil, err
+	}
+	return infos[0], nil
+}
+
+// QueryPathInfos tells of many paths, in their order, with nil for each that
+// is not valid. The questions are pipelined.
+func (c *Client) QueryPathInfos(ctx context.Context, paths []string) ([]*PathInfo, error) {
+	infos := make([]*PathInfo, len(paths))
+	requests := make([]request, len(paths))
+	for i, path := range paths {
+		requests[i] = request{op: opQueryPathInfo, encode: oneText(path), decode: func(d *decoder) {
+			if d.bool() {
+				infos[i] = decodePathInfo(d, path)
+			}
+		}}
+	}
+	if err := c.doPaths(ctx, paths, requests...); err != nil {
+		return nil, err
+	}
+	return infos, nil
+}
+
+func decodePathInfo(d *decoder, path string) *PathInfo {
+	return &PathInfo{
+		Path:       path,
+		Deriver:    d.text(),
+		NARHash:    d.text(),
+		References: d.texts(),
+		Registered: time.Unix(int64(d.uint()), 0).UTC(),
+		NARSize:    d.uint(),
+		Ultimate:   d.bool(),
+		Signatures: d.texts(),
+		CA:         d.text(),
+	}
+}
+
+// QueryReferrers gives the valid paths that refer to path; none for a path
+// that is not valid.
+func (c *Client) QueryReferrers(ctx context.Context, path string) ([]string, error) {
+	var referrers []string
+	r := request{op: opQueryReferrers, encode: oneText(path), decode: func(d *decoder) { referrers = d.texts() }}
+	return referrers, c.doPaths(ctx, []string{path}, r)
+}
+
+// QueryAllValidPaths lists the store.
+func (c *Client) QueryAllValidPaths(ctx context.Context) ([]string, error) {
+	var paths []string
+	r := request{op: opQueryAllValidPaths, encode: nothing, decode: func(d *decoder) { paths = d.texts() }}
+	return paths, c.do(ctx, r)
+}
+
+// QueryPathFromHashPart gives the valid path with that hash part (32
+// characters), or "".
+func (c *Client) QueryPathFromHashPart(ctx context.Context, hash string) (string, error) {
+	if err := storepath.CheckHash(hash); err != nil {
+		return "", explain(opQueryPathFromHashPart.String(), err)
+	}
+	var path string
+	r := request{op: opQueryPathFromHashPart, encode: oneText(hash), decode: func(d *decoder) { path = d.text() }}
+	return path, c.do(ctx, r)
+}
+
+// QueryDerivationOutputMap gives the store path of each output of a valid
+// derivation; "" for a content-addressed output that is not built yet.
+func (c *Client) QueryDerivationOutputMap(ctx context.Context, drv string) (map[string]string, error) {
+	outputs := map[string]string{}
+	r := request{op: opQueryDerivationOutputMap, encode: oneText(drv), decode: func(d *decoder) {
+		for n := d.count(); n > 0 && d.err == nil; n-- {
+			name := d.text()
+			outputs[name] = d.text()
+		}
+	}}
+	return outputs, c.doPaths(ctx, []string{drv}, r)
+}
+
+// doPaths is do behind a look at every path that goes out: the daemon answers
+// a bad one by hanging up.
+func (c *Client) doPaths(ctx context.Context, paths []string, requests ...request) error {
+	for _, path := range paths {
+		if err := storepath.Check(path); err != nil {
+			return explain(requests[0].op.String(), err)
+		}
+	}
+	return c.do(ctx, requests...)
+}
+
+func oneText(s string) func(*encoder) { return func(e *encoder) { e.text(s) } }
+
+func nothing(*encoder) {}

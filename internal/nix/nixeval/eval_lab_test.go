@@ -1,0 +1,146 @@
+//go:build lab
+
+package nixeval_test
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/nix/nixeval"
+)
+
+// labEvaluator runs the lab's Nix against the lab's daemon.
+func labEvaluator(t *testing.T) nixeval.Evaluator {
+	t.Helper()
+	socket := os.Getenv("CLAUDEBOX_LAB_SOCKET")
+	if socket == "" {
+		t.Fatal("CLAUDEBOX_LAB_SOCKET names no daemon")
+	}
+	program, err := exec.LookPath("nix-instantiate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nixeval.Evaluator{Program: program, Env: []string{"NIX_REMOTE=unix://" + socket}}
+}
+
+//go:embed testdata/nixpkgs/default.nix
+var nixpkgsText []byte
+
+// labNixpkgs is testdata/nixpkgs in the store.
+func labNixpkgs(t *testing.T, e nixeval.Evaluator) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "nixpkgs")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"default.nix": nixpkgsText, "flake.nix": []byte("{ outputs = _: { }; }")} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(e.Program), "nix-store"), "--add", dir)
+	cmd.Env = append(os.Environ(), e.Env...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestLabEvaluation(t *testing.T) {
+	e := labEvaluator(t)
+	q := nixeval.Query{Nixpkgs: labNixpkgs(t, e), System: "x86_64-linux"}
+	good := []string{"hello", "multi", "nested.deep.tool"}
+	failures := map[string]struct {
+		reason  nixeval.Reason
+		says    string
+		similar []string
+	}{
+		"helo":            {nixeval.Missing, "helo is not in nixpkgs", []string{"hello"}},
+		"nested.dep.tool": {nixeval.Missing, "nested has no dep", []string{"nested.deep"}},
+		"number.x":        {nixeval.Missing, "number is an integer", nil},
+		"fn":              {nixeval.NotPackage, "fn is a function, not a package", nil},
+		"nested":          {nixeval.NotPackage, "nested is a set, not a package", nil},
+		"alias":           {nixeval.Throws, "alias: 'alias' has been renamed to/replaced by 'hello'", nil},
+		"unfreepkg":       {nixeval.Unfree, "unfree licence", nil},
+		"insecurepkg":     {nixeval.Insecure, "insecure: CVE-2020-1", nil},
+		"brokenpkg":       {nixeval.Broken, "broken", nil},
+		"unsupportedpkg":  {nixeval.Unsupported, "not available on this system", nil},
+		"aborting":        {nixeval.Faulty, "bug in a package", nil},
+		"typeerror":       {nixeval.Faulty, "cannot", nil},
+		"missingattr":     {nixeval.Faulty, "'nope' missing", nil},
+		"infinite":        {nixeval.Faulty, "infinite recursion", nil},
+	}
+	q.Attrs = slices.Clone(good)
+	for attr := range failures {
+		q.Attrs = append(q.Attrs, attr)
+	}
+	packages, err := e.Evaluate(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range packages {
+		if p.Attr != q.Attrs[i] {
+			t.Fatalf("answer %d is for %s; want %s", i, p.Attr, q.Attrs[i])
+		}
+		want, bad := failures[p.Attr]
+		switch {
+		case !bad && p.Failure != nil:
+			t.Errorf("%s fails: %v", p.Attr, p.Failure)
+		case bad && (p.Failure == nil || p.Failure.Reason != want.reason || !strings.Contains(p.Failure.Message, want.says) ||
+			!slices.Equal(p.Failure.Similar, want.similar)):
+			t.Errorf("%s = %+v; want %+v", p.Attr, p.Failure, want)
+		}
+	}
+	if multi := packages[1]; multi.Version != "2.3" || !slices.Equal(multi.Install, []string{"bin", "out"}) || len(multi.Outputs) != 3 {
+		t.Errorf("multi = %+v; want version, three outputs, two of them to install", multi)
+	}
+	if hello := packages[0]; hello.MainProgram != "hello" || !slices.Equal(hello.Install, []string{"out"}) {
+		t.Errorf("hello = %+v; want a main program and the default output", hello)
+	}
+}
+
+func TestLabDerivationsAreWrittenOnlyWhenAsked(t *testing.T) {
+	e := labEvaluator(t)
+	q := nixeval.Query{Nixpkgs: labNixpkgs(t, e), System: "x86_64-linux", Attrs: []string{"written"}}
+	for _, write := range []bool{false, true} {
+		q.Write = write
+		packages, err := e.Evaluate(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(packages[0].Drv); (err == nil) != write {
+			t.Errorf("with Write %t the derivation is there: %v", write, err == nil)
+		}
+	}
+}
+
+func TestLabNixpkgsWithoutAValueIsOneError(t *testing.T) {
+	e := labEvaluator(t)
+	q := nixeval.Query{Nixpkgs: labNixpkgs(t, e) + "/nowhere", System: "x86_64-linux", Attrs: []string{"a", "b"}}
+	packages, err := e.Evaluate(t.Context(), q)
+	if err == nil || packages != nil {
+		t.Errorf("Evaluate = %v, %v; want an error", packages, err)
+	}
+}
+
+// The other kinds of reference need a network; what Nix does with them is
+// the same.
+func TestLabFetch(t *testing.T) {
+	e := labEvaluator(t)
+	src, err := e.Fetch(t.Context(), "path:"+labNixpkgs(t, e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(src.Path + "/default.nix"); err != nil || !strings.HasPrefix(src.NarHash, "sha256-") {
+		t.Errorf("Fetch = %+v, %v; want a copy in the store, with its hash", src, err)
+	}
+	if _, err := e.Fetch(t.Context(), "path:/nowhere"); err == nil {
+		t.Error("a reference to nothing was fetched")
+	}
+}

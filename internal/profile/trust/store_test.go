@@ -1,0 +1,153 @@
+package trust_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/profile/trust"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte(content), 0o600))
+}
+
+func TestAVerdictIsOnOneContentAtOnePlace(t *testing.T) {
+	s := trust.Store{Dir: filepath.Join(t.TempDir(), "home/trusted"), UID: os.Getuid()}
+	f := trust.File{Path: "/src/p/.claudebox.yaml", Source: []byte("network: full\n")}
+	full, more := trust.Widening{What: "network: full instead of inet"}, trust.Widening{What: "packages: evil"}
+	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256(), Allowed: true, Widens: []string{full.What}}))
+	v, err := s.Find(f.Path)
+	must(t, err)
+	changed, moved := f, f
+	changed.Source = []byte("network: full \n")
+	moved.Path = "/src/q/.claudebox.yaml"
+	for name, tc := range map[string]struct {
+		file trust.File
+		asks []trust.Widening
+		want bool
+	}{
+		"what was allowed":              {f, []trust.Widening{full}, true},
+		"less than was allowed":         {f, nil, true},
+		"more, over another profile":    {f, []trust.Widening{full, more}, false},
+		"one byte changed":              {changed, []trust.Widening{full}, false},
+		"the same content, another way": {moved, []trust.Widening{full}, false},
+	} {
+		if got := v.Allows(tc.file, tc.asks); got != tc.want {
+			t.Errorf("%s: allowed is %v", name, got)
+		}
+	}
+	if v, err := s.Find(moved.Path); err != nil || v.Allowed {
+		t.Errorf("of another place it says %+v, %v", v, err)
+	}
+	must(t, s.Keep(trust.Verdict{Path: f.Path, SHA256: f.SHA256()}))
+	if v, err := s.Find(f.Path); err != nil || v.Allowed || !v.On(f) {
+		t.Errorf("a denial is %+v, %v", v, err)
+	}
+	if left, _ := os.ReadDir(s.Dir); len(left) != 1 {
+		t.Errorf("the folder holds %v", left)
+	}
+}
+
+// Whatever happens to what was kept, it never becomes a yes.
+func TestADamagedVerdictIsNone(t *testing.T) {
+	path := "/src/p/.claudebox.yaml"
+	for name, damage := range map[string]func(t *testing.T, file string){
+		"cut":             func(t *testing.T, file string) { must(t, os.Truncate(file, 20)) },
+		"emptied":         func(t *testing.T, file string) { must(t, os.Truncate(file, 0)) },
+		"of another path": func(t *testing.T, file string) { edit(t, file, "/src/p", "/src/q") },
+		"of another time": func(t *testing.T, file string) { edit(t, file, `"version": 1`, `"version": 2`) },
+		"open to others":  func(t *testing.T, file string) { must(t, os.Chmod(file, 0o622)) },
+		"a link": func(t *testing.T, file string) {
+			must(t, os.Rename(file, file+".x"))
+			must(t, os.Symlink(file+".x", file))
+		},
+		"a folder": func(t *testing.T, file string) { must(t, os.Remove(file)); must(t, os.Mkdir(file, 0o700)) },
+		"a pipe":   func(t *testing.T, file string) { must(t, os.Remove(file)); must(t, unix.Mkfifo(file, 0o600)) },
+		"in a linked place": func(t *testing.T, file string) {
+			dir := filepath.Dir(file)
+			must(t, os.Rename(dir, dir+".x"))
+			must(t, os.Symlink(dir+".x", dir))
+		},
+		"in no folder": func(t *testing.T, file string) {
+			dir := filepath.Dir(file)
+			must(t, os.RemoveAll(dir))
+			must(t, os.WriteFile(dir, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted"), UID: os.Getuid()}
+			must(t, s.Keep(trust.Verdict{Path: path, SHA256: "x", Allowed: true}))
+			files, err := filepath.Glob(s.Dir + "/*")
+			must(t, err)
+			damage(t, files[0])
+			v, err := s.Find(path)
+			var said *diag.Error
+			if v.Allowed || !errors.As(err, &said) || said.Remedy == "" {
+				t.Errorf("it says %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func edit(t *testing.T, file, old, text string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	must(t, err)
+	write(t, file, strings.ReplaceAll(string(content), old, text))
+}
+
+func TestAProjectsProfileThatIsNoFileIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		make func(file string) error
+		want string
+	}{
+		"a link":           {func(file string) error { return os.Symlink("/etc/hostname", file) }, "it is a link"},
+		"a link to itself": {func(file string) error { return os.Symlink(filepath.Base(file), file) }, "it is a link"},
+		"a pipe":           {func(file string) error { return unix.Mkfifo(file, 0o600) }, "not a regular file"},
+		"a folder":         {func(file string) error { return os.Mkdir(file, 0o700) }, "not a regular file"},
+		"a device":         {func(file string) error { return unix.Mknod(file, unix.S_IFCHR|0o600, 0) }, "not a regular file"},
+		"a socket":         {func(file string) error { return unix.Mknod(file, unix.S_IFSOCK|0o600, 0) }, "not a regular file"},
+		"ten megabytes":    {func(file string) error { return os.WriteFile(file, make([]byte, 10<<20), 0o600) }, "larger than 1 MiB"},
+		"a hole of a terabyte": {func(file string) error {
+			return errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 1<<40))
+		}, "larger than 1 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			must(t, tc.make(filepath.Join(root, ".claudebox.yaml")))
+			f, err := trust.Read(root)
+			var said *diag.Error
+			if f != nil || !errors.As(err, &said) || !strings.Contains(err.Error(), tc.want) || said.Remedy == "" {
+				t.Errorf("got %v, %v", f, err)
+			}
+		})
+	}
+}
+
+func TestAProjectWithoutAProfileHasNone(t *testing.T) {
+	if f, err := trust.Read(t.TempDir()); f != nil || err != nil {
+		t.Errorf("got %v, %v", f, err)
+	}
+	t.Chdir(t.TempDir())
+	write(t, ".claudebox.yaml", "x")
+	cwd, err := os.Getwd()
+	must(t, err)
+	if f, err := trust.Read("."); err != nil || string(f.Source) != "x" || f.Path != cwd+"/.claudebox.yaml" {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}

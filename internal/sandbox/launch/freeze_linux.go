@@ -1,0 +1,112 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/selfpipe"
+)
+
+// pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
+// to another job. Whoever stops claudebox stops what watches over the covers of
+// files, so all inside has to be stopped first: a process that ignores them, or
+// is in a group of its own, would read what the user changes meanwhile.
+var pausing = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+const (
+	// grace is how long the agent's own group may take to stop by itself: a
+	// program puts the terminal in order first.
+	grace = 300 * time.Millisecond
+	// freezing is how long all may take.
+	freezing = 3 * time.Second
+	// still are the states of those who do not run: stopped, or gone.
+	still = "TtZX"
+	// settling is how long to wait for the kernel to stop what was told to.
+	settling = time.Millisecond
+)
+
+var errRestless = errors.New("its processes do not stop, and unwatched they may read what is hidden")
+
+// pause stops the sandbox, and then this process.
+func (p *Post) pause(s syscall.Signal) {
+	frozen := p.freeze()
+	stopBy(s)
+	frozen.thaw()
+}
+
+// stopBy stops this process as if the signal had not been caught: not at all,
+// where its group is an orphan (setpgid(2)). It returns when it goes on.
+func stopBy(s syscall.Signal) {
+	runtime.LockOSThread() // a signal for a thread has come when the call is over
+	defer runtime.UnlockOSThread()
+	caught, err := selfpipe.Set(s, selfpipe.Action{})
+	if err != nil {
+		return // the agent is let go on, as watched as before
+	}
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
+	_, _ = selfpipe.Set(s, caught)
+}
+
+// freeze stops everything inside. A sandbox that does not stop is ended.
+func (p *Post) freeze() frozen {
+	if p.bwrap == 0 {
+		return nil
+	}
+	f := frozen{}
+	if err := f.all(p.bwrap); err != nil {
+		p.fault = err
+		syscall.Kill(p.bwrap, syscall.SIGKILL)
+	}
+	return f
+}
+
+// frozen are the processes that were stopped here, and not by themselves.
+type frozen map[int]bool
+
+// all stops a process and all that descend from it: what loses its parent
+// becomes a child of bwrap's process 1, so nothing inside is elsewhere. It looks
+// again until a whole look finds nobody new and nobody who runs. Who waits for a
+// disk, or for a child that shares its memory (vfork(2)), is stopped before it
+// runs again. bwrap's own processes are let go of by no signal of a terminal.
+func (f frozen) all(bwrap int) error {
+	group, init, begun := syscall.Getpgrp(), proctree.Init(bwrap), time.Now()
+	for {
+		waits := false
+		for _, pid := range proctree.All(bwrap) {
+			state, of := proctree.State(pid)
+			if strings.IndexByte(still, state) >= 0 || state == 'D' && f[pid] {
+				continue
+			}
+			waits = true
+			if of != group || pid == bwrap || pid == init || time.Since(begun) > grace {
+				f[pid] = true
+				syscall.Kill(pid, syscall.SIGSTOP)
+			}
+		}
+		switch {
+		case !waits:
+			return nil
+		case time.Since(begun) > freezing:
+			return errRestless
+		}
+		time.Sleep(settling)
+	}
+}
+
+// thaw lets go on what was stopped here. A process that is gone cannot have
+// given its number to another: nobody inside ends while all are stopped, but by
+// SIGKILL from outside, and then a number is free for long.
+func (f frozen) thaw() {
+	for pid := range f {
+		if state, _ := proctree.State(pid); state == 'T' || state == 'D' {
+			syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+}

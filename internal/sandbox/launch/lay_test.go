@@ -1,0 +1,277 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/proctree"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/seccomp"
+)
+
+func TestWhatIsLaid(t *testing.T) {
+	in := Place{Root: "/home/u/src/p", Path: ".git/config"}
+	const at = "/home/u/src/p/.git/config"
+	for name, tc := range map[string]struct {
+		m    Mount
+		want bool
+	}{
+		"a pinned folder":                      {Mount{Kind: plan.Bind, Source: at, Destination: at, Open: true, Above: in}, true},
+		"a read-only file":                     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Above: in}, true},
+		"a cover":                              {Mount{Kind: plan.ROData, Destination: at, Above: in}, true},
+		"what comes from elsewhere":            {Mount{Kind: plan.ROBind, Source: "/home/u/x", Destination: at, Open: true, Above: in}, false},
+		"what lies in no folder of the host":   {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true}, false},
+		"what lies in a folder of another":     {Mount{Kind: plan.ROBind, Source: at, Destination: at, Open: true, Above: Place{Root: "/other", Path: ".git/config"}}, false},
+		"a made file that bwrap makes":         {Mount{Kind: plan.File, Destination: at, Above: in}, false},
+		"a store path, which nobody can write": {Mount{Kind: plan.ROBind, Source: at, Destination: at, Above: in}, false},
+	} {
+		if got := (Launch{Lay: true}).lays(tc.m); got != tc.want {
+			t.Errorf("%s is laid: %t", name, got)
+		}
+	}
+}
+
+// over is a project of which four places are covered, pinned or read-only; bwrap
+// mounts something below one of them.
+func over(dir string) []Mount {
+	list := []Mount{
+		{Kind: plan.Tmpfs, Destination: "/"},
+		{Kind: plan.ROBind, Source: "/usr", Destination: "/usr"},
+		{Kind: plan.Symlink, Source: "usr/bin", Destination: "/bin"},
+		{Kind: plan.Symlink, Source: "usr/lib", Destination: "/lib"},
+		{Kind: plan.Symlink, Source: "usr/lib64", Destination: "/lib64"},
+		{Kind: plan.Dev, Destination: "/dev"},
+		{Kind: plan.Dir, Destination: "/run/user"},
+		{Kind: plan.Bind, Source: dir, Destination: dir, Open: true},
+		{Kind: plan.ROData, Destination: dir + "/.env", Data: []byte("made\n")},
+		{Kind: plan.Bind, Source: dir + "/.git", Destination: dir + "/.git", Open: true},
+		{Kind: plan.ROData, Destination: dir + "/.git/config", Data: []byte("made\n")},
+		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/foreign", Open: true}, // by bwrap
+		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/hooks", Open: true},
+	}
+	markAbove(list)
+	return list
+}
+
+func TestFewMountsAreLeftToBwrap(t *testing.T) {
+	all := over("/home/u/src/p")
+	for name, tc := range map[string]struct {
+		list   []Mount
+		canLay bool
+		want   bool
+	}{
+		"a repository":                 {all, true, true},
+		"a repository, on Linux 5.10":  {all, false, false},
+		"one that is hardly protected": {all[:len(all)-2], true, false},
+	} {
+		h := aHost()
+		h.CanLay, h.Mounts = tc.canLay, nil
+		for _, m := range tc.list {
+			if m.Above.Root != "" {
+				h.Mounts = append(h.Mounts, m)
+			}
+		}
+		if l := bind(t, aPlan(usual...), h); l.Lay != tc.want {
+			t.Errorf("%s: laid %t", name, l.Lay)
+		}
+	}
+}
+
+// waiting starts a sandbox that runs a line of shell as soon as it may, for
+// every bwrap that can be had: that on PATH, and those of other Debians; and
+// with and without a pid namespace for it.
+func waiting(t *testing.T, line string, do func(t *testing.T, l Launch, dir string, child *sandbox)) {
+	own, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Skip("NOT RUN: needs bwrap on PATH")
+	}
+	others, err := filepath.Glob(filepath.Join(os.Getenv("CLAUDEBOX_LAB_RELEASES"), "*/moved/bwrap"))
+	if err != nil || os.Getenv("CLAUDEBOX_LAB_RELEASES") == "" {
+		others = nil
+	}
+	for _, bwrap := range append(others, own) {
+		version, err := AskBwrap(bwrap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for where, ownPIDs := range map[string]bool{" among the host's processes": false, " by itself": CanOwnPIDs()} {
+			t.Run("bwrap "+version.Version+where, func(t *testing.T) { runWaiting(t, bwrap, ownPIDs, line, do) })
+		}
+	}
+}
+
+func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t *testing.T, l Launch, dir string, child *sandbox)) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".env", ".git/config", ".git/hooks/old", ".git/foreign/under"} {
+		os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("user's\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Launch{
+		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Post: &Post{}, Seccomp: seccomp.Filter(),
+		Command: []string{"/bin/sh", "-c", line},
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	do(t, l, dir, started(t, l))
+}
+
+func started(t *testing.T, l Launch) *sandbox {
+	t.Helper()
+	lines, descriptors, err := l.Words()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds, err := open(descriptors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := l.start(arguments(lines), fds)
+	if err != nil {
+		t.Skip("NOT RUN: needs user namespaces: ", err)
+	}
+	return child
+}
+
+// end ends a sandbox that waits.
+func (s *sandbox) end() {
+	if init := proctree.Init(s.pid); init > 0 { // 0 would be everybody of our group
+		syscall.Kill(init, syscall.SIGKILL)
+	}
+	syscall.Kill(s.pid, syscall.SIGKILL)
+	s.reap()
+}
+
+// awaitGate returns when bwrap has made its own mounts and waits.
+func awaitGate(t *testing.T, child *sandbox) {
+	t.Helper()
+	poll := []unix.PollFd{{Fd: int32(child.gate.bell.Fd())}}
+	err := uninterrupted(func() error { _, err := unix.Poll(poll, -1); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
+	waiting(t, `{ cat .env .git/config; cat .git/hooks/old .git/foreign/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
+		touch .git/index && echo written; } >seen 2>/dev/null`, func(t *testing.T, l Launch, dir string, child *sandbox) {
+		if _, err := l.connect(child); err != nil {
+			t.Fatal(err)
+		}
+		if err := child.wait(l.OwnPIDs); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := content(t, dir+"/seen"), "made\nmade\nuser's\nuser's\nwritten\n"; got != want {
+			t.Errorf("the agent saw %q, want %q", got, want)
+		}
+		for _, name := range []string{".env", ".git/config", ".git/hooks/old"} {
+			if got := content(t, filepath.Join(dir, name)); got != "user's\n" {
+				t.Errorf("%s holds %q", name, got)
+			}
+		}
+		if content(t, dir+"/.git/hooks/new") != "" {
+			t.Error("the agent made a hook")
+		}
+	})
+}
+
+// Whoever kills claudebox while the sandbox waits lets nothing run that is not
+// protected.
+func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
+	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
+		if err := child.gate.reached(&Post{}); err != nil {
+			t.Fatal(err)
+		}
+		child.gate.outside.Close()
+		err := child.wait(l.OwnPIDs)
+		if _, ran := os.Stat(dir + "/ran"); ran == nil || err == nil {
+			t.Errorf("the agent ran (%v)", err)
+		}
+	})
+}
+
+// Another session moves something away, and puts something of its own in its
+// place, after claudebox has looked at it.
+func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exchange func(dir string) error
+		want     string
+	}{
+		"the git folder for a copy": {
+			func(dir string) error {
+				return errors.Join(os.Rename(dir+"/.git", dir+"/old"), os.CopyFS(dir+"/.git", os.DirFS(dir+"/old")))
+			},
+			"/.git: it was exchanged",
+		},
+		"a place in it for a link": {
+			func(dir string) error {
+				return errors.Join(os.Rename(dir+"/.git/hooks", dir+"/old"), os.Symlink("../old", dir+"/.git/hooks"))
+			},
+			"/.git/hooks: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
+				list, err := l.layList()
+				if err != nil {
+					t.Fatal(err)
+				}
+				awaitGate(t, child)
+				if err := tc.exchange(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := list.lay(child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
+					t.Errorf("got %v", err)
+				}
+				child.end()
+			})
+		})
+	}
+}
+
+func TestWhatIsLaidIsShown(t *testing.T) {
+	list := over("/p")
+	text, err := Launch{Bwrap: "/bwrap", Mounts: list, Lay: true}.Argv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, shown, _ := strings.Cut(text, "\n-- ")
+	for _, want := range []string{"#   --bind /p/.git /p/.git\n", "#   --ro-bind-data (made, 5 bytes) /p/.git/config\n", "#   --ro-bind /p/.git/hooks /p/.git/hooks\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("there is no %q in\n%s", want, shown)
+		}
+	}
+	for _, name := range []string{"/p/.env\n", "/p/.git\n", "/p/.git/config\n", "/p/.git/hooks\n"} {
+		if strings.Contains(words, " "+name) {
+			t.Errorf("bwrap mounts %s, too:\n%s", name, words)
+		}
+	}
+	script, err := Launch{Bwrap: "/bwrap", Mounts: list, Lay: true}.Script("/bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(script, " /p/.git/hooks") || strings.Contains(script, "--block-fd") {
+		t.Errorf("the script, which cannot lay mounts, has not all words:\n%s", script)
+	}
+}

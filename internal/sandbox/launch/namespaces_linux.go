@@ -1,0 +1,138 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/spawn"
+)
+
+// CheckUserNamespaces tells by making one whether this user may make user
+// namespaces. Its error holds what this machine's settings say of the reason.
+func CheckUserNamespaces() error {
+	err := makeUserNamespace()
+	if err == nil {
+		return nil
+	}
+	return explainNamespaces("make a user namespace", err, readSwitches())
+}
+
+// makeUserNamespace starts a process in a new user namespace, with this user
+// mapped. It is never to run anything: the kernel looks for the program, an
+// empty path, once the namespace is there, so that ENOENT means it was made.
+func makeUserNamespace() error {
+	_, err := spawn.Start(spawn.Program{Args: []string{""}, PIDs: true})
+	if errors.Is(err, syscall.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// switches are the settings that forbid namespaces, as text; empty where the
+// kernel does not have one. They only choose the advice: whether namespaces
+// can be made is seen by making one.
+type switches struct {
+	sandboxed bool   // this process is in a user namespace already
+	users     string // user.max_user_namespaces, of this namespace
+	networks  string // user.max_net_namespaces
+	debian    string // kernel.unprivileged_userns_clone
+	apparmor  string // kernel.apparmor_restrict_unprivileged_userns
+}
+
+func readSwitches() switches {
+	setting := func(name string) string {
+		text, err := os.ReadFile("/proc/sys/" + name)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(text))
+	}
+	return switches{
+		sandboxed: !holdsAllUsers(),
+		users:     setting("user/max_user_namespaces"),
+		networks:  setting("user/max_net_namespaces"),
+		debian:    setting("kernel/unprivileged_userns_clone"),
+		apparmor:  setting("kernel/apparmor_restrict_unprivileged_userns"),
+	}
+}
+
+// holdsAllUsers tells the first user namespace from the others: it maps every
+// id to itself (user_namespaces(7)).
+func holdsAllUsers() bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
+}
+
+// appArmorProfile lets claudebox and bwrap make namespaces where Ubuntu lets
+// only programs with a profile do so. The paths are those in the store, of
+// any version.
+const appArmorProfile = `printf 'abi <abi/4.0>,\nprofile claudebox /nix/store/*-{claudebox,bubblewrap}-*/bin/* flags=(unconfined) { userns, }\n'` +
+	` | sudo tee /etc/apparmor.d/claudebox && sudo apparmor_parser -r /etc/apparmor.d/claudebox`
+
+// namespaceCauses are the known reasons why namespaces cannot be made, the
+// surest first.
+var namespaceCauses = []struct {
+	suits  func(switches, error) bool
+	cause  string
+	remedy string
+}{
+	{
+		// claudebox's own sandboxes among them: their filter answers EPERM
+		func(s switches, err error) bool {
+			return s.sandboxed && (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EPERM))
+		},
+		"this is a sandbox or a container already, and it forbids further ones",
+		"run claudebox outside of it",
+	},
+	{
+		func(s switches, _ error) bool { return s.users == "0" },
+		"user namespaces are switched off (user.max_user_namespaces is 0)",
+		"run `sudo sysctl user.max_user_namespaces=15000` and keep it in /etc/sysctl.d; on NixOS set `security.allowUserNamespaces = true;`",
+	},
+	{
+		func(s switches, _ error) bool { return s.networks == "0" },
+		"network namespaces are switched off (user.max_net_namespaces is 0)",
+		"run `sudo sysctl user.max_net_namespaces=15000` and keep it in /etc/sysctl.d",
+	},
+	{
+		func(s switches, _ error) bool { return s.debian == "0" },
+		"only root may make user namespaces (kernel.unprivileged_userns_clone is 0)",
+		"run `sudo sysctl kernel.unprivileged_userns_clone=1` and keep it in /etc/sysctl.d; on NixOS set `security.unprivilegedUsernsClone = true;`",
+	},
+	{
+		func(s switches, _ error) bool { return s.apparmor == "1" },
+		"AppArmor lets only programs that it knows use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
+		"give claudebox a profile: `" + appArmorProfile + "`",
+	},
+	{
+		func(_ switches, err error) bool { return errors.Is(err, unix.ENOSPC) },
+		"a limit on namespaces is reached",
+		"end programs that use namespaces, or raise the limits: `sysctl user` lists them",
+	},
+	{
+		func(_ switches, err error) bool { return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) },
+		"this kernel has no user namespaces",
+		"use a kernel that is built with CONFIG_USER_NS",
+	},
+	{
+		func(_ switches, err error) bool { return errors.Is(err, unix.EPERM) },
+		"a container or a chroot forbids user namespaces",
+		"run claudebox on the host, or start the container with a seccomp profile that allows them (docker: `--security-opt seccomp=FILE`)",
+	},
+}
+
+// explainNamespaces names the reason of err, and what to do about it.
+func explainNamespaces(op string, err error, s switches) error {
+	for _, c := range namespaceCauses {
+		if c.suits(s, err) {
+			return &diag.Error{Op: op, Err: fmt.Errorf("%s (%w)", c.cause, err), Remedy: c.remedy}
+		}
+	}
+	return &diag.Error{Op: op, Err: err, Remedy: "ask who runs this machine why user namespaces are forbidden"}
+}

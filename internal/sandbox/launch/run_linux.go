@@ -1,0 +1,303 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/spawn"
+)
+
+// ExitError is the agent's own failure, to be passed on as claudebox's exit
+// status. It is never printed.
+type ExitError struct {
+	Code int // the agent's status; 128+n when signal n ended it
+}
+
+// Error is for logs of tests; the command line prints nothing for it.
+func (e *ExitError) Error() string { return "agent exited with status " + strconv.Itoa(e.Code) }
+
+// signaled tells whether the status is that of an end by a signal. bwrap
+// reports it in this form only, so an agent that exits with such a status by
+// itself is not told apart.
+func (e *ExitError) signaled() bool {
+	const signals = 64 // signal(7): up to SIGRTMAX
+	return e.Code > 128 && e.Code <= 128+signals
+}
+
+// Run starts bwrap by the launch and waits for the agent. It returns nil,
+// an [ExitError], or what kept the agent from running. The caller has looked at
+// bwrap by [CheckBwrap]. The calling goroutine
+// keeps its OS thread: bwrap dies when the thread that started it does
+// (PR_SET_PDEATHSIG).
+func (l Launch) Run() error {
+	if l.Post == nil {
+		l.Post = &Post{}
+	}
+	lines, descriptors, err := l.Words()
+	if err != nil {
+		return err
+	}
+	fds, ahead, err := l.open(descriptors)
+	if err != nil {
+		return err
+	}
+	copies, err := copiesOf(descriptors, fds)
+	if err != nil {
+		fds.close()
+		return err
+	}
+	defer copies.close()
+	terminal, args := saveTerminal(), arguments(lines)
+	var child *sandbox
+	if ahead != nil {
+		fds.close()
+		child, err = ahead.release(args, l.Seccomp, l.Post)
+	} else {
+		child, err = l.start(args, fds)
+	}
+	if err != nil {
+		return err
+	}
+	copies.follow()
+	inet, err := l.connect(child)
+	if err != nil {
+		return err
+	}
+	if l.Started != nil {
+		l.Started(child.pid)
+	}
+	if ahead == nil {
+		l.teach(descriptors)
+	}
+	err = l.explain(child.wait(l.OwnPIDs))
+	terminal.release()
+	terminal.restoreAfter(err)
+	return disconnect(inet, err)
+}
+
+// arguments is the content of bwrap's --args file: every word, NUL-terminated.
+func arguments(lines []Line) []byte {
+	var b bytes.Buffer
+	b.Grow(8 << 10) // as a rule enough
+	for _, line := range lines {
+		for _, w := range line {
+			b.WriteString(w.Text)
+			b.WriteByte(0)
+		}
+	}
+	return b.Bytes()
+}
+
+// sandbox is a running bwrap.
+type sandbox struct {
+	pid    int
+	status *os.File // read end of the pipe that bwrap reports to
+	inside *os.File // the processes in it, see [sandbox.empty]; nil: not known
+	gate   gate
+	tree   tree
+	post   *Post
+}
+
+// start forks bwrap with an empty environment: its own would be readable
+// inside at /proc/1/environ, whatever --clearenv says. fds are closed.
+func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
+	defer fds.close()
+	runtime.LockOSThread()
+	if err := isolateAbstractSockets(l.Tier); err != nil {
+		return nil, err
+	}
+	words, err := memfd("arguments", args)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(words)
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return nil, &diag.Error{Op: "start bwrap", Err: err}
+	}
+	defer unix.Close(pipe[1])
+	files := slices.Concat([]int{0, 1, 2, words, pipe[1]}, fds)
+	gate, err := l.newGate()
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	defer gate.closeInside()
+	files = append(files, gate.files()...)
+	tree, err := l.newTree()
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	defer tree.closeInside()
+	raised, err := raiseFileLimit(len(files))
+	if err != nil {
+		unix.Close(pipe[0])
+		return nil, err
+	}
+	pid, err := l.fork(tree, files, raised)
+	if err != nil {
+		unix.Close(pipe[0])
+		if cause := CheckUserNamespaces(); cause != nil {
+			return nil, cause
+		}
+		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
+	}
+	l.Post.forwardTo(pid, l.OwnPIDs)
+	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, tree: tree, post: l.Post}, nil
+}
+
+// fork starts bwrap, by itself in a pid namespace where that is possible, for
+// two things that the kernel then guarantees (pid_namespaces(7)). When this
+// thread dies, so does bwrap, and with it everything inside: --die-with-parent
+// alone takes hold only when the sandbox is set up, and whoever killed
+// claudebox before left a sandbox running. And no signal of the terminal ends
+// bwrap and the agent with it before the agent has handled it.
+//
+// Where it is not possible, the signals that would end bwrap are blocked in it,
+// and set free again for the agent by the shim.
+func (l Launch) fork(t tree, files []int, raised bool) (pid int, err error) {
+	begin := func() (int, error) {
+		return spawn.Start(t.mounting(spawn.Program{
+			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
+		}))
+	}
+	if l.OwnPIDs {
+		return begin()
+	}
+	return l.Post.blocked(begin)
+}
+
+// CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
+// child, which has number 2 there, up in the /proc of this process (bubblewrap
+// 0.12, namespace_ids_read), and stops when there is no such number: in most
+// containers, and where /proc is mounted with hidepid=. What it finds it only
+// reports.
+func CanOwnPIDs() bool {
+	fd, err := unix.Open("/proc/2/ns", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// wait blocks until the agent has ended and no process is left in the sandbox:
+// then what protects the project can be taken away, and what was left there be
+// judged. Where other processes are left, or may be, it waits until bwrap is
+// gone and they with it, which takes the kernel a millisecond more.
+func (s *sandbox) wait(ownPIDs bool) error {
+	defer s.close()
+	code, ran := s.report()
+	if ran && ownPIDs && s.empty() {
+		s.post.stop()
+		return exit(code)
+	}
+	state, err := s.reap()
+	switch {
+	case err != nil:
+		return &diag.Error{Op: "wait for bwrap", Err: err}
+	case s.post.fault != nil:
+		return &diag.Error{Op: "stop the sandbox", Err: s.post.fault, Remedy: "start it again; it was ended"}
+	case ran:
+		return exit(code)
+	case s.post.last != 0:
+		return exit(128 + int(s.post.last))
+	case state.Signaled():
+		return exit(128 + int(state.Signal()))
+	}
+	return errSetUp
+}
+
+func exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &ExitError{Code: code}
+}
+
+// reap waits for bwrap in two steps: its process id stays its own until
+// nothing is sent to it any more.
+func (s *sandbox) reap() (syscall.WaitStatus, error) {
+	var state syscall.WaitStatus
+	ended, err := unix.PidfdOpen(s.pid, 0)
+	if err == nil {
+		err = s.post.await(ended, unix.POLLIN)
+		unix.Close(ended)
+	}
+	s.post.stop()
+	if err != nil {
+		return state, err
+	}
+	err = uninterrupted(func() error {
+		_, err := syscall.Wait4(s.pid, &state, 0, nil)
+		return err
+	})
+	return state, err
+}
+
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// report reads what bwrap says of the agent (bwrap(1), --json-status-fd). An
+// exit code comes only when the agent ran: bwrap's own failure looks like the
+// agent's status 1 otherwise.
+func (s *sandbox) report() (code int, ran bool) {
+	var text []byte
+	piece := make([]byte, 512)
+	for {
+		if err := s.post.await(int(s.status.Fd()), unix.POLLIN); err != nil {
+			return 0, false
+		}
+		n, err := s.status.Read(piece)
+		text = append(text, piece[:n]...)
+		if s.inside == nil {
+			s.inside = openInside(s.pid)
+		}
+		if code, ran := exitCode(text); ran || err != nil {
+			return code, ran
+		}
+	}
+}
+
+// exitCode finds the whole number behind its name in bwrap's report.
+func exitCode(report []byte) (code int, found bool) {
+	_, rest, found := bytes.Cut(report, []byte(`"exit-code": `))
+	digits, _, ended := bytes.Cut(rest, []byte(" "))
+	code, err := strconv.Atoi(string(digits))
+	return code, found && ended && err == nil
+}
+
+// raiseFileLimit makes room for the descriptors of a launch, and tells whether
+// it had to: past the soft limit bwrap would be left without some of them.
+func raiseFileLimit(count int) (raised bool, err error) {
+	const usual = 256
+	if count < usual {
+		return false, nil
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return false, &diag.Error{Op: "read the limit of open files", Err: err}
+	}
+	if uint64(count+usual) > limit.Max {
+		return false, diag.Errorf("start bwrap", "mount whole folders instead of single files, or raise `ulimit -Hn`",
+			"%d files would be open; the limit is %d", count, limit.Max)
+	}
+	limit.Cur = limit.Max
+	// Go hands its children the soft limit it was started with, unless the
+	// program sets one itself.
+	return true, syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
+}

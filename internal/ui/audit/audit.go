@@ -1,0 +1,252 @@
+package audit
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// View is how an audit is shown.
+type View struct {
+	Home   string // shown as "~"
+	Width  int    // columns; lines are kept within
+	Colour bool
+	Sizes  Sizes // shown where they are known
+}
+
+// Sizes are bytes of the store, unpacked, with all that is referred to.
+type Sizes struct {
+	Paths int               // in all; 0: sizes are not known
+	Total uint64            // less than the sum, as packages share
+	Of    map[string]uint64 // by output
+}
+
+// Text renders what will enter: who runs where, variables, mounts beyond the
+// base, network, remarks. Secret values are masked.
+func (v View) Text(l launch.Launch) string {
+	p := page{view: v}
+	p.head(l, "claudebox: this will enter the sandbox")
+	p.variables(l.Env)
+	p.mounts(l)
+	p.remarks(l)
+	return p.b.String()
+}
+
+// page collects the lines of an audit.
+type page struct {
+	view View
+	b    strings.Builder
+}
+
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	none   = "\x1b[0m"
+)
+
+func (p *page) paint(code, text string) string {
+	if !p.view.Colour || text == "" || code == "" {
+		return text
+	}
+	return code + text + none
+}
+
+// short makes a path readable, control characters included.
+func (p *page) short(path string) string { return diag.Visible(layout.Path(p.view.Home, path)) }
+
+// labelWidth is the width of the first column of the head, in columns.
+const labelWidth = 10
+
+// field writes "  label     text", wrapping text at blanks below itself.
+func (p *page) field(label, text string) {
+	for i, line := range layout.Wrap(text, p.view.Width-labelWidth-2) {
+		if i > 0 {
+			label = ""
+		}
+		fmt.Fprintf(&p.b, "  %s%s\n", p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)), line)
+	}
+}
+
+func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.paint(bold, text)) }
+
+func (p *page) head(l launch.Launch, title string) {
+	p.line(p.paint(bold, title))
+	p.field("profile", l.Plan.Profile)
+	p.field("project", p.short(l.Project)+", read-write")
+	p.field("agent", p.agent(l))
+	p.field("home", home(p, l))
+	p.field("packages", packages(l.Plan))
+	p.network(l)
+	p.field("nix", nix(l))
+}
+
+// agent is the program, in one line, and the caller's words for it, in two.
+func (p *page) agent(l launch.Launch) string {
+	if len(l.Agent) == 0 {
+		return ""
+	}
+	room := p.view.Width - labelWidth - 2
+	words := strings.Join(slices.Concat(l.Agent[1:], l.Request), " ")
+	return layout.Shorten(p.short(l.Agent[0]), room) + " " + layout.Shorten(diag.Visible(words), 2*room)
+}
+
+func home(p *page, l launch.Launch) string {
+	for _, m := range l.Mounts {
+		if m.Kind == plan.Bind && strings.HasSuffix(m.Destination, "/.claude") {
+			return p.short(filepath.Dir(m.Source)) + ", state " + l.Plan.State
+		}
+	}
+	return "temporary"
+}
+
+func packages(p plan.Plan) string {
+	own, base := p.Packages()
+	return strings.Join(append(names(own), fmt.Sprintf("%d of the base", len(base))), ", ")
+}
+
+// names gives each package with its version.
+func names(list []plan.Package) []string {
+	words := make([]string, len(list))
+	for i, pkg := range list {
+		words[i] = strings.TrimSpace(pkg.Attr + " " + pkg.Version)
+	}
+	return words
+}
+
+// networks says what each tier leaves open. Full is shown in red: it is the
+// default, and the least.
+var networks = map[string]string{
+	"full":  "the host's, its LAN and local services included",
+	"inet":  "the internet; no LAN, no service of this host",
+	"allow": "these hosts only, by a proxy outside",
+	"none":  "loopback inside only",
+}
+
+func (p *page) network(l launch.Launch) {
+	text := l.Tier + ": " + networks[l.Tier]
+	if len(l.Plan.Network.Allow) > 0 {
+		text += ": " + strings.Join(l.Plan.Network.Allow, ", ")
+	}
+	if l.Tier == "full" {
+		text = p.paint(red, text)
+	}
+	p.field("network", text)
+	p.ports(l)
+}
+
+// ports are told where they are carried: in tier full they are one.
+func (p *page) ports(l launch.Launch) {
+	if l.Tier == "full" {
+		return
+	}
+	if in := l.Plan.Network.In; len(in) > 0 {
+		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in))
+	}
+	if out := l.Plan.Network.Out; len(out) > 0 {
+		p.field("", p.paint(red, "the agent reaches services of this host, on 127.0.0.1: "+portList(out)))
+	}
+}
+
+func portList(ports []int) string {
+	words := make([]string, len(ports))
+	for i, port := range ports {
+		words[i] = strconv.Itoa(port)
+	}
+	return strings.Join(words, ", ")
+}
+
+func nix(l launch.Launch) string {
+	store := "the whole store is readable"
+	if l.Plan.Nix.Store == "closure" {
+		store = fmt.Sprintf("of the store %d paths are readable, what the plan refers to", len(l.Closure))
+	}
+	if hasDaemon(l) {
+		return store + "; daemon"
+	}
+	return store + "; no daemon"
+}
+
+func hasDaemon(l launch.Launch) bool {
+	return slices.ContainsFunc(l.Mounts, func(m launch.Mount) bool { return m.Destination == plan.DaemonSocketDir })
+}
+
+func (p *page) variables(env []launch.Variable) {
+	var made []string
+	var rows [][]string
+	for _, v := range env {
+		if v.From == plan.FromMade {
+			made = append(made, v.Name)
+			continue
+		}
+		rows = append(rows, []string{v.Name, string(v.From), p.short(v.Masked()), secrecy(v.Secret), v.Why})
+	}
+	p.section("variables", rows, 2, 3)
+	p.paragraph("variables made by claudebox", made, " ")
+}
+
+func secrecy(secret bool) string {
+	if secret {
+		return "secret"
+	}
+	return ""
+}
+
+var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro", plan.Closure: "ro"}
+
+// mounts lists what comes from the host beyond every sandbox's base.
+func (p *page) mounts(l launch.Launch) {
+	var rows [][]string
+	for _, m := range l.Mounts {
+		access, shown := accesses[m.Kind]
+		if !shown || m.Why == plan.Base {
+			continue
+		}
+		rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})
+	}
+	p.section("mounts beyond the base", rows, 1, 2)
+}
+
+// place is where a mount lies, and what of the host it is when that differs.
+func (p *page) place(m launch.Mount) string {
+	switch m.Kind {
+	case plan.Bind, plan.ROBind, plan.Symlink:
+		if m.Source != m.Destination {
+			return p.short(m.Destination) + " ← " + p.short(m.Source)
+		}
+	}
+	return p.short(m.Destination)
+}
+
+func (p *page) remarks(l launch.Launch) {
+	if len(l.Warnings)+len(l.Notes) == 0 {
+		return
+	}
+	p.title("remarks")
+	for _, w := range l.Warnings {
+		p.item("- ", w, red)
+	}
+	for _, n := range l.Notes {
+		p.item("- ", n, "")
+	}
+}
+
+// item is a paragraph behind a mark.
+func (p *page) item(mark, text, code string) {
+	for _, line := range layout.Wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
+		if code != "" {
+			line = p.paint(code, line)
+		}
+		p.line(strings.Repeat(" ", indent) + mark + line)
+		mark = strings.Repeat(" ", len(mark))
+	}
+}

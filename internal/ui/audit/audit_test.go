@@ -1,0 +1,250 @@
+package audit
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/plan/diff"
+	"claudebox/internal/sandbox/launch"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const store = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-"
+
+func example() launch.Launch {
+	variable := func(name string, from plan.EnvFrom, value, why string, secret bool) launch.Variable {
+		return launch.Variable{Env: plan.Env{Name: name, From: from, Why: why, Secret: secret}, Value: value}
+	}
+	return launch.Launch{
+		Plan: plan.Plan{
+			Profile: "work", State: "project",
+			Network: plan.Network{Tier: "full"}, Nix: plan.Nix{Store: "full"},
+			Pins: plan.Pins{
+				Nixpkgs: plan.Nixpkgs{Rev: "391b592eb448", Path: store + "source"},
+				Packages: []plan.Package{
+					{Attr: "awscli2", Version: "2.15.0", Outputs: []plan.Output{{Name: "out", Path: store + "awscli2-2.15.0"}}, Why: "profile work:3"},
+					{Attr: "git", Version: "2.50.0", Outputs: []plan.Output{{Name: "out", Path: store + "git-2.50.0"}}, Why: "base"},
+				},
+			},
+		},
+		Tier: "full", Project: "/home/u/src/a project", State: "/home/u/.claudebox/instances/00ff",
+		Agent: []string{store + "claude-code-2.1.0/bin/claude", "--dangerously-skip-permissions"}, Request: []string{"-p", "fix\x1b[2J it"},
+		Env: []launch.Variable{
+			variable("ANTHROPIC_API_KEY", plan.FromHost, "sk-ant-api03-0123456789", "base", true),
+			variable("AVERYLONGNAMEOFAVARIABLETHATNOBODYWANTS", plan.FromHost, "short", "CLAUDEBOX_EXTRA_ENV", true),
+			variable("AWS_PROFILE", plan.FromConst, "work", "profile work:5", false),
+			variable("HOME", plan.FromMade, "/home/u", "base", false),
+			variable("PATH", plan.FromMade, store+"git-2.50.0/bin:"+store+"jq/bin", "base", false),
+		},
+		Mounts: []launch.Mount{
+			{Kind: plan.Tmpfs, Destination: "/", Why: "base"},
+			{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/00ff/.claude", Destination: "/home/u/.claude", Why: "base"},
+			{Kind: plan.ROBind, Source: "/home/u/.aws/credentials", Destination: "/home/u/.aws/credentials", Secret: true, Why: "profile work:7"},
+			{Kind: plan.Bind, Source: "/srv/data", Destination: "/data", Why: "--mount-rw"},
+			{Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir, Why: "nix daemon"},
+		},
+		Warnings: []string{"the host executes what is written here"},
+		Notes:    []string{"EDITOR (vim) does not enter: that program is not inside, so git is told to use none of it at all"},
+	}
+}
+
+func TestTextReadsWellAt80Columns(t *testing.T) {
+	v := View{Home: "/home/u", Width: 80}
+	golden(t, "testdata/audit.txt", v.Text(example()))
+	golden(t, "testdata/plan.txt", v.Plan(example()))
+	golden(t, "testdata/whole.txt", v.Whole(example()))
+	v.Sizes = Sizes{Paths: 31, Total: 512 << 20, Of: map[string]uint64{store + "awscli2-2.15.0": 300 << 20, store + "git-2.50.0": 900 << 10}}
+	golden(t, "testdata/sizes.txt", v.Plan(example()))
+}
+
+// TestTheReadmeShowsARealAudit keeps the example in the README true.
+func TestTheReadmeShowsARealAudit(t *testing.T) {
+	l := example()
+	l.Project, l.Warnings, l.Request = "/home/u/src/shop", nil, nil
+	l.Notes = []string{"EDITOR (vim) does not enter: that program is not inside"}
+	l.Env = []launch.Variable{l.Env[0], l.Env[2]}
+	for _, name := range strings.Fields("CLAUDEBOX CLAUDE_CONFIG_DIR DISABLE_AUTOUPDATER HOME LANG PATH PWD SHELL SSL_CERT_FILE TMPDIR …") {
+		l.Env = append(l.Env, launch.Variable{Env: plan.Env{Name: name, From: plan.FromMade}})
+	}
+	for range 17 {
+		l.Plan.Pins.Packages = append(l.Plan.Pins.Packages, plan.Package{Why: "base"})
+	}
+	l.Mounts = append(l.Mounts[:3:3], l.Mounts[4:]...)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (View{Home: "/home/u", Width: 80}).Text(l); !strings.Contains(string(readme), "```text\n"+want+"\nStart? [y/N]\n```") {
+		t.Errorf("the README does not show this:\n%s", want)
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", file, diff)
+	}
+	for _, line := range strings.Split(got, "\n") {
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("%s: longer than 80 columns: %s", file, line)
+		}
+	}
+}
+
+func TestADifferenceReadsWellAt80Columns(t *testing.T) {
+	d := diff.Diff{
+		{Name: "packages", Changes: []diff.Change{
+			{Kind: diff.Added, Name: "kubectl", After: "1.30.1"},
+			{Kind: diff.Changed, Name: "git", Before: "2.47.3", After: "2.50.1"},
+			{Kind: diff.Changed, Name: "jq", Before: "1.7.1", After: "1.7.1", Note: "another build of it"},
+			{Kind: diff.Removed, Name: "awscli2", Before: "2.15.0"},
+		}},
+		{Name: "variables", Changes: []diff.Change{
+			{Kind: diff.Changed, Name: "GREETING", Before: strings.Repeat("long ", 20), After: "a\x1b[2Jb"},
+		}},
+		{Name: "mounts", Changes: []diff.Change{
+			{Kind: diff.Changed, Name: "/data", Before: "ro ← ~/data", After: "rw ← ~/data", Wider: true},
+			{Kind: diff.Added, Name: "~/.config/" + strings.Repeat("deep/", 20) + "file", After: "ro, secret", Wider: true},
+		}},
+		{Name: "network", Changes: []diff.Change{{Kind: diff.Changed, Name: "tier", Before: "full", After: "none"}}},
+	}
+	for range 60 {
+		d[1].Changes = append(d[1].Changes, d[1].Changes[0])
+	}
+	text := View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work")
+	d[1].Changes = d[1].Changes[:1]
+	golden(t, "testdata/difference.txt", View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work"))
+	for _, line := range strings.Split(text, "\n") {
+		if utf8.RuneCountInString(line) > 80 || strings.Contains(line, "\x1b") {
+			t.Errorf("%q", line)
+		}
+	}
+	if got, want := (View{}).Diff(nil, "a.json", "b.json"), "claudebox: no change from a.json to b.json\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
+	for _, text := range []string{View{Width: 80}.Text(example()), View{Width: 80}.Plan(example()), View{Width: 80}.Whole(example())} {
+		if strings.Contains(text, "api03") {
+			t.Errorf("the key is shown:\n%s", text)
+		}
+		if strings.Contains(text, "\x1b") {
+			t.Errorf("an escape sequence of the agent's words reaches the terminal:\n%q", text)
+		}
+	}
+}
+
+func TestColourIsOnlyPaint(t *testing.T) {
+	plain := View{Home: "/home/u", Width: 80}.Text(example())
+	coloured := View{Home: "/home/u", Width: 80, Colour: true}.Text(example())
+	for _, code := range []string{bold, dim, red, none} {
+		coloured = strings.ReplaceAll(coloured, code, "")
+	}
+	if diff := cmp.Diff(plain, coloured); diff != "" {
+		t.Errorf("-plain +coloured\n%s", diff)
+	}
+}
+
+func TestDifferenceNamesWhatIsNewAndWhatIsGone(t *testing.T) {
+	before := Lines(example())
+	l := example()
+	l.Tier = "none"
+	l.Mounts = l.Mounts[:3]
+	want := []string{
+		"- mount ro " + plan.DaemonSocketDir + " at " + plan.DaemonSocketDir,
+		"- mount rw /srv/data at /data",
+		"- network full",
+		"- nix daemon",
+		"+ network none",
+	}
+	got := Difference(before, Lines(l))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if diff := Difference(before, before); len(diff) != 0 {
+		t.Errorf("equal launches differ in %q", diff)
+	}
+}
+
+func TestANewValueIsNoWiderSandbox(t *testing.T) {
+	l := example()
+	l.Env[0].Value = "sk-ant-another"
+	l.Request = []string{"another", "prompt"}
+	if diff := Difference(Lines(example()), Lines(l)); len(diff) != 0 {
+		t.Errorf("differs in %q", diff)
+	}
+}
+
+func TestAWeakerProtectionIsAChange(t *testing.T) {
+	before := Lines(example())
+	for name, weaken := range map[string]func(*plan.Plan){
+		"git's configuration is writable": func(p *plan.Plan) { p.Git.Config = "writable" },
+		"nothing is protected":            func(p *plan.Plan) { p.Protect.Mode = "off" },
+		"a glob is gone":                  func(p *plan.Plan) { p.Protect.Globs = []string{"other"} },
+		"the state is another":            func(p *plan.Plan) { p.State = "shared" },
+	} {
+		l := example()
+		weaken(&l.Plan)
+		if len(Difference(before, Lines(l))) == 0 {
+			t.Errorf("%s, and the user is not asked", name)
+		}
+	}
+}
+
+func TestTheNetworkIsToldInWords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		network plan.Network
+		want    []string
+		lines   []string
+	}{
+		"allow": {
+			plan.Network{Tier: "allow", Allow: []string{"*.b.example:443", "a.example"}, In: []int{3000}, Out: []int{5432}},
+			[]string{
+				"network   allow: these hosts only, by a proxy outside: *.b.example:443, a.example",
+				"this host reaches inside, on 127.0.0.1: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
+			},
+			[]string{"network allow *.b.example:443 a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
+		},
+		"full, where ports are the host's": {
+			plan.Network{Tier: "full", In: []int{3000}}, []string{"network   full: "}, []string{"network full"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := example()
+			l.Tier, l.Plan.Network = tc.network.Tier, tc.network
+			text := View{Home: "/home/u", Width: 100}.Text(l)
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("there is no %q in\n%s", want, text)
+				}
+			}
+			lines := Lines(l)
+			for _, want := range tc.lines {
+				if !slices.Contains(lines, want) {
+					t.Errorf("%q is no line of what is approved", want)
+				}
+			}
+			if tc.network.Tier == "full" && strings.Contains(text+strings.Join(lines, "\n"), "3000") {
+				t.Error("a port that needs no carrying is told of")
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// Lines are the facts of a launch that a user approves, one a line, sorted.
+// Two launches that agree in them let the same things in. Values are not
+// among them: a new token is not a wider sandbox.
+func Lines(l launch.Launch) []string {
+	lines := []string{
+		"agent " + strings.Join(l.Agent, " "),
+		"git configuration " + l.Plan.Git.Config,
+		"nix store " + l.Plan.Nix.Store,
+		"network " + strings.Join(append([]string{l.Tier}, l.Plan.Network.Allow...), " "),
+		"profile " + l.Plan.Profile,
+		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
+		"state " + l.Plan.State,
+	}
+	if l.Tier != "full" {
+		for _, port := range l.Plan.Network.In {
+			lines = append(lines, fmt.Sprintf("port %d of this host leads inside", port))
+		}
+		for _, port := range l.Plan.Network.Out {
+			lines = append(lines, fmt.Sprintf("port %d inside leads to this host", port))
+		}
+	}
+	if hasDaemon(l) {
+		lines = append(lines, "nix daemon")
+	}
+	for _, v := range l.Env {
+		if v.From != plan.FromMade {
+			lines = append(lines, "variable "+v.Name+" from "+string(v.From))
+		}
+	}
+	for _, m := range l.Mounts {
+		if accesses[m.Kind] != "" && m.Why != plan.Base {
+			lines = append(lines, MountLine(m))
+		}
+	}
+	for _, pkg := range l.Plan.Pins.Packages {
+		lines = append(lines, strings.TrimSpace("package "+pkg.Attr+" "+pkg.Version))
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// MountLine is the line of a mount among [Lines].
+func MountLine(m launch.Mount) string {
+	return "mount " + accesses[m.Kind] + " " + m.Source + " at " + m.Destination
+}
+
+// Difference is what changed between two sorted lists of lines: each new one
+// behind "+ ", each gone one behind "- ".
+func Difference(before, after []string) []string {
+	var diff []string
+	for _, line := range before {
+		if _, kept := slices.BinarySearch(after, line); !kept {
+			diff = append(diff, "- "+line)
+		}
+	}
+	for _, line := range after {
+		if _, known := slices.BinarySearch(before, line); !known {
+			diff = append(diff, "+ "+line)
+		}
+	}
+	return diff
+}
+
+// Changes renders a difference from the last launch that the user approved.
+func (v View) Changes(diff []string) string {
+	p := page{view: v}
+	p.title("since the last launch that you approved here")
+	for _, line := range diff {
+		p.item(line[:2], line[2:], "")
+	}
+	return p.b.String()
+}

@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// Plan renders the whole launch so that it is read in ten seconds: what this
+// profile, this host and this command line bring stands in full, with the
+// rule it came from; what every sandbox has is named, in few lines.
+func (v View) Plan(l launch.Launch) string {
+	p := page{view: v}
+	p.head(l, "claudebox: this would enter the sandbox")
+	p.pins(l.Plan)
+	own, base := l.Plan.Packages()
+	p.packages("packages of the profile, first on PATH", own)
+	p.paragraph("packages of every sandbox", names(base), ", ")
+	p.variables(l.Env)
+	p.mounts(l)
+	p.base(l.Mounts)
+	p.remarks(l)
+	return p.b.String()
+}
+
+// Whole renders everything: each package with its store path, every variable
+// and every mount with the rule it came from.
+func (v View) Whole(l launch.Launch) string {
+	p := page{view: v}
+	p.head(l, "claudebox: this would enter the sandbox")
+	p.pins(l.Plan)
+	p.packages("packages, in the order of PATH", l.Plan.Pins.Packages)
+	p.environment(l.Env)
+	p.allMounts(l.Mounts)
+	p.remarks(l)
+	return p.b.String()
+}
+
+// shownDigest is as much of a digest as a person compares.
+const shownDigest = 16
+
+func (p *page) pins(pl plan.Plan) {
+	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+p.short(pl.Pins.Nixpkgs.Path)), "not pinned"))
+	if n := p.view.Sizes.Paths; n > 0 {
+		p.field("size", fmt.Sprintf("%s in %d store paths", size(p.view.Sizes.Total), n))
+	}
+	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…; `claudebox plan --all` shows it all")
+}
+
+func orElse(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+func (p *page) packages(title string, list []plan.Package) {
+	var rows [][]string
+	for _, pkg := range list {
+		for _, output := range pkg.Outputs {
+			rows = append(rows, []string{pkg.Attr, pkg.Version, p.short(output.Path), size(p.view.Sizes.Of[output.Path]), pkg.Why})
+		}
+	}
+	p.section(title, rows, 2, -1)
+}
+
+// size is for people; empty when it is not known.
+func size(bytes uint64) string {
+	switch {
+	case bytes == 0:
+		return ""
+	case bytes < 1<<20:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+func (p *page) environment(env []launch.Variable) {
+	var rows [][]string
+	for _, v := range env {
+		value := p.short(v.Masked())
+		if v.Name == "PATH" {
+			value = "the packages, in order"
+		}
+		rows = append(rows, []string{v.Name, value, string(v.From), secrecy(v.Secret), v.Why})
+	}
+	p.section("environment: nothing else enters", rows, 1, 3)
+}
+
+func (p *page) allMounts(list []launch.Mount) {
+	var rows [][]string
+	for _, m := range list {
+		if m.Kind != plan.Dir {
+			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), m.Why})
+		}
+	}
+	p.section("mounts, in their order", rows, 1, 2)
+}
+
+// groups are the kinds of mounts in the base, for people.
+var groups = []struct {
+	name  string
+	kinds []plan.MountKind
+}{
+	{"rw", []plan.MountKind{plan.Bind}},
+	{"ro", []plan.MountKind{plan.ROBind, plan.Closure}},
+	{"made", []plan.MountKind{plan.File, plan.ROData}},
+	{"links", []plan.MountKind{plan.Symlink}},
+	{"empty", []plan.MountKind{plan.Tmpfs}},
+	{"kernel", []plan.MountKind{plan.Proc, plan.Dev}},
+}
+
+// base names the mounts that every sandbox has.
+func (p *page) base(list []launch.Mount) {
+	p.title("mounts of every sandbox")
+	for _, g := range groups {
+		var places []string
+		for _, m := range list {
+			if slices.Contains(g.kinds, m.Kind) && (m.Why == plan.Base || accesses[m.Kind] == "") {
+				places = append(places, p.short(m.Destination))
+			}
+		}
+		if len(places) > 0 {
+			p.item(fmt.Sprintf("%-8s", g.name), strings.Join(places, "  "), "")
+		}
+	}
+}
+
+// paragraph is a titled list of words, left out when there are none.
+func (p *page) paragraph(title string, words []string, separator string) {
+	if len(words) == 0 {
+		return
+	}
+	p.title(title)
+	p.item("", strings.Join(words, separator), "")
+}
+
+// section is a titled table, left out when there are no rows.
+func (p *page) section(title string, rows [][]string, flexible, marked int) {
+	if len(rows) == 0 {
+		return
+	}
+	p.title(title)
+	p.table(rows, flexible, marked)
+}

@@ -1,0 +1,131 @@
+package why
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/network/forbidden"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+)
+
+// Host is a host that was asked for. Its name is not looked up: that would
+// tell the network who asks.
+type Host struct {
+	Name string
+	Port int // 0: not said
+	// Networks are those of this machine, which only tier full may reach.
+	Networks []netip.Prefix
+}
+
+// webPort is what is asked for where no port was said.
+const webPort = 443
+
+// ParseHost reads HOST or HOST:PORT; an IPv6 address with a port stands in
+// brackets.
+func ParseHost(text string) (Host, bool) {
+	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return Host{Name: address.String()}, true
+	}
+	name, number, said := cutLast(text)
+	h := Host{Name: strings.Trim(name, "[]")}
+	if said {
+		port, err := strconv.ParseUint(number, 10, 16)
+		if err != nil || port == 0 {
+			return Host{}, false
+		}
+		h.Port = int(port)
+	}
+	return h, h.Name != ""
+}
+
+// cutLast cuts at the last colon.
+func cutLast(text string) (before, after string, found bool) {
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
+
+func (h Host) String() string {
+	if h.Port == 0 {
+		return h.Name
+	}
+	return h.Name + ":" + strconv.Itoa(h.Port)
+}
+
+// called says what a word was taken for, where it could be something else.
+func (h Host) called() string {
+	if h.Port == 0 && !strings.ContainsAny(h.Name, ".:") {
+		return "the host " + h.Name
+	}
+	return h.String()
+}
+
+// isLoopback tells what means the machine itself.
+func (h Host) isLoopback() bool {
+	address, err := netip.ParseAddr(h.Name)
+	return strings.EqualFold(h.Name, "localhost") || err == nil && address.Unmap().IsLoopback()
+}
+
+// Reach answers for a host.
+func Reach(l launch.Launch, h Host) Answer {
+	rule := "network: " + l.Tier
+	if h.isLoopback() && l.Tier != string(profile.TierFull) {
+		return loopback(l, h, rule)
+	}
+	switch profile.Tier(l.Tier) {
+	case profile.TierFull:
+		return Answer{Inside: true, Says: h.called() + " is reached as from here, your own network and this machine included", Rule: rule, Change: "`network: inet` leaves the internet only"}
+	case profile.TierInet:
+		return inet(h, rule)
+	case profile.TierAllow:
+		return listed(l, h, rule)
+	}
+	return Answer{Says: "there is no network but loopback inside", Rule: rule, Change: fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h)}
+}
+
+func loopback(l launch.Launch, h Host, rule string) Answer {
+	if slices.Contains(l.Plan.Network.Out, h.Port) {
+		return Answer{Inside: true, Says: "port " + strconv.Itoa(h.Port) + " of the sandbox's own loopback leads to this machine's", Rule: "ports.out", Change: "take it out of ports.out"}
+	}
+	a := Answer{Says: h.Name + " is the sandbox itself, not this machine", Rule: rule, Change: "`ports: {out: [PORT]}` in the profile carries one port"}
+	if h.Port != 0 {
+		a.Change = fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
+	}
+	return a
+}
+
+func inet(h Host, rule string) Answer {
+	address, err := netip.ParseAddr(h.Name)
+	if err != nil {
+		return Answer{Inside: true, Says: h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
+	}
+	if reason := forbidden.With(h.Networks...).Refuses(address); reason != "" {
+		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: "`network: full` reaches your own network"}
+	}
+	return Answer{Inside: true, Says: h.String() + " is an address of the internet", Rule: rule}
+}
+
+func listed(l launch.Launch, h Host, rule string) Answer {
+	name, err := hostpattern.Canonical(h.Name)
+	if err != nil {
+		return Answer{Says: h.Name + " is " + err.Error() + ": tier allow reaches names only", Rule: rule}
+	}
+	list, err := hostpattern.ParseList(l.Plan.Network.Allow)
+	if err != nil {
+		return Answer{Says: "the list of hosts cannot be read: " + err.Error(), Rule: rule}
+	}
+	asked := h.Port
+	if asked == 0 {
+		asked = webPort
+	}
+	if pattern, found := list.Find(name, asked); found {
+		return Answer{Inside: true, Says: h.String() + " is reached through claudebox's proxy, unless its name leads to a private address", Rule: rule + ", allow: " + pattern.String()}
+	}
+	return Answer{Says: h.String() + " is not on the list of hosts", Rule: rule, Change: fmt.Sprintf("`allow: [%s]` in the profile's network", h)}
+}

@@ -1,0 +1,160 @@
+package why
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
+)
+
+// Asked is a path of the host as the caller found it. Paths are absolute and
+// clean.
+type Asked struct {
+	Path string // as it was asked for
+	Real string // with links resolved, as far as it exists
+	Home string // the user's, canonical
+}
+
+// shown is how a path is told to the user, who can type it so.
+func (asked Asked) shown(name string) string { return profile.Tilde(asked.Home, name) }
+
+// Path answers for a path of the host: whether its content can be seen inside,
+// at its own path or at another.
+func Path(l launch.Launch, asked Asked) Answer {
+	if m := nearest(l.Mounts, asked.Path); m != nil && shows(l, *m, asked.Path) == asked.Real {
+		return visible(*m, asked.Path, asked)
+	}
+	for i := range l.Mounts {
+		m := l.Mounts[i]
+		rest, below := cut(asked.Real, m.Source)
+		if !below || m.Kind != plan.Bind && m.Kind != plan.ROBind {
+			continue
+		}
+		inside := path.Join(m.Destination, rest)
+		if at := nearest(l.Mounts, inside); at != nil && at.Destination == m.Destination {
+			return visible(m, inside, asked)
+		}
+	}
+	return unseen(l, asked)
+}
+
+// visible tells how a path can be seen.
+func visible(m launch.Mount, inside string, asked Asked) Answer {
+	a := Answer{Inside: true, Rule: m.Why, Says: asked.shown(asked.Path) + " is inside, read-only"}
+	if m.Kind == plan.Bind {
+		a.Says = asked.shown(asked.Path) + " is inside, read-write"
+	}
+	if inside != asked.Path {
+		a.Says += ", at " + asked.shown(inside)
+	}
+	switch {
+	case m.Kind == plan.ROBind && strings.HasPrefix(asked.Real, "/nix/store/"):
+		a.Change = "`nix: {store: closure}` in the profile mounts only what the launch needs"
+	case strings.HasPrefix(m.Why, "--mount-"):
+		a.Change = "leave " + m.Why + " out"
+	case strings.HasPrefix(m.Why, "profile "), strings.HasPrefix(m.Why, profile.ProjectFile):
+		a.Change = "change its entry in mounts there"
+	}
+	return a
+}
+
+// unseen tells why a path cannot be seen, and what stands in its place.
+func unseen(l launch.Launch, asked Asked) Answer {
+	m := nearest(l.Mounts, asked.Path)
+	not := asked.shown(asked.Path) + " is not inside"
+	a := Answer{Says: not, Change: mountable(m, asked)}
+	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
+	switch relation {
+	case profile.Within:
+		a.Says += fmt.Sprintf(": it is %s, or lies there (%s)", secret.Path, secret.What)
+		a.Change = fmt.Sprintf("`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it", asked.shown(asked.Path))
+	case profile.Around:
+		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
+		a.Change = "mount the files and folders in it that are needed"
+	}
+	switch {
+	case m == nil || m.Why == plan.Base && (m.Kind == plan.Tmpfs || m.Kind == plan.Dir):
+	case m.Kind == plan.Tmpfs || m.Kind == plan.Dir:
+		a.Rule = m.Why
+	default:
+		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
+		if rel, below := cut(asked.Path, l.Project); below {
+			a.Change = ""
+			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover: nothing is in the file that stands there
+				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
+			}
+		}
+	}
+	return a
+}
+
+// mountable says how a path could be mounted, where m lies now.
+func mountable(m *launch.Mount, asked Asked) string {
+	if fault, _ := profile.SourceFault(asked.Real); fault != "" {
+		return ""
+	}
+	if m != nil && m.Kind == plan.Closure {
+		return "`packages` in the profile, or `nix: {store: full}`"
+	}
+	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
+	if fault != "" || m != nil && m.Destination == asked.Path {
+		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.shown(asked.Path))
+	}
+	return fmt.Sprintf("`--mount-ro %s`, or an entry in the profile's mounts", asked.shown(asked.Path))
+}
+
+// instead is what is at a path inside, in the place of the host's.
+func instead(l launch.Launch, m launch.Mount, asked Asked) string {
+	switch m.Kind {
+	case plan.Bind, plan.ROBind:
+		return "there it is " + asked.shown(shows(l, m, asked.Path))
+	case plan.Closure:
+		return "the store inside is the plan's closure, and it is not in that"
+	case plan.Symlink:
+		return "there it is a link to " + m.Source
+	case plan.ROData, plan.File:
+		return "there it is a file of claudebox's making"
+	case plan.Proc, plan.Dev:
+		return "the sandbox has processes and devices of its own"
+	}
+	return "there is nothing of the host"
+}
+
+// shows is the path of the host that a mount shows at a path inside; empty when
+// it shows none.
+func shows(l launch.Launch, m launch.Mount, inside string) string {
+	switch m.Kind {
+	case plan.Bind, plan.ROBind:
+		rest, _ := cut(inside, m.Destination)
+		return path.Join(m.Source, rest)
+	case plan.Closure:
+		if slices.ContainsFunc(l.Closure, func(kept string) bool { _, below := cut(inside, kept); return below }) {
+			return inside
+		}
+	}
+	return ""
+}
+
+// nearest is the mount that a path inside lies in: the last of those around it
+// with the longest destination.
+func nearest(list []launch.Mount, inside string) *launch.Mount {
+	var found *launch.Mount
+	for i := range list {
+		if _, below := cut(inside, list[i].Destination); below && (found == nil || len(list[i].Destination) >= len(found.Destination)) {
+			found = &list[i]
+		}
+	}
+	return found
+}
+
+// cut gives what of a path lies below a folder.
+func cut(name, folder string) (rest string, below bool) {
+	if name == folder {
+		return "", true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}

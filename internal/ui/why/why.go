@@ -1,0 +1,92 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/leak"
+)
+
+// Answer is what a person asked for.
+type Answer struct {
+	Inside bool   // it can be seen, or reached
+	Says   string // how, or why not, in one sentence
+	Rule   string // what decides it: "profile work:12"; empty: that nothing grants it
+	Change string // what would change it; empty: nothing does
+}
+
+// Text is the answer, for people, in lines of at most width characters where
+// that can be.
+func (a Answer) Text(width int) string {
+	head := "no:"
+	if a.Inside {
+		head = "yes:"
+	}
+	const column = 8 // where the words begin
+	var b strings.Builder
+	for _, part := range []struct{ name, text string }{{head, a.Says}, {"rule:", a.Rule}, {"change:", a.Change}} {
+		if part.text == "" {
+			continue
+		}
+		for _, line := range layout.Wrap(part.text, width-column) {
+			fmt.Fprintf(&b, "%-*s%s\n", column, part.name, line)
+			part.name = ""
+		}
+	}
+	return b.String()
+}
+
+// Variable answers for a variable. value and set are what it is on the host.
+func Variable(l launch.Launch, name, value string, set bool) Answer {
+	for _, v := range l.Env {
+		if v.Name == name {
+			return entering(v)
+		}
+	}
+	for _, note := range l.Notes {
+		if strings.HasPrefix(note, name+" (") { // the remark on a variable that cannot be used inside
+			return Answer{Says: note}
+		}
+	}
+	for _, e := range l.Plan.Env {
+		if e.Name == name && e.From == plan.FromHost {
+			return Answer{Says: name + " may enter, and is not set here", Rule: e.Why, Change: "set it"}
+		}
+	}
+	a := Answer{
+		Says:   name + " is set here, and nothing lets it in",
+		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch", name, name),
+	}
+	if !set {
+		a.Says = name + " is not set here, and nothing would let it in"
+	}
+	if reason := leak.Variable(name, value); reason != "" {
+		a.Says += "; it is probably a secret: " + reason
+	}
+	return a
+}
+
+// origins say where a value comes from.
+var origins = map[plan.EnvFrom]string{
+	plan.FromHost: "with your value", plan.FromConst: "with the profile's value", plan.FromMade: "with a value that claudebox makes",
+}
+
+func entering(v launch.Variable) Answer {
+	a := Answer{Inside: true, Says: fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), Rule: v.Why}
+	if v.Secret {
+		a.Says += ", a secret"
+	}
+	switch {
+	case v.From == plan.FromMade:
+	case v.Why == "CLAUDEBOX_EXTRA_ENV":
+		a.Change = "leave it out of CLAUDEBOX_EXTRA_ENV"
+	case v.Why == plan.Base:
+		a.Change = "unset it"
+	default:
+		a.Change = "take it out of the profile"
+	}
+	return a
+}

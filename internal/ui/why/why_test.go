@@ -1,0 +1,135 @@
+package why_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/ui/why"
+)
+
+func aLaunch(tier string) launch.Launch {
+	return launch.Launch{
+		Tier: tier, Project: "/home/u/p",
+		Plan: plan.Plan{
+			Network: plan.Network{Tier: tier, Allow: []string{"*.example.org", "api.example.com:8443"}, Out: []int{5432}},
+			Env:     []plan.Env{{Name: "EDITOR", From: plan.FromHost, Why: "base"}, {Name: "LC_ALL", From: plan.FromHost, Why: "base"}},
+		},
+		Notes: []string{"EDITOR (vim) does not enter: that program is not inside"},
+		Env: []launch.Variable{
+			{Env: plan.Env{Name: "GH_TOKEN", From: plan.FromHost, Secret: true, Why: "profile work:3"}, Value: "ghp_0123456789abcdef"},
+			{Env: plan.Env{Name: "HOME", From: plan.FromMade, Why: "base"}, Value: "/home/u"},
+			{Env: plan.Env{Name: "ADDED", From: plan.FromHost, Why: "CLAUDEBOX_EXTRA_ENV"}, Value: "x"},
+		},
+		Mounts: []launch.Mount{
+			{Kind: plan.Tmpfs, Destination: "/", Why: "base"},
+			{Kind: plan.Proc, Destination: "/proc", Why: "base"},
+			{Kind: plan.Symlink, Source: "/nix/store/x/sh", Destination: "/bin/sh", Why: "base"},
+			{Kind: plan.File, Source: "passwd", Destination: "/etc/passwd", Why: "base"},
+			{Kind: plan.Tmpfs, Destination: "/home/u", Why: "base"},
+			{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/1/.claude", Destination: "/home/u/.claude", Why: "base"},
+			{Kind: plan.Bind, Source: "/home/u/p", Destination: "/home/u/p", Why: "base"},
+			{Kind: plan.ROData, Destination: "/home/u/p/.env", Why: "it looks secret"},
+			{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/home/u/p/.git/config", Why: "git runs it"},
+			{Kind: plan.ROBind, Source: "/home/u/p/.envrc", Destination: "/home/u/p/.envrc", Why: "the host's tools execute it"},
+			{Kind: plan.ROBind, Source: "/home/u/data", Destination: "/mnt/data", Why: "--mount-ro"},
+			{Kind: plan.ROBind, Source: "/srv/real", Destination: "/home/u/link", Why: "profile work:5"},
+			{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"},
+		},
+	}
+}
+
+func TestPaths(t *testing.T) {
+	for path, want := range map[string]string{
+		"/home/u/p":              "yes:    ~/p is inside, read-write\nrule:   base\n",
+		"/home/u/p/a/b":          "yes:    ~/p/a/b is inside, read-write\nrule:   base\n",
+		"/home/u/p/.envrc":       "yes:    ~/p/.envrc is inside, read-only\nrule:   the host's tools execute it\n",
+		"/home/u/p/.env":         "no:     ~/p/.env is not inside: there it is a file of claudebox's making\nrule:   it looks secret\nchange: `show: [\".env\"]` in the profile\n",
+		"/home/u/p/.git/config":  "no:     ~/p/.git/config is not inside: there it is a file of claudebox's making\nrule:   git runs it\n",
+		"/home/u/data/x":         "yes:    ~/data/x is inside, read-only, at /mnt/data/x\nrule:   --mount-ro\nchange: leave --mount-ro out\n",
+		"/home/u/link/x":         "yes:    ~/link/x is inside, read-only\nrule:   profile work:5\nchange: change its entry in mounts there\n",
+		"/home/u/music":          "no:     ~/music is not inside\nchange: `--mount-ro ~/music`, or an entry in the profile's mounts\n",
+		"/home/u/.ssh/id":        "no:     ~/.ssh/id is not inside: it is ~/.ssh, or lies there (SSH keys)\nchange: `mounts: [{host: ~/.ssh/id, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
+		"/home/u":                "no:     ~ is not inside: it holds ~/.ssh (SSH keys)\nchange: mount the files and folders in it that are needed\n",
+		"/home/u/.claude/x":      "no:     ~/.claude/x is not inside: there it is ~/.claudebox/instances/1/.claude/x\nrule:   base\nchange: `mounts: [{host: ~/.claude/x, mode: ro, secret: true}]` in the profile, if the agent shall read it\n",
+		"/etc/passwd":            "no:     /etc/passwd is not inside: there it is a file of claudebox's making\nrule:   base\nchange: `--mount-ro /etc/passwd:INSIDE` shows it at another path\n",
+		"/bin/sh":                "no:     /bin/sh is not inside: there it is a link to /nix/store/x/sh\nrule:   base\nchange: `--mount-ro /bin/sh:INSIDE` shows it at another path\n",
+		"/proc/1/environ":        "no:     /proc/1/environ is not inside: the sandbox has processes and devices of its own\nrule:   base\n",
+		"/nix/store/abc-x/bin/x": "yes:    /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\nchange: `nix: {store: closure}` in the profile mounts only what the launch needs\n",
+	} {
+		asked := why.Asked{Path: path, Real: strings.Replace(path, "/home/u/link", "/srv/real", 1), Home: "/home/u"}
+		if got := why.Path(aLaunch("full"), asked).Text(1000); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}
+
+func TestPathsOfAStoreThatIsTheClosure(t *testing.T) {
+	l := aLaunch("full")
+	l.Mounts[len(l.Mounts)-1] = launch.Mount{Kind: plan.Closure, Destination: "/nix/store", Why: "base"}
+	l.Closure = []string{"/nix/store/abc-x"}
+	for path, want := range map[string]string{
+		"/nix/store/abc-x/bin/x": "yes:    /nix/store/abc-x/bin/x is inside, read-only\nrule:   base\n",
+		"/nix/store/abc-xy":      "no:     /nix/store/abc-xy is not inside: the store inside is the plan's closure, and it is not in that\nrule:   base\nchange: `packages` in the profile, or `nix: {store: full}`\n",
+	} {
+		if got := why.Path(l, why.Asked{Path: path, Real: path, Home: "/home/u"}).Text(1000); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", path, got, want)
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	for entry, want := range map[string]string{
+		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",
+		"HOME=/home/u":        "yes:    HOME enters with a value that claudebox makes, \"/home/u\"\nrule:   base\n",
+		"ADDED=x":             "yes:    ADDED enters with your value, \"x\"\nrule:   CLAUDEBOX_EXTRA_ENV\nchange: leave it out of CLAUDEBOX_EXTRA_ENV\n",
+		"EDITOR=vim":          "no:     EDITOR (vim) does not enter: that program is not inside\n",
+		"LC_ALL":              "no:     LC_ALL may enter, and is not set here\nrule:   base\nchange: set it\n",
+		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `extra_env_passthrough: [MY_PASSWORD]` in the profile, or CLAUDEBOX_EXTRA_ENV=MY_PASSWORD for one launch\n",
+		"OTHER":               "no:     OTHER is not set here, and nothing would let it in\nchange: `extra_env_passthrough: [OTHER]` in the profile, or CLAUDEBOX_EXTRA_ENV=OTHER for one launch\n",
+	} {
+		name, value, set := strings.Cut(entry, "=")
+		if got := why.Variable(aLaunch("full"), name, value, set).Text(1000); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	own := []netip.Prefix{netip.MustParsePrefix("203.0.113.7/32")}
+	for _, tc := range []struct {
+		tier, host, want string
+	}{
+		{"full", "192.168.1.5:22", "yes:    192.168.1.5:22 is reached as from here"},
+		{"full", "makefile", "yes:    the host makefile is reached as from here"},
+		{"full", "localhost:3000", "yes:    localhost:3000 is reached as from here"},
+		{"inet", "example.com", "yes:    example.com is reached, unless its name leads to a private address"},
+		{"inet", "192.168.1.5:22", "no:     192.168.1.5 is "},
+		{"inet", "[::ffff:10.0.0.1]:80", "no:     ::ffff:10.0.0.1 is "},
+		{"inet", "169.254.169.254", "no:     169.254.169.254 is "},
+		{"inet", "203.0.113.7", "no:     203.0.113.7 is "},
+		{"inet", "1.1.1.1", "yes:    1.1.1.1 is an address of the internet"},
+		{"inet", "localhost:5432", "yes:    port 5432 of the sandbox's own loopback leads to this machine's\nrule:   ports.out"},
+		{"inet", "127.0.0.1:3000", "no:     127.0.0.1 is the sandbox itself, not this machine\nrule:   network: inet\nchange: `ports: {out: [3000]}`"},
+		{"allow", "www.Example.org", "yes:    www.Example.org is reached through claudebox's proxy, unless its name leads to a private address\nrule:   network: allow, allow: *.example.org"},
+		{"allow", "example.org", "no:     example.org is not on the list of hosts"},
+		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `allow: [www.example.org:22]`"},
+		{"allow", "api.example.com:8443", "yes:    api.example.com:8443 is reached"},
+		{"allow", "1.1.1.1", "no:     1.1.1.1 is an address, not a name"},
+		{"none", "example.com", "no:     there is no network but loopback inside"},
+		{"none", "::1", "no:     ::1 is the sandbox itself"},
+	} {
+		h, ok := why.ParseHost(tc.host)
+		h.Networks = own
+		if got := why.Reach(aLaunch(tc.tier), h).Text(1000); !ok || !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s, %s:\n%s\nwant\n%s", tc.tier, tc.host, got, tc.want)
+		}
+	}
+	for _, text := range []string{"", ":80", "a:0", "a:99999", "a:x"} {
+		if h, ok := why.ParseHost(text); ok {
+			t.Errorf("%q was read as %+v", text, h)
+		}
+	}
+}

@@ -1,0 +1,719 @@
+package aftermath_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/project"
+)
+
+// world is a home with a project in it. No sandbox runs: what an agent could
+// do is done by hand.
+type world struct {
+	t    testing.TB
+	home string
+	hide []string // patterns of the profile
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	w := world{t: t, home: home}
+	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+	must(t, os.MkdirAll(w.path("p"), 0o755))
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w world) path(name string) string { return filepath.Join(w.home, name) }
+
+func (w world) write(name, content string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o644))
+}
+
+// sh runs a script in the project; EVIL leaves a trace.
+func (w world) sh(script string) string {
+	w.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		w.t.Skip("NOT RUN: needs git on PATH")
+	}
+	cmd := exec.Command("sh", "-c", "EVIL='touch "+w.home+"/taken; false'\n"+script)
+	cmd.Dir = w.path("p")
+	cmd.Env = []string{
+		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Logf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func (w world) taken() bool {
+	_, err := os.Lstat(w.path("taken"))
+	return err == nil
+}
+
+func (w world) wantNotTaken() {
+	w.t.Helper()
+	if w.taken() {
+		w.t.Error("the host obeys what the agent wrote")
+	}
+}
+
+func (w world) open() project.Project {
+	w.t.Helper()
+	home := w.path(".claudebox")
+	p, err := project.Open(project.Request{
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
+		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(home, dir) },
+		StillHidden:   func(dir string) []string { return aftermath.StillHidden(home, dir) },
+	})
+	must(w.t, err)
+	return p
+}
+
+func (w world) begin() *aftermath.Session {
+	w.t.Helper()
+	s := w.prepare()
+	s.Follow()
+	return s
+}
+
+// prepare is before the sandbox begins.
+func (w world) prepare() *aftermath.Session {
+	w.t.Helper()
+	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), []string{w.path("conversations")})
+	must(w.t, err)
+	return s
+}
+
+// session is one from its beginning to its end, with a script for the agent.
+func (w world) session(script string) aftermath.Report {
+	w.t.Helper()
+	s := w.begin()
+	time.Sleep(50 * time.Millisecond) // the files are read by then
+	w.sh(script)
+	os.Remove(w.path("taken")) // git inside obeys, too
+	return s.End()
+}
+
+// records are the sizes of the records, in bytes: 0 is a free one.
+func (w world) records() string {
+	var sizes []string
+	files, err := os.ReadDir(w.path(".claudebox/sessions"))
+	must(w.t, err)
+	for _, f := range files {
+		info, err := f.Info()
+		must(w.t, err)
+		sizes = append(sizes, fmt.Sprint(info.Size()))
+	}
+	return strings.Join(sizes, " ")
+}
+
+// lines renders a report shortly.
+func lines(r aftermath.Report) (list []string) {
+	for _, c := range r.Changes {
+		list = append(list, c.Change+" "+c.Path)
+	}
+	return append(list, r.Failures...)
+}
+
+func wantLines(t *testing.T, r aftermath.Report, want ...string) {
+	t.Helper()
+	if got := lines(r); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestASessionThatChangesNothingSaysNothing(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; touch Makefile package.json main.go; git add .; git commit -qm x")
+	r := w.session("echo x >main.go; git commit -qam y; git switch -qc z; git switch -q -")
+	if !r.Silent() || r.Text(w.home, 0) != "" {
+		t.Errorf("%+v", r)
+	}
+	if got := w.records(); got != "0" {
+		t.Errorf("records of %s bytes", got)
+	}
+	w.session("true")
+	first, second := w.begin(), w.begin()
+	second.End()
+	first.End()
+	w.session("true")
+	if got := w.records(); got != "0 0" {
+		t.Errorf("records of %s bytes", got)
+	}
+}
+
+func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; mkdir -p .vscode apps/web; echo a >.envrc; echo a >package.json; echo a >Makefile; echo a >justfile; echo a >run.sh
+		echo a >.vscode/tasks.json; echo a >apps/web/package.json; echo a >conftest.py; mkdir -p node_modules/.bin; git add .; git commit -qm x`)
+	r := w.session(`echo b >>.envrc; echo b >package.json; mkdir -p .github/workflows; echo b >.github/workflows/x.yml; rm justfile
+		chmod +x Makefile; echo b >run.sh; echo b >.vscode/new.json; echo b >apps/web/package.json; echo a >conftest.py; touch node_modules/.bin/x; echo b >notes`)
+	wantLines(t, r, "changed .envrc", "new .github/workflows/x.yml", "new .vscode/new.json", "made executable Makefile",
+		"changed apps/web/package.json", "removed justfile", "changed node_modules/.bin", "changed package.json")
+	text := r.Text(w.home, 0)
+	for _, c := range r.Changes {
+		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) {
+			t.Errorf("%+v is not in\n%s", c, text)
+		}
+	}
+	if got := strings.Count(text, "\n"); got != len(r.Changes)+1 {
+		t.Errorf("%d lines\n%s", got, text)
+	}
+}
+
+// TestJJAndMercurialAreLedElsewhere: to a configuration that no report was ever
+// about.
+func TestJJAndMercurialAreLedElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p .jj/repo/store .hg a/.jj/repo b/.jj/repo; echo ../../../.git >.jj/repo/store/git_target; echo /x >b/.jj/repo/x")
+	wantLines(t, w.session("touch .jj/repo/lock .jj/lock .hg/lock; mkdir .jj/working_copy"))
+	r := w.session(`mkdir -p n/.hg m/.jj/repo s/.sl; rm -r a/.jj/repo; echo $HOME/evil >a/.jj/repo; echo $HOME/evil >.jj/repo/store/git_target; echo $HOME/evil >.hg/sharedpath; echo $HOME/evil >b/.jj/workspace-config.toml`)
+	wantLines(t, r, "new .hg/sharedpath", "changed .jj/repo/store/git_target", "changed a/.jj/repo", "new b/.jj/workspace-config.toml",
+		"new m/.jj", "new n/.hg", "new s/.sl")
+}
+
+func TestAFileWrittenAnewWithTheSameContentIsNotTold(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo a >Makefile; git add .; git commit -qm x; echo b >Makefile; git commit -qam y")
+	wantLines(t, w.session("git switch -q --detach HEAD~1; git switch -q -"))
+	wantLines(t, w.session("mv Makefile x; cp x Makefile; rm x"))
+}
+
+// What is between the beginning and the sandbox may fail, or take its time.
+func TestASandboxThatNeverStartedIsLookedAfter(t *testing.T) {
+	w := newWorld(t)
+	w.sh("echo a >Makefile")
+	s := w.prepare()
+	w.sh("echo b >Makefile")
+	wantLines(t, s.End(), "changed Makefile")
+}
+
+func TestNamesInAReportDoNotOrderTheTerminalAbout(t *testing.T) {
+	w := newWorld(t)
+	r := w.session("mkdir -p \"$(printf 'a\\033[2J\\nclaudebox: all is well')\"; touch \"$(printf 'a\\033[2J\\nclaudebox: all is well')/Makefile\"")
+	if text := r.Text(w.home, 0); strings.ContainsAny(text, "\x1b") || strings.Count(text, "\n") != 2 {
+		t.Errorf("%q", text)
+	}
+}
+
+// anew are repositories that the agent makes, and the command by which the
+// host's git would obey.
+var anew = map[string]struct {
+	user, agent, host string
+}{
+	"in a project that had none":          {"", `git init -q; git config core.fsmonitor "$EVIL"`, "git status"},
+	"in a subfolder":                      {"git init -q; mkdir d; touch d/x", `git init -q d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"as a submodule in the index":         {"git init -q; git commit -qm x --allow-empty", `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`, "git status"},
+	"as one where no walk comes":          {"git init -q; git commit -qm x --allow-empty", `git init -q node_modules/s; git -C node_modules/s commit -qm x --allow-empty; git add -f node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git status"},
+	"as submodule not checked out":        {"git init -q; git commit -qm x --allow-empty", `mkdir -p .git/modules; git init -q --bare .git/modules/s; printf "#!/bin/sh\n$EVIL\n" >.git/modules/s/hooks/post-checkout; chmod +x .git/modules/s/hooks/*; git -C .git/modules/s config core.fsmonitor "$EVIL"; mkdir s; echo "gitdir: ../.git/modules/s" >s/.git; git -C .git/modules/s config core.worktree ../../../s; git -C .git/modules/s config core.bare false`, "git -C s status"},
+	"by HEAD, refs and objects":           {"git init -q; mkdir d; touch d/x", `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .; mv b/* d/`, "git -C d status"},
+	"a rebase left over":                  {"git init -q; git commit -qm x --allow-empty; git commit -qm y --allow-empty", `GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`, "git rebase --continue"},
+	"beside a .git that is spoilt":        {"git init -q; git commit -qm x --allow-empty", `rm .git/HEAD; git init -q --bare b; mv b/* .; git config -f config core.fsmonitor "$EVIL"; git config -f config core.bare false; git config -f config core.worktree .`, "git status"},
+	"by a .git file":                      {"git init -q; git commit -qm x --allow-empty; mkdir d", `git init -q --separate-git-dir .e d; git -C d config core.fsmonitor "$EVIL"`, "git -C d status"},
+	"in a folder that tools fill":         {"git init -q; mkdir node_modules", `git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"`, "git -C node_modules/s status"},
+	"in a new one of those, deep":         {"git init -q", `git init -q a/target/b/node_modules/s; git -C a/target/b/node_modules/s config core.fsmonitor "$EVIL"`, "git -C a/target/b/node_modules/s status"},
+	"by HEAD, where tools fill":           {"git init -q", `git init -q --bare .venv/b; git -C .venv/b config core.fsmonitor "$EVIL"; git -C .venv/b config core.bare false; git -C .venv/b config core.worktree .`, "git -C .venv/b status"},
+	"in a folder that is closed":          {"git init -q", `git init -q d/e; git -C d/e config core.fsmonitor "$EVIL"; chmod 0 d/e; chmod 0 d`, "chmod 755 d; chmod 755 d/e; git -C d/e status"},
+	"in a closed folder where tools fill": {"git init -q; mkdir target", `git init -q target/e; git -C target/e config core.fsmonitor "$EVIL"; chmod 0 target/e target`, "chmod 755 target; chmod 755 target/e; git -C target/e status"},
+	"with an alias":                       {"git init -q; mkdir d", `git init -q d; git -C d config alias.st "!$EVIL"`, "git -C d st"},
+	"with a hook by hooksPath":            {"git init -q; mkdir d", `git init -q d; mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git -C d config core.hooksPath ../h`, "git -C d commit --allow-empty -m x"},
+	"by configuration by worktree":        {"git init -q; mkdir d", `git init -q d; git -C d config extensions.worktreeConfig true; git -C d config --worktree core.fsmonitor "$EVIL"`, "git -C d status"},
+	"a worktree":                          {"git init -q; git commit -qm x --allow-empty", `git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`, "git -C w status"},
+}
+
+// TestTheseAttacksAreReal keeps the table honest: without an end of the
+// session the host obeys.
+func TestTheseAttacksAreReal(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			if out := w.sh(a.host); !w.taken() {
+				t.Errorf("the attack does not work at all\n%s", out)
+			}
+		})
+	}
+}
+
+func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			s := w.begin()
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			r := s.End()
+			w.sh(a.host)
+			w.wantNotTaken()
+			if r.Silent() {
+				t.Error("nothing is said")
+			}
+			// The next session finds it there, as the user's own, and makes it worse.
+			wantLines(t, w.session("true"))
+		})
+	}
+}
+
+func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) {
+	for name, a := range anew {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(a.user)
+			s := w.begin()
+			w.sh(a.agent)
+			os.Remove(w.path("taken"))
+			if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+				t.Errorf("a session that lives is swept: %+v", r)
+			}
+			s.Kill()
+			reports := aftermath.Sweep(w.path(".claudebox"))
+			w.sh(a.host)
+			w.wantNotTaken()
+			if len(reports) != 1 || !reports[0].Killed || reports[0].Silent() || !strings.Contains(reports[0].Text(w.home, 0), "was killed") {
+				t.Errorf("%+v", reports)
+			}
+			if again := aftermath.Sweep(w.path(".claudebox")); len(again) > 0 {
+				t.Errorf("a second time: %+v", again)
+			}
+		})
+	}
+}
+
+// What one session's agent made is not the user's for a session that begins
+// while the other lives.
+func TestARepositoryMadeUnderTheEyesOfASecondSession(t *testing.T) {
+	w := newWorld(t)
+	first := w.begin()
+	w.sh(`git init -q d; git -C d config core.fsmonitor "$EVIL"`)
+	second := w.begin()
+	first.End()
+	w.sh(`git -C d config core.fsmonitor "$EVIL"`)
+	os.Remove(w.path("taken"))
+	second.End()
+	w.sh("git -C d status")
+	w.wantNotTaken()
+}
+
+// TestARepositoryIsPutTogetherWhereToolsFill keeps in an earlier session what
+// is none yet, and is older than the next.
+func TestARepositoryIsPutTogetherWhereToolsFill(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir node_modules")
+	w.session(`git init -q x; git -C x config core.fsmonitor "$EVIL"; mkdir node_modules/s; mv x/.git node_modules/s/none; rm node_modules/s/none/HEAD`)
+	time.Sleep(1100 * time.Millisecond) // what is touched a second before a session counts as touched in it
+	w.session("echo ref: refs/heads/x >node_modules/s/none/HEAD; mv node_modules/s/none node_modules/s/.git")
+	w.sh("git -C node_modules/s status")
+	w.wantNotTaken()
+}
+
+// TestGitWritesThroughALink: a line of the reflog holds the names of branches,
+// and those may hold what a shell runs.
+func TestGitWritesThroughALink(t *testing.T) {
+	for name, agent := range map[string]string{
+		"a log":                    "ln -sf $HOME/rc .git/logs/HEAD",
+		"the folder of logs":       "mv .git/logs l; ln -s $HOME .git/logs; mv $HOME/rc $HOME/HEAD",
+		"the message of a commit":  "ln -sf $HOME/rc .git/COMMIT_EDITMSG",
+		"a branch like a folder":   "git switch -qc objects/x; ln -sf $HOME/rc .git/logs/refs/heads/objects/x",
+		"a repository that is new": "cp -r .git n; ln -sf $HOME/rc n/logs/HEAD; rm -r .git; mkdir x; mv n .git",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, killed := range []bool{false, true} {
+				w := newWorld(t)
+				w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
+				user := "git commit -qm 'y $(touch TAKEN)' --allow-empty; cat $HOME/rc $HOME/HEAD"
+				s := w.begin()
+				w.sh(agent)
+				if killed {
+					s.Kill()
+					aftermath.Sweep(w.path(".claudebox"))
+				} else if r := s.End(); len(r.Failures) > 0 || r.Silent() {
+					t.Errorf("%+v", r)
+				}
+				if out := w.sh(user); strings.TrimSpace(strings.ReplaceAll(out, "cat:", "")) != "mine" && strings.Contains(out, "TAKEN") {
+					t.Errorf("killed %v: git wrote there: %s", killed, out)
+				}
+			}
+		})
+	}
+}
+
+// TestALinkComesWithItsFolder is about one that an earlier session made, where
+// it did no harm.
+func TestALinkComesWithItsFolder(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; echo mine >$HOME/rc")
+	w.session("cp -r .git/logs x; ln -sf $HOME/rc x/HEAD; git init -q n; mv n/.git y; rm y/HEAD; ln -s $HOME/rc y/COMMIT_EDITMSG")
+	time.Sleep(1100 * time.Millisecond)
+	w.session("rm -r .git/logs; mv x .git/logs; echo ref: refs/heads/m >y/HEAD; mv y n/.git")
+	if out := w.sh("git commit -qm y --allow-empty; git -C n commit -qm y --allow-empty; cat $HOME/rc"); out != "mine\n" {
+		t.Error(out)
+	}
+}
+
+func TestLinksOfTheUsersInAGitFolderStay(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; mv .git/logs ../logs; ln -s ../../logs .git/logs")
+	time.Sleep(1100 * time.Millisecond)
+	wantLines(t, w.session("git commit -qm y --allow-empty"))
+}
+
+func TestWhatToolsFillStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git init -q .venv/s; git -C .venv/s config alias.x '!true'; echo x >.venv/s/.git/hooks/pre-push; git init -q --bare target/b; git -C target/b config alias.x '!true'`)
+	before := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks")
+	time.Sleep(1100 * time.Millisecond)
+	wantLines(t, w.session("touch .venv/s/x target/x; git -C .venv/s hash-object -w x"))
+	if after := w.sh("cat .venv/s/.git/config target/b/config; ls .venv/s/.git/hooks"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestTheUsersOwnRepositoriesStayAsTheyAre(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git config alias.x '!true'; echo x >.git/hooks/pre-push; git commit -qm x --allow-empty
+		git init -q d; git -C d config alias.x '!true'; git init -q --bare b.git; git -C b.git config alias.x '!true'; git worktree add -q ../w`)
+	before := w.sh("cat .git/config d/.git/config b.git/config; ls .git/hooks d/.git/hooks b.git/hooks")
+	wantLines(t, w.session("git commit -qm y --allow-empty; git -C d commit -qm y --allow-empty"))
+	if after := w.sh("cat .git/config d/.git/config b.git/config; ls .git/hooks d/.git/hooks b.git/hooks"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// A program of the host replaces the configuration, and the agent is quick
+// enough to write to it before it is covered again.
+func TestAConfigurationIsChangedAmidTheSession(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git config alias.mine '!true'; git init -q d`)
+	r := w.session(`git config remote.origin.url https://example.org/x; git config core.fsmonitor "$EVIL"; git -C d config user.name me`)
+	w.sh("git status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out .git/config", "changed d/.git/config")
+	if got := w.sh("git config alias.mine; git config remote.origin.url; git -C d config user.name"); got != "!true\nhttps://example.org/x\nme\n" {
+		t.Errorf("the user's own is gone: %q", got)
+	}
+}
+
+func TestAProjectThatIsABareRepositoryStaysOne(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q --bare; git config alias.mine '!true'; printf x >hooks/post-receive`)
+	wantLines(t, w.session("git branch -q x 2>/dev/null; git hash-object -w /dev/null"))
+	if got := w.sh("git config alias.mine; ls hooks | grep -v sample"); got != "!true\npost-receive\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The project is a linked worktree: the repository lies outside.
+func TestInALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`rm -r ../p; git -C .. init -q m; cd ../m; git commit -qm x --allow-empty; git config alias.mine '!true'; git worktree add -q ../p`)
+	wantLines(t, w.session("git worktree add -q .claude/worktrees/x; git -C .claude/worktrees/x commit -qm y --allow-empty"), "new .claude/worktrees/x")
+	if out := w.sh("git -C .claude/worktrees/x status --short && git -C ../m config alias.mine"); out != "!true\n" {
+		t.Errorf("%s", out)
+	}
+	r := w.session(`mkdir -p ../m/.git/modules; git init -q --bare ../m/.git/modules/s; printf "#!/bin/sh\n" >../m/.git/modules/s/hooks/post-checkout
+		printf "[core]\n\tfsmonitor = x\n" >../m/.git/worktrees/x/config.worktree`)
+	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"))
+}
+
+func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git init -q --bare b; git -C b config core.bare false; git -C b config core.worktree .")
+	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
+	w.sh("git -C b status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out b/HEAD")
+}
+
+func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {
+	w := newWorld(t)
+	for n := range 25 {
+		w.sh(fmt.Sprintf("git init -q r%02d", n))
+	}
+	wantLines(t, w.session("true"))
+	r := w.session(`git -C r24 config core.fsmonitor "$EVIL"`)
+	w.sh("git -C r24 status")
+	w.wantNotTaken()
+	wantLines(t, r, "taken out r24/.git/config")
+}
+
+// A session puts a protected file into the index, so that the next one may
+// write it, or read it.
+func TestAFileIsTrackedByForce(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; echo .envrc >.gitignore; git add .; git commit -qm x; echo a >.envrc; echo SECRET >.env")
+	protects := func(p project.Project) (list []string) {
+		for _, m := range p.Mounts {
+			if m.Path == w.path("p/.envrc") || strings.HasPrefix(m.Path, w.path("p/.env")) {
+				list = append(list, string(m.Mode)+" "+filepath.Base(m.Path))
+			}
+		}
+		return list
+	}
+	want := []string{"hidden .env", "ro .envrc"}
+	if got := protects(w.open()); !slices.Equal(got, want) {
+		t.Fatalf("before: %q", got)
+	}
+	w.session("git add -f .envrc .env; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,prod.key; git commit -qm y")
+	w.write("p/prod.key", "SECRET")
+	want = []string{"hidden .env", "ro .envrc"}
+	if got := protects(w.open()); !slices.Equal(got, want) {
+		t.Errorf("after: %q, want %q", got, want)
+	}
+	if p := w.open(); !slices.Contains(p.Hidden, "prod.key") {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+	w.session("true")
+	if p := w.open(); !slices.Contains(p.Hidden, ".env") || !slices.Contains(p.Hidden, "prod.key") {
+		t.Errorf("one session later, hidden: %q", p.Hidden)
+	}
+}
+
+// What an agent makes and commits it may go on with.
+func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir h d; touch h/pre-commit; git add .; git commit -qm x; git config core.hooksPath h; git init -q n; mkdir n/.hooks; touch n/.hooks/x; git -C n add .; git -C n commit -qm x; git -C n config core.hooksPath .hooks")
+	wantLines(t, w.session("touch h/pre-commit; cp h/pre-commit x; mv x h/pre-commit"))
+	wantLines(t, w.session("echo x >h/pre-commit; echo x >n/.hooks/pre-push"), "changed h", "changed n/.hooks")
+	wantLines(t, w.session("chmod +x h/pre-commit"), "changed h")
+	wantLines(t, w.session("rm -r h"), "removed h")
+}
+
+func TestANameThatTheProfileHidesIsTrackedBeforeItIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.hide = []string{"deploy/*.yaml", "*.hidden"}
+	w.sh("git init -q; mkdir deploy; touch x; git add .; git commit -qm x")
+	w.session("for f in deploy/prod.yaml x.hidden; do git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,$f; done")
+	w.write("p/deploy/prod.yaml", "SECRET")
+	w.write("p/x.hidden", "SECRET")
+	if p := w.open(); !slices.Equal(p.Hidden, []string{"deploy/prod.yaml", "x.hidden"}) {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+}
+
+func TestALinkToAHiddenFileIsTakenAway(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir d; echo SECRET >d/plain; ln -s d/plain .env; ln -s d/plain .env.local; ln -s d/plain .env.prod; ln -s d/plain harmless")
+	if p := w.open(); !slices.Equal(p.Hidden, []string{"d/plain"}) {
+		t.Fatalf("hidden: %q", p.Hidden)
+	}
+	wantLines(t, w.session("rm .env harmless; ln -sf x .env.local"), "removed .env", "changed .env.local")
+}
+
+func TestAHiddenFileIsTrackedByForceUnderAnotherFolder(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir -p a/b; echo SECRET >a/b/.env; mkdir a/x; git add a/x; git commit -qm x --allow-empty")
+	w.session("mv a c; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,c/b/.env")
+	if p := w.open(); !slices.Contains(p.Hidden, "c/b/.env") {
+		t.Errorf("hidden: %q", p.Hidden)
+	}
+}
+
+func TestAFileMadeAndTrackedInsideIsNotHeldAgainstIt(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty")
+	w.session("echo a >CLAUDE.md; mkdir testdata; echo a >testdata/server.key; git add .; git commit -qm y")
+	p := w.open()
+	if len(p.Hidden) > 0 || !slices.Equal(p.Reported, []string{"CLAUDE.md"}) {
+		t.Errorf("hidden %q, reported %q", p.Hidden, p.Reported)
+	}
+}
+
+func TestACheckoutMadeInsideIsOneLine(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; touch Makefile package.json flake.nix; git add .; git commit -qm x")
+	r := w.session("git worktree add -q .claude/worktrees/x")
+	wantLines(t, r, "new .claude/worktrees/x")
+	if !strings.Contains(r.Changes[0].Means, "3 of its files") {
+		t.Errorf("%q", r.Changes[0].Means)
+	}
+}
+
+func TestARecordThatIsNoneGoesAway(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claudebox/sessions/cut", `{"version":1,"scope":{"Pa`)
+	w.write(".claudebox/sessions/gone", `{"version":1,"scope":{"Path":"/nonexistent"},"repos":[]}`)
+	must(t, os.Symlink("/etc/passwd", w.path(".claudebox/sessions/link")))
+	if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if err := os.Remove(w.path(".claudebox/sessions/link")); err != nil || w.records() != "0 0" {
+		t.Errorf("%v, records of %s bytes", err, w.records())
+	}
+}
+
+func TestALargeProjectIsWalkedByWhatTheLastSessionSaw(t *testing.T) {
+	w := newWorld(t)
+	for n := range 300 {
+		w.write(fmt.Sprintf("p/%d/x", n), "")
+	}
+	time.Sleep(50 * time.Millisecond)
+	w.session("true")
+	p := w.open()
+	if aftermath.Known(w.path(".claudebox"), p.Scope) == nil {
+		t.Fatal("nothing is known")
+	}
+	w.sh("git init -q 7; mkdir 8/new; git init -q 8/new; touch 7/.env 8/new/.env; git -C 7 add .env")
+	if p := w.openKnown(); !slices.Equal(p.Seen.Git, []string{"7/.git", "8/new/.git"}) || !slices.Equal(p.Hidden, []string{"8/new/.env"}) {
+		t.Errorf("got %q, hidden %q", p.Seen.Git, p.Hidden)
+	}
+	w.session("true")
+	w.sh("git -C 8/new add .env; git -C 7 rm -q --cached .env")
+	if p := w.openKnown(); !slices.Equal(p.Hidden, []string{"7/.env"}) {
+		t.Errorf("hidden %q", p.Hidden)
+	}
+}
+
+// What was seen is written down anew only where it is not what stands there:
+// that takes longer than to look.
+func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
+	w := newWorld(t)
+	for n := range 300 {
+		w.write(fmt.Sprintf("p/%d/x", n), "")
+	}
+	w.sh("git init -q; git add 7")
+	time.Sleep(50 * time.Millisecond)
+	written := func(inside, outside string) (anew bool) {
+		t.Helper()
+		p := w.openKnown()
+		before := w.walkFile()
+		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
+		must(t, err)
+		w.sh(inside)
+		s.End()
+		after := w.walkFile()
+		anew = before == nil || !os.SameFile(before, after)
+		w.sh(outside)
+		time.Sleep(50 * time.Millisecond)
+		return anew
+	}
+	for _, tc := range []struct {
+		name, inside, outside string
+		want                  bool
+	}{
+		{"the first time", "true", "true", true},
+		{"after a session that changed nothing", "true", "touch 8/Makefile", false},
+		{"after one before which the user changed something", "true", "true", true},
+		{"then", "true", "true", false},
+		{"after one that made a file", "touch 9/Makefile", "true", true},
+		{"after one that added to the index", "git add 8", "true", true},
+		{"in the end", "true", "true", false},
+	} {
+		if got := written(tc.inside, tc.outside); got != tc.want {
+			t.Errorf("%s it was written: %t", tc.name, got)
+		}
+	}
+}
+
+// walkFile is what is kept of a walk; nil when nothing is.
+func (w world) walkFile() os.FileInfo {
+	files, err := filepath.Glob(w.path(".claudebox/walks/????????????????"))
+	must(w.t, err)
+	if len(files) == 0 {
+		return nil
+	}
+	info, err := os.Stat(files[0])
+	must(w.t, err)
+	return info
+}
+
+func (w world) openKnown() project.Project {
+	p, err := project.Open(project.Request{
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
+		Known: func(s project.Scope) *project.Seen { return aftermath.Known(w.path(".claudebox"), s) },
+	})
+	must(w.t, err)
+	return p
+}
+
+func BenchmarkSession(b *testing.B) {
+	w := newWorld(b)
+	w.sh("git init -q; for d in a b c; do mkdir $d; for f in 1 2 3 4 5 6; do touch $d/$f.go; done; done; touch Makefile package.json .envrc .env; git add a b c; git commit -qm x")
+	p := w.open()
+	for b.Loop() {
+		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
+		must(b, err)
+		s.End()
+	}
+}
+
+// TestAgentRemovesTheLinkToAHiddenFile: by the link alone it is known that the
+// file is secret, and a link cannot be mounted over. The session need not end in
+// order for it.
+func TestAgentRemovesTheLinkToAHiddenFile(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir deploy; echo x >deploy/prod; ln -s deploy/prod prod; ln -s prod .env; ln -s deploy d; ln -s d/test .env.test; echo x >deploy/test")
+	w.sh("git init -q --bare b; git -C b config http.extraHeader x; echo x >b/credentials")
+	hidden := []string{"b/credentials", "deploy/prod", "deploy/test"}
+	if got := w.open().Hidden; !slices.Equal(got, hidden) {
+		t.Fatalf("hidden: %q", got)
+	}
+	w.begin().Kill()
+	w.sh("rm .env .env.test b/HEAD")
+	want := append([]string{"b/config"}, hidden...)
+	for range 2 {
+		if got := w.open().Hidden; !slices.Equal(got, want) {
+			t.Errorf("hidden: %q, want %q", got, want)
+		}
+		w.session("true")
+	}
+	w.sh("rm -r deploy/prod b") // the user
+	w.session("true")
+	w.sh("echo x >deploy/prod")
+	if got := w.open().Hidden; slices.Contains(got, "deploy/prod") {
+		t.Error("what was removed is not forgotten")
+	}
+	var mounts []string
+	for _, m := range w.open().Mounts {
+		mounts = append(mounts, string(m.Mode)+strings.TrimPrefix(m.Path, w.path("p")))
+	}
+	// Without the pin the folder can be renamed, and the file in it is seen.
+	if want := []string{"pin/deploy", "hidden/deploy/test"}; !slices.Equal(mounts, want) {
+		t.Errorf("mounts %q, want %q", mounts, want)
+	}
+}
+
+// TestAKilledSessionLeavesLinksAmongTheConversations: the user's Claude Code
+// would write through them. Whether the project is there does not matter.
+func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
+	for _, script := range []string{"true", "mv ../p ../away"} {
+		w := newWorld(t)
+		w.sh("touch x; mkdir -p ../conversations/deep; echo x >../conversations/mine.jsonl; echo x >../rc")
+		s := w.begin()
+		w.sh("ln -s ../rc ../conversations/a.jsonl; ln -s ../.. ../conversations/deep/b; mkfifo ../conversations/deep/c")
+		w.sh(script)
+		s.Kill()
+		reports := aftermath.Sweep(w.path(".claudebox"))
+		if len(reports) != 1 || !reports[0].Killed {
+			t.Fatalf("%q: got %+v", script, reports)
+		}
+		at := w.path("conversations")
+		wantLines(t, reports[0], "removed "+at+"/a.jsonl", "removed "+at+"/deep/b", "removed "+at+"/deep/c")
+		if content, err := os.ReadFile(at + "/mine.jsonl"); err != nil || string(content) != "x\n" {
+			t.Errorf("a conversation of the user's: %q, %v", content, err)
+		}
+	}
+}

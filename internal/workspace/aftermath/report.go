@@ -1,0 +1,196 @@
+package aftermath
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitdefuse"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
+)
+
+// What became of a place.
+const (
+	New        = "new"
+	Changed    = "changed"
+	Removed    = "removed"
+	Executable = "made executable"
+	TakenOut   = "taken out"
+)
+
+// Change is one place that the host's tools run, or would have run.
+type Change struct {
+	Path   string `json:"path"` // relative to the project, or absolute
+	Change string `json:"change"`
+	Means  string `json:"means"`
+}
+
+// Report is what a session left. Its zero value says nothing.
+type Report struct {
+	Project  string    `json:"project"`
+	Killed   bool      `json:"killed,omitempty"` // it was ended by no one of its own
+	Began    time.Time `json:"began,omitzero"`   // of a killed one
+	Changes  []Change  `json:"changes"`
+	Cut      bool      `json:"cut,omitempty"`      // not all of the project was looked at
+	Closed   []string  `json:"closed,omitempty"`   // folders that cannot be read
+	Failures []string  `json:"failures,omitempty"` // what could not be made harmless
+}
+
+func (r *Report) add(file, change, means string) {
+	r.Changes = append(r.Changes, Change{Path: file, Change: change, Means: means})
+}
+
+// took notes what was taken out of git's reach. base is where the paths begin;
+// empty: the project.
+func (r *Report) took(base string, changes []gitdefuse.Change) {
+	for _, c := range changes {
+		r.add(path.Join(base, c.Rel), TakenOut, c.Text)
+	}
+}
+
+// compare adds what changed of the files that the host's tools run.
+func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
+	rules, whole := hostrun.NewMatcher(), newFolders(s.before, after)
+	was := map[string]survey.File{}
+	for _, f := range s.before.Files {
+		was[f.Rel] = f
+	}
+	counts := map[string]int{}
+	for _, f := range after.Files {
+		before, there := was[f.Rel]
+		delete(was, f.Rel)
+		means := rules.Means(f.Rel)
+		switch {
+		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
+		case inAny(f.Rel, whole):
+			counts[folderOf(f.Rel, whole)]++
+		case f.Kind == beneath.Dir && r.mentions(path.Dir(f.Rel)): // told of by the folder it is in
+		case !there:
+			r.add(f.Rel, New, means)
+		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:
+			r.add(f.Rel, Changed, means)
+		case f.Exec && !before.Exec:
+			r.add(f.Rel, Executable, means)
+		}
+	}
+	for rel := range was {
+		if means := rules.Means(rel); means != "" {
+			r.add(rel, Removed, means)
+		}
+	}
+	for _, dir := range whole {
+		if !r.mentions(dir + "/.git") {
+			r.add(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files", counts[dir]))
+		}
+	}
+	r.compareRest(s, tree, after)
+}
+
+// compareRest adds repositories in folders that were there, and the places
+// that are told of as one.
+func (r *Report) compareRest(s *Session, tree *beneath.Folder, after project.Seen) {
+	for _, place := range after.Git {
+		if !slices.Contains(s.before.Git, place) && s.before.Saw(path.Dir(place)) && !r.mentions(place) {
+			r.add(place, New, "a repository that was made inside; git runs nothing that stands in it")
+		}
+	}
+	now := unitsOf(tree)
+	for _, unit := range hostrun.Units {
+		stamp, there := now[unit.Pattern]
+		before, was := s.units[unit.Pattern]
+		switch {
+		case there && !was:
+			r.add(unit.Pattern, New, unit.Means)
+		case there && before != stamp:
+			r.add(unit.Pattern, Changed, unit.Means)
+		}
+	}
+}
+
+func folderOf(rel string, folders []string) string {
+	for _, dir := range folders {
+		if strings.HasPrefix(rel, dir+"/") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// mentions tells whether something at or below a path has been told already.
+func (r *Report) mentions(rel string) bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
+}
+
+func (r *Report) finish() {
+	slices.SortStableFunc(r.Changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	if r.Changes == nil {
+		r.Changes = []Change{}
+	}
+}
+
+// Silent tells whether there is nothing to say.
+func (r Report) Silent() bool {
+	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
+}
+
+// leastRoom is how many characters words may be wrapped to: below, a terminal
+// does it no worse.
+const leastRoom = 20
+
+// lineLimit is how many changes a person is shown.
+const lineLimit = 40
+
+// Text is the report for people, one line for each change, or as many as it
+// takes where lines have at most width characters; 0: they have any number.
+func (r Report) Text(home string, width int) string {
+	var b strings.Builder
+	say := func(format string, args ...any) {
+		b.WriteString("claudebox: " + diag.Visible(fmt.Sprintf(format, args...)) + "\n")
+	}
+	if r.Killed {
+		say("a session in %s that began at %s was killed; what it left:", layout.Path(home, r.Project), r.Began.Format(time.DateTime+" MST"))
+	} else if len(r.Changes) > 0 {
+		say("what your own tools run was changed while the session ran:")
+	}
+	r.lines(&b, width)
+	for _, dir := range r.Closed {
+		say("%s cannot be read: nothing is known of what is in it", path.Join(layout.Path(home, r.Project), dir))
+	}
+	if r.Cut {
+		say("the project is too large to be looked at as a whole: repositories and files beyond are not told of")
+	}
+	for _, f := range r.Failures {
+		say("DANGER: %s; do not run git there. The next launch tries again", f)
+	}
+	return b.String()
+}
+
+func (r Report) lines(w io.Writer, width int) {
+	shown := r.Changes[:min(len(r.Changes), lineLimit)]
+	wide, kind := 0, 0
+	for _, c := range shown {
+		wide, kind = max(wide, layout.Width(diag.Visible(c.Path))), max(kind, len(c.Change))
+	}
+	wide = min(wide, 48)
+	for _, c := range shown {
+		what := fmt.Sprintf("  %-*s  %-*s  ", kind, c.Change, wide, diag.Visible(c.Path))
+		means := []string{diag.Visible(c.Means)}
+		if room := width - layout.Width(what); room >= leastRoom {
+			means = layout.Wrap(means[0], room)
+		}
+		fmt.Fprintf(w, "%s%s\n", what, strings.Join(means, "\n"+strings.Repeat(" ", layout.Width(what))))
+	}
+	if more := len(r.Changes) - len(shown); more > 0 {
+		fmt.Fprintf(w, "  and %d more; --report-json FILE lists all\n", more)
+	}
+}

@@ -1,0 +1,306 @@
+package aftermath
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitdefuse"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/project"
+)
+
+// Session is one session that lives.
+type Session struct {
+	home   string
+	record record
+	file   *os.File
+	disk   *time.Timer // brings the record there; nil: not yet
+	before project.Seen
+	units  map[string]beneath.Stamp
+	// configs are the configurations of the user's own repositories: a program
+	// of the host may replace one, and with it what protects it. They stay in
+	// memory: there are secrets in some.
+	configs  map[string][]byte
+	writable bool              // the profile lets the agent change them
+	sums     *sums             // nil: the sandbox was not started
+	named    map[string]string // tracked places that git's configuration names, and their state
+}
+
+// Begin notes what is in a project, just before a session. home is
+// CLAUDEBOX_HOME, which exists. conversations are the user's folders of them
+// where the agent writes, see [state.Instance.Conversations].
+func Begin(home string, p project.Project, conversations []string) (*Session, error) {
+	tree, err := beneath.Open(p.Path)
+	if err != nil {
+		return nil, failed(p.Path, err)
+	}
+	defer tree.Close()
+	live, dead, free := others(home)
+	closeAll(dead) // Sweep's
+	r := record{
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live),
+		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Conversations: conversations,
+	}
+	for _, rel := range r.Covered {
+		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
+			r.Inodes = append(r.Inodes, what.Stamp.Ino)
+		}
+	}
+	for _, repo := range ours(p.Loose, live) {
+		r.Loose = append(r.Loose, loose{repo, stateOf(repo)})
+	}
+	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
+	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
+		return nil, failed(path.Join(home, inside), err)
+	}
+	f, err := r.write(home, free)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string][]byte{}, writable: p.OpenConfig}
+	for _, repo := range r.Repos {
+		if config := configOf(repo); config != nil {
+			s.configs[repo] = config
+		}
+	}
+	keepFilled(home, p)
+	s.named = namedStates(tree, p.Reported)
+	return s, nil
+}
+
+// Follow does what has time until the session lives. It is called when the
+// sandbox has been started.
+func (s *Session) Follow() {
+	s.sums = sum(s.record.Scope.Path, s.before.Files)
+	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
+}
+
+// unitsOf looks at the places that are told of as one.
+func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
+	units := map[string]beneath.Stamp{}
+	for _, unit := range hostrun.Units {
+		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
+			units[unit.Pattern] = what.Stamp
+		}
+	}
+	return units
+}
+
+// End compares what is there now with what was, and makes harmless what the
+// agent made of git's. Nothing may run inside any more. The session's record
+// ends, unless something could not be made harmless: then the next launch
+// tries again.
+func (s *Session) End() Report {
+	defer s.file.Close()
+	s.sums.stop()
+	if s.disk != nil {
+		s.disk.Stop()
+	}
+	tree, err := beneath.Open(s.record.Scope.Path)
+	if err != nil {
+		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
+	}
+	defer tree.Close()
+	after := s.record.look(tree, &s.before)
+	if !s.before.Same || !after.Same { // else it stands there
+		keep(s.home, s.record.Scope, after)
+	}
+	r := s.record.settle(s.home, tree, after)
+	s.configurations(&r, tree)
+	r.compare(s, tree, after)
+	r.compareNamed(s, tree)
+	r.compareLinks(s, tree)
+	r.finish()
+	if len(r.Failures) == 0 {
+		release(s.file)
+	}
+	return r
+}
+
+// configurations takes out of those that were changed what git would run by
+// them, unless it stood there before.
+func (s *Session) configurations(r *Report, tree *beneath.Folder) {
+	for repo, before := range s.configs {
+		if string(configOf(repo)) == string(before) {
+			continue
+		}
+		b, rel := gitdefuse.Bench{Root: tree}, relativeTo(tree.Path(), repo)
+		if !pathname.Below(repo, tree.Path()) {
+			at, err := beneath.Open(repo)
+			if err != nil {
+				continue // it is gone
+			}
+			defer at.Close()
+			b.Root, rel = at, "."
+		}
+		if !s.writable {
+			r.try(&b, func(rel string) error { return b.Config(rel, before) }, rel)
+		}
+		base := relativeTo(tree.Path(), b.Root.Path())
+		r.took(base, b.Changes)
+		if len(b.Changes) == 0 {
+			r.add(path.Join(base, rel, "config"), Changed, "git runs what its configuration names")
+		}
+	}
+}
+
+// Sweep ends the sessions that were killed. Their reports hold only what was
+// made harmless: what else changed since is not known any more. A session whose
+// project is not there, as its disk is not mounted, waits for a later launch.
+func Sweep(home string) []Report {
+	_, dead, _ := others(home)
+	var reports []Report
+	var wait waiting
+	for _, f := range dead {
+		was, ok := read(f)
+		if !ok {
+			release(f)
+			continue
+		}
+		tree, err := beneath.Open(was.Scope.Path)
+		if err != nil || was.isAnother(tree) {
+			wait = append(wait, absent{f, was.Began})
+			r := was.killed(f)
+			if was.clean(&r); !r.Silent() {
+				reports = append(reports, r)
+			}
+			continue
+		}
+		reports = append(reports, was.sweep(home, tree, f))
+		tree.Close()
+	}
+	wait.bound(time.Now())
+	closeAll(dead)
+	return reports
+}
+
+func (was record) sweep(home string, tree *beneath.Folder, f *os.File) Report {
+	r := was.settle(home, tree, was.look(tree, nil))
+	killed := was.killed(f)
+	r.Killed, r.Began = killed.Killed, killed.Began
+	was.clean(&r)
+	r.finish()
+	if len(r.Failures) == 0 {
+		release(f)
+	}
+	return r
+}
+
+// killed begins the report on a session that was.
+func (was record) killed(f *os.File) Report {
+	r := Report{Project: was.Scope.Path, Killed: true}
+	if info, err := f.Stat(); err == nil {
+		r.Began = info.ModTime().UTC().Truncate(time.Second)
+	}
+	return r
+}
+
+// clean does for the user's conversations what the killed session could not.
+func (was record) clean(r *Report) {
+	for _, dir := range was.Conversations {
+		removed, err := state.CleanConversations(dir)
+		for _, name := range removed {
+			r.add(name, Removed, state.WhyRemoved)
+		}
+		if err != nil {
+			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+"; remove what is no file there before you run Claude Code outside")
+		}
+	}
+}
+
+// settle makes harmless what the agent made, and takes down what it added to
+// the index.
+func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
+	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
+	was.defuse(&r, tree, after)
+	r.outside(tree, after.NewLinks)
+	tracked := func(name string) bool { return slices.Contains(after.Names, name) }
+	if err := remember(home, state.ID(was.Scope.Path), was.pushed(tree, after), tracked); err != nil {
+		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
+	}
+	return r
+}
+
+// pushed lists the names that a session added to git's index for another
+// reason than that it made the files: what was read-only or hidden would be
+// so no more next time, and what is not there would not be hidden when the
+// user makes it.
+func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
+	var names []string
+	for _, name := range after.Names {
+		if slices.Contains(was.Tracked, name) {
+			continue
+		}
+		what, err := tree.Look(name)
+		absent := err == nil && what.Kind == beneath.Absent && was.Scope.Hides(name)
+		if absent || was.covers(tree, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// covers tells whether a name is, or lies below, what was read-only or hidden.
+// A folder with something hidden in it can be renamed: the file is known by its
+// inode then.
+func (was record) covers(tree *beneath.Folder, name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if slices.Contains(was.Covered, name) {
+			return true
+		}
+		if what, err := tree.Look(name); err == nil && slices.Contains(was.Inodes, what.Stamp.Ino) {
+			return true
+		}
+	}
+	return false
+}
+
+// newFolders are those below which the session made all there is: they are
+// told of as one.
+func newFolders(before, after project.Seen) []string {
+	var list []string
+	for _, place := range after.Git {
+		dir := path.Dir(place)
+		if dir != "." && !before.Saw(dir) {
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+func inAny(rel string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
+}
+
+// configOf reads the configuration in a git folder; nil when there is none.
+func configOf(repo string) []byte {
+	at, err := beneath.Open(repo)
+	if err != nil {
+		return nil
+	}
+	defer at.Close()
+	const limit = 1 << 20
+	content, err := at.Read("config", limit)
+	if err != nil {
+		return nil
+	}
+	return content
+}
+
+// relativeTo gives a path below dir by its way from there, others as they are.
+func relativeTo(dir, file string) string {
+	if file == dir {
+		return "."
+	}
+	if rel, ok := strings.CutPrefix(file, dir+"/"); ok {
+		return rel
+	}
+	return file
+}

@@ -1,0 +1,102 @@
+package aftermath_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/workspace/aftermath"
+)
+
+// TestTheProjectsDiskIsNotThereAtTheNextLaunch: what the agent made would count
+// as the user's when it is mounted again.
+func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
+	for name, unmount := range map[string]string{
+		"no folder":       "mv $HOME/p $HOME/disk",
+		"an empty folder": "mv $HOME/p $HOME/disk; mkdir $HOME/p",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.begin()
+			w.sh(`git init -q; git config core.fsmonitor "$EVIL"; ` + unmount)
+			s.Kill()
+			for range 2 {
+				if r := aftermath.Sweep(w.path(".claudebox")); len(r) > 0 {
+					t.Errorf("%+v", r)
+				}
+			}
+			os.Remove(w.path("p"))
+			must(t, os.Rename(w.path("disk"), w.path("p")))
+			if r := aftermath.Sweep(w.path(".claudebox")); len(r) != 1 || r[0].Silent() {
+				t.Errorf("%+v", r)
+			}
+			w.sh("git status")
+			w.wantNotTaken()
+			if got := w.records(); got != "0" {
+				t.Errorf("records of %s bytes", got)
+			}
+		})
+	}
+}
+
+func TestRecordsOfProjectsThatAreGoneAreBounded(t *testing.T) {
+	w := newWorld(t)
+	day := 24 * time.Hour
+	for n := range 20 {
+		w.write(fmt.Sprintf(".claudebox/sessions/%d", n), aftermath.RecordOf("/nonexistent", time.Now().Add(-time.Duration(2*n)*day)))
+	}
+	waiting := func() (count int) {
+		aftermath.Sweep(w.path(".claudebox"))
+		for size := range strings.FieldsSeq(w.records()) {
+			if size != "0" {
+				count++
+			}
+		}
+		return count
+	}
+	if got := waiting(); got != 15 { // the sixteenth is 30 days old
+		t.Errorf("%d wait", got)
+	}
+	for n := range 9 {
+		w.write(fmt.Sprintf(".claudebox/sessions/%d", 30+n), aftermath.RecordOf("/nonexistent", time.Now()))
+	}
+	if got := waiting(); got != 16 {
+		t.Errorf("%d wait", got)
+	}
+}
+
+// TestThePowerIsCutDuringASession: without the record the agent's repositories
+// would count as the user's.
+func TestThePowerIsCutDuringASession(t *testing.T) {
+	w := newWorld(t)
+	s := w.begin()
+	defer s.End()
+	files, err := os.ReadDir(w.path(".claudebox/sessions"))
+	must(t, err)
+	f, err := os.Open(w.path(".claudebox/sessions/" + files[0].Name()))
+	must(t, err)
+	defer f.Close()
+	var fs unix.Statfs_t
+	must(t, unix.Fstatfs(int(f.Fd()), &fs))
+	if fs.Type == unix.TMPFS_MAGIC {
+		t.Skip("NOT RUN: needs a temporary folder on a disk")
+	}
+	var pages unix.Cachestat_t
+	for range 40 { // the kernel writes by itself after some seconds
+		err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &pages, 0)
+		if errors.Is(err, unix.ENOSYS) {
+			t.Skip("NOT RUN: needs Linux 6.5")
+		}
+		must(t, err)
+		if pages.Cache > 0 && pages.Dirty+pages.Writeback == 0 {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Errorf("the record is not on the disk: %+v", pages)
+}

@@ -1,0 +1,207 @@
+package cover
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/proctree"
+)
+
+// File is a file or folder that is covered in a sandbox, by its path, which is
+// the same inside and outside.
+type File struct {
+	Path   string
+	Folder bool
+	// Remake gives what is to cover it, by its path; nil: it covers itself,
+	// read-only. An empty cover is not nil.
+	Remake func(path string) ([]byte, error)
+}
+
+var errMoved = errors.New("the folder was moved away, and what comes in its place is not covered")
+
+// settled is how long a session must last for its covers to be watched.
+// Closing an inotify descriptor waits for the kernel's grace period, some
+// 15 ms, which a short command would feel.
+const settled = time.Second
+
+// Watch keeps the files of one sandbox covered.
+type Watch struct {
+	bwrap  int
+	top    string
+	failed func(path string, err error)
+	start  *time.Timer
+
+	mu     sync.Mutex
+	files  map[string]File  // by path
+	dirs   map[int32]string // by watch descriptor
+	events *os.File         // inotify(7); nil while nothing is watched
+	closed bool
+}
+
+// Begin watches over the files of a sandbox that has just been started, by the
+// process id of its bwrap. top is the folder below which the agent may rename
+// folders. failed is told, in a goroutine of its own, what could not be covered
+// again: the agent can read or write it now.
+func Begin(bwrap int, top string, files []File, failed func(path string, err error)) *Watch {
+	w := &Watch{bwrap: bwrap, top: top, failed: failed, files: map[string]File{}, dirs: map[int32]string{}}
+	for _, f := range files {
+		w.files[f.Path] = f
+	}
+	if len(files) > 0 {
+		w.start = time.AfterFunc(settled, w.begin)
+	}
+	return w
+}
+
+// Close ends the watch. What was covered stays so.
+func (w *Watch) Close() {
+	if w.start != nil {
+		w.start.Stop()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.events != nil {
+		w.events.Close()
+	}
+}
+
+// begin watches the folders of the files. Folders, not files: a file that is
+// replaced is another one then.
+func (w *Watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		w.failed("the project", fmt.Errorf("watch what is covered: %w", err))
+		return
+	}
+	w.events = os.NewFile(uintptr(fd), "inotify")
+	known := map[string]bool{}
+	for name := range w.files {
+		w.follow(fd, path.Dir(name), known)
+	}
+	for name := range w.files {
+		w.look(name) // what was replaced before
+	}
+	go w.serve(w.events)
+}
+
+// follow watches a folder of files, and those on the way to it from the top:
+// whoever moves one of them away moves the covers with it, and what is made in
+// its place has none.
+func (w *Watch) follow(fd int, dir string, known map[string]bool) {
+	for ; !known[dir]; dir = path.Dir(dir) {
+		known[dir] = true
+		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVE_SELF|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
+		switch {
+		case err == nil:
+			w.dirs[int32(wd)] = dir
+		case errors.Is(err, unix.ENOENT):
+			go w.failed(dir, errMoved) // before the watch began
+		default:
+			go w.failed(dir, fmt.Errorf("watch what is covered: %w", err))
+		}
+		if !strings.HasPrefix(dir, w.top+"/") {
+			return
+		}
+	}
+}
+
+// isReadOnly looks at what a process sees at a path. All covers are read-only,
+// and nothing else below a project is.
+func isReadOnly(process int, name string) bool {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(root, name, &how)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// serve looks at every file that appears under the name of a covered one. It
+// ends when the watch is closed.
+func (w *Watch) serve(events *os.File) {
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := events.Read(buffer)
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
+			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]), binary.NativeEndian.Uint32(rest[12:])
+			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
+			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
+			rest = rest[end:]
+			switch {
+			case mask&unix.IN_Q_OVERFLOW != 0:
+				for name := range w.files {
+					w.look(name)
+				}
+			case mask&unix.IN_MOVE_SELF != 0:
+				go w.failed(w.dirs[wd], errMoved)
+			default:
+				w.look(path.Join(w.dirs[wd], name))
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// look covers a file that is not covered as it should be: it was replaced, or,
+// while the sandbox was set up, another session exchanged a folder, so that its
+// cover went elsewhere. What counts is what is seen inside: a file that is
+// another one may have the number of the one before.
+func (w *Watch) look(name string) {
+	f, ok := w.files[name]
+	now := inode(name)
+	if !ok || now == 0 {
+		return // whatever comes in its place is looked at then
+	}
+	process := proctree.Init(w.bwrap)
+	if process == 0 || isReadOnly(process, name) {
+		return // the sandbox is gone, or all is well
+	}
+	if err := f.cover(process); err != nil && inode(name) == now {
+		go w.failed(name, err)
+	}
+}
+
+// cover lays the file's cover over it in the sandbox of a process.
+func (f File) cover(process int) (err error) {
+	var content []byte
+	if f.Remake != nil {
+		if content, err = f.Remake(f.Path); err != nil {
+			return err
+		}
+	}
+	return over(process, f.Path, f.Folder, content)
+}
+
+// inode is the number of what is at a path; 0: nothing.
+func inode(name string) uint64 {
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) != nil {
+		return 0
+	}
+	return st.Ino
+}

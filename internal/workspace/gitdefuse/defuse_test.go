@@ -1,0 +1,302 @@
+package gitdefuse_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitdefuse"
+)
+
+// world is a project in a home, with the real git.
+type world struct {
+	t   testing.TB
+	dir string
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.Mkdir(dir+"/p", 0o755))
+	return world{t, dir}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sh is what the agent does, and what the user does afterwards: in the
+// project, by a shell. EVIL is a command that leaves a trace.
+func (w world) sh(script string) (string, error) {
+	w.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		w.t.Skip("NOT RUN: needs git on PATH")
+	}
+	cmd := exec.Command("sh", "-c", "EVIL='touch "+w.dir+"/taken; false'\n"+script)
+	cmd.Dir = w.dir + "/p"
+	cmd.Env = []string{
+		"HOME=" + w.dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "GIT_EDITOR=true",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
+		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=protocol.file.allow", "GIT_CONFIG_VALUE_0=always",
+		"GIT_CONFIG_KEY_1=init.defaultBranch", "GIT_CONFIG_VALUE_1=main",
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (w world) taken() bool {
+	_, err := os.Lstat(w.dir + "/taken")
+	return err == nil
+}
+
+// defuse makes places harmless; "known" is the user's own.
+func (w world) defuse(places ...string) []gitdefuse.Change {
+	w.t.Helper()
+	root, err := beneath.Open(w.dir + "/p")
+	must(w.t, err)
+	defer root.Close()
+	b := gitdefuse.Bench{Root: root, Known: func(p string) bool { return p == w.dir+"/p/known/.git" }}
+	for _, rel := range places {
+		do := b.Place
+		if filepath.Base(rel) != ".git" {
+			do = b.Bare
+		}
+		must(w.t, do(rel))
+	}
+	return b.Changes
+}
+
+// attacks are what an agent leaves, and the host's git command that would obey
+// it. Each works when nothing is taken out: the test sees to it.
+var attacks = map[string]struct {
+	agent  string
+	user   string
+	places []string // ".git" if empty
+}{
+	"a file system monitor":     {agent: `git config core.fsmonitor "$EVIL"`, user: "git status"},
+	"a pager of another form":   {agent: `git config alias.st "!$EVIL"`, user: "git st"},
+	"an include":                {agent: `git config -f x core.fsmonitor "$EVIL"; git config include.path ../x`, user: "git status"},
+	"a hook":                    {agent: `printf "#!/bin/sh\n$EVIL\n" >.git/hooks/pre-commit; chmod +x .git/hooks/*`, user: "git commit --allow-empty -m x"},
+	"a folder of hooks":         {agent: `mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; git config core.hooksPath h`, user: "git commit --allow-empty -m x"},
+	"a link for hooks":          {agent: `mkdir h; printf "#!/bin/sh\n$EVIL\n" >h/pre-commit; chmod +x h/*; rm -r .git/hooks; ln -s ../h .git/hooks`, user: "git commit --allow-empty -m x"},
+	"configuration by worktree": {agent: `git config extensions.worktreeConfig true; git config --worktree core.fsmonitor "$EVIL"`, user: "git status"},
+	"a commondir":               {agent: `git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../e/.git >.git/commondir`, user: "git status", places: []string{".git", "e/.git"}},
+	"a filter":                  {agent: `git config filter.x.clean "$EVIL"; echo "* filter=x" >.gitattributes; echo x >f`, user: "git add f"},
+	"a remote helper":           {agent: `git config remote.o.url "ext::sh -c touch% ` + "$EVILFILE" + `"; git config protocol.ext.allow always`, user: "git fetch o"},
+	"a link for .git":           {agent: `git config core.fsmonitor "$EVIL"; mv .git g; ln -s g .git`, user: "git status"},
+	"a .git file":               {agent: `git config core.fsmonitor "$EVIL"; mv .git g; echo "gitdir: g" >.git`, user: "git status"},
+	"a .git file out of here":   {agent: `git config core.fsmonitor "$EVIL"; mv .git ../g; echo "gitdir: ../g" >.git`, user: "git status"},
+	"a .git file that ends behind what we read": {agent: `git config core.fsmonitor "$EVIL"; mv .git ../g; { printf "gitdir: ../g"; head -c 300000 /dev/zero | tr "\0" "\n"; } >.git`, user: "git status"},
+	"a .git file that ends before what we read": {agent: `git config core.fsmonitor "$EVIL"; mv .git ../g; printf "gitdir: ../g\0/../../p/known/.git" >.git`, user: "git status"},
+	"a .git file that climbs out of a link": {
+		agent: `git config core.fsmonitor "$EVIL"; mkdir -p ../g/d known s; mv .git ../g; ln -s ../../g/d known/l; echo "gitdir: ../known/l/../.git" >s/.git`,
+		user:  "git -C s status", places: []string{"s/.git"},
+	},
+	"a working tree behind a link": {
+		agent: `ln -s .. l; echo x >taken; git add taken; rm taken; git config core.worktree ../l`, user: "git checkout -f -- :/",
+	},
+	"a working tree above a link": {
+		agent: `mkdir ../d; ln -s ../d l; echo x >taken; git add taken; rm taken; git config core.worktree ../l/..`, user: "git checkout -f -- :/",
+	},
+	"a configuration that links": {agent: `git config core.fsmonitor "$EVIL"; mv .git/config c; ln -s ../c .git/config`, user: "git status"},
+	"a submodule": {
+		agent: `git init -q s; git -C s commit -qm x --allow-empty; git add s; git -C s config core.fsmonitor "$EVIL"`,
+		user:  "git status", places: []string{"s/.git"},
+	},
+	"a submodule's git folder": {
+		agent: `git init -q ../l; git -C ../l commit -qm x --allow-empty; git submodule -q add ../l s; git config -f .git/modules/s/config core.fsmonitor "$EVIL"`,
+		user:  "git status",
+	},
+	"a link for a submodule's git folder": {
+		agent: `git init -q s; git -C s commit -qm x --allow-empty; git -C s config core.fsmonitor "$EVIL"; git add s; mkdir -p .git/modules; mv s/.git e; ln -s ../../e .git/modules/s; echo "gitdir: ../.git/modules/s" >s/.git`,
+		user:  "git status", places: []string{".git", "s/.git", "e"},
+	},
+	"a submodule with a slash": {
+		agent: `git init -q ../l; git -C ../l commit -qm x --allow-empty; git submodule -q add ../l a/b; git config -f .git/modules/a/b/config core.fsmonitor "$EVIL"`,
+		user:  "git status",
+	},
+	"a linked worktree's own configuration": {
+		agent: `git commit -qm x --allow-empty; git worktree add -q w; git config extensions.worktreeConfig true; git -C w config --worktree core.fsmonitor "$EVIL"`,
+		user:  "git -C w status",
+	},
+	"a worktree's commondir": {
+		agent: `git commit -qm x --allow-empty; git worktree add -q w; git init -q e; git -C e config core.fsmonitor "$EVIL"; echo ../../../e/.git >.git/worktrees/w/commondir`,
+		user:  "git -C w status", places: []string{".git", "e/.git"},
+	},
+	"a folder that is a repository itself": {
+		agent: `git init -q --bare b; git -C b config core.fsmonitor "$EVIL"; git -C b config core.bare false; git -C b config core.worktree .`,
+		user:  "git -C b status", places: []string{"b"},
+	},
+	"a folder that is a repository by commondir": {
+		agent: `git init -q e; git -C e config alias.st "!$EVIL"; mkdir b; echo ref: refs/heads/x >b/HEAD; echo ../e/.git >b/commondir`,
+		user:  "git -C b st", places: []string{"b", "e/.git"},
+	},
+	"a left-over rebase": {
+		agent: `for n in 1 2; do git commit -qm $n --allow-empty; done; GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1`,
+		user:  "git rebase --continue",
+	},
+	"a left-over rebase with a strategy": {
+		agent: `for n in 1 2; do echo $n >f; git add f; git commit -qm $n; done; git branch o HEAD~1; git checkout -q o; echo z >g; git add g; git commit -qm g
+			mkdir git-merge-x; printf "#!/bin/sh\n$EVIL\n" >evil; chmod +x evil
+			GIT_SEQUENCE_EDITOR="sed -i '1i break'" git rebase -qi -s ort main; echo x/../../evil >.git/rebase-merge/strategy; mkdir -p git-merge-x; cp evil git-merge-x/evil; echo x/evil >.git/rebase-merge/strategy`,
+		user: "git rebase --continue",
+	},
+}
+
+func TestTheHostsGitObeysWhatAnAgentMade(t *testing.T) {
+	for name, a := range attacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := strings.ReplaceAll("git init -q\n"+a.agent, "$EVILFILE", "TAKEN")
+			places := a.places
+			if places == nil {
+				places = []string{".git"}
+			}
+			open, closed := newWorld(t), newWorld(t)
+			for _, w := range []world{open, closed} {
+				if out, err := w.sh(strings.ReplaceAll(agent, "TAKEN", w.dir+"/taken")); err != nil {
+					t.Logf("the agent: %v\n%s", err, out)
+				}
+				os.Remove(w.dir + "/taken") // the agent's own git obeys too
+			}
+			out, _ := open.sh(a.user)
+			if !open.taken() {
+				t.Fatalf("the attack does not work at all\n%s", out)
+			}
+			changes := closed.defuse(places...)
+			out, _ = closed.sh(a.user)
+			if closed.taken() {
+				t.Errorf("the host obeys\n%s\n%+v", out, changes)
+			}
+			if len(changes) == 0 {
+				t.Error("nothing is said")
+			}
+			if again := closed.defuse(places...); len(again) > 0 {
+				t.Errorf("a second look changes %+v", again)
+			}
+		})
+	}
+}
+
+// ordinary are repositories that stay as they are, and work.
+var ordinary = map[string]string{
+	"a new one":                "git init -q; git commit -qm x --allow-empty",
+	"one with another hash":    "git init -q --object-format=sha256; git commit -qm x --allow-empty",
+	"one with a remote":        "git init -q; git remote add origin https://example.org/x.git; git commit -qm x --allow-empty; git config branch.main.remote origin",
+	"a clone":                  "git init -q ../l; git -C ../l commit -qm x --allow-empty; git clone -q ../l .",
+	"one with a worktree":      "git init -q; git commit -qm x --allow-empty; git worktree add -q w; git -C w commit -qm y --allow-empty",
+	"one with a submodule":     "git init -q ../l; git -C ../l commit -qm x --allow-empty; git init -q; git submodule -q add ../l a/s; git commit -qm s",
+	"one with sparse checkout": "git init -q; mkdir d; touch d/x; git add .; git commit -qm x; git sparse-checkout set d",
+	"one amid a rebase":        "git init -q; for n in 1 2 3; do echo $n >f; git add f; git commit -qm $n; done; git checkout -q HEAD~1; echo z >f; git commit -qam z; git rebase main || true",
+	"one amid a cherry-pick":   "git init -q; for n in 1 2 3; do echo $n >f; git add f; git commit -qm $n; done; git checkout -q HEAD~2; git cherry-pick main~1 main || true",
+}
+
+func TestAnOrdinaryRepositoryStaysAsItIs(t *testing.T) {
+	for name, script := range ordinary {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if out, err := w.sh("set -e\n" + script); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			before, _ := w.sh("git status; git log --oneline --all; git config --list; find . -type f | sort")
+			if changes := w.defuse(".git"); len(changes) > 0 {
+				t.Errorf("changed: %+v", changes)
+			}
+			after, err := w.sh("git status; git log --oneline --all; git config --list; find . -type f | sort")
+			if before != after || err != nil {
+				t.Errorf("before:\n%s\nafter: %v\n%s", before, err, after)
+			}
+			if out, err := w.sh("git fsck"); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestWhatIsTakenOutIsKept(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh(`git init -q; git config core.fsmonitor "$EVIL"; git config user.name me; printf x >.git/hooks/pre-push`)
+	must(t, err)
+	changes := w.defuse(".git")
+	var places []string
+	for _, c := range changes {
+		places = append(places, c.Rel)
+	}
+	if want := []string{".git/config", ".git/hooks/pre-push"}; !slices.Equal(places, want) {
+		t.Errorf("got %+v", changes)
+	}
+	for _, file := range []string{"claudebox-aside/config", "claudebox-aside/hooks-pre-push"} {
+		if _, err := os.Stat(w.dir + "/p/.git/" + file); err != nil {
+			t.Error(err)
+		}
+	}
+	if out, _ := w.sh("git config user.name"); out != "me\n" {
+		t.Errorf("the harmless rest is gone: %q", out)
+	}
+}
+
+func TestTheUsersOwnRepositoryIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh(`git init -q known; git -C known config core.fsmonitor mine; git -C known commit -qm x --allow-empty; git -C known worktree add -q ../w`)
+	must(t, err)
+	if changes := w.defuse("known/.git", "w/.git"); len(changes) > 0 {
+		t.Errorf("changed: %+v", changes)
+	}
+}
+
+// hindrances are what an agent does so that a repository cannot be made
+// harmless.
+var hindrances = map[string]struct{ agent, user string }{
+	"a read-only folder":          {`echo "gitdir: ../g" >.git.new; mv .git ../g; mv .git.new .git; git config core.fsmonitor "$EVIL"; chmod 555 .`, "git status"},
+	"read-only folders":           {`git config core.fsmonitor "$EVIL"; chmod 555 .git .git/hooks .`, "git status"},
+	"a read-only list of steps":   {`for n in 1 2; do git commit -qm $n --allow-empty; done; GIT_SEQUENCE_EDITOR="printf 'break\nexec $EVIL\n' >" git rebase -qi HEAD~1; chmod 555 .git/rebase-merge .git`, "chmod 755 .git .git/rebase-merge; git rebase --continue"},
+	"more hooks than are counted": {`printf "#!/bin/sh\n$EVIL\n" >.git/hooks/pre-commit; chmod +x .git/hooks/*; cd .git/hooks; seq 100001 | xargs touch`, "git commit --allow-empty -m x"},
+	"submodules too deep": {
+		`d=.git/modules/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a; mkdir -p $d s; git init -q --bare $d/x; git -C $d/x config core.fsmonitor "$EVIL"; git -C $d/x config core.bare false; git -C $d/x config core.worktree $PWD/s; echo "gitdir: ../$d/x" >s/.git`,
+		"git -C s status",
+	},
+}
+
+func TestAnAgentHinders(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("root is stopped by no mode: run by checks/as-user")
+	}
+	for name, a := range hindrances {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if out, err := w.sh("git init -q\n" + a.agent); err != nil {
+				t.Logf("the agent: %v\n%s", err, out)
+			}
+			defer os.Chmod(w.dir+"/p", 0o755)
+			w.sh(a.user)
+			if !w.taken() {
+				t.Fatal("the attack does not work at all")
+			}
+			os.Remove(w.dir + "/taken")
+			w.defuse(".git")
+			if out, _ := w.sh(a.user); w.taken() {
+				t.Errorf("the host obeys\n%s", out)
+			}
+		})
+	}
+}
+
+func TestAFolderThatWasClosedIsOpened(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh(`git init -q; git config core.fsmonitor "$EVIL"; chmod 0 .git/config .git/hooks; chmod 0 .git`)
+	must(t, err)
+	w.defuse(".git")
+	if _, err := w.sh("chmod -R u+rwX .git; git status"); err != nil || w.taken() {
+		t.Errorf("taken %v, %v", w.taken(), err)
+	}
+}

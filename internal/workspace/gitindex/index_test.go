@@ -1,0 +1,89 @@
+package gitindex_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"claudebox/internal/workspace/gitindex"
+)
+
+// index makes a real one of a version, with some files in it.
+func index(t testing.TB, version string) []byte {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("NOT RUN: needs git on PATH")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) {
+		cmd := exec.Command(program, args...)
+		cmd.Dir = dir
+		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	run("init", "-q")
+	for _, name := range []string{".envrc", "a/b/c", "a/b/d", "a-b", "ab", "z"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("add", "-A")
+	run("update-index", "--index-version", version)
+	content, err := os.ReadFile(filepath.Join(dir, ".git/index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestScanSeesEveryName(t *testing.T) {
+	want := []string{".envrc", "a-b", "a/b/c", "a/b/d", "ab", "z"}
+	for _, version := range []string{"2", "4"} {
+		var got []string
+		err := gitindex.Scan(index(t, version), 20, func(name []byte, mode uint32) {
+			if mode != 0o100644 {
+				t.Errorf("%s has mode %o", name, mode)
+			}
+			got = append(got, string(name))
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("version %s: got %q, %v; want %q", version, got, err, want)
+		}
+	}
+}
+
+// FuzzScan holds the reader to: every name seen stands in the index, piece by
+// piece, and what is cut gives no more than the whole.
+func FuzzScan(f *testing.F) {
+	for _, version := range []string{"2", "3", "4"} {
+		f.Add(index(f, version), 20, 40)
+		f.Add(index(f, version), 32, 1000)
+	}
+	f.Fuzz(func(t *testing.T, content []byte, hash, cut int) {
+		if hash != 32 {
+			hash = 20
+		}
+		scan := func(content []byte) (names []string) {
+			_ = gitindex.Scan(content, hash, func(name []byte, _ uint32) { names = append(names, string(name)) })
+			return names
+		}
+		whole := scan(content)
+		if cut = max(0, min(cut, len(content))); len(scan(content[:cut])) > len(whole) {
+			t.Error("the part holds more than the whole")
+		}
+		for _, name := range whole {
+			if name != "" && !bytes.Contains(content, []byte(name[len(name)-1:])) {
+				t.Errorf("saw %q, which is not in it", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/secretfile"
+)
+
+// hideLimit is how many files are covered at most: each costs a mount.
+const hideLimit = 200
+
+const whyHidden = "it looks secret"
+
+// anchored are the patterns that are relative to the project.
+func anchored(patterns []string) []string {
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.Contains(p, "/") })
+}
+
+// hide covers what looks secret and is not in git's index: a tracked file is
+// in the repository's objects anyway, and a covered one would be committed
+// empty (SEC-05).
+func (o *opener) hide() error {
+	for _, rel := range o.hideGlobs {
+		if err := o.hideOne(rel); err != nil {
+			return err
+		}
+	}
+	for _, f := range o.Seen.Files {
+		if !o.isSecret(f.Rel, f.Kind) {
+			continue
+		}
+		if err := o.hideOne(f.Rel); err != nil {
+			return err
+		}
+	}
+	slices.Sort(o.Hidden)
+	o.Hidden = slices.Compact(o.Hidden)
+	if err := o.still(); err != nil {
+		return err
+	}
+	o.ReadOnly, o.Stay = append(o.ReadOnly, o.copied...), append(o.Stay, o.copied...)
+	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
+		return diag.Errorf("hide secret files", "name their folder in `hide`, or in `show` what is none",
+			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
+	}
+	if len(o.Hidden) > 0 {
+		o.note(false, "hidden inside, `show` lets them in: "+strings.Join(o.Hidden, ", "))
+	}
+	return nil
+}
+
+// isSecret judges one file by its name, and by its content where the name
+// leaves it open. A link is judged by its own name: what it leads to in the
+// project is covered then.
+func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
+	if kind != beneath.Regular && kind != beneath.Link {
+		return false
+	}
+	folder, name := lastTwo([]byte(rel))
+	verdict := secretfile.Of(folder, name)
+	if verdict != secretfile.Ask || o.Scope.isNamed(name) {
+		return verdict == secretfile.Secret || o.Scope.isNamed(name)
+	}
+	if kind != beneath.Regular || o.shown(rel) || o.tracked.Has(rel) {
+		return false // the last two would not be covered, and need not be read
+	}
+	content, err := o.tree.Read(rel, secretfile.Limit)
+	return err != nil || secretfile.Holds(content)
+}
+
+// hideOne covers one file or folder.
+func (o *opener) hideOne(rel string) error {
+	if o.shown(rel) || o.tracked.Has(rel) {
+		return nil
+	}
+	what, err := o.tree.Look(rel)
+	linked := err == nil && what.Kind == beneath.Link
+	if linked {
+		rel, what, err = o.behind(rel)
+	}
+	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
+		return err
+	}
+	g := guard{o, o.tree}
+	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
+	o.Hidden = append(o.Hidden, rel)
+	if linked {
+		o.keepHidden(rel)
+	}
+	return nil
+}
+
+// behind gives what a link leads to at last, if that lies in the project.
+func (o *opener) behind(rel string) (string, beneath.Entry, error) {
+	real, err := filepath.EvalSymlinks(o.tree.Join(rel))
+	if err != nil || !o.contains(real) || real == o.Path {
+		return rel, beneath.Entry{}, nil //nolint:nilerr // it leads nowhere
+	}
+	target := relative(o.Path, real)
+	what, err := o.tree.Look(target)
+	if o.tracked.Has(target) || o.shown(target) {
+		return target, beneath.Entry{}, err
+	}
+	return target, what, err
+}
+
+// still covers what an earlier session did not see for a reason that the agent
+// could take away: a link can be removed, and a repository made none.
+func (o *opener) still() error {
+	if o.StillHidden == nil {
+		return nil
+	}
+	for _, rel := range o.StillHidden(o.Path) {
+		what, err := o.tree.Look(rel)
+		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir || slices.Contains(o.judged, path.Dir(rel)) {
+			continue // not what was hidden, or judged as a configuration of git
+		}
+		if err := o.hideOne(rel); err != nil {
+			return err
+		}
+		o.keepHidden(rel)
+	}
+	return nil
+}
+
+// keepHidden has a file hidden in later sessions too, and keeps it at its path.
+func (o *opener) keepHidden(rel string) {
+	o.Stay = append(o.Stay, rel)
+	guard{o, o.tree}.pin(path.Dir(rel), whyHidden)
+}
+
+// shown tells whether the profile lets a path in: it, or a folder above.
+func (o *opener) shown(rel string) bool { return Shown(o.Show, rel) }
+
+// Shown tells whether patterns of a profile's `show` let a path in.
+func Shown(patterns []string, rel string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return shows(pattern, rel) })
+}
+
+func shows(pattern, rel string) bool {
+	for ; rel != "."; rel = path.Dir(rel) {
+		name := rel
+		if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
+			name = path.Base(rel)
+		}
+		if beneath.Matches(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sockets covers those of the host's tools: who can connect to one can give
+// its tool orders. A socket that nobody listens to is left over.
+func (o *opener) sockets() error {
+	for _, rel := range o.Seen.Sockets {
+		if o.beside || o.shown(rel) || !listens(o.tree, rel) {
+			continue
+		}
+		guard{o, o.tree}.add(Mount{Mode: Hidden, Why: "a tool of the host listens there"}, rel)
+		o.Hidden = append(o.Hidden, rel)
+		o.note(false, fmt.Sprintf("the socket %s is hidden inside; `show` lets it in", rel))
+	}
+	return nil
+}
+
+// listens tries a connection. Only a refusal says that nobody is there.
+func listens(tree *beneath.Folder, rel string) bool {
+	fd, err := tree.OpenFD(rel, unix.O_PATH)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	const patience = 50 * time.Millisecond
+	c, err := net.DialTimeout("unix", "/proc/self/fd/"+strconv.Itoa(fd), patience)
+	if err == nil {
+		c.Close()
+	}
+	return !errors.Is(err, unix.ECONNREFUSED)
+}

@@ -1,0 +1,270 @@
+package project_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"claudebox/internal/workspace/project"
+)
+
+// hostile are .git files and folders that want something mounted, read or
+// executed. "~" stands for home. None may end in a mount outside the project.
+var hostile = map[string]struct {
+	make func(w world)
+	dir  string // "p" if empty
+}{
+	"a .git file that points at another repository": {make: func(w world) {
+		w.repo("victim", "x")
+		w.write("p/.git", "gitdir: "+w.path("victim/.git")+"\n")
+	}},
+	"a .git file that points at another's worktree": {make: func(w world) {
+		w.repo("victim", "x")
+		w.git("victim", "worktree", "add", "-q", "../l")
+		w.write("p/.git", "gitdir: "+w.path("victim/.git/worktrees/l")+"\n")
+	}},
+	"a .git file that points at home": {make: func(w world) {
+		w.write("p/.git", "gitdir: "+w.home+"\n")
+		w.write("HEAD", "")
+		w.mkdir("objects")
+		w.mkdir("refs")
+		w.write("config", "[core]\nworktree = "+w.path("p")+"\n")
+	}},
+	"a .git file that points at a secret folder": {make: func(w world) {
+		w.write(".ssh/HEAD", "")
+		w.mkdir(".ssh/objects")
+		w.mkdir(".ssh/refs")
+		w.write(".ssh/config", "[core]\nworktree = "+w.path("p")+"\n")
+		w.write("p/.git", "gitdir: ../.ssh\n")
+	}},
+	"a .git file that points at no git folder": {make: func(w world) {
+		w.write("data/config", "[core]\nworktree = "+w.path("p")+"\n")
+		w.write("p/.git", "gitdir: ../data\n")
+	}},
+	"a .git file that points back only in words": {make: func(w world) {
+		w.repo("victim", "x")
+		w.write("victim/.git/worktrees/e/gitdir", w.path("other/.git")+"\n")
+		w.write("victim/.git/worktrees/e/commondir", "../..\n")
+		w.write("p/.git", "gitdir: ../victim/.git/worktrees/e\n")
+	}},
+	"a commondir that leads elsewhere": {make: func(w world) {
+		w.repo("victim", "x")
+		w.repo("m", "x")
+		w.git("m", "worktree", "add", "-q", "../p")
+		w.write("m/.git/worktrees/p/commondir", w.path("victim/.git")+"\n")
+	}},
+	"a commondir that is a link": {make: func(w world) {
+		w.repo("victim", "x")
+		w.repo("m", "x")
+		w.git("m", "worktree", "add", "-q", "../p")
+		w.write("text", w.path("victim/.git"))
+		must(w.t, os.Remove(w.path("m/.git/worktrees/p/commondir")))
+		w.link(w.path("text"), "m/.git/worktrees/p/commondir")
+	}},
+	"a .git file of another form":  {make: func(w world) { w.write("p/.git", "gitdir:../x\n") }},
+	"a .git file with a NUL":       {make: func(w world) { w.write("p/.git", "gitdir: /etc\x00\n") }},
+	"a .git file of a mebibyte":    {make: func(w world) { w.write("p/.git", "gitdir: "+strings.Repeat("x/", 1<<19)) }},
+	"a .git file that leads round": {make: func(w world) { w.write("p/.git", "gitdir: .git\n") }},
+	"an empty .git file":           {make: func(w world) { w.write("p/.git", "") }},
+}
+
+func TestHostileGitFilesGetNothingMounted(t *testing.T) {
+	for name, tc := range hostile {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.make(w)
+			p := w.open("p")
+			for _, m := range p.Mounts {
+				if !strings.HasPrefix(m.Path, w.path("p")+"/") {
+					t.Errorf("%s %s", m.Mode, m.Path)
+				}
+			}
+			if len(p.Notes) == 0 {
+				t.Error("nothing is said about it")
+			}
+		})
+	}
+}
+
+// unprotectable are repositories whose protection cannot be set up.
+var unprotectable = map[string]struct {
+	make     func(w world)
+	want     string
+	writable bool // `config: writable` lets it pass
+}{
+	".git is a link": {func(w world) {
+		w.repo("r", "x")
+		w.link("../r/.git", "p/.git")
+	}, "it is a link", true},
+	".git leads through a link": {func(w world) {
+		w.mkdir("p")
+		w.git(".", "init", "-q", "--separate-git-dir", "p/.store", "p")
+		w.link(".store", "p/l")
+		w.write("p/.git", "gitdir: l\n")
+	}, "leads through one", true},
+	".git is a pipe": {func(w world) {
+		w.mkdir("p")
+		must(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))
+	}, "it is a link", true},
+	"the configuration is a link": {func(w world) {
+		w.repo("p", "x")
+		must(w.t, os.Rename(w.path("p/.git/config"), w.path("p/c")))
+		w.link("../c", "p/.git/config")
+	}, "no regular file", false},
+	"the configuration is a pipe": {func(w world) {
+		w.repo("p", "x")
+		must(w.t, os.Remove(w.path("p/.git/config")))
+		must(w.t, syscall.Mkfifo(w.path("p/.git/config"), 0o600))
+	}, "no regular file", false},
+	"the configuration is huge": {func(w world) {
+		w.repo("p", "x")
+		must(w.t, os.Truncate(w.path("p/.git/config"), 1<<30))
+	}, "too large", false},
+	"a commondir was planted": {func(w world) {
+		w.repo("p", "x")
+		w.write("p/.git/commondir", "../evil\n")
+	}, "from elsewhere", false},
+	"a commondir is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../evil", "p/.git/commondir")
+	}, "from elsewhere", false},
+	"a submodule's git folder is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../../evil", "p/.git/modules/sub")
+	}, "it is a link", false},
+	"a worktree's git folder is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../../evil", "p/.git/worktrees/l")
+	}, "it is a link", false},
+	"the folder of submodules is a link": {func(w world) {
+		w.repo("p", "x")
+		w.link("../evil", "p/.git/modules")
+	}, "no folder", false},
+}
+
+func TestWhatCannotBeProtectedIsRefused(t *testing.T) {
+	for name, tc := range unprotectable {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.make(w)
+			wantRefusal(t, w.request("p"), tc.want)
+			req := w.request("p")
+			req.WritableConfig = true
+			if _, err := project.Open(req); (err == nil) != tc.writable {
+				t.Errorf("with `config: writable`: %v", err)
+			}
+		})
+	}
+}
+
+func TestLinksAreNotFollowed(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("outside/x", "")
+	w.write("p/inside.envrc", "")
+	w.link("../outside", "p/.vscode")
+	w.link(w.path("outside/x"), "p/.mcp.json")
+	w.link("inside.envrc", "p/.envrc")
+	w.link("../outside", "p/.claude")
+	w.link("..", "p/.idea")
+	w.link(".", "p/.zed")
+	w.link("/etc/passwd", "p/.git/hooks2")
+	p := w.open("p")
+	want := []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "ro ~/p/inside.envrc"}
+	if got := w.mounts(p); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, name := range []string{".vscode", ".mcp.json", ".envrc"} {
+		if !strings.Contains(notes(p), w.path("p/"+name)+" is a link") {
+			t.Errorf("%s is not named in %q", name, notes(p))
+		}
+	}
+}
+
+func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/.envrc", "")
+	w.write("p/.env", "A=b")
+	w.write("p/secrets/db", "A=b")
+	w.write("p/node_modules/x", "")
+	w.write("elsewhere", "")
+	for name, other := range map[string]string{
+		"p/other": "p/.envrc", "p/notes": "p/.env", "p/node_modules/n": "p/.env", "p/.git/n": "p/.env", "p/db": "p/secrets/db",
+	} {
+		must(t, os.Link(w.path(other), w.path(name)))
+	}
+	p := w.open("p")
+	got := w.mounts(p)
+	for _, want := range []string{"ro ~/p/other", "hidden ~/p/notes", "hidden ~/p/node_modules/n", "hidden ~/p/.git/n", "hidden ~/p/db", "pin ~/p/node_modules"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+	if strings.Contains(notes(p), "elsewhere") || !slices.Contains(p.Hidden, "notes") {
+		t.Errorf("hidden %q; notes %q", p.Hidden, notes(p))
+	}
+	must(t, os.Link(w.path("p/.env"), w.path("outside")))
+	if got := notes(w.open("p")); !strings.Contains(got, ".env is guarded by the names that it has in the project") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMoreGitFoldersThanCanBeProtectedAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	for n := range 25 {
+		at := "p/.git/modules/m" + string(rune('a'+n))
+		w.write(at+"/HEAD", "")
+		w.write(at+"/config", "")
+		w.mkdir(at + "/hooks")
+	}
+	p := w.open("p")
+	if got := strings.Count(notes(p), "is not protected"); got != 5 {
+		t.Errorf("%d are named, want 5: %q", got, notes(p))
+	}
+}
+
+func TestWritableConfigLeavesTheConfigurationAlone(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	req := w.request("p")
+	req.WritableConfig = true
+	p, err := project.Open(req)
+	must(t, err)
+	if got := w.mounts(p); !slices.Equal(got, []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "ro ~/p/.git/hooks"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProtectTakesGlobs(t *testing.T) {
+	w := newWorld(t)
+	for _, file := range []string{"a/secret.sh", "a/b/secret.sh", "a/b/c.sh", "secret.sh", "x/y/z", ".git2/secret.sh"} {
+		w.write("p/"+file, "")
+	}
+	w.link("a", "p/l")
+	for pattern, want := range map[string][]string{
+		"secret.sh":       {"ro ~/p/secret.sh"},
+		"*.sh":            {"ro ~/p/secret.sh"},
+		"a/*.sh":          {"pin ~/p/a", "ro ~/p/a/secret.sh"},
+		"*/secret.sh":     {"pin ~/p/.git2", "ro ~/p/.git2/secret.sh", "pin ~/p/a", "ro ~/p/a/secret.sh"},
+		"a/**/secret.sh":  {"pin ~/p/a", "pin ~/p/a/b", "ro ~/p/a/b/secret.sh", "ro ~/p/a/secret.sh"},
+		"a/**/*.sh":       {"pin ~/p/a", "pin ~/p/a/b", "ro ~/p/a/b/c.sh", "ro ~/p/a/b/secret.sh", "ro ~/p/a/secret.sh"},
+		"x/**":            {"ro ~/p/x"},
+		"x/":              {"ro ~/p/x"},
+		"gone/*.sh":       nil,
+		"gone":            nil,
+		"secret.sh/*":     nil,
+		"**/y":            {"pin ~/p/x", "ro ~/p/x/y"},
+		"[ab]/b/[!s]*.sh": {"pin ~/p/a", "pin ~/p/a/b", "ro ~/p/a/b/c.sh"},
+	} {
+		req := w.request("p")
+		req.Protect = []string{pattern}
+		p, err := project.Open(req)
+		if got := w.mounts(p); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, %v; want %q", pattern, got, err, want)
+		}
+	}
+}

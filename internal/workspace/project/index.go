@@ -1,0 +1,122 @@
+package project
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/gitindex"
+)
+
+// indexLimit is what a git index may have, in bytes: a million files.
+const indexLimit = 128 << 20
+
+// Tracked is what git's indexes hold of the names that matter here. Paths are
+// relative to the project, and in order.
+type Tracked struct {
+	Names []string
+	Links []string // repositories in the working tree, whose configuration git obeys
+}
+
+// Has tells whether a place is tracked, or something below it.
+func (t Tracked) Has(rel string) bool {
+	if _, found := slices.BinarySearch(t.Names, rel); found {
+		return true
+	}
+	at, found := slices.BinarySearch(t.Names, rel+"/")
+	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
+}
+
+// indexPlace is a git folder whose index counts.
+type indexPlace struct {
+	git   string // the git folder's path
+	hash  int    // length of object names, in bytes, where its own configuration does not tell
+	strip string // what stands before the names above the project
+	below string // where in the project the working tree lies: "sub/"
+}
+
+func (p indexPlace) stamp() beneath.Stamp {
+	at, err := beneath.Open(p.git)
+	if err != nil {
+		return beneath.Stamp{}
+	}
+	defer at.Close()
+	what, _ := at.Look("index")
+	return what.Stamp
+}
+
+// indexes reads the indexes of the repositories of a project. What cannot be
+// read tracks nothing: what is not known to be tracked is protected.
+type indexes struct {
+	matters func(name []byte) bool // by the path in its working tree
+	Tracked
+}
+
+// read adds what one index holds.
+func (x *indexes) read(p indexPlace) {
+	at, err := beneath.Open(p.git)
+	if err != nil {
+		return
+	}
+	defer at.Close()
+	content, err := at.Read("index", indexLimit)
+	if err != nil {
+		return
+	}
+	if config, err := at.Read("config", configLimit); p.below != "" && err == nil {
+		entries, _ := gitconfig.Parse(config)
+		p.hash = hashSize(entries)
+	}
+	// What comes before a fault counts: git reads it, and so may the agent.
+	_ = gitindex.Scan(content, p.hash, func(name []byte, mode uint32) {
+		if len(name) <= len(p.strip) || string(name[:len(p.strip)]) != p.strip {
+			return
+		}
+		name = name[len(p.strip):]
+		if mode == gitindex.Gitlink {
+			x.Links = append(x.Links, p.below+string(name))
+		}
+		if x.matters(name) {
+			x.Names = append(x.Names, p.below+string(name))
+		}
+	})
+}
+
+// gitFolder is what an entry .git of the project leads to, relative to the
+// project; empty when it leads out of it.
+func gitFolder(tree *beneath.Folder, place string) string {
+	what, err := tree.Look(place)
+	switch {
+	case err != nil:
+		return ""
+	case what.Kind == beneath.Dir:
+		return place
+	case what.Kind != beneath.Regular:
+		return ""
+	}
+	content, _ := tree.Read(place, smallLimit)
+	target, ok := strings.CutPrefix(strings.TrimRight(string(content), "\r\n"), "gitdir: ")
+	if !ok {
+		return ""
+	}
+	if !path.IsAbs(target) {
+		target = tree.Join(path.Dir(place)) + "/" + target
+	}
+	if git := relative(tree.Path(), path.Clean(target)); !strings.HasPrefix(git, "..") {
+		return git
+	}
+	return ""
+}
+
+// sha1Size is the length of git's usual object names, in bytes.
+const sha1Size = 20
+
+// hashSize is how long object names are, in bytes.
+func hashSize(entries []gitconfig.Entry) int {
+	if strings.EqualFold(gitconfig.Last(entries, "extensions.objectformat"), "sha256") {
+		return 32
+	}
+	return sha1Size
+}

@@ -1,0 +1,85 @@
+package project_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/workspace/project"
+)
+
+// wantRefusal expects an error that says want and has a remedy.
+func wantRefusal(t testing.TB, req project.Request, want string) {
+	t.Helper()
+	_, err := project.Open(req)
+	var e *diag.Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Remedy == "" {
+		t.Errorf("%s: got %v, want %q and a remedy", req.Dir, err, want)
+	}
+}
+
+func TestSomebodyElsesFolderIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("p")
+	req := w.request("p")
+	req.UID = os.Getuid() + 1
+	wantRefusal(t, req, "belongs to user")
+}
+
+func TestAFolderThatHoldsASecretPlaceIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("data")
+	req := w.request("data")
+	req.Never = append(req.Never, "~/data/keys")
+	wantRefusal(t, req, "secrets")
+	req.Never = []string{"~/data/keys-*"}
+	wantRefusal(t, req, "secrets")
+}
+
+func TestAFolderTheHostExecutesIsAllowedInRed(t *testing.T) {
+	w := newWorld(t)
+	for _, dir := range []string{".config/home-manager", "dotfiles", "bin"} {
+		w.mkdir(dir)
+		p := w.open(dir)
+		if len(p.Notes) != 1 || !p.Notes[0].Red {
+			t.Errorf("%s: notes %+v, want one in red", dir, p.Notes)
+		}
+	}
+}
+
+func TestAFolderThatIsGoneIsRefused(t *testing.T) {
+	wantRefusal(t, newWorld(t).request("gone"), "no such file")
+}
+
+func TestAProjectMayLieInTheHostsTmp(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("p")
+	req := w.request("p")
+	req.Never = append(req.Never, "/tmp", "/var/tmp")
+	if _, err := project.Open(req); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFolderThatASecretLinksToIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("dotfiles/ssh")
+	w.link("dotfiles/ssh", ".ssh")
+	wantRefusal(t, w.request("dotfiles"), "secrets")
+	wantRefusal(t, w.request("dotfiles/ssh"), "secrets")
+}
+
+func TestSignsInAHomesNameAreNoPattern(t *testing.T) {
+	w := newWorld(t)
+	for _, home := range []string{"a[b]", "c*", "d~e"} {
+		for _, dir := range []string{".ssh/x", ".age-keys", ".claudebox", ".config/gh", "."} {
+			w.mkdir(home + "/" + dir)
+			req := w.request(home + "/" + dir)
+			req.Home = w.path(home)
+			req.Own = []string{w.path(home + "/.claudebox")}
+			wantRefusal(t, req, "")
+		}
+	}
+}

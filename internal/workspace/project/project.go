@@ -1,0 +1,215 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/gitdir"
+	"claudebox/internal/workspace/placeholder"
+)
+
+// Request is what [Open] is asked for. All paths are absolute.
+type Request struct {
+	Dir   string   // where the caller stands; links are resolved by Open
+	Home  string   // the user's home
+	UID   int      // of the user
+	Own   []string // claudebox's own folders: ~/.claudebox and its XDG ones
+	Never []string // paths that no sandbox may see (SAND-09)
+
+	Build          string   // the claudebox that asks, see [Scope]
+	GitRoot        bool     // take the root of the repository for the project
+	WritableConfig bool     // git: {config: writable}
+	Strict         bool     // protect_mode: strict: tracked files are read-only too
+	Protect        []string // globs of the profile, relative to the project
+	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
+	Orders         []string // files that claudebox itself takes orders from
+
+	// UserGit is the user's own git configuration, which git obeys in the project.
+	UserGit []UserGit
+
+	// TrackedInside gives the names that sessions added to git's index of a
+	// project, see package aftermath: they count as untracked. Nil: none.
+	TrackedInside func(project string) []string
+	// StillHidden gives what earlier sessions in a project did not see for a
+	// reason that the agent could take away, see [Project.Stay]. Nil: none.
+	StillHidden func(project string) []string
+	// Known gives what an earlier look at the same scope saw; it may be nil,
+	// and give nil.
+	Known func(Scope) *Seen
+	// Filled gives what was found before in the folders of a project that tools
+	// fill. It may be nil, and give nothing.
+	Filled func(project string) Filled
+}
+
+// Project is a folder that may be given to a sandbox, and what goes with it.
+type Project struct {
+	Path   string  // canonical; mounted read-write at its own path
+	Dir    string  // canonical folder where the agent starts, at or below Path
+	Root   string  // canonical root that the state folder is named after (STATE-01)
+	Repo   Repo    // zero when the project is in no repository
+	Mounts []Mount // beyond the project itself, a shorter path before a longer one
+	Notes  []Note
+
+	// Reported are tracked places that the host executes: they stay writable,
+	// and a change in them must be told. Relative to Path.
+	Reported []string
+
+	// Hidden are the files and folders that are covered, relative to Path.
+	Hidden []string
+	// Stay are those that later sessions must not see either, whatever the agent
+	// does to the link or the repository that tells them. Relative to Path.
+	Stay []string
+	// ReadOnly are the places that cannot be changed inside, git's own left
+	// out. Relative to Path.
+	ReadOnly []string
+	// Cut says that not all of the project was looked at: what is beyond is
+	// neither hidden nor protected.
+	Cut bool
+
+	Scope  Scope  // what is to be looked at when a session has ended
+	Seen   Seen   // what was there
+	Filled Filled // and in the folders that tools fill
+	// Repos are the git folders and .git files that were there and are the
+	// user's own, by their path.
+	Repos []string
+	// Loose are those among them that are not protected, by their path.
+	Loose []string
+	// OpenConfig says that their configuration can be changed inside.
+	OpenConfig bool
+
+	placeholders []placeholder.Placeholder
+}
+
+// Mode is how a path is mounted over itself.
+type Mode string
+
+const (
+	// Shared is a folder outside the project that git needs, read-write.
+	Shared Mode = "shared"
+	// Pin is a folder bound read-write over itself, so that it cannot be
+	// renamed away with the read-only mounts that lie in it.
+	Pin Mode = "pin"
+	// ReadOnly is a file or folder bound read-only over itself.
+	ReadOnly Mode = "ro"
+	// Made is a file covered by made content, read-only.
+	Made Mode = "made"
+	// Hidden is a file or folder covered by an empty one, read-only.
+	Hidden Mode = "hidden"
+)
+
+// Mount is one path, mounted over itself. Root is a canonical folder that
+// Path is at or below; below it no link may be followed on the way.
+type Mount struct {
+	Path    string
+	Mode    Mode
+	Root    string
+	Dir     bool   // a folder, not a file
+	Content []byte // of a Made mount
+	Why     string
+}
+
+// Note is something a person should know before the launch.
+type Note struct {
+	Text string
+	Red  bool // a protection that does not hold, or a host that will execute what is written
+}
+
+// Open finds the project of the folder the caller stands in. It refuses
+// folders that must not be given away (SAND-05), and a repository whose
+// protection cannot be set up; each refusal is a [*diag.Error] with a remedy.
+func Open(req Request) (Project, error) {
+	cwd, err := beneath.Canonical(req.Dir)
+	if err != nil {
+		return Project{}, &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+	}
+	req.Home = canonicalOr(req.Home)
+	o := opener{Request: req, Project: Project{Path: cwd, Dir: cwd, Root: cwd}}
+	if err := o.open(); err != nil {
+		return Project{}, err
+	}
+	return o.Project, nil
+}
+
+// OpenBeside looks at a folder that a user gives away beside his project,
+// read-write: the host's git obeys what is in there, too. What of its
+// repositories lies elsewhere stays there, and its sockets were asked for.
+func OpenBeside(req Request) (Project, error) {
+	o := opener{Request: req, Project: Project{Path: req.Dir, Dir: req.Dir, Root: req.Dir}, beside: true}
+	if err := o.open(); err != nil {
+		return Project{}, err
+	}
+	return o.Project, nil
+}
+
+// Root is the root of the repository that a folder lies in, or the folder
+// itself: what [Open] takes for the project when asked for the git root.
+func Root(dir, home string) (string, error) {
+	real, err := beneath.Canonical(dir)
+	if err != nil {
+		return "", &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+	}
+	git, err := gitdir.Find(real, canonicalOr(home))
+	if err != nil {
+		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
+	}
+	if git.Worktree != "" {
+		return git.Worktree, nil
+	}
+	return real, nil
+}
+
+// canonicalOr resolves links in a path as far as it exists.
+func canonicalOr(path string) string {
+	path = filepath.Clean(path)
+	real, err := beneath.Canonical(path)
+	switch {
+	case err == nil:
+		return real
+	case !errors.Is(err, fs.ErrNotExist) || path == "/":
+		return path
+	}
+	return filepath.Join(canonicalOr(filepath.Dir(path)), filepath.Base(path))
+}
+
+// Identity is what conditional includes of the user's git configuration may
+// ask about the project. shown is the folder as the caller came to it, with
+// links not resolved.
+func (p Project) Identity(shown string) gitconfig.Repo {
+	r := gitconfig.Repo{Branch: p.Repo.Branch, Remotes: p.Repo.Remotes}
+	if p.Repo.Dir == "" {
+		return r
+	}
+	r.Dirs = []string{p.Repo.Dir}
+	below := strings.TrimPrefix(p.Dir, p.Repo.Worktree)
+	if came, ok := strings.CutSuffix(shown, below); ok && p.Repo.Dir == p.Repo.Worktree+"/.git" {
+		r.Dirs = append(r.Dirs, came+"/.git")
+	}
+	return r
+}
+
+// SafeDirectories are the folders that git inside may trust (GIT-02): the
+// project, the worktree it lies in, and the repository's common folder.
+func (p Project) SafeDirectories() []string {
+	dirs := []string{p.Path}
+	for _, dir := range []string{p.Repo.Worktree, p.Repo.Common} {
+		if dir != "" && dir != p.Path {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// Hold makes the placeholders that the project's mounts rely on. It is called
+// before the sandbox starts, and released when it has ended.
+func (p Project) Hold() (*placeholder.Hold, error) { return placeholder.Make(p.placeholders) }
+
+// Holds tells whether [Project.Hold] makes anything.
+func (p Project) Holds() bool { return len(p.placeholders) > 0 }
+
+// Placeholders are what Hold makes.
+func (p Project) Placeholders() []placeholder.Placeholder { return p.placeholders }

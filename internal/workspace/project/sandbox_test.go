@@ -1,0 +1,371 @@
+package project_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/workspace/placeholder"
+	"claudebox/internal/workspace/project"
+)
+
+// box runs shell commands in a sandbox that has the project's mounts and
+// nothing else of claudebox.
+type box struct {
+	w     world
+	words []string
+	dir   string
+}
+
+// box puts a project into bwrap as the launch will.
+func (w world) box(p project.Project) box {
+	w.t.Helper()
+	program, err := exec.LookPath("bwrap")
+	if err != nil {
+		w.t.Skip("NOT RUN: needs bwrap on PATH")
+	}
+	words := []string{program, "--unshare-user", "--unshare-pid", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"}
+	words = append(words, "--bind", p.Path, p.Path)
+	for i, m := range p.Mounts {
+		switch m.Mode {
+		case project.Shared, project.Pin:
+			words = append(words, "--bind", m.Path, m.Path)
+		case project.ReadOnly:
+			words = append(words, "--ro-bind", m.Path, m.Path)
+		case project.Made, project.Hidden:
+			made := filepath.Join(w.t.TempDir(), string(rune('a'+i)))
+			must(w.t, os.WriteFile(made, m.Content, 0o600))
+			words = append(words, "--ro-bind", made, m.Path)
+		}
+	}
+	if out, err := exec.Command(program, append(words[1:], "--", "true")...).CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "namespace") {
+			w.t.Skipf("NOT RUN: needs user namespaces: %s", out)
+		}
+		w.t.Fatalf("%v\n%s", err, out)
+	}
+	return box{w, words[:len(words):len(words)], p.Dir}
+}
+
+// sh runs a command inside and gives its output and whether it succeeded.
+func (b box) sh(command string) (string, bool) {
+	b.w.t.Helper()
+	cmd := exec.Command(b.words[0], append(b.words[1:], "--chdir", b.dir, "--", "sh", "-ec", command)...)
+	cmd.Env = []string{
+		"HOME=" + b.w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=i", "GIT_AUTHOR_EMAIL=i@x", "GIT_COMMITTER_NAME=i", "GIT_COMMITTER_EMAIL=i@x",
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+func (b box) works(command string) {
+	b.w.t.Helper()
+	if out, ok := b.sh(command); !ok {
+		b.w.t.Errorf("inside, %q fails:\n%s", command, out)
+	}
+}
+
+func (b box) fails(command string) {
+	b.w.t.Helper()
+	if out, ok := b.sh(command); ok {
+		b.w.t.Errorf("inside, %q succeeds:\n%s", command, out)
+	}
+}
+
+// hold makes the placeholders until the end of the test.
+func (w world) hold(p project.Project) *placeholder.Hold {
+	w.t.Helper()
+	h, err := p.Hold()
+	must(w.t, err)
+	w.t.Cleanup(h.Release)
+	return h
+}
+
+// work is what git must be able to do inside.
+var work = []string{
+	"git status", "git log -1", "echo x >new; git add new; git commit -qm inside", "git switch -qc topic; git switch -q main",
+	"git branch -D topic", "git stash list", "git tag v1", "git gc -q", "git fsck", "git diff HEAD~1", "git reset -q --soft HEAD~1; git commit -qm again",
+}
+
+func TestGitWorksInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+}
+
+func TestGitWorksInALinkedWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.repo("m", "x")
+	w.git("m", "switch", "-qc", "base")
+	w.git("m", "worktree", "add", "-q", "../p", "main")
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+	if got := w.git("m", "log", "-1", "--format=%s", "main"); got != "again\n" {
+		t.Errorf("the main worktree sees %q", got)
+	}
+	b.fails("echo x >" + w.path("m/x"))
+	b.fails("echo x >.git")
+	b.fails("rm .git")
+}
+
+func TestGitWorksInASubmodule(t *testing.T) {
+	w := newWorld(t)
+	w.repo("lib", "x")
+	w.repo("s", "x")
+	w.git("s", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	p := w.open("s/sub")
+	w.hold(p)
+	b := w.box(p)
+	for _, command := range work {
+		b.works(command)
+	}
+	b.fails("echo x >" + w.path("s/.git/config"))
+}
+
+// escapes are ways to have the host's git run something; each has worked
+// against a sandbox that lacked the protection in question. "EVIL" is a
+// configuration that makes git run a program.
+var escapes = map[string]string{
+	"a hook":                                        "echo '#!/bin/sh' >.git/hooks/pre-commit",
+	"a hook in a new folder":                        "rm -rf .git/hooks; mkdir .git/hooks2; mv .git/hooks2 .git/hooks",
+	"the configuration":                             "EVIL >>.git/config",
+	"the configuration, replaced":                   "EVIL >.git/new; mv .git/new .git/config",
+	"the configuration by git":                      "git config core.fsmonitor evil",
+	"commondir":                                     "mkdir evil; EVIL >evil/config; echo ../evil >.git/commondir",
+	"commondir, replaced":                           "echo ../evil >.git/new; mv .git/new .git/commondir",
+	"commondir, removed":                            "rm .git/commondir",
+	".git renamed away":                             "mv .git .git2; mkdir .git",
+	"the configuration, removed":                    "rm -f .git/config; test ! -e .git/config",
+	"a worktree's commondir":                        "echo ../../../evil >.git/worktrees/l/commondir",
+	"a worktree's folder":                           "mv .git/worktrees/l .git/worktrees/k",
+	"the folder of worktrees":                       "mv .git/worktrees .git/w",
+	"a submodule's configuration":                   "EVIL >>.git/modules/sub/config",
+	"a submodule's hook":                            "echo x >.git/modules/sub/hooks/post-checkout",
+	"a submodule's commondir":                       "echo ../../../evil >.git/modules/sub/commondir",
+	"a submodule's git folder":                      "mv .git/modules/sub .git/modules/sub2",
+	"the folder of submodules":                      "mv .git/modules .git/m",
+	"a submodule's .git file":                       "echo 'gitdir: ../evil' >sub/.git",
+	"a submodule's folder":                          "mv sub sub2",
+	"an editor's tasks":                             "echo x >.vscode/tasks.json",
+	"an editor's folder":                            "mv .vscode .vscode2",
+	"direnv's file":                                 "echo x >.envrc",
+	"direnv's file, replaced":                       "echo x >new; mv new .envrc",
+	"Claude's local settings":                       "echo x >.claude/settings.local.json",
+	"the folder of those settings":                  "mv .claude .claude2",
+	"a hooks folder git names":                      "echo x >tools/hooks/pre-push",
+	"an included configuration":                     "EVIL >team.gitconfig",
+	"an included configuration in .git":             "EVIL >.git/more",
+	"a configuration that an included one includes": "EVIL >more.gitconfig",
+	"a hooks folder in .git":                        "echo x >.git/more-hooks/pre-push",
+	"a program in .git that git runs":               "echo x >.git/monitor",
+	"a hooks folder that a nested repository names": "echo x >nested/.githooks/pre-push",
+	"a configuration that a nested one includes":    "EVIL >nested/more.gitconfig",
+	"a hooks folder in the .git of a nested":        "echo x >nested2/.git/h/pre-push",
+	"a hard link to a hook":                         "ln .git/hooks/pre-push.sample h; echo x >h",
+	"an unmount":                                    "umount .git/config",
+	"a remount":                                     "mount -o remount,rw,bind .git/hooks",
+}
+
+// victim is a project with all that the escapes are after.
+func (w world) victim() project.Project {
+	w.repo("lib", "x")
+	w.repo("p", "x")
+	w.git("p", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	w.git("p", "commit", "-qm", "sub")
+	w.git("p", "worktree", "add", "-q", "../l")
+	w.git("p", "config", "core.hooksPath", "tools/hooks")
+	w.git("p", "config", "include.path", "../team.gitconfig")
+	w.git("p", "config", "--add", "include.path", "more")
+	w.write("p/.git/more", "")
+	w.git("p", "config", "alias.x", "!.git/monitor")
+	w.write("p/.git/monitor", "")
+	must(w.t, os.Chmod(w.path("p/.git/monitor"), 0o755))
+	w.write("p/.git/more-hooks/x", "")
+	w.git("p", "config", "--add", "core.hooksPath", ".git/more-hooks")
+	w.write("p/more.gitconfig", "")
+	for _, nested := range []string{"nested", "nested2"} {
+		w.repo("p/"+nested, "x")
+	}
+	w.git("p/nested", "config", "core.hooksPath", ".githooks")
+	w.git("p/nested", "config", "include.path", "../more.gitconfig")
+	w.git("p/nested2", "config", "core.hooksPath", ".git/h")
+	for _, file := range []string{"nested/.githooks/x", "nested/more.gitconfig", "nested2/.git/h/x"} {
+		w.write("p/"+file, "")
+	}
+	for _, file := range []string{".vscode/tasks.json", ".envrc", ".claude/settings.local.json", "tools/hooks/pre-push"} {
+		w.write("p/"+file, "")
+	}
+	w.write("p/team.gitconfig", "[include]\npath = more.gitconfig\n")
+	return w.open("p")
+}
+
+func escape(command string) string {
+	return strings.ReplaceAll(command, "EVIL", "printf '[core]\\nfsmonitor = touch /tmp/evil\\n'")
+}
+
+func TestAgentCannotReachTheHostThroughGit(t *testing.T) {
+	w := newWorld(t)
+	p := w.victim()
+	w.hold(p)
+	b := w.box(p)
+	for name, command := range escapes {
+		t.Run(name, func(t *testing.T) {
+			b := b
+			b.w.t = t
+			b.fails(escape(command))
+		})
+	}
+	b.works("git status")
+}
+
+// TestEscapesAreReal keeps the table honest: without the mounts each works.
+func TestEscapesAreReal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short")
+	}
+	template := newWorld(t)
+	template.victim()
+	for name, command := range escapes {
+		if strings.Contains(name, "mount") {
+			continue // there is nothing to unmount
+		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if out, err := exec.Command("cp", "-a", template.path("p"), w.path("p")).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			p := w.open("p")
+			w.hold(p)
+			p.Mounts = nil
+			w.box(p).works(escape(command))
+		})
+	}
+}
+
+// TestAgentReadsSecretsBesideTheConfiguration tries all places of git with
+// secrets in them but the project's own configuration.
+func TestAgentReadsSecretsBesideTheConfiguration(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.git("p", "worktree", "add", "-q", "../l")
+	const secret = "[remote \"o\"]\nurl = https://u:canary@example.org/x\n[http]\nextraHeader = canary\n"
+	for _, file := range []string{".git/config.bak", ".git/config~", ".git/config-2024", ".git/worktrees/l/config.worktree.orig"} {
+		w.write("p/"+file, secret)
+	}
+	w.write("p/.git/config.orig", "[broken canary\n")
+	w.write("p/.git/config.huge", strings.Repeat(" ", 2<<20)+"canary")
+	for _, file := range []string{".git/credentials", ".git/.git-credentials", ".git/x.key"} {
+		w.write("p/"+file, "https://u:canary@example.org\n")
+	}
+	for _, dir := range []string{"bare.git", "deep/er/mirror"} {
+		w.git("p", "init", "-q", "--bare", dir)
+		w.write("p/"+dir+"/config", "[core]\nbare = true\n"+secret)
+		w.write("p/"+dir+"/config.old", "# canary\n")
+		w.write("p/"+dir+"/credentials", "https://u:canary@example.org\n")
+	}
+	for _, dir := range []string{"node_modules/@a/b", ".venv/src/c", "sub/target/deep/er"} {
+		w.mkdir("p/" + dir)
+		w.git("p/"+dir, "init", "-q")
+		w.write("p/"+dir+"/.git/config", secret)
+		w.write("p/"+dir+"/.git/modules/m/config", secret)
+		w.write("p/"+dir+"/.git/config.bak", secret)
+	}
+	for n := range 22 { // more than are protected
+		dir := fmt.Sprintf("p/many/%d", n)
+		w.mkdir(dir)
+		w.git(dir, "init", "-q")
+		w.git(dir, "config", "http.extraHeader", "canary")
+	}
+	p := w.open("p")
+	w.hold(p)
+	b := w.box(p)
+	if out, _ := b.sh("grep -rl canary ."); out != "" {
+		t.Errorf("inside can be read:\n%s", out)
+	}
+	b.works("git status; git -C bare.git config remote.o.url | grep -qx https://example.org/x")
+	for _, command := range []string{"mv .git/config.bak x", "mv bare.git b", "mv deep d", "rm .git/credentials"} {
+		b.fails(command)
+	}
+}
+
+// TestAFilledFolderIsFilledAnew: what is kept of an earlier look must not hide
+// a checkout with a token that pip or npm has made since.
+func TestAFilledFolderIsFilledAnew(t *testing.T) {
+	w := newWorld(t)
+	w.mkdir("p/node_modules")
+	w.mkdir("p/.venv/src")
+	looks := 0
+	var kept project.Filled
+	covered := func() (covered []string) {
+		time.Sleep(50 * time.Millisecond) // so that stamps count
+		req := w.request("p")
+		req.Filled = func(string) project.Filled { return kept }
+		p, err := project.Open(req)
+		must(t, err)
+		if p.Filled.State != kept.State {
+			looks++
+		}
+		kept = p.Filled
+		for _, m := range w.mounts(p) {
+			if strings.HasPrefix(m, "made ") {
+				covered = append(covered, m)
+			}
+		}
+		return covered
+	}
+	for i, dir := range []string{"", "", "node_modules/a", ".venv/src/b"} {
+		if dir != "" {
+			w.mkdir("p/" + dir)
+			w.git("p/"+dir, "init", "-q")
+			w.git("p/"+dir, "config", "remote.o.url", "https://u:canary@example.org/x")
+		}
+		if got, want := len(covered()), max(0, i-1); got != want {
+			t.Errorf("%q: %d are covered, want %d", dir, got, want)
+		}
+	}
+	if looks != 3 {
+		t.Errorf("looked %d times, want 3", looks)
+	}
+}
+
+// TestBareRepositoriesWithoutSecretsAreLeftAlone: most are files of a test,
+// which the agent may make anew.
+func TestBareRepositoriesWithoutSecretsAreLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.git("p", "init", "-q", "--bare", "plain.git")
+	w.git("p", "init", "-q", "--bare", "fixture.git")
+	w.git("p", "-C", "fixture.git", "config", "http.extraHeader", "of a test")
+	w.git("p", "add", "fixture.git")
+	p := w.open("p")
+	w.hold(p)
+	w.box(p).works("rm -r plain.git; mv fixture.git f; mv f fixture.git; test -z \"$(git diff)\"")
+}
+
+func TestSecretsOfTheConfigurationAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("lib", "x")
+	w.repo("p", "x")
+	w.git("p", "remote", "add", "origin", "https://canary@example.org/x.git")
+	w.git("p", "submodule", "--quiet", "add", w.path("lib"), "sub")
+	w.git("p/sub", "config", "http.extraHeader", "Authorization: canary")
+	p := w.open("p")
+	w.hold(p)
+	if out, _ := w.box(p).sh("cat .git/config .git/modules/sub/config; git remote -v"); strings.Contains(out, "canary") || !strings.Contains(out, "https://example.org/x.git") {
+		t.Errorf("inside:\n%s", out)
+	}
+}

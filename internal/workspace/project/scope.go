@@ -1,0 +1,200 @@
+package project
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/secretfile"
+	"claudebox/internal/workspace/survey"
+)
+
+// Scope is what of a project is looked at, before a session and after it. It
+// is all that has to be known to look once more when a session was killed.
+type Scope struct {
+	Build  string   // the claudebox that looks: another may look for something else
+	Path   string   // the project, canonical
+	Common string   // its git folder, where that lies outside; empty: it does not
+	Index  string   // folder with the index of its repository; empty: there is none
+	Strip  string   // what stands before the index's names above the project: "sub/"
+	Hash   int      // length of that index's object names, in bytes
+	Places []string // what the profile and git's configuration name, beyond the built-in lists
+	Hide   []string // patterns of the profile for the last component of a name
+	HideAt []string // those that are relative to the project
+	Unmade []string // what git's configuration names and is not there: whoever makes it has git run or obey it
+}
+
+// Seen is what a look saw.
+type Seen struct {
+	*survey.Survey
+	Tracked
+	indexes []beneath.Stamp // of the indexes that were read
+}
+
+const (
+	// walkLimit is how many entries of a project are looked at before a
+	// session: some hundred milliseconds.
+	walkLimit = 200_000
+	// walkLimitAfter is the same for afterwards, when nobody waits and the
+	// agent may have tried to be beyond it.
+	walkLimitAfter = 2_000_000
+)
+
+// unwalked are folders that tools fill: what is in them is not the user's.
+// [Scope.LookFilled] looks into them.
+var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
+
+// Look walks the project and reads its indexes, before a session. known is
+// what was seen after an earlier one, or nil.
+func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree, known, walkLimit, 0) }
+
+// Again looks once more, afterwards, and for links that were made since, in
+// nanoseconds since 1970. before is what [Scope.Look] saw, or nil.
+func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
+	return s.look(tree, before, walkLimitAfter, since)
+}
+
+func (s Scope) look(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
+	var walked *survey.Survey
+	if before != nil {
+		walked = before.Survey
+	}
+	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
+	s.readIndexes(tree, &seen, before)
+	return seen
+}
+
+// kept is what is written down of what was seen.
+type kept struct {
+	Walk    string
+	Git     []string
+	Tracked Tracked
+	Indexes []beneath.Stamp
+}
+
+// Pack writes down what was seen, for a later look at the same scope to go by.
+// Only this very build can read it.
+func (s Seen) Pack() []byte {
+	return packed.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.indexes})
+}
+
+// Unpack reads it back; nil when it is none.
+func Unpack(content []byte) *Seen {
+	var k kept
+	if !packed.Decode(content, &k) {
+		return nil
+	}
+	walk := survey.Unpack([]byte(k.Walk))
+	if walk == nil {
+		return nil
+	}
+	walk.Git = k.Git
+	return &Seen{Survey: walk, Tracked: k.Tracked, indexes: k.Indexes}
+}
+
+// wanted tells the names that the report or the hiding may be about.
+func (s Scope) wanted() func(folder string) func(name []byte) bool {
+	rules := hostrun.NewMatcher()
+	return func(folder string) func(name []byte) bool {
+		runs, last := rules.In(folder), []byte(path.Base(folder))
+		return func(name []byte) bool { return runs(name) || s.looksSecret(last, name) }
+	}
+}
+
+// Hides tells whether what comes to lie at a path would be hidden for its name.
+func (s Scope) Hides(rel string) bool {
+	return s.looksSecret(lastTwo([]byte(rel))) ||
+		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
+}
+
+// looksSecret judges the last component of a path, and that of its folder.
+func (s Scope) looksSecret(folder, name []byte) bool {
+	return secretfile.Of(folder, name) != secretfile.Plain || s.isNamed(name)
+}
+
+// isNamed tells whether the profile hides a name.
+func (s Scope) isNamed(name []byte) bool {
+	for _, pattern := range s.Hide {
+		if matched, err := path.Match(pattern, string(name)); err == nil && matched {
+			return true
+		}
+	}
+	return false
+}
+
+// lastTwo are the last components of a path.
+func lastTwo(name []byte) (folder, last []byte) {
+	at := bytes.LastIndexByte(name, '/')
+	if at < 0 {
+		return nil, name
+	}
+	above := name[:at]
+	return above[bytes.LastIndexByte(above, '/')+1:], name[at+1:]
+}
+
+// readIndexes reads the indexes of the project's repositories, unless they are
+// what they were.
+func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
+	places := s.indexPlaces(tree, seen.Git)
+	for _, place := range places {
+		seen.indexes = append(seen.indexes, place.stamp())
+	}
+	if before != nil && slices.Equal(seen.indexes, before.indexes) && slices.Equal(seen.Git, before.Git) {
+		seen.Tracked = before.Tracked
+		return
+	}
+	seen.Same = false
+	if len(places) == 0 {
+		seen.Tracked = Tracked{}
+		return
+	}
+	x := indexes{matters: s.matters()}
+	for _, place := range places {
+		x.read(place)
+	}
+	slices.Sort(x.Names)
+	slices.Sort(x.Links)
+	seen.Tracked = x.Tracked
+}
+
+// indexPlaces are the git folders with an index that counts here.
+func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexPlace) {
+	if s.Index != "" {
+		list = append(list, indexPlace{git: s.Index, hash: s.Hash, strip: s.Strip})
+	}
+	for _, place := range places {
+		if place == ".git" {
+			continue
+		}
+		if git := gitFolder(tree, place); git != "" {
+			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
+		}
+	}
+	return list
+}
+
+// matters tells of which names, by their path, it must be known whether they
+// are tracked.
+func (s Scope) matters() func(name []byte) bool {
+	firsts := map[string][]string{}
+	for _, list := range [][]string{executedNames, s.Places} {
+		for _, place := range list {
+			first, _, _ := strings.Cut(place, "/")
+			firsts[first] = append(firsts[first], place)
+		}
+	}
+	return func(name []byte) bool {
+		folder, last := lastTwo(name)
+		if s.looksSecret(folder, last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+			return true
+		}
+		first, _, _ := bytes.Cut(name, []byte("/"))
+		places := firsts[string(first)]
+		return places != nil && slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+	}
+}

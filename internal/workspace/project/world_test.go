@@ -1,0 +1,122 @@
+package project_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"claudebox/internal/workspace/project"
+)
+
+// world is a home with projects in it, made of real files and real git
+// repositories.
+type world struct {
+	t    testing.TB
+	home string
+}
+
+func newWorld(t testing.TB) world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return world{t, home}
+}
+
+func (w world) path(name string) string { return filepath.Join(w.home, name) }
+
+// write makes a file and the folders above it.
+func (w world) write(name, content string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	must(w.t, os.WriteFile(w.path(name), []byte(content), 0o644))
+}
+
+func (w world) mkdir(name string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(w.path(name), 0o755))
+}
+
+func (w world) link(text, name string) {
+	w.t.Helper()
+	must(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	must(w.t, os.Symlink(text, w.path(name)))
+}
+
+// git runs the real git in a folder of the world.
+func (w world) git(dir string, args ...string) string {
+	w.t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		w.t.Skip("NOT RUN: needs git on PATH")
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = w.path(dir)
+	cmd.Env = []string{
+		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=protocol.file.allow", "GIT_CONFIG_VALUE_0=always",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("git %q in %s: %v\n%s", args, dir, err, out)
+	}
+	return string(out)
+}
+
+// repo makes a repository with one commit that holds the files.
+func (w world) repo(dir string, files ...string) {
+	w.t.Helper()
+	w.mkdir(dir)
+	w.git(dir, "init", "-q", "-b", "main")
+	for _, f := range files {
+		w.write(filepath.Join(dir, f), f+"\n")
+	}
+	w.git(dir, "add", "-A")
+	w.git(dir, "commit", "-q", "--allow-empty", "-m", "first")
+}
+
+func (w world) request(dir string) project.Request {
+	return project.Request{
+		Dir: w.path(dir), Home: w.home, UID: os.Getuid(),
+		Own:   []string{w.path(".claudebox"), w.path(".config/claudebox")},
+		Never: []string{"~/.ssh", "~/.age*", "~/.config/gh", "/var/lib/tailscale", "/run/secrets*", "/run/user/*"},
+	}
+}
+
+func (w world) open(dir string) project.Project {
+	w.t.Helper()
+	p, err := project.Open(w.request(dir))
+	if err != nil {
+		w.t.Fatalf("open %s: %v", dir, err)
+	}
+	return p
+}
+
+// mounts renders a project's mounts with the home shortened to "~", one each:
+// "ro ~/p/.git/hooks".
+func (w world) mounts(p project.Project) []string {
+	var out []string
+	for _, m := range p.Mounts {
+		out = append(out, string(m.Mode)+" "+strings.Replace(m.Path, w.home, "~", 1))
+	}
+	return out
+}
+
+func notes(p project.Project) string {
+	var all []string
+	for _, n := range p.Notes {
+		all = append(all, n.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

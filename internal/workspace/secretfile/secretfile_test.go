@@ -1,0 +1,79 @@
+package secretfile_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"claudebox/internal/workspace/secretfile"
+)
+
+func TestNames(t *testing.T) {
+	for verdict, names := range map[secretfile.Verdict]string{
+		secretfile.Secret: `.env .env.local .env.production .env.production.local .netrc server.key x.p12 terraform.tfstate
+			terraform.tfstate.backup prod.auto.tfvars id_ed25519 master.key .git-credentials
+			.ENV .env.LOCAL server.KEY .env~ .env.bak .env-prod .env_prod prod.env .env.swp ..env.swp id_rsa.old secrets.yml
+			.bash_history storageState.json accessKeys.csv
+			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
+			.streamlit/secrets.toml`,
+		secretfile.Ask: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
+			deploy_key deploy_rsa id_rsa_old firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
+			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
+			appsettings.Development.json keystore.properties my-secret.yaml token2.txt private.asc`,
+		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts example.env main.go id_rsa.pub environment
+			.environment tfstate a.b.c . x. package.json
+			token.go secrets.py keys.ts password_test.rb Makefile keyboard.json monkey.yaml tsconfig.json config.json config README.md
+			secrets/manager.go credentials/src.rs author.txt .ssh keymap.toml docker-compose.yml`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			folder, last := path.Split(name)
+			if got := secretfile.Of([]byte(strings.TrimSuffix(folder, "/")), []byte(last)); got != verdict {
+				t.Errorf("%q: got %d, want %d", name, got, verdict)
+			}
+		}
+	}
+	if got := secretfile.Of(nil, nil); got != secretfile.Plain {
+		t.Errorf("no name: %d", got)
+	}
+}
+
+func TestJudgingANameAllocatesNothing(t *testing.T) {
+	for _, name := range []string{"main.go", ".env", "ClientSecret.JSON", "some-longer_name.of.a.file.txt"} {
+		if got := testing.AllocsPerRun(100, func() { secretfile.Of([]byte("folder"), []byte(name)) }); got > 0 {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}
+
+func TestContents(t *testing.T) {
+	for content, want := range map[string]bool{
+		"-----BEGIN CERTIFICATE-----\nAA\n":                                        false,
+		"-----BEGIN EC PRIVATE KEY-----\nAA\n":                                     true,
+		"-----BEGIN CERTIFICATE-----\nAA\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n": true,
+		"registry=https://registry.npmjs.org\nsave-exact=true\n":                   false,
+		"//registry.npmjs.org/:_authToken=${NPM_TOKEN}\n":                          false,
+		"//registry.npmjs.org/:_authToken=npm_abc\n":                               true,
+		"//r/:_authToken=${NPM_TOKEN}x\n":                                          true,
+		"npmAuthToken: \"${TOKEN}\"\n":                                             false,
+		"npmAuthToken: abc\n":                                                      true,
+		"# created: 2024\nAGE-SECRET-KEY-1QQ\n":                                    true,
+		`{"type": "service_account", "private_key": "x"}`:                          true,
+		`{"installed": {}}`:                                                        false,
+		"export AWS_SECRET_ACCESS_KEY=abc/def+123\n":                               true,
+		"use flake\nexport API_TOKEN=$(pass show x)\nPATH_add bin\n":               false,
+		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"abc123def"}}}}`:    true,
+		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"${MY_TOKEN}"}}}}`:  false,
+		"password: hunter2x\n":                                                     true,
+		"password: <fill in>\nkey: name\ntoken: \n":                                false,
+		"url: postgres://app:s3cret9@db/x\n":                                       true,
+		"hunter2horse9\n":                                                          true,
+		"two words\n":                                                              false,
+		"ghp_abcdefghijklmnopqrstuvwxyz0123456789 is it\n":                         true,
+		`{"title": "Log in", "login_password": "Password"}`:                        false,
+		"": false,
+	} {
+		if got := secretfile.Holds([]byte(content)); got != want {
+			t.Errorf("%q: got %v, want %v", content, got, want)
+		}
+	}
+}

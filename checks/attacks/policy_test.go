@@ -67,7 +67,8 @@ func TestAnAgentWritesAProfileThatALinkLeadsTo(t *testing.T) {
 				w.write("project/shared.yaml", "name: work\n")
 				w.link("../../project/shared.yaml", ".claudebox/profiles/work.yaml")
 			},
-			"shared.yaml", []string{"-P", "work"},
+			"shared.yaml",
+			[]string{"-P", "work"},
 		},
 		"a profile that is not there": {
 			func(w *world) { w.link("../../../project/default.yaml", ".config/claudebox/profiles/default.yaml") },

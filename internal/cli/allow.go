@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/session"
@@ -77,7 +76,7 @@ func confirmed(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	return start.Confirm(question, "look at the list, then pass `--yes`")
+	return confirm(question, "look at the list, then pass `--yes`")
 }
 
 // showAsked lists what a project's profile would widen, one a line.

@@ -155,9 +155,6 @@ func (s *Session) makePlan(ref string, o Options, why Purpose) (plan.Plan, error
 		return kept.Plan, nil
 	}
 	s.ahead.forget()
-	if s.caller.Parser == nil {
-		return plan.Plan{}, ErrNoPlan
-	}
 	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
@@ -227,10 +224,11 @@ func (s *Session) planCache(question ...string) plancache.Cache {
 	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.build(), question...)
 }
 
-// build is the claudebox that this is, see [cachefile.Build].
+// build is the state of the running program, which every cache depends on:
+// another build may look for something else. Empty: it is not known.
 func (s *Session) build() string {
-	if s.made == "" {
-		s.made = cachefile.Build(s.caller.Programs)
+	if state := cachefile.State("/proc/self/exe"); s.made == "" && cachefile.Known(state) {
+		s.made = state
 	}
 	return s.made
 }

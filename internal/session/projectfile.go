@@ -33,10 +33,7 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 		return p, nil
 	}
 	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
-	switch {
-	case err != nil && s.caller.Parser == nil:
-		return plan.Plan{}, ErrNoPlan
-	case err != nil:
+	if err != nil {
 		diag.Print(s.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
@@ -61,9 +58,6 @@ func (s *Session) planOver(p plan.Plan, o Options, file trust.File, verdict trus
 		s.tellApplied(file, verdict)
 		s.later(func() { cache.Renew(kept) })
 		return kept.Plan, nil
-	}
-	if s.caller.Parser == nil {
-		return plan.Plan{}, ErrNoPlan
 	}
 	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
 	s.obey(*seen)

@@ -21,7 +21,6 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/aftermath"
@@ -37,20 +36,12 @@ type Caller struct {
 	Columns  func() int // how many characters a line of Stderr may have; 0: any number
 	Manifest string     // the manifest's file; it may not exist
 	Version  string     // claudebox's own
-	Programs []string   // what claudebox is made of: another build may plan otherwise
-	// Parser reads profiles. Without one a launch is prepared by a plan that
-	// there is, and ends with [ErrNoPlan] where there is none.
-	Parser shape.Parser
 }
 
 // profiles are those that lie on this host.
 func (c Caller) profiles(f host.Facts) profiledir.Files {
-	return profiledir.New(f, c.Manifest, c.Parser)
+	return profiledir.New(f, c.Manifest)
 }
-
-// ErrNoPlan says that no plan is kept for a launch whose caller cannot make one.
-// Nothing has been made or said by then, and nothing runs.
-var ErrNoPlan = errors.New("no plan is kept for this launch")
 
 // Options are what was asked for, beside the profile.
 type Options struct {
@@ -254,10 +245,10 @@ func orders(f host.Facts, o Options) []string {
 	ref := profileRef(f, o)
 	var list []string
 	if profile.IsFile(ref) {
-		list = append(list, profiledir.New(f, "", nil).Absolute(ref, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(ref, diag.Position{}))
 	}
 	if o.Plan != "" {
-		list = append(list, profiledir.New(f, "", nil).Absolute(o.Plan, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(o.Plan, diag.Position{}))
 	}
 	return list
 }

@@ -26,6 +26,7 @@ func newAllowCommand(sys System) *cobra.Command {
 		RunE:  func(*cobra.Command, []string) error { return allow(sys, o) },
 	}
 	addProfileFlag(c, &o)
+	c.Flags().StringVar(&o.Network, "network", "", "judge it for launches with this `TIER`")
 	c.Flags().BoolVarP(&o.Yes, "yes", "y", false, "allow without asking")
 	return c
 }

@@ -179,8 +179,12 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.Launch, err = launch.Bind(p, h); err != nil {
 		return err
 	}
-	if err := s.guardBeside(&h, p); err != nil {
-		return err
+	for _, step := range []func() error{
+		s.judgeWritables, func() error { return s.guardBeside(&h, p) }, s.judgeSearchPlaces,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
@@ -208,9 +212,9 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 // request is what package project is asked for the project.
 func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
-		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
+		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build(), GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.orders, s.ledElsewhere()),
 		UserGit:       s.userGit(),
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
 		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },

@@ -34,7 +34,6 @@ buildGoModule {
   ldflags = [
     "-s"
     "-X claudebox/internal/cli.Version=${version}"
-    "-E=claudebox_entry" # see internal/linux/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];

@@ -47,7 +47,7 @@ func TestWithoutTheLinkersFlagNothingIsChanged(t *testing.T) {
 }
 
 func TestTheFlagIsWhereClaudeboxIsBuilt(t *testing.T) {
-	text, err := os.ReadFile("../../nix/package.nix")
+	text, err := os.ReadFile("../../../nix/package.nix")
 	if err != nil || !strings.Contains(string(text), `"`+flag+`"`) {
 		t.Errorf("nix/package.nix has no %s: %v", flag, err)
 	}

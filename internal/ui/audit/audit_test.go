@@ -78,7 +78,7 @@ func TestTheReadmeShowsARealAudit(t *testing.T) {
 		l.Plan.Pins.Packages = append(l.Plan.Pins.Packages, plan.Package{Why: "base"})
 	}
 	l.Mounts = append(l.Mounts[:3:3], l.Mounts[4:]...)
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

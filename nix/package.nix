@@ -41,7 +41,6 @@ buildGoModule {
   ldflags = [
     "-s"
     "-X claudebox/internal/cli.Version=${version}"
-    "-E=claudebox_entry" # see internal/linux/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/timerslack"
+	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
 	"claudebox/internal/session"
@@ -34,6 +35,9 @@ var Commands = []string{
 // its exit status. run is given the others.
 func Main(words []string, sys System, run func(args []string, sys System) error) int {
 	if status, ran := storetree.Run(words); ran {
+		return status
+	}
+	if status, ran := inside.Run(words); ran {
 		return status
 	}
 	err := closeInherited()

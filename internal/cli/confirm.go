@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"bufio"
@@ -13,10 +13,10 @@ import (
 // errDeclined is the user's "no": said, not a fault.
 var errDeclined = errors.New("not started: you did not say yes")
 
-// Confirm asks on the terminal itself, whatever the standard streams are.
+// confirm asks on the terminal itself, whatever the standard streams are.
 // Without a terminal it refuses: silence is not consent (UX-02). remedy is what
 // to do then.
-func Confirm(question, remedy string) error {
+func confirm(question, remedy string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return diag.Errorf("ask for confirmation", remedy,

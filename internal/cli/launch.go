@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// Launch prepares a session, shows what will enter, asks, and runs it. A dry
+// runLaunch prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
-func Launch(sys System, o Options, command []string) error {
+func runLaunch(sys System, o options, command []string) error {
 	var seen []string
 	for {
 		approved, err := startSeen(sys, o, command, seen)
@@ -28,7 +28,7 @@ func Launch(sys System, o Options, command []string) error {
 // answer, and meanwhile he, or another session, makes files that have to be
 // hidden and protected. It is kept, so that the next audit can say what has
 // changed since.
-func startSeen(sys System, o Options, command, seen []string) (approved []string, err error) {
+func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func show(sys System, s *session.Session) error {
 		return err
 	}
 	s.JudgeImports()
-	fmt.Fprintln(sys.Stderr, View(sys.Stderr, s.Facts).Text(s.Launch))
+	fmt.Fprintln(sys.Stderr, viewOn(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
 }
@@ -78,13 +78,13 @@ func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 		return nil, nil
 	}
 	s.JudgeImports()
-	view := View(sys.Stderr, s.Facts)
+	view := viewOn(sys.Stderr, s.Facts)
 	text := view.Text(s.Launch)
 	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
 		text += view.Changes(diff)
 	}
 	fmt.Fprintln(sys.Stderr, text)
-	if err := Confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
+	if err := confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
 		return nil, err
 	}
 	return lines, nil

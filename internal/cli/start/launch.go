@@ -47,6 +47,7 @@ func startSeen(sys System, o Options, command, seen []string) (approved []string
 		if approved, err = ask(sys, s, o.Yes); err != nil || approved != nil {
 			return approved, err
 		}
+		sys.announce(s)
 	}
 	s.Instance.Approve(seen)
 	return nil, s.Run()
@@ -77,17 +78,47 @@ func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
 		return nil, nil
 	}
+	return lines, sys.question(s, audit.Difference(approved, lines), len(approved) > 0)
+}
+
+// question shows what will enter and asks about it, until the user has said
+// yes or no. Without an earlier launch that was approved here nothing changed.
+func (sys System) question(s *session.Session, changes []string, earlier bool) error {
 	s.JudgeImports()
 	view := View(sys.Stderr, s.Facts)
-	text := view.Text(s.Launch)
-	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
-		text += view.Changes(diff)
+	if !earlier {
+		changes = nil
 	}
-	fmt.Fprintln(sys.Stderr, text)
-	if err := Confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
-		return nil, err
+	for {
+		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
+		answer, err := Ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
+		if err != nil {
+			return err
+		}
+		switch answer {
+		case "y", "yes":
+			return nil
+		case "d", "details":
+			err = page(s.Launch, view.Text(s.Launch)+view.Changes(changes))
+		case "p", "plan":
+			err = page(s.Launch, view.Plan(s.Launch))
+		default:
+			return errDeclined
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return lines, nil
+}
+
+// announce says what starts, where nobody was asked about it: red remarks
+// always, the rest to a person at a terminal.
+func (sys System) announce(s *session.Session) {
+	view := View(sys.Stderr, s.Facts)
+	fmt.Fprint(sys.Stderr, view.Warnings(s.Launch))
+	if isTerminal(sys.Stderr) {
+		fmt.Fprint(sys.Stderr, view.Line(s.Launch))
+	}
 }
 
 // refuseLinked refuses what a person has to look at once, when none is asked: a

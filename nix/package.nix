@@ -1,7 +1,6 @@
-# The Go programs alone: bin/claudebox for a launch, and libexec/claudebox for all
-# else. They know no store path: what they need stands in the manifest beside
-# them (see default.nix), so that packages may change without Go being built
-# again.
+# The Go program alone. It knows no store path: what it needs stands in the
+# manifest beside it (see default.nix), so that packages may change without Go
+# being built again.
 {
   lib,
   buildGoModule,
@@ -30,21 +29,16 @@ buildGoModule {
   };
 
   vendorHash = import ./vendor-hash.nix;
-  subPackages = [
-    "cmd/claudebox"
-    "cmd/claudebox-full"
-  ];
+  subPackages = [ "cmd/claudebox" ];
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
-    "-X claudebox/internal/cli/start.Version=${version}"
+    "-X claudebox/internal/cli.Version=${version}"
     "-E=claudebox_entry" # see internal/linux/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];
   postInstall = ''
-    mkdir $out/libexec
-    mv $out/bin/claudebox-full $out/libexec/claudebox
     installManPage docs/man/*
   ''
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/network/hostnet"
 	"claudebox/internal/session"
@@ -53,7 +52,7 @@ func explain(sys System, o session.Options, word string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(start.View(sys.Stdout, s.Facts).Width)))
+	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(viewOn(sys.Stdout, s.Facts).Width)))
 	return err
 }
 

@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"bufio"
@@ -13,19 +13,19 @@ import (
 // errDeclined is the user's "no": said, not a fault.
 var errDeclined = errors.New("not started: you did not say yes")
 
-// Confirm asks a question that only a yes lets pass.
-func Confirm(question, remedy string) error {
-	answer, err := Ask(question+" [y/N] ", remedy)
+// confirm asks a question that only a yes lets pass.
+func confirm(question, remedy string) error {
+	answer, err := ask(question+" [y/N] ", remedy)
 	if err == nil && answer != "y" && answer != "yes" {
 		err = errDeclined
 	}
 	return err
 }
 
-// Ask asks on the terminal itself, whatever the standard streams are, and
+// ask asks on the terminal itself, whatever the standard streams are, and
 // returns the answer in small letters. Without a terminal it refuses: silence
 // is not consent (UX-02). remedy is what to do then.
-func Ask(question, remedy string) (answer string, err error) {
+func ask(question, remedy string) (answer string, err error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return "", diag.Errorf("ask for confirmation", remedy,

@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// Launch prepares a session, shows what will enter, asks, and runs it. A dry
+// runLaunch prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
-func Launch(sys System, o Options, command []string) error {
+func runLaunch(sys System, o options, command []string) error {
 	var seen []string
 	for {
 		approved, err := startSeen(sys, o, command, seen)
@@ -28,7 +28,7 @@ func Launch(sys System, o Options, command []string) error {
 // answer, and meanwhile he, or another session, makes files that have to be
 // hidden and protected. It is kept, so that the next audit can say what has
 // changed since.
-func startSeen(sys System, o Options, command, seen []string) (approved []string, err error) {
+func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func startSeen(sys System, o Options, command, seen []string) (approved []string
 		return nil, err
 	}
 	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
-		if approved, err = ask(sys, s, o.Yes); err != nil || approved != nil {
+		if approved, err = approve(sys, s, o.Yes); err != nil || approved != nil {
 			return approved, err
 		}
 		sys.announce(s)
@@ -61,15 +61,15 @@ func show(sys System, s *session.Session) error {
 		return err
 	}
 	s.JudgeImports()
-	fmt.Fprintln(sys.Stderr, View(sys.Stderr, s.Facts).Text(s.Launch))
+	fmt.Fprintln(sys.Stderr, viewOn(sys.Stderr, s.Facts).Text(s.Launch))
 	_, err = fmt.Fprint(sys.Stdout, argv)
 	return err
 }
 
-// ask shows what will enter and has the user confirm it, unless a flag or the
+// approve shows what will enter and has the user confirm it, unless a flag or the
 // profile say that he need not. What he approved of is given back; nil: nobody
 // was asked.
-func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
+func approve(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {
 		return nil, refuseLinked(s)
 	}
@@ -85,13 +85,13 @@ func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 // yes or no. Without an earlier launch that was approved here nothing changed.
 func (sys System) question(s *session.Session, changes []string, earlier bool) error {
 	s.JudgeImports()
-	view := View(sys.Stderr, s.Facts)
+	view := viewOn(sys.Stderr, s.Facts)
 	if !earlier {
 		changes = nil
 	}
 	for {
 		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
-		answer, err := Ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
+		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (sys System) question(s *session.Session, changes []string, earlier bool) e
 // announce says what starts, where nobody was asked about it: red remarks
 // always, the rest to a person at a terminal.
 func (sys System) announce(s *session.Session) {
-	view := View(sys.Stderr, s.Facts)
+	view := viewOn(sys.Stderr, s.Facts)
 	fmt.Fprint(sys.Stderr, view.Warnings(s.Launch))
 	if isTerminal(sys.Stderr) {
 		fmt.Fprint(sys.Stderr, view.Line(s.Launch))

@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"golang.org/x/sys/unix"

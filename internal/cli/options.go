@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"errors"
@@ -8,87 +8,87 @@ import (
 	"claudebox/internal/session"
 )
 
-// Options are claudebox's own words of a command line.
-type Options struct {
+// options are claudebox's own words of a command line.
+type options struct {
 	session.Options
 	Check, Help, Version bool
 }
 
-// Flag is one flag that claudebox claims.
-type Flag struct {
+// launchFlag is one flag that claudebox claims.
+type launchFlag struct {
 	Name, Short, Value string // Value names what is expected; empty: a switch
 	Usage              string
 	Anywhere           bool // claimed behind the agent's first word too
-	Set                func(*Options, string)
+	Set                func(*options, string)
 }
 
-// Flags are all of claudebox's flags for a launch. Those that widen the
+// launchFlags are all of claudebox's flags for a launch. Those that widen the
 // sandbox count only before the first word of the agent, so that a prompt
 // pasted into a script cannot widen it.
-var Flags = []Flag{
+var launchFlags = []launchFlag{
 	{
 		Name: "profile", Short: "P", Value: "NAME|FILE", Usage: "profile to launch by",
-		Set: func(o *Options, v string) { o.Profile = v },
+		Set: func(o *options, v string) { o.Profile = v },
 	},
 	{
 		Name: "network", Value: "TIER", Usage: "network tier: full, inet, allow or none",
-		Set: func(o *Options, v string) { o.Network = v },
+		Set: func(o *options, v string) { o.Network = v },
 	},
 	{
 		Name: "plan", Value: "FILE", Usage: "launch exactly by this plan file",
-		Set: func(o *Options, v string) { o.Plan = v },
+		Set: func(o *options, v string) { o.Plan = v },
 	},
 	{
 		Name: "mount-ro", Value: "HOST[:INSIDE]", Usage: "mount a file or folder read-only",
-		Set: func(o *Options, v string) { o.MountRO = append(o.MountRO, v) },
+		Set: func(o *options, v string) { o.MountRO = append(o.MountRO, v) },
 	},
 	{
 		Name: "mount-rw", Value: "HOST[:INSIDE]", Usage: "mount a file or folder read-write",
-		Set: func(o *Options, v string) { o.MountRW = append(o.MountRW, v) },
+		Set: func(o *options, v string) { o.MountRW = append(o.MountRW, v) },
 	},
 	{
 		Name: "publish", Value: "PORT", Usage: "let this host reach a port inside, at 127.0.0.1",
-		Set: func(o *Options, v string) { o.Publish = append(o.Publish, v) },
+		Set: func(o *options, v string) { o.Publish = append(o.Publish, v) },
 	},
 	{
 		Name: "network-log", Value: "FILE", Usage: "tier allow: write each decision to a file",
-		Set: func(o *Options, v string) { o.NetworkLog = v },
+		Set: func(o *options, v string) { o.NetworkLog = v },
 	},
 	{
 		Name: "yes", Short: "y", Usage: "launch without asking", Anywhere: true,
-		Set: func(o *Options, _ string) { o.Yes = true },
+		Set: func(o *options, _ string) { o.Yes = true },
 	},
 	{
 		Name: "dry-run", Usage: "print the launch, run nothing, change nothing", Anywhere: true,
-		Set: func(o *Options, _ string) { o.DryRun = true },
+		Set: func(o *options, _ string) { o.DryRun = true },
 	},
 	{
 		Name: "check", Usage: "check what a launch needs, run nothing", Anywhere: true,
-		Set: func(o *Options, _ string) { o.Check = true },
+		Set: func(o *options, _ string) { o.Check = true },
 	},
 	{
 		Name: "no-report", Usage: "say nothing when the session ends", Anywhere: true,
-		Set: func(o *Options, _ string) { o.NoReport = true },
+		Set: func(o *options, _ string) { o.NoReport = true },
 	},
 	{
 		Name: "report-json", Value: "FILE", Usage: "write what the session changed to a file",
-		Set: func(o *Options, v string) { o.ReportJSON = v },
+		Set: func(o *options, v string) { o.ReportJSON = v },
 	},
 	{
 		Name: "claudebox-help", Usage: "help about claudebox, not the agent",
-		Set: func(o *Options, _ string) { o.Help = true },
+		Set: func(o *options, _ string) { o.Help = true },
 	},
 	{
 		Name: "claudebox-version", Usage: "claudebox's version, not the agent's",
-		Set: func(o *Options, _ string) { o.Version = true },
+		Set: func(o *options, _ string) { o.Version = true },
 	},
 }
 
-// Split divides a command line into claudebox's options and the agent's
+// split divides a command line into claudebox's options and the agent's
 // words. It fails on a flag without its value and on a widening flag behind
 // the agent's first word.
-func Split(args []string) (Options, error) {
-	var o Options
+func split(args []string) (options, error) {
+	var o options
 	if len(args) == 1 {
 		switch args[0] {
 		case "-h", "--help":
@@ -106,7 +106,7 @@ func Split(args []string) (Options, error) {
 		}
 		used, err := o.take(args)
 		if err != nil {
-			return Options{}, &diag.Error{Op: "read the command line", Err: err, Remedy: "see `claudebox --help`"}
+			return options{}, &diag.Error{Op: "read the command line", Err: err, Remedy: "see `claudebox --help`"}
 		}
 		args = args[used:]
 	}
@@ -115,7 +115,7 @@ func Split(args []string) (Options, error) {
 
 // take claims the first of args, or gives it to the agent. It returns how
 // many words were used.
-func (o *Options) take(args []string) (int, error) {
+func (o *options) take(args []string) (int, error) {
 	flag, value, inline := findFlag(args[0])
 	switch {
 	case flag == nil:
@@ -141,10 +141,10 @@ func (o *Options) take(args []string) (int, error) {
 }
 
 // findFlag looks a word up among claudebox's flags; "--name=value" counts.
-func findFlag(word string) (flag *Flag, value string, inline bool) {
+func findFlag(word string) (flag *launchFlag, value string, inline bool) {
 	name, value, inline := strings.Cut(word, "=")
-	for i := range Flags {
-		f := &Flags[i]
+	for i := range launchFlags {
+		f := &launchFlags[i]
 		if name == "--"+f.Name || f.Short != "" && word == "-"+f.Short {
 			return f, value, inline
 		}

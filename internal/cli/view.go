@@ -1,4 +1,4 @@
-package start
+package cli
 
 import (
 	"cmp"
@@ -16,12 +16,12 @@ import (
 func (sys System) Caller() session.Caller {
 	return session.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
-		Manifest: sys.Manifest, Programs: sys.Programs, Version: Version, Parser: sys.Parser,
+		Manifest: sys.Manifest, Version: Version,
 	}
 }
 
-// View is how a launch is shown on a stream.
-func View(w io.Writer, facts host.Facts) audit.View {
+// viewOn is how a launch is shown on a stream.
+func viewOn(w io.Writer, facts host.Facts) audit.View {
 	v := audit.View{Home: facts.Home, Width: 80}
 	if isTerminal(w) {
 		v.Colour = facts.Env.Value("NO_COLOR", "") == ""

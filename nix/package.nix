@@ -4,13 +4,20 @@
 {
   lib,
   buildGoModule,
+  go,
   installShellFiles,
   stdenv,
 }:
 let
   inherit (lib) fileset;
   version = "0.1.0";
+
+  # An older Go would only say so in the middle of the build.
+  needs = lib.head (builtins.match ".*\ngo ([0-9.]+)\n.*" (builtins.readFile ../go.mod));
 in
+assert
+  lib.versionAtLeast go.version needs
+  || throw "claudebox needs Go ${needs}, and this nixpkgs has ${go.version}: use a newer nixpkgs";
 buildGoModule {
   pname = "claudebox-unwrapped";
   inherit version;
@@ -34,7 +41,6 @@ buildGoModule {
   ldflags = [
     "-s"
     "-X claudebox/internal/cli.Version=${version}"
-    "-E=claudebox_entry" # see internal/linux/timerslack
   ];
 
   nativeBuildInputs = [ installShellFiles ];

@@ -11,6 +11,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/network/hostnet"
+	"claudebox/internal/profile"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/why"
 )
@@ -68,6 +69,10 @@ func visibleLines(text string) string {
 // answer tells what a word means, and asks about it.
 func answer(s *session.Session, word string) (why.Answer, error) {
 	if path, isPath := s.NamedPath(word); isPath {
+		if real := realPath(path); s.IsLogin(real) {
+			l := s.Instance.Login
+			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Enters, l.Made, l.Why), nil
+		}
 		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home)}
 		return why.Path(s.Launch, asked), nil
 	}

@@ -103,11 +103,9 @@ func (s *Session) modulePlan(ref string) (file string) {
 // is not decoded again.
 func (s *Session) readPlan(file string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache("plan file", file)
-	s.expect(cache, o, why)
 	kept, found := cache.Find()
 	p := kept.Plan
 	if !found {
-		s.ahead.forget()
 		var seen plancache.Witnesses
 		seen.Note(file)
 		var err error
@@ -148,13 +146,11 @@ func decodePlan(file string) (plan.Plan, error) {
 // makePlan goes the whole way from a profile to a plan.
 func (s *Session) makePlan(ref string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
-	s.expect(cache, o, why)
 	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
 		s.obey(kept.Made)
 		s.later(func() { cache.Renew(kept) })
 		return kept.Plan, nil
 	}
-	s.ahead.forget()
 	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)

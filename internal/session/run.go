@@ -93,7 +93,6 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		s.keepNow()
 		watches = s.watchCovers(bwrap)
 	}
-	s.Launch.Learn = func(n launch.Needs) { s.ahead.plans.KeepBeside(n) }
 	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
@@ -118,17 +117,14 @@ func (s *Session) endState() {
 // listen begins to catch the signals that would end claudebox. Until then they
 // end it: nothing is there yet that would have to be taken away.
 func (s *Session) listen() (err error) {
-	if s.post == nil {
-		s.post, err = launch.Listen(s.ignored)
-	}
-	s.Launch.Post = s.post
+	s.Launch.Post, err = launch.Listen(s.ignored)
 	return err
 }
 
 // holdGiven makes the placeholders that the mounts of what is given away rely
-// on, where that is not done yet.
+// on.
 func (s *Session) holdGiven() error {
-	for _, given := range s.given()[len(s.holding):] {
+	for _, given := range s.given() {
 		hold, err := given.Hold()
 		if err != nil {
 			return err

@@ -71,9 +71,8 @@ type Session struct {
 
 	caller   Caller
 	folders  profiledir.Folders
-	orders   []string     // profile and plan, where the caller named files
-	ignored  []string     // signals that the caller ignores
-	post     *launch.Post // gets the others; nil: none yet
+	orders   []string // profile and plan, where the caller named files
+	ignored  []string // signals that the caller ignores
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
@@ -87,13 +86,11 @@ type Session struct {
 	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
 	holds    []io.Closer      // keep store paths alive, too
 	made     string           // see [Session.build]
-	ahead    ahead
 	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
-	s.ahead.bwrap.Discard()
 	s.release()
 	var store, home error
 	if s.held != nil {
@@ -164,9 +161,6 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
-	if err := s.expectHeld(p, o); err != nil {
-		return err
-	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
@@ -192,7 +186,6 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 			return err
 		}
 	}
-	s.Launch.Ahead = s.ahead.bwrap
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))

@@ -103,23 +103,24 @@ func (o object) trust(folders []string) (changed bool) {
 	return changed
 }
 
-// approve answers the question about an API key, which Claude Code knows by
-// its end. A key that was rejected inside stays rejected.
+// approve answers the question about the API key that enters, which Claude Code
+// knows by its end, and forgets those of other sessions. A key that was rejected
+// inside stays rejected.
 func (o object) approve(suffix string) (changed bool) {
-	if suffix == "" {
-		return false
-	}
 	responses := parseObject(o["customApiKeyResponses"])
 	if responses == nil {
 		responses = object{}
 	}
-	var approved, rejected []string
+	var approved, rejected, want []string
 	_ = json.Unmarshal(responses["approved"], &approved) // of another shape: made anew
 	_ = json.Unmarshal(responses["rejected"], &rejected)
-	if slices.Contains(approved, suffix) || slices.Contains(rejected, suffix) {
+	if suffix != "" && !slices.Contains(rejected, suffix) {
+		want = []string{suffix}
+	}
+	if slices.Equal(approved, want) {
 		return false
 	}
-	responses.set("approved", append(approved, suffix))
+	responses.set("approved", slices.Concat([]string{}, want))
 	if responses["rejected"] == nil {
 		responses.set("rejected", []string{})
 	}

@@ -191,12 +191,12 @@ var logins = map[string]struct {
 	"the second source alone":           {second: "5", want: "5", note: "your login enters"},
 	"the host's before the second":      {host: "5", second: "7", want: "5", note: "your login enters"},
 	"a broken one before the second":    {host: "x", second: "7", want: "7", note: "does not enter: it is no JSON"},
-	"one made inside stays":             {inside: "6", want: "6"},
+	"one made inside stays":             {inside: "6", want: "6", note: "made inside"},
 	"one made inside outranks":          {host: "7", inside: "6", want: "6", note: "your login enters"},
 	"with an API key none is lent":      {host: "5", apiKey: "k"},
 	"a host's file of another shape":    {host: "x", inside: "6", want: "6", note: "does not enter: it is no JSON"},
 	"a broken one inside gives way":     {host: "5", inside: "x", want: "5", note: "your login enters"},
-	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6"},
+	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6", note: "made inside"},
 }
 
 func TestALoginIsLent(t *testing.T) {
@@ -241,6 +241,92 @@ func TestNoLoginIsLentToAnotherAgent(t *testing.T) {
 	in := w.session(req)
 	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil || strings.Contains(strings.Join(in.Notes, " "), "login") {
 		t.Errorf("it is inside; notes %q", in.Notes)
+	}
+}
+
+// L1: a login that entered once is compared with what may enter, at each launch.
+func TestALoginThatWasLentGoesWhenItMayNotStay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(w world, req *state.Request)
+		note string
+	}{
+		"an API key enters":      {func(_ world, req *state.Request) { req.APIKey = "k" }, "an API key enters instead"},
+		"the user is logged out": {func(w world, _ *state.Request) { must(t, os.Remove(w.path(".claude/.credentials.json"))) }, "not logged in outside any more"},
+		"the file is empty now":  {func(w world, _ *state.Request) { w.write(".claude/.credentials.json", "{}") }, "not logged in outside any more"},
+		"it is another agent":    {func(_ world, req *state.Request) { req.Lend = false }, "it has no use for it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(".claude/.credentials.json", loginAt("5"))
+			req := w.request()
+			in := w.session(req)
+			inside := rel(w, in.Dir) + "/.claude/.credentials.json"
+			if got := w.read(inside); got != loginAt("5") {
+				t.Fatalf("it was not lent: %s", got)
+			}
+			w.write(inside, strings.Replace(loginAt("5"), "{", `{"mcpOAuth":{"its":"own"},`, 1))
+			tc.then(w, &req)
+			in = w.session(req)
+			if got := w.read(inside); got != `{"mcpOAuth":{"its":"own"}}` {
+				t.Errorf("inside is %s", got)
+			}
+			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) {
+				t.Errorf("notes %q, want %q", notes, tc.note)
+			}
+			if in = w.session(req); strings.Contains(strings.Join(in.Notes, "\n"), "taken out") {
+				t.Errorf("it is said again: %q", in.Notes)
+			}
+		})
+	}
+}
+
+// What Claude Code remembers of a key is its end: no word of it stays either.
+func TestTheEndOfAnAPIKeyGoesWithIt(t *testing.T) {
+	w := newWorld(t)
+	req := w.request()
+	req.APIKey = "sk-ant-0123456789-0123456789abcdefghij"
+	in := w.session(req)
+	file := rel(w, in.Dir) + "/.claude/.claude.json"
+	if !strings.Contains(w.read(file), "0123456789abcdefghij") {
+		t.Fatal("the key was not approved of")
+	}
+	w.session(w.request())
+	if got := w.read(file); strings.Contains(got, "abcdefghij") {
+		t.Errorf("it is still there: %s", got)
+	}
+}
+
+func TestALoginIsNotTakenFromUnderASession(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	first := w.launch(w.request())
+	defer first.Close()
+	req := w.request()
+	req.APIKey = "k"
+	second, err := state.Look(req)
+	must(t, err)
+	if err := second.Prepare(); err == nil || !strings.Contains(err.Error(), "another session works there with your login") {
+		t.Errorf("got %v", err)
+	}
+	if got := w.read(rel(w, first.Dir) + "/.claude/.credentials.json"); got != loginAt("5") {
+		t.Errorf("inside is %s", got)
+	}
+}
+
+// A login that was renewed inside a session that was killed is the only good one.
+func TestALoginThatGoesIsBroughtToTheUserFirst(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	in := w.session(w.request())
+	w.write(rel(w, in.Dir)+"/.claude/.credentials.json", loginAt("7"))
+	req := w.request()
+	req.APIKey = "k"
+	w.session(req)
+	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
+		t.Errorf("the user's is %s", got)
+	}
+	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil {
+		t.Error("it is still inside")
 	}
 }
 

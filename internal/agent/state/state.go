@@ -60,7 +60,8 @@ type Instance struct {
 	Imports []Import // read-only binds that the links in the agent's home lead to
 	Notes   []string // what of the user's settings does not enter, and why
 	Makes   []string // what Prepare would make or change, for people
-	Ended   []string // what became of the user's login, for people; from Close
+	Login   Login    // what becomes of the user's login
+	Ended   []string // likewise, when it has ended, for people; from Close
 
 	*work
 }
@@ -83,7 +84,8 @@ type work struct {
 	live     *os.File
 	dir      *beneath.Folder // open from Prepare to Close
 	made     []string        // the user's folders of conversations that the agent writes to
-	login    string          // the user's file that a login is lent from; empty: none
+	login    string          // the user's file of a login that could be lent; empty: none
+	stale    string          // why a login that was lent earlier must go; empty: there is none
 	keeper   *login.Keeper   // of what is lent, from Prepare to Close
 }
 

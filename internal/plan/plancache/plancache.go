@@ -97,19 +97,6 @@ func (c Cache) write(file string, value any) {
 	cachefile.Write(file, append(sum[:], payload...))
 }
 
-// Beside reads what is kept beside the plan, see [Cache.KeepBeside].
-func (c Cache) Beside(value any) (found bool) { return c.file != "" && c.read(c.beside(), value) }
-
-// KeepBeside keeps a value beside the plan: what somebody found out about its
-// launches. It may not hold any more by the next one, and goes with the plan.
-func (c Cache) KeepBeside(value any) {
-	if c.file != "" {
-		c.write(c.beside(), value)
-	}
-}
-
-func (c Cache) beside() string { return c.file + "-launch" }
-
 // holds compares every witness. Nothing in the store is ever changed, and what
 // goes changes the store's folder: only if something came or went since, every
 // store path is looked for.

@@ -45,7 +45,7 @@ func (l Launch) Run() error {
 	if err != nil {
 		return err
 	}
-	fds, ahead, err := l.open(descriptors)
+	fds, err := open(descriptors)
 	if err != nil {
 		return err
 	}
@@ -55,14 +55,8 @@ func (l Launch) Run() error {
 		return err
 	}
 	defer copies.close()
-	terminal, args := saveTerminal(), arguments(lines)
-	var child *sandbox
-	if ahead != nil {
-		fds.close()
-		child, err = ahead.release(args, l.Seccomp, l.Post)
-	} else {
-		child, err = l.start(args, fds)
-	}
+	terminal := saveTerminal()
+	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
@@ -73,9 +67,6 @@ func (l Launch) Run() error {
 	}
 	if l.Started != nil {
 		l.Started(child.pid)
-	}
-	if ahead == nil {
-		l.teach(descriptors)
 	}
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.release()

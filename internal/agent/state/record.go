@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/cachefile"
 )
 
 const (
@@ -60,10 +60,10 @@ func readRecord(dir *beneath.Folder) record {
 	}
 	var r record
 	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	if !ok || !packed.Decode(body, &r) {
+	if !ok || !cachefile.Decode(body, &r) {
 		return record{}
 	}
 	return r
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
+func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }

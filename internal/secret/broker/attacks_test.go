@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -75,93 +76,255 @@ const own = "to a place that is not its own"
 
 func bearer(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 
-var keyMaking = map[string]attempt{
-	"make an API key":                          {do: asked("POST", api+"/api/oauth/claude_cli/create_api_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key by GET":                   {do: asked("GET", api+"/api/oauth/claude_cli/create_api_key", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, slash behind":            {do: asked("POST", api+"/api/oauth/claude_cli/create_api_key/", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, encoded":                 {do: asked("POST", api+"/api/oauth/claude_cli/create%5Fapi_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, encoded twice":           {do: asked("POST", api+"/api/oauth/claude_cli/create%255Fapi_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, by dots":                 {do: asked("POST", api+"/v1/messages/../../api/oauth/claude_cli/create_api_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, by encoded dots":         {do: asked("POST", api+"/v1/messages/%2e%2e/%2e%2e/api/oauth/claude_cli/create_api_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, two slashes":             {do: asked("POST", api+"//api/oauth/claude_cli/create_api_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, a parameter":             {do: asked("POST", api+"/v1/messages/..;/api/oauth/claude_cli/create_api_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, in capitals":             {do: asked("POST", api+"/API/oauth/claude_cli/Create_API_key", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an API key, backslashes":             {do: written(apiTarget, "api.anthropic.com", "POST /v1/messages\\..\\..\\api\\oauth\\claude_cli\\create_api_key HTTP/1.1\r\nHost: api.anthropic.com\r\nAuthorization: Bearer {LOGIN}\r\nContent-Length: 0\r\n\r\n"), want: "403", reported: own},
-	"make an organization's key":               {do: asked("POST", api+"/v1/organizations/api_keys", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make an external key":                     {do: asked("POST", api+"/v1/organizations/external_keys", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make a key below an organization":         {do: asked("POST", api+"/api/oauth/organizations/1/api_keys", "{}", bearer("{LOGIN}")...), want: "403", reported: own},
-	"list keys of an organization":             {do: asked("GET", api+"/api/oauth/organizations/1/api_keys", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"read a vault":                             {do: asked("GET", api+"/v1/vaults/1/credentials", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"reveal a tunnel's token":                  {do: asked("POST", api+"/v1/tunnels/1/reveal_token", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"rotate a tunnel's token":                  {do: asked("POST", api+"/v1/tunnels/1/rotate_token", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"a place that nobody listed":               {do: asked("GET", api+"/v1/something/new", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"make a key below a place that is listed":  {do: asked("POST", api+"/v1/files/api_keys", "", bearer("{LOGIN}")...), want: "403", reported: own},
-	"a GitHub app's token":                     {do: asked("POST", hub+"/app/installations/1/access_tokens", "", bearer("{GH}")...), want: "403", reported: own},
-	"a GitHub runner's token":                  {do: asked("POST", hub+"/repos/a/b/actions/runners/registration-token", "", bearer("{GH}")...), want: "403", reported: own},
-	"a GitHub runner's token, slashes encoded": {do: asked("POST", hub+"/repos/a/b/actions/runners/registration%2Dtoken", "", bearer("{GH}")...), want: "403", reported: own},
+// keyMaking are places where secrets are made or shown. Those of GitHub have
+// its name in theirs.
+var keyMaking = map[string]string{
+	"make an API key":                          "POST /api/oauth/claude_cli/create_api_key",
+	"make an API key by GET":                   "GET /api/oauth/claude_cli/create_api_key",
+	"make an API key, slash behind":            "POST /api/oauth/claude_cli/create_api_key/",
+	"make an API key, encoded":                 "POST /api/oauth/claude_cli/create%5Fapi_key",
+	"make an API key, encoded twice":           "POST /api/oauth/claude_cli/create%255Fapi_key",
+	"make an API key, by dots":                 "POST /v1/messages/../../api/oauth/claude_cli/create_api_key",
+	"make an API key, by encoded dots":         "POST /v1/messages/%2e%2e/%2e%2e/api/oauth/claude_cli/create_api_key",
+	"make an API key, two slashes":             "POST //api/oauth/claude_cli/create_api_key",
+	"make an API key, a parameter":             "POST /v1/messages/..;/api/oauth/claude_cli/create_api_key",
+	"make an API key, in capitals":             "POST /API/oauth/claude_cli/Create_API_key",
+	"make an organization's key":               "POST /v1/organizations/api_keys",
+	"make an external key":                     "POST /v1/organizations/external_keys",
+	"make a key below an organization":         "POST /api/oauth/organizations/1/api_keys",
+	"list keys of an organization":             "GET /api/oauth/organizations/1/api_keys",
+	"read a vault":                             "GET /v1/vaults/1/credentials",
+	"reveal a tunnel's token":                  "POST /v1/tunnels/1/reveal_token",
+	"rotate a tunnel's token":                  "POST /v1/tunnels/1/rotate_token",
+	"a place that nobody listed":               "GET /v1/something/new",
+	"make a key below a place that is listed":  "POST /v1/files/api_keys",
+	"a GitHub app's token":                     "POST /app/installations/1/access_tokens",
+	"a GitHub runner's token":                  "POST /repos/a/b/actions/runners/registration-token",
+	"a GitHub runner's token, slashes encoded": "POST /repos/a/b/actions/runners/registration%2Dtoken",
+}
+
+// tried asks for a place with the placeholder that is for its host.
+func tried(name, place string) attempt {
+	method, path, _ := strings.Cut(place, " ")
+	a := attempt{do: asked(method, api+path, "{}", bearer("{LOGIN}")...), want: "403", reported: own}
+	if strings.Contains(name, "GitHub") {
+		a.do = asked(method, hub+path, "{}", bearer("{GH}")...)
+	}
+	return a
 }
 
 var ending = map[string]attempt{
-	"revoke the login":                {do: asked("POST", tokens+"/revoke", `{"token":"{REFRESH}"}`), want: "200"},
-	"revoke the login elsewhere":      {do: asked("POST", api+"/v1/oauth/token/revoke", `{"token":"{REFRESH}"}`), want: "200"},
-	"revoke the login, encoded":       {do: asked("POST", tokens+"/%72evoke", `{"token":"{REFRESH}"}`), want: "403", reported: "unknown way"},
-	"revoke the login, two slashes":   {do: asked("POST", "https://platform.claude.com//v1/oauth/token/revoke", `{"token":"{REFRESH}"}`), want: "403", reported: "unknown way"},
-	"renew as another client":         {do: asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{REFRESH}","client_id":"41077d10"}`), want: "503"},
-	"renew with what is no token":     {do: asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"sk-ant-ort01-none","client_id":"{CLIENT}"}`), want: "503"},
-	"renew with an access token":      {do: asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{LOGIN}","client_id":"{CLIENT}"}`), want: "503"},
-	"renew as a form":                 {do: asked("POST", tokens, `grant_type=refresh_token&refresh_token={REFRESH}`, "Content-Type", "application/x-www-form-urlencoded"), want: "400"},
-	"renew at another path":           {do: asked("POST", tokens+"/", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`), want: "403", reported: "unknown way"},
-	"renew in capitals":               {do: asked("POST", "https://platform.claude.com/v1/OAuth/Token", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`), want: "403", reported: "unknown way"},
-	"exchange the token for another":  {do: asked("POST", tokens, `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"{LOGIN}"}`), want: "403", reported: "neither a code nor"},
-	"a client's own grant":            {do: asked("POST", tokens, `{"grant_type":"client_credentials"}`), want: "403", reported: "neither a code nor"},
-	"what renews the login, as login": {do: asked("GET", api+"/v1/models", "", bearer("{REFRESH}")...), want: "403", reported: "does not belong"},
+	"revoke the login": {do: asked("POST", tokens+"/revoke", `{"token":"{REFRESH}"}`), want: "200"},
+	"revoke the login elsewhere": {
+		do:   asked("POST", api+"/v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
+		want: "200",
+	},
+	"revoke the login, encoded": {
+		do:   asked("POST", tokens+"/%72evoke", `{"token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"revoke the login, two slashes": {
+		do:   asked("POST", "https://platform.claude.com//v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"renew as another client": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{REFRESH}","client_id":"41077d10"}`),
+		want: "503",
+	},
+	"renew with what is no token": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"sk-ant-ort01-none","client_id":"{CLIENT}"}`),
+		want: "503",
+	},
+	"renew with an access token": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{LOGIN}","client_id":"{CLIENT}"}`),
+		want: "503",
+	},
+	"renew as a form": {
+		do:   asked("POST", tokens, `grant_type=refresh_token&refresh_token={REFRESH}`, "Content-Type", "application/x-www-form-urlencoded"),
+		want: "400",
+	},
+	"renew at another path": {
+		do:   asked("POST", tokens+"/", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"renew in capitals": {
+		do:   asked("POST", "https://platform.claude.com/v1/OAuth/Token", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"exchange the token for another": {
+		do:   asked("POST", tokens, `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"{LOGIN}"}`),
+		want: "403", reported: "neither a code nor",
+	},
+	"a client's own grant": {
+		do:   asked("POST", tokens, `{"grant_type":"client_credentials"}`),
+		want: "403", reported: "neither a code nor",
+	},
+	"what renews the login, as login": {
+		do:   asked("GET", api+"/v1/models", "", bearer("{REFRESH}")...),
+		want: "403", reported: "does not belong",
+	},
 }
 
 var elsewhere = map[string]attempt{
-	"the login to GitHub":             {do: asked("GET", hub+"/echo", "", bearer("{LOGIN}")...), want: "403", reported: "not its own"},
-	"GitHub's token to Anthropic":     {do: asked("POST", api+"/v1/messages", "{}", bearer("{GH}")...), want: "403", reported: "not its own"},
-	"GitHub's token to another":       {do: asked("GET", "https://foo.example:8443/echo", "", bearer("{GH}")...), want: "403", reported: "not its own"},
-	"a host at another port":          {do: asked("GET", "https://api.github.com:8443/echo", "", bearer("{GH}")...), want: "EOF"},
-	"a host at the usual port":        {do: asked("GET", "https://foo.example/foo", "", "X-Foo-Token", "{FOO}"), want: "EOF"},
-	"another name in TLS":             {do: written(hubTarget, "evil.example", hello("api.github.com")), want: "421", reported: "not the name"},
-	"another name in TLS and Host":    {do: written(hubTarget, "evil.example", hello("evil.example")), want: "421", reported: "not the name"},
-	"no name in TLS":                  {do: written(hubTarget, "", hello("api.github.com")), want: "421", reported: "not the name"},
-	"another Host":                    {do: written(hubTarget, "api.github.com", hello("evil.example")), want: "421", reported: "not the name"},
-	"another Host that is brokered":   {do: written(hubTarget, "api.github.com", hello("github.com")), want: "421", reported: "not the name"},
-	"Host in capitals":                {do: written(hubTarget, "api.github.com", hello("API.github.com")), want: "421", reported: "not the name"},
-	"Host with a dot":                 {do: written(hubTarget, "api.github.com", hello("api.github.com.")), want: "421", reported: "not the name"},
-	"Host at another port":            {do: written(hubTarget, "api.github.com", hello("api.github.com:8443")), want: "421", reported: "not the name"},
-	"Host with a user":                {do: written(hubTarget, "api.github.com", hello("api.github.com@evil.example")), want: "4"},
-	"Host below":                      {do: written(hubTarget, "api.github.com", hello("x.api.github.com")), want: "421", reported: "not the name"},
-	"Host, in another alphabet":       {do: written(hubTarget, "xn--pi-7kc.github.com", hello("xn--pi-7kc.github.com")), want: "421", reported: "not the name"},
-	"no Host":                         {do: written(hubTarget, "api.github.com", "GET /echo HTTP/1.0\r\nAuthorization: Bearer {GH}\r\n\r\n"), want: "421", reported: "not the name"},
-	"two Hosts":                       {do: written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nHost: evil.example\r\nAuthorization: Bearer {GH}\r\n\r\n"), want: "400"},
-	"name in TLS in capitals":         {do: written(hubTarget, "API.github.com", hello("api.github.com")), want: "421", reported: "not the name"},
-	"a whole address as path":         {do: written(hubTarget, "api.github.com", "GET https://evil.example/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"), want: "421", reported: "not the name"},
-	"the own address as path":         {do: written(hubTarget, "api.github.com", "GET https://api.github.com/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"), want: "400", reported: "for a proxy"},
-	"a tunnel in the connection":      {do: written(hubTarget, "api.github.com", "CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"), want: "400", reported: "for a proxy"},
-	"another :authority in HTTP/2":    {do: framed(":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "evil.example", "authorization", "Bearer {GH}"), want: "421", reported: "not the name"},
-	"another host beside :authority":  {do: framed(":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "api.github.com", "host", "evil.example", "authorization", "Bearer {GH}"), want: "400", reported: "a header Host"},
-	"a whole address as :path":        {do: framed(":method", "GET", ":scheme", "https", ":path", "https://evil.example/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}"), want: "400", reported: "for a proxy"},
-	"two :authority":                  {do: framed(":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}")},
-	"CONNECT in HTTP/2":               {do: framed(":method", "CONNECT", ":authority", "api.github.com", "authorization", "Bearer {GH}"), want: "400", reported: "for a proxy"},
-	"a line break in an HTTP/2 value": {do: framed(":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "api.github.com", "x-a", "b\r\nAuthorization: Bearer {GH}")},
-	"a redirect to another host":      {do: asked("GET", hub+"/redirect", "", bearer("{GH}")...), want: "302", sent: true},
+	"the login to GitHub": {
+		do:   asked("GET", hub+"/echo", "", bearer("{LOGIN}")...),
+		want: "403", reported: "not its own",
+	},
+	"GitHub's token to Anthropic": {
+		do:   asked("POST", api+"/v1/messages", "{}", bearer("{GH}")...),
+		want: "403", reported: "not its own",
+	},
+	"GitHub's token to another": {
+		do:   asked("GET", "https://foo.example:8443/echo", "", bearer("{GH}")...),
+		want: "403", reported: "not its own",
+	},
+	"a host at another port": {
+		do:   asked("GET", "https://api.github.com:8443/echo", "", bearer("{GH}")...),
+		want: "EOF",
+	},
+	"a host at the usual port": {
+		do:   asked("GET", "https://foo.example/foo", "", "X-Foo-Token", "{FOO}"),
+		want: "EOF",
+	},
+	"another name in TLS": {
+		do:   written(hubTarget, "evil.example", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"another name in TLS and Host": {
+		do:   written(hubTarget, "evil.example", hello("evil.example")),
+		want: "421", reported: "not the name",
+	},
+	"no name in TLS": {
+		do:   written(hubTarget, "", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"another Host": {
+		do:   written(hubTarget, "api.github.com", hello("evil.example")),
+		want: "421", reported: "not the name",
+	},
+	"another Host that is brokered": {
+		do:   written(hubTarget, "api.github.com", hello("github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host in capitals": {
+		do:   written(hubTarget, "api.github.com", hello("API.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a dot": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com.")),
+		want: "421", reported: "not the name",
+	},
+	"Host at another port": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com:8443")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a user": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com@evil.example")),
+		want: "4",
+	},
+	"Host below": {
+		do:   written(hubTarget, "api.github.com", hello("x.api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host, in another alphabet": {
+		do:   written(hubTarget, "xn--pi-7kc.github.com", hello("xn--pi-7kc.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"no Host": {
+		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.0\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "421", reported: "not the name",
+	},
+	"two Hosts": {
+		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nHost: evil.example\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400",
+	},
+	"name in TLS in capitals": {
+		do:   written(hubTarget, "API.github.com", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"a whole address as path": {
+		do:   written(hubTarget, "api.github.com", "GET https://evil.example/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "421", reported: "not the name",
+	},
+	"the own address as path": {
+		do:   written(hubTarget, "api.github.com", "GET https://api.github.com/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400", reported: "for a proxy",
+	},
+	"a tunnel in the connection": {
+		do:   written(hubTarget, "api.github.com", "CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400", reported: "for a proxy",
+	},
+	"another :authority in HTTP/2": {
+		do:   got("/echo", ":authority", "evil.example", "authorization", "Bearer {GH}"),
+		want: "421", reported: "not the name",
+	},
+	"another host beside :authority": {
+		do:   got("/echo", ":authority", "api.github.com", "host", "evil.example", "authorization", "Bearer {GH}"),
+		want: "400", reported: "a header Host",
+	},
+	"a whole address as :path": {
+		do:   got("https://evil.example/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
+		want: "400", reported: "for a proxy",
+	},
+	"two :authority": {
+		do: got("/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}"),
+	},
+	"CONNECT in HTTP/2": {
+		do:   framed(":method", "CONNECT", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
+		want: "400", reported: "for a proxy",
+	},
+	"a line break in an HTTP/2 value": {
+		do: got("/echo", ":authority", "api.github.com", "x-a", "b\r\nAuthorization: Bearer {GH}"),
+	},
+	"a redirect to another host": {
+		do:   asked("GET", hub+"/redirect", "", bearer("{GH}")...),
+		want: "302", sent: true,
+	},
 }
 
 var misplaced = map[string]attempt{
-	"in the path":                   {do: asked("GET", hub+"/echo/{GH}", ""), want: "403", reported: "in an address"},
-	"in the query":                  {do: asked("GET", hub+"/echo?access_token={GH}", ""), want: "403", reported: "in an address"},
-	"in the query, encoded":         {do: asked("GET", hub+"/echo?access_token={GH-ENCODED}", ""), want: "403", reported: "in an address"},
-	"in the body":                   {do: asked("POST", hub+"/echo", "token={GH}"), want: "200"},
-	"in a cookie":                   {do: asked("GET", hub+"/echo", "", "Cookie", "t={GH}"), want: "403", reported: "does not belong"},
-	"in another header":             {do: asked("GET", hub+"/echo", "", "X-Other", "{GH}"), want: "403", reported: "does not belong"},
-	"in the wrong one of two forms": {do: asked("POST", api+"/v1/messages", "{}", "X-Api-Key", "{LOGIN}"), want: "403", reported: "does not belong"},
-	"a login as a password":         {do: asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"), want: "403", reported: "does not belong"},
-	"as a user's name":              {do: asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"), want: "403", reported: "does not belong"},
-	"with more behind it":           {do: asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH} x"), want: "403", reported: "does not belong"},
-	"by another scheme":             {do: asked("GET", hub+"/echo", "", "Authorization", "Digest {GH}"), want: "403", reported: "does not belong"},
-	"in one header twice":           {do: asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Authorization", "Bearer {GH}"), want: "403", reported: "stands twice"},
+	"in the path": {do: asked("GET", hub+"/echo/{GH}", ""), want: "403", reported: "in an address"},
+	"in the query": {
+		do:   asked("GET", hub+"/echo?access_token={GH}", ""),
+		want: "403", reported: "in an address",
+	},
+	"in the query, encoded": {
+		do:   asked("GET", hub+"/echo?access_token={GH-ENCODED}", ""),
+		want: "403", reported: "in an address",
+	},
+	"in the body": {do: asked("POST", hub+"/echo", "token={GH}"), want: "200"},
+	"in a cookie": {
+		do:   asked("GET", hub+"/echo", "", "Cookie", "t={GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in another header": {
+		do:   asked("GET", hub+"/echo", "", "X-Other", "{GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in the wrong one of two forms": {
+		do:   asked("POST", api+"/v1/messages", "{}", "X-Api-Key", "{LOGIN}"),
+		want: "403", reported: "does not belong",
+	},
+	"a login as a password": {
+		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"),
+		want: "403", reported: "does not belong",
+	},
+	"as a user's name": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"),
+		want: "403", reported: "does not belong",
+	},
+	"with more behind it": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH} x"),
+		want: "403", reported: "does not belong",
+	},
+	"by another scheme": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Digest {GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in one header twice": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Authorization", "Bearer {GH}"),
+		want: "403", reported: "stands twice",
+	},
 	"on two lines": {do: written(hubTarget, "api.github.com",
 		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH-BEGIN}\r\n {GH-END}\r\nConnection: close\r\n\r\n")},
 	"behind the body": {do: written(hubTarget, "api.github.com",
@@ -172,7 +335,10 @@ var misplaced = map[string]attempt{
 		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n"+hello("evil.example"))},
 	"an unknown coding of a body": {do: written(hubTarget, "api.github.com",
 		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"+hello("evil.example")), want: "501"},
-	"credentials for a proxy": {do: asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}"), want: "40", reported: "Proxy-Authorization"},
+	"credentials for a proxy": {
+		do:   asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}"),
+		want: "40", reported: "Proxy-Authorization",
+	},
 	"changed by one letter": {do: func(w *world) string {
 		p := []byte(w.placeholder("GH_TOKEN"))
 		p[len(p)-1] ^= 1
@@ -184,10 +350,16 @@ var misplaced = map[string]attempt{
 }
 
 var comingBack = map[string]attempt{
-	"an echo in the body":     {do: asked("GET", hub+"/echo", "", bearer("{GH}")...), want: "200", sent: true},
-	"an echo of a password":   {do: asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-PASSWORD}"), want: "200", sent: true},
+	"an echo in the body": {do: asked("GET", hub+"/echo", "", bearer("{GH}")...), want: "200", sent: true},
+	"an echo of a password": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-PASSWORD}"),
+		want: "200", sent: true,
+	},
 	"an echo behind the body": {do: asked("GET", hub+"/trailer", "", bearer("{GH}")...), want: "200", sent: true},
-	"an echo that is packed":  {do: asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"), want: "502", reported: "packed", sent: true},
+	"an echo that is packed": {
+		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
+		want: "502", reported: "packed", sent: true,
+	},
 	"an echo in pieces": {do: func(w *world) string {
 		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Range", "bytes=0-60")(w)
 		if w.last().Header.Get("Range") != "" {
@@ -197,14 +369,23 @@ var comingBack = map[string]attempt{
 	}, want: "200", sent: true},
 }
 
+const backslashes = "POST /v1/messages\\..\\..\\api\\oauth\\claude_cli\\create_api_key HTTP/1.1\r\n" +
+	"Host: api.anthropic.com\r\nAuthorization: Bearer {LOGIN}\r\nContent-Length: 0\r\n\r\n"
+
 func hello(host string) string {
 	return "GET /echo HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer {GH}\r\nConnection: close\r\n\r\n"
 }
 
 func TestNoAttemptGetsASecretOutOrDestroysIt(t *testing.T) {
 	count := 0
+	making := map[string]attempt{
+		"make an API key, backslashes": {do: written(apiTarget, apiTarget.Host, backslashes), want: "403", reported: own},
+	}
+	for name, place := range keyMaking {
+		making[name] = tried(name, place)
+	}
 	for subject, attempts := range map[string]map[string]attempt{
-		"key making": keyMaking, "ending": ending, "elsewhere": elsewhere, "misplaced": misplaced, "coming back": comingBack,
+		"key making": making, "ending": ending, "elsewhere": elsewhere, "misplaced": misplaced, "coming back": comingBack,
 	} {
 		for name, a := range attempts {
 			count++
@@ -247,6 +428,11 @@ func (w *world) nothingWent(t *testing.T, own bool) {
 			t.Error("a login was revoked")
 		}
 	}
+}
+
+// got is a request of HTTP/2 for a path, with more fields.
+func got(path string, fields ...string) func(*world) string {
+	return framed(append([]string{":method", "GET", ":scheme", "https", ":path", path}, fields...)...)
 }
 
 // framed is an attempt by one HTTP/2 request with fields in pairs, in order.
@@ -300,7 +486,7 @@ func TestAStrangersCodeMakesALoginOfTheInstanceAlone(t *testing.T) {
 	}{
 		"Claude's own client": {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `"}`, 1},
 		"the console's":       {`{"grant_type":"authorization_code","code":"c","client_id":"41077d10"}`, 0},
-		"setup-token":         {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `","expires_in":31536000}`, 0},
+		"setup-token":         {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `","expires_in":9}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -379,10 +565,10 @@ func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	t.Cleanup(func() { l.Close() })
 	dialled = new([]string)
 	outward := NewOutward(Proxies{})
-	outward.dialer = &net.Dialer{ControlContext: nil, Resolver: &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+	outward.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 		*dialled = append(*dialled, address)
-		return nil, fmt.Errorf("no names here")
-	}}}
+		return nil, errors.New("no names here")
+	}}
 	go NewProxy(w.broker, "password", outward).Serve(l) //nolint:errcheck // until the test ends
 	return l.Addr().String(), dialled
 }

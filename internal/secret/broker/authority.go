@@ -68,7 +68,8 @@ func (a *Authority) addLeaves(names []string, parent *x509.Certificate, signer *
 	for _, name := range names {
 		template := validity(now)
 		template.DNSNames = []string{name}
-		template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		template.KeyUsage = x509.KeyUsageDigitalSignature
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 		if err != nil {
 			return err

@@ -123,7 +123,8 @@ func knownOf(c Config) []known {
 		list = append(list, known{s, c.Key})
 	}
 	if l := c.Login; l != nil {
-		list = append(list, known{loginSecret(ClaudeLogin, l.Access), l.Key}, known{Secret{Name: claudeRefresh, Hosts: ClaudeHosts}, l.Key})
+		renewing := Secret{Name: claudeRefresh, Hosts: ClaudeHosts}
+		list = append(list, known{loginSecret(ClaudeLogin, l.Access), l.Key}, known{renewing, l.Key})
 	}
 	return list
 }
@@ -225,7 +226,8 @@ func (b *Broker) Serve(c net.Conn, target Target) {
 	}
 	inner := &conn{Conn: c, target: target}
 	secured := tls.Server(inner, &tls.Config{
-		Certificates: []tls.Certificate{*b.leaves[target.Host]}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		Certificates: []tls.Certificate{*b.leaves[target.Host]},
+		MinVersion:   tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 	})
 	select {
 	case b.accepted <- secured:
@@ -383,7 +385,8 @@ func (b *Broker) stop(w http.ResponseWriter, v verdict) {
 	}
 	text := "claudebox: " + what + " was stopped on its way to " + v.refusal.Host + ": " + v.refusal.Why
 	w.Header().Set("Connection", "close")
-	answer(w, v.status, map[string]any{"type": "error", "error": map[string]any{"type": "permission_error", "message": text}})
+	fault := map[string]any{"type": "permission_error", "message": text} // as the API says it
+	answer(w, v.status, map[string]any{"type": "error", "error": fault})
 }
 
 // Set gives a secret another value.

@@ -21,7 +21,9 @@ const (
 
 // ClaudeHosts are those that Claude Code sends its login or API key to, or
 // asks for tokens.
-var ClaudeHosts = []string{"api.anthropic.com", "console.anthropic.com", "mcp-proxy.anthropic.com", "platform.claude.com"}
+var ClaudeHosts = []string{
+	"api.anthropic.com", "console.anthropic.com", "mcp-proxy.anthropic.com", "platform.claude.com",
+}
 
 // ClaudePaths are where Claude Code sends its login or API key (measured with
 // 2.1.329, and what its users' own programs ask of the API). No other place can
@@ -65,9 +67,13 @@ var ClaudePaths = []Path{
 // secretPlaces are what in a path says that secrets are given out there, by the
 // end of a host's name.
 var secretPlaces = map[string][]string{
-	"anthropic.com": {"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal", "rotate"},
-	"claude.com":    {"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal", "rotate"},
-	"github.com":    {"access_tokens", "registration-token", "remove-token", "jitconfig", "authorizations", "applications"},
+	"anthropic.com": anthropicPlaces,
+	"claude.com":    anthropicPlaces,
+	"github.com":    {"access_tokens", "registration-token", "remove-token", "jitconfig", "authorizations"},
+}
+
+var anthropicPlaces = []string{
+	"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal", "rotate",
 }
 
 // givesSecrets reports whether a request may be answered with a secret that

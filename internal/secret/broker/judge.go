@@ -45,7 +45,7 @@ type request struct {
 // judge decides about a request on a connection to a target, with the secrets
 // of a table. It looks at no body.
 func judge(t Target, secrets []known, r request) verdict {
-	if r.serverName != t.Host || r.host != t.Host && r.host != t.Host+":"+portOf(t) || r.host == t.Host && t.Port != httpsPort {
+	if r.serverName != t.Host || r.host != t.String() && r.host != t.Host+":"+portOf(t) {
 		return refuse(http.StatusMisdirectedRequest, t, "the Host of a request is not the name of its connection")
 	}
 	if r.method == http.MethodConnect || !strings.HasPrefix(r.uri, "/") || r.url.Host != "" {

@@ -82,8 +82,10 @@ func (k Key) In(name, text string) bool {
 // prefixes are the beginnings of tokens that say what they are for, the longer
 // ones first.
 var prefixes = []string{
-	"sk-ant-admin01-", "sk-ant-api03-", "sk-ant-oat01-", "sk-ant-ort01-", "sk-svcacct-", "sk-admin-", "sk-or-v1-", "sk-proj-", "sk-ant-",
-	"github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "npm_", "pypi-", "nvapi-", "pplx-", "tvly-",
+	"sk-ant-admin01-", "sk-ant-api03-", "sk-ant-oat01-", "sk-ant-ort01-", "sk-ant-",
+	"sk-svcacct-", "sk-admin-", "sk-or-v1-", "sk-proj-",
+	"github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-",
+	"npm_", "pypi-", "nvapi-", "pplx-", "tvly-",
 	"lin_api_", "dop_v1_", "figd_", "gsk_", "xai-", "ntn_", "hf_", "r8_", "sk-",
 }
 

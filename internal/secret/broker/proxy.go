@@ -48,7 +48,9 @@ func NewProxy(b *Broker, password string, outward Outward) *Proxy {
 
 // Serve accepts connections until l is closed.
 func (p *Proxy) Serve(l net.Listener) error {
-	server := &http.Server{Handler: p, ErrorLog: silent, ReadHeaderTimeout: patience, IdleTimeout: idle, MaxHeaderBytes: maxHeader}
+	server := &http.Server{
+		Handler: p, ErrorLog: silent, ReadHeaderTimeout: patience, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
+	}
 	return server.Serve(l)
 }
 
@@ -255,7 +257,8 @@ func (o Outward) through(ctx context.Context, by *url.URL, address string) (net.
 	head := "CONNECT " + address + " HTTP/1.1\r\nHost: " + address + "\r\n"
 	if by.User != nil {
 		password, _ := by.User.Password()
-		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(by.User.Username()+":"+password)) + "\r\n"
+		said := base64.StdEncoding.EncodeToString([]byte(by.User.Username() + ":" + password))
+		head += "Proxy-Authorization: Basic " + said + "\r\n"
 	}
 	r := bufio.NewReader(c)
 	if _, err := io.WriteString(c, head+"\r\n"); err != nil {

@@ -85,7 +85,8 @@ func checkName(host string) error {
 		return fmt.Errorf("%q is %w", host, errNotName)
 	}
 	for _, label := range labels {
-		if label == "" || len(label) > 63 || label[0] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+		if label == "" || len(label) > 63 || label[0] == '-' || strings.Trim(label, allowed) != "" {
 			return fmt.Errorf("%q is %w", host, errNotName)
 		}
 	}

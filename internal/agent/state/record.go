@@ -4,12 +4,12 @@ import (
 	"bytes"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/cachefile"
 )
 
 const (
 	recordName  = "record"
-	recordForm  = "claudebox instance 2\n" // before the record; another form, another number
+	recordForm  = "claudebox instance 3\n" // before the record; another form, another number
 	recordLimit = 1 << 20                  // bytes
 )
 
@@ -59,10 +59,10 @@ func readRecord(dir *beneath.Folder) record {
 	}
 	var r record
 	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	if !ok || !packed.Decode(body, &r) {
+	if !ok || !cachefile.Decode(body, &r) {
 		return record{}
 	}
 	return r
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
+func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }

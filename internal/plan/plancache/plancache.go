@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -21,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/linux/packed"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
@@ -88,11 +88,14 @@ func (c Cache) read(file string, value any) bool {
 		return false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
-	return bytes.Equal(sum[:], content[:sha256.Size]) && packed.Decode(content[sha256.Size:], value)
+	return bytes.Equal(sum[:], content[:sha256.Size]) && json.Unmarshal(content[sha256.Size:], value) == nil
 }
 
 func (c Cache) write(file string, value any) {
-	payload := packed.Encode(value)
+	payload, err := json.Marshal(value)
+	if err != nil {
+		return // it only costs time
+	}
 	sum := sha256.Sum256(payload)
 	cachefile.Write(file, append(sum[:], payload...))
 }

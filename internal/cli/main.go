@@ -5,6 +5,7 @@ import (
 
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
 )
@@ -21,6 +22,9 @@ const (
 // its exit status.
 func Main(words []string, sys System) int {
 	if status, ran := storetree.Run(words); ran {
+		return status
+	}
+	if status, ran := inside.Run(words); ran {
 		return status
 	}
 	err := closeInherited()

@@ -44,6 +44,7 @@ var modules = map[string][]string{
 	"nix/gcroot":          {nix + "nixbase32"},
 	"profile/syntax":      {"gopkg.in/yaml.v3"},
 	"sandbox/launch":      {"golang.org/x/term"},
+	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},

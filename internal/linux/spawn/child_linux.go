@@ -8,7 +8,6 @@ import (
 
 	"claudebox/internal/linux/spawn/nofile"
 	"claudebox/internal/linux/spawn/vfork"
-	"claudebox/internal/linux/timerslack"
 )
 
 // child is what a child works by. It writes to step, errno and spare alone.
@@ -109,7 +108,6 @@ func (c *child) run() {
 		c.step = stepLimit
 		c.errno = call6(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(c.limit)), 0)
 	}
-	timerslack.Restore()
 	if c.errno == 0 {
 		c.step = stepExec
 		var noEnvironment *byte
@@ -243,7 +241,6 @@ func (c *child) runBeside() {
 	if c.errno == 0 {
 		c.errno = c.resetSignals()
 	}
-	timerslack.Restore()
 	if c.errno == 0 {
 		var noEnvironment *byte
 		c.errno = call6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(&c.argv[0])),

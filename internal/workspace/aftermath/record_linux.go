@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/project"
 )
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 5\n" // before the record; another form, another number
+	recordForm = "claudebox session 6\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -53,7 +53,7 @@ func (r record) isLoose(repo string) (state string, found bool) {
 	return "", false
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
+func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
 
 // write keeps a record in a locked file: one that is free, or a new one. To
 // make a file takes ten times as long as to write to it. The lock goes with
@@ -192,7 +192,7 @@ func read(f *os.File) (record, bool) {
 		return record{}, false
 	}
 	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	return r, ok && packed.Decode(body, &r) && path.IsAbs(r.Scope.Path)
+	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
 // ours leaves those of the git folders that were there before any session that

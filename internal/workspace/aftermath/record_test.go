@@ -10,7 +10,7 @@ import (
 // number in recordForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
-	const want = "claudebox session 5\n" +
+	const want = "claudebox session 6\n" +
 		"{Began int64, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, Unmade []string}, " +
 		"Inode uint64, Repos []string, Loose []{Repo string, State string}, Tracked []string, Covered []string, Inodes []uint64, " +

@@ -31,9 +31,9 @@ var rooms = []room{
 	{"sandbox", []string{"diag", "linux", "host", "secret", "network", "plan"}},
 	{"agent", []string{"diag", "linux", "secret"}},
 	{"workspace", []string{"diag", "linux", "secret", "agent"}},
-	{"ui", []string{"diag", "host", "secret", "nix", "network", "profile", "plan", "sandbox"}},
+	{"ui", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox"}},
 	{"session", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "workspace", "ui"}},
-	{"cli", []string{"diag", "linux", "host", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
+	{"cli", []string{"diag", "linux", "host", "nix", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
 }
 
 // modules says which packages may import code that is neither ours nor Go's.
@@ -44,6 +44,7 @@ var modules = map[string][]string{
 	"nix/gcroot":          {nix + "nixbase32"},
 	"profile/syntax":      {"gopkg.in/yaml.v3"},
 	"sandbox/launch":      {"golang.org/x/term"},
+	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},

@@ -1,1 +1,1 @@
-"sha256-0oGp+rRDBqV4Be5LanQSeuWesWAr8JFfkgCvpnb9or8="
+"sha256-GvG1omxQlPdJufoNeLdci+07useM5fxQt+dCSmrnC3g="

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -105,17 +106,24 @@ func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs st
 	if err != nil {
 		return in.failed("read your own "+f.Name, err)
 	}
-	content, notes, err := f.Make(in.req.home(), old, sources)
+	made, err := f.Make(in.req.home(), agenthome.From{Old: old, Given: in.known.file(f.Name).Given, Sources: sources})
 	if err != nil {
 		return in.failed("make "+f.Name+" for the agent", err)
 	}
-	notes = append(foreign, notes...)
-	in.Notes = append(in.Notes, notes...)
-	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes}}
+	notes := slices.Concat(foreign, made.Notes)
+	in.Notes = slices.Concat(in.Notes, notes, made.Once)
+	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
-	if content != nil && !bytes.Equal(content, old) {
+	if made.Content != nil && !bytes.Equal(made.Content, old) {
 		w.what = "update"
-		w.do = func(dir *beneath.Folder) error { return replace(dir, rel, content, what.Kind) }
+		w.do = func(dir *beneath.Folder) error {
+			if made.Aside {
+				if err := aside(dir, rel); err != nil {
+					return err
+				}
+			}
+			return replace(dir, rel, made.Content, what.Kind)
+		}
 	}
 	in.plan(w)
 	return nil

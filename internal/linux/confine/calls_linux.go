@@ -38,9 +38,12 @@ func Runtime() []Call {
 		Call{unix.SYS_MMAP, data}, Call{unix.SYS_MPROTECT, data},
 		Call{unix.SYS_CLONE, []Match{{Arg: 0, Has: unix.CLONE_THREAD}}},
 		Call{unix.SYS_TGKILL, []Match{{Arg: 0, OneOf: []uint32{uint32(unix.Getpid())}}}},
-		Call{unix.SYS_FCNTL, []Match{{Arg: 1, OneOf: []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC}}}},
+		Call{unix.SYS_FCNTL, []Match{{Arg: 1, OneOf: descriptorCommands}}},
 	)
 }
+
+// descriptorCommands are those of fcntl(2) that concern a descriptor alone.
+var descriptorCommands = []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC}
 
 var runtimeCalls = []uintptr{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,

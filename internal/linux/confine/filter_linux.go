@@ -95,7 +95,8 @@ func filter(p []unix.SockFilter) error {
 		return errors.New("bug: the filter is too long")
 	}
 	fprog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
 	if errno != 0 {
 		return errno
 	}

@@ -119,7 +119,8 @@ func TestNoListHoldsAWayOut(t *testing.T) {
 func TestReadingIsNoWriting(t *testing.T) {
 	p := program(reading())
 	for flags, want := range map[uint64]uint32{
-		unix.O_RDONLY | unix.O_CLOEXEC: allowed, unix.O_WRONLY: refused, unix.O_RDWR: refused, unix.O_CREAT: refused, unix.O_TRUNC: refused,
+		unix.O_RDONLY | unix.O_CLOEXEC: allowed,
+		unix.O_WRONLY:                  refused, unix.O_RDWR: refused, unix.O_CREAT: refused, unix.O_TRUNC: refused,
 	} {
 		if got := judge(t, p, architecture, unix.SYS_OPENAT, 0, 0, flags); got != want {
 			t.Errorf("openat with flags %#x: verdict %#x; want %#x", flags, got, want)

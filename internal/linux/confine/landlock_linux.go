@@ -37,7 +37,8 @@ func landlock(read []string) error {
 		return errNoLandlock
 	}
 	attr := unix.LandlockRulesetAttr{Access_fs: rights(version)}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0)
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0)
 	if errno != 0 {
 		return errno
 	}
@@ -79,7 +80,8 @@ func allowReading(ruleset uintptr, path string) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		attr.Allowed_access = readRights
 	}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset,
+		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}

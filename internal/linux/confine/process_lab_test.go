@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/linux/alone"
 	"claudebox/internal/linux/confine"
 )
 
@@ -30,10 +31,9 @@ const deed = "CONFINE_TEST_DEED"
 
 func TestMain(m *testing.M) {
 	do, ours := deeds[os.Getenv(deed)]
-	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_GETPID, 0, 0, 0)
 	switch {
-	case !ours && errno == syscall.ENOTSUP:
-		os.Exit(withoutC())
+	case !ours && alone.LinkedWithC():
+		os.Exit(alone.WithoutC())
 	case !ours:
 		os.Exit(m.Run())
 	}
@@ -42,28 +42,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// withoutC runs these tests once more, by a program that is not linked with C.
-func withoutC() int {
-	dir, err := os.MkdirTemp("", "confine")
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	build := exec.Command("go", "test", "-c", "-tags", "lab", "-o", dir+"/test", ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Printf("%v\n%s", err, out)
-		return 1
-	}
-	test := exec.Command(dir+"/test", os.Args[1:]...)
-	test.Stdout, test.Stderr = os.Stdout, os.Stderr
-	if test.Run() != nil {
-		return 1
-	}
-	return 0
 }
 
 // deeds are done in a process of their own; each fails where something went
@@ -155,15 +133,18 @@ func attacks() error {
 	}
 	var failed []error
 	for name, attack := range map[string]func() error{
-		"reads a file":            func() error { _, err := os.ReadFile("/etc/passwd"); return err },
-		"makes a file":            func() error { return os.WriteFile(dir+"/x", nil, 0o600) },
-		"removes a folder":        func() error { return os.Remove(dir) },
-		"starts a program":        func() error { return exec.Command("/proc/self/exe").Run() },
-		"makes a socket":          func() error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0); return err },
-		"signals its parent":      func() error { return unix.Kill(os.Getppid(), 0) },
-		"reads another's memory":  func() error { return unix.PtraceAttach(os.Getppid()) },
-		"makes memory executable": func() error { _, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON); return err },
-		"makes a namespace":       func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
+		"reads a file":           func() error { _, err := os.ReadFile("/etc/passwd"); return err },
+		"makes a file":           func() error { return os.WriteFile(dir+"/x", nil, 0o600) },
+		"removes a folder":       func() error { return os.Remove(dir) },
+		"starts a program":       func() error { return exec.Command("/proc/self/exe").Run() },
+		"makes a socket":         func() error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0); return err },
+		"signals its parent":     func() error { return unix.Kill(os.Getppid(), 0) },
+		"reads another's memory": func() error { return unix.PtraceAttach(os.Getppid()) },
+		"makes memory executable": func() error {
+			_, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
+			return err
+		},
+		"makes a namespace": func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
 	} {
 		if err := attack(); !errors.Is(err, unix.EPERM) {
 			failed = append(failed, fmt.Errorf("it %s: %v; want EPERM", name, err))

@@ -43,7 +43,9 @@ func (s *Session) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	modes := s.noteModes()
 	err = s.launch(after)
+	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endState()

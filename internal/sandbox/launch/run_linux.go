@@ -159,6 +159,7 @@ func (l Launch) fork(t tree, files []int, raised bool) (pid int, err error) {
 	begin := func() (int, error) {
 		return spawn.Start(t.mounting(spawn.Program{
 			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
+			Processes: l.processes(),
 		}))
 	}
 	if l.OwnPIDs {

@@ -18,10 +18,10 @@ type child struct {
 	files  []int
 	maps   []idMap
 	mounts []mountCall
-	beside *child        // nil: none
+	beside *child // nil: none
 	limits []limit
-	mask   uint64        // signals that were blocked before, and are to be again
-	life   [2]int        // a pipe whose write end the parent holds
+	mask   uint64 // signals that were blocked before, and are to be again
+	life   [2]int // a pipe whose write end the parent holds
 
 	step  int // into steps
 	errno syscall.Errno

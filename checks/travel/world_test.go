@@ -63,7 +63,7 @@ func (m maker) claudebox(t *testing.T, words ...string) string {
 // paths are what has to travel with the plan.
 func (m maker) paths(t *testing.T) []string {
 	t.Helper()
-	return strings.Fields(m.claudebox(t, "plan", "--store-paths", "--profile", m.path("work.yaml")))
+	return strings.Fields(m.claudebox(t, "plan", "--store-paths", "--plan", m.path("plan.json")))
 }
 
 // push copies what the plan needs to a binary cache, signed or not, and gives

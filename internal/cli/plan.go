@@ -31,8 +31,8 @@ that a launch runs. No secret is printed: host variables are named.
 --pinned prints a plan to keep, as json, and fetches every package of it;
 ` + "`claudebox --plan FILE`" + ` launches by it.
 
-A plan travels: ` + "`nix copy --to CACHE $(claudebox plan --store-paths)`" + ` brings what
-it needs to a binary cache; a launch by the file, elsewhere, fetches from there.
+A plan travels: ` + "`nix copy --to CACHE $(claudebox plan --store-paths)`" + ` brings
+what it needs to a binary cache; a launch by the file fetches from there.
 
 --diff tells, as text or json, what changed since a plan that was kept:
 packages by version, variables, mounts, network, settings; what widens the
@@ -67,7 +67,7 @@ func newPlanCommand(sys System) *cobra.Command {
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan to keep; packages are fetched")
 	c.Flags().BoolVar(&o.all, "all", false, "as text: what every sandbox has, too")
 	c.Flags().BoolVar(&o.sizes, "sizes", false, "as text: size of each package and its closure")
-	c.Flags().BoolVar(&o.paths, "store-paths", false, "print the store paths that a launch needs; packages are fetched")
+	c.Flags().BoolVar(&o.paths, "store-paths", false, "print the store paths it needs, fetched")
 	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`")
 	c.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of plan files")
 	return c

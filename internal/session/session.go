@@ -273,6 +273,7 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 	if err != nil {
 		return err
 	}
+	h.Owns = true
 	h.Agent = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	h.Libraries = program.Libraries
 	h.Notes = append(h.Notes, program.Notes...)

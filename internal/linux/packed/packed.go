@@ -37,7 +37,9 @@ func encode(b []byte, v reflect.Value) []byte {
 		return b
 	case reflect.Struct:
 		for i := range v.NumField() {
-			b = encode(b, v.Field(i))
+			if field := v.Field(i); field.CanInterface() {
+				b = encode(b, field)
+			}
 		}
 		return b
 	}
@@ -78,7 +80,9 @@ func (r *unpacker) value(v reflect.Value) {
 		r.slice(v)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			r.value(v.Field(i))
+			if field := v.Field(i); field.CanSet() {
+				r.value(field)
+			}
 		}
 	}
 }

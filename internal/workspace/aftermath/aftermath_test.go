@@ -436,7 +436,7 @@ func TestInALinkedWorktree(t *testing.T) {
 	}
 	r := w.session(`mkdir -p ../m/.git/modules; git init -q --bare ../m/.git/modules/s; printf "#!/bin/sh\n" >../m/.git/modules/s/hooks/post-checkout
 		printf "[core]\n\tfsmonitor = x\n" >../m/.git/worktrees/x/config.worktree`)
-	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"))
+	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"), "taken out "+w.path("m/.git/worktrees/x/config.worktree"))
 }
 
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
@@ -445,7 +445,7 @@ func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
 	w.sh("git -C b status")
 	w.wantNotTaken()
-	wantLines(t, r, "taken out b/HEAD")
+	wantLines(t, r, "taken out b/config")
 }
 
 func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {

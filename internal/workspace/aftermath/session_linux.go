@@ -9,8 +9,6 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitdefuse"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 )
@@ -23,13 +21,8 @@ type Session struct {
 	disk   *time.Timer // brings the record there; nil: not yet
 	before project.Seen
 	units  map[string]beneath.Stamp
-	// configs are the configurations of the user's own repositories: a program
-	// of the host may replace one, and with it what protects it. They stay in
-	// memory: there are secrets in some.
-	configs  map[string][]byte
-	writable bool              // the profile lets the agent change them
-	sums     *sums             // nil: the sandbox was not started
-	named    map[string]string // tracked places that git's configuration names, and their state
+	sums   *sums             // nil: the sandbox was not started
+	named  map[string]string // tracked places that git's configuration names, and their state
 }
 
 // Begin notes what is in a project, just before a session. home is
@@ -42,9 +35,18 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	}
 	defer tree.Close()
 	live, dead, free := others(home)
-	closeAll(dead) // Sweep's
+	for _, f := range dead { // what Sweep could not settle
+		if r, ok := read(f); ok {
+			live = append(live, r)
+		}
+	}
+	closeAll(dead)
+	before, err := snapshot(tree, p)
+	if err != nil {
+		return nil, failed(p.Path, err)
+	}
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live),
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Before: inherited(before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Conversations: conversations,
 	}
@@ -52,9 +54,6 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
 			r.Inodes = append(r.Inodes, what.Stamp.Ino)
 		}
-	}
-	for _, repo := range ours(p.Loose, live) {
-		r.Loose = append(r.Loose, loose{repo, stateOf(repo)})
 	}
 	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
 	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
@@ -64,12 +63,7 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string][]byte{}, writable: p.OpenConfig}
-	for _, repo := range r.Repos {
-		if config := configOf(repo); config != nil {
-			s.configs[repo] = config
-		}
-	}
+	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree)}
 	keepFilled(home, p)
 	s.named = namedStates(tree, p.Reported)
 	return s, nil
@@ -113,7 +107,6 @@ func (s *Session) End() Report {
 		keep(s.home, s.record.Scope, after)
 	}
 	r := s.record.settle(s.home, tree, after)
-	s.configurations(&r, tree)
 	r.compare(s, tree, after)
 	r.compareNamed(s, tree)
 	r.compareLinks(s, tree)
@@ -122,33 +115,6 @@ func (s *Session) End() Report {
 		release(s.file)
 	}
 	return r
-}
-
-// configurations takes out of those that were changed what git would run by
-// them, unless it stood there before.
-func (s *Session) configurations(r *Report, tree *beneath.Folder) {
-	for repo, before := range s.configs {
-		if string(configOf(repo)) == string(before) {
-			continue
-		}
-		b, rel := gitdefuse.Bench{Root: tree}, relativeTo(tree.Path(), repo)
-		if !pathname.Below(repo, tree.Path()) {
-			at, err := beneath.Open(repo)
-			if err != nil {
-				continue // it is gone
-			}
-			defer at.Close()
-			b.Root, rel = at, "."
-		}
-		if !s.writable {
-			r.try(&b, func(rel string) error { return b.Config(rel, before) }, rel)
-		}
-		base := relativeTo(tree.Path(), b.Root.Path())
-		r.took(base, b.Changes)
-		if len(b.Changes) == 0 {
-			r.add(path.Join(base, rel, "config"), Changed, "git runs what its configuration names")
-		}
-	}
 }
 
 // Sweep ends the sessions that were killed. Their reports hold only what was
@@ -219,7 +185,7 @@ func (was record) clean(r *Report) {
 // the index.
 func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
 	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
-	was.defuse(&r, tree, after)
+	was.mend(&r, home, tree, after)
 	r.outside(tree, after.NewLinks)
 	tracked := func(name string) bool { return slices.Contains(after.Names, name) }
 	if err := remember(home, state.ID(was.Scope.Path), was.pushed(tree, after), tracked); err != nil {
@@ -277,21 +243,6 @@ func newFolders(before, after project.Seen) []string {
 
 func inAny(rel string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
-}
-
-// configOf reads the configuration in a git folder; nil when there is none.
-func configOf(repo string) []byte {
-	at, err := beneath.Open(repo)
-	if err != nil {
-		return nil
-	}
-	defer at.Close()
-	const limit = 1 << 20
-	content, err := at.Read("config", limit)
-	if err != nil {
-		return nil
-	}
-	return content
 }
 
 // relativeTo gives a path below dir by its way from there, others as they are.

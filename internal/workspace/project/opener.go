@@ -91,7 +91,7 @@ func (o *opener) foundNested(found []string, named int) ([]string, error) {
 func (o *opener) look(found []string) {
 	o.OpenConfig = o.WritableConfig
 	o.Scope.Build, o.Scope.Path, o.Scope.Places = o.Build, o.Path, append(found, o.hideGlobs...)
-	o.Scope.HideAt = anchored(o.Hide)
+	o.Scope.HideAt, o.Scope.Relative = anchored(o.Hide), relativeNames(o.UserGit)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {
 			o.Scope.Hide = append(o.Scope.Hide, pattern)

@@ -77,9 +77,7 @@ func (was record) review(r *Report, home string, root *beneath.Folder, look git.
 		}
 	}
 	for _, repair := range repairs {
-		if err := m.Apply(repair); err != nil {
-			r.Failures = append(r.Failures, "make "+root.Join(repair.Rel)+" harmless: "+err.Error())
-		}
+		r.try(&m, repair)
 	}
 	base := relativeTo(was.Scope.Path, root.Path())
 	r.took(base, m.Changes)
@@ -89,6 +87,56 @@ func (was record) review(r *Report, home string, root *beneath.Folder, look git.
 		}
 	}
 	return seen
+}
+
+// try applies one repair. What fails is tried again by the next launch.
+func (r *Report) try(m *git.Mender, repair git.Repair) {
+	if err := m.Apply(repair); err != nil {
+		r.Failures = append(r.Failures, "make "+m.Root.Join(repair.Rel)+" harmless: "+err.Error())
+	}
+}
+
+// instance judges the git places in the agent's own folders that were changed
+// since the session began: the user may come there, by a path or a link.
+func (was record) instance(r *Report, home string) {
+	if was.Instance == "" {
+		return
+	}
+	at, err := beneath.Open(was.Instance)
+	if err != nil {
+		return // it is gone
+	}
+	defer at.Close()
+	inner := record{Began: was.Began, Scope: project.Scope{Build: was.Scope.Build, Path: was.Instance}}
+	known := Known(home, inner.Scope)
+	after := inner.look(at, known)
+	if known == nil || !after.Same {
+		keep(home, inner.Scope, after)
+	}
+	old := func(rel string) bool { return !git.Touched(at, rel, was.since()) }
+	var seen Report
+	look := git.Look{Before: &git.Snapshot{}, Since: was.since()}
+	places, bare := inner.filled(&seen, at, after)
+	look.Git = append(slices.DeleteFunc(slices.Clone(after.Git), old), places...)
+	look.Bare = append(slices.DeleteFunc(slices.Clone(after.Bare), old), bare...)
+	inner.review(&seen, home, at, look, nil)
+	inner.pipes(&seen, at, after)
+	for _, c := range seen.Changes {
+		r.add(path.Join(was.Instance, c.Path), c.Change, c.Means)
+	}
+	r.Failures = append(r.Failures, seen.Failures...)
+}
+
+// pipes takes away the pipes that were made since the session began: who opens
+// one waits for ever, and git opens every .gitattributes.
+func (was record) pipes(r *Report, tree *beneath.Folder, after project.Seen) {
+	m := git.Mender{Root: tree}
+	for _, f := range after.Files {
+		if f.Kind == beneath.Special && f.Stamp.Change >= was.since() {
+			r.try(&m, git.Repair{Do: git.Rename, Rel: f.Rel, Why: "it is a pipe: whoever opens it waits"})
+		}
+	}
+	r.took("", m.Changes)
 }
 
 // isForeign reports whether a path, of a repository that a remote names, is

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/packed"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
@@ -30,6 +31,7 @@ type record struct {
 	Began         int64 // nanoseconds since 1970
 	Scope         project.Scope
 	Inode         uint64 // of the project's folder
+	ID            identity.ID
 	Before        git.Snapshot
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held
@@ -37,6 +39,7 @@ type record struct {
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read
 	Cut           bool     // the project was too large to be looked at as a whole
+	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
 }
 

@@ -15,9 +15,9 @@ func TestAnotherFormHasAnotherNumber(t *testing.T) {
 		"{Began int64, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
 		"Relative []string, Unmade []string}, " +
-		"Inode uint64, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
+		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
 		"Own []{A uint64, B uint64}}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
-		"Tracked []string, Covered []string, Inodes []uint64, Closed []string, Cut bool, Conversations []string}"
+		"Tracked []string, Covered []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -60,6 +60,20 @@ func steps(s string) bool {
 	return text(s)
 }
 
+// attributes choose none of the user's own filters, diff and merge drivers.
+func attributes(s string) bool {
+	for line := range strings.Lines(s) {
+		words := strings.Fields(line)
+		for _, word := range words[min(1, len(words)):] {
+			name, _, set := strings.Cut(strings.TrimLeft(word, "-!"), "=")
+			if strings.HasPrefix(words[0], "[attr]") || set && slices.Contains([]string{"filter", "diff", "merge"}, name) {
+				return false
+			}
+		}
+	}
+	return text(s) && !strings.ContainsAny(s, "\"")
+}
+
 // options are those of an interrupted cherry-pick.
 func options(s string) bool {
 	entries, err := gitconfig.Parse([]byte(s))

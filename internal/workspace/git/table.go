@@ -50,7 +50,8 @@ var table = []rule{
 	{"info/exclude", file, text},
 	{"info/sparse-checkout", file, text},
 	{"info/refs", file, text},
-	{"info/*", file, nothing}, // attributes choose among the user's own filters, grafts show another history
+	{"info/attributes", file, attributes},
+	{"info/*", file, nothing}, // grafts show another history
 	{"remotes", listed, nil},
 	{"remotes/*", file, nothing}, // addresses of remotes, until git 3.0
 	{"branches", listed, nil},

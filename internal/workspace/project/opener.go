@@ -27,6 +27,8 @@ type opener struct {
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }
 
+const whyClosed = "it cannot be looked at"
+
 func (o *opener) open() error {
 	git, err := gitdir.Find(o.Path, o.Home)
 	if err != nil {
@@ -116,7 +118,10 @@ func (o *opener) look(found []string) {
 		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
-		o.note(false, o.tree.Join(rel)+" cannot be read: the agent can open it")
+		// The agent could open it, and nobody would know what it did there.
+		guard{o, o.tree}.pin(path.Dir(rel), whyClosed)
+		guard{o, o.tree}.add(Mount{Mode: Hidden, Dir: true, Why: whyClosed}, rel)
+		o.note(false, o.tree.Join(rel)+" cannot be read, and is hidden inside")
 	}
 }
 

@@ -5,8 +5,6 @@
   pkgs,
   nixpkgs, # folders of the sources
   homeManager,
-  homeModules ? [ ], # beside home-manager's own
-  minimal ? null, # of those: null, for a home-manager that has no such word
 }:
 let
   inherit (pkgs) lib;
@@ -16,15 +14,11 @@ let
     homeLib.evalModules {
       modules =
         modules
-        ++ homeModules
-        ++ import "${homeManager}/modules/modules.nix" (
-          {
-            inherit pkgs;
-            lib = homeLib;
-            useNixpkgsModule = false;
-          }
-          // lib.optionalAttrs (minimal != null) { inherit minimal; }
-        )
+        ++ import "${homeManager}/modules/modules.nix" {
+          inherit pkgs;
+          lib = homeLib;
+          useNixpkgsModule = false;
+        }
         ++ [
           {
             home = {
@@ -32,6 +26,8 @@ let
               homeDirectory = "/home/alice";
               stateVersion = "26.05";
             };
+            # Made of all of its options.
+            manual.manpages.enable = false;
           }
         ];
       specialArgs.modulesPath = "${homeManager}/modules";

@@ -2,16 +2,14 @@
 # that will read them. A profile that is wrong fails the build, and the message
 # says which option it came from.
 {
-  lib,
-  runCommand,
-  writeText,
-}:
-{
+  pkgs,
   claudebox, # with the manifest that knows the profiles' packages
   profiles, # name → { text, places }
   option, # what the profiles stand below
 }:
 let
+  inherit (pkgs) lib runCommand writeText;
+
   names = lib.attrNames profiles;
   file = name: suffix: text: writeText "claudebox-${name}${suffix}" text;
 in

@@ -67,12 +67,12 @@ let
       );
 
       unwrapped = pkgs.callPackage ./package.nix { };
-      manifest = pkgs.callPackage ./manifest.nix { } {
-        inherit system base;
+      manifest = import ./manifest.nix {
+        inherit pkgs system base;
         inherit (made) packages;
         nixpkgs = sourceOf pkgs;
         tools =
-          pkgs.callPackage ./tools.nix { }
+          import ./tools.nix pkgs
           // lib.optionalAttrs (agentPackage != null) { agent = lib.getExe agentPackage; };
       };
 
@@ -102,7 +102,8 @@ let
       # What knows the profiles' packages, without the profiles: a module puts
       # those where the user has configuration.
       plain = assemble "";
-      configuration = pkgs.callPackage ./configuration.nix { } {
+      configuration = import ./configuration.nix {
+        inherit pkgs;
         claudebox = plain;
         inherit (made) profiles;
         inherit option;

@@ -1,11 +1,7 @@
 # The packages manifest: what Nix knew when claudebox was built, so that a
 # launch evaluates nothing. Read back strictly by internal/plan/resolve/manifest.go.
 {
-  lib,
-  runCommand,
-  writeText,
-}:
-{
+  pkgs,
   system,
   nixpkgs, # the source that attributes are looked up in, as a flake input has it
   tools, # name → file
@@ -13,6 +9,8 @@
   packages, # attribute → { package, outputs: those that are asked for by name }
 }:
 let
+  inherit (pkgs) lib runCommand writeText;
+
   # Only what is installed or asked for becomes part of our closure. The rest
   # (dev, doc, …) is named, so that `package^dev` needs no evaluation, and
   # fetched when asked.

@@ -1,17 +1,23 @@
-# The Go programs alone: bin/claudebox for a launch, and libexec/claudebox for all
-# else. They know no store path: what they need stands in the manifest beside
-# them (see default.nix), so that packages may change without Go being built
-# again.
+# The Go program alone. It knows no store path: what it needs stands in the
+# manifest beside it (see default.nix), so that packages may change without Go
+# being built again.
 {
   lib,
   buildGoModule,
+  go,
   installShellFiles,
   stdenv,
 }:
 let
   inherit (lib) fileset;
   version = "0.1.0";
+
+  # An older Go would only say so in the middle of the build.
+  needs = lib.head (builtins.match ".*\ngo ([0-9.]+)\n.*" (builtins.readFile ../go.mod));
 in
+assert
+  lib.versionAtLeast go.version needs
+  || throw "claudebox needs Go ${needs}, and this nixpkgs has ${go.version}: use a newer nixpkgs";
 buildGoModule {
   pname = "claudebox-unwrapped";
   inherit version;
@@ -30,21 +36,15 @@ buildGoModule {
   };
 
   vendorHash = import ./vendor-hash.nix;
-  subPackages = [
-    "cmd/claudebox"
-    "cmd/claudebox-full"
-  ];
+  subPackages = [ "cmd/claudebox" ];
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
-    "-X claudebox/internal/cli/start.Version=${version}"
-    "-E=claudebox_entry" # see internal/linux/timerslack
+    "-X claudebox/internal/cli.Version=${version}"
   ];
 
   nativeBuildInputs = [ installShellFiles ];
   postInstall = ''
-    mkdir $out/libexec
-    mv $out/bin/claudebox-full $out/libexec/claudebox
     installManPage docs/man/*
   ''
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''

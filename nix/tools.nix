@@ -1,32 +1,22 @@
 # The files that claudebox itself needs, by the names that the manifest's
-# reader gives them (internal/plan/resolve/manifest.go).
-{
-  lib,
-  bashInteractive,
-  bubblewrap,
-  cacert,
-  callPackage,
-  coreutils,
-  git,
-  glibcLocalesUtf8,
-  nix,
-  passt,
-  writeText,
-}:
+# reader gives them (internal/plan/resolve/manifest.go). A set of text: not for
+# callPackage, which would add functions to it.
+pkgs:
 let
-  prebuilt = callPackage ./prebuilt.nix { };
+  inherit (pkgs) lib;
+  prebuilt = import ./prebuilt.nix pkgs;
 in
 {
-  bwrap = lib.getExe' (callPackage ./bubblewrap.nix { inherit bubblewrap; }) "bwrap";
-  pasta = lib.getExe' passt "pasta";
-  env = lib.getExe' coreutils "env";
-  bash = lib.getExe' bashInteractive "bash";
-  git = lib.getExe' git "git";
-  nix = lib.getExe' nix "nix";
-  cacert = "${cacert}/etc/ssl/certs/ca-bundle.crt";
-  locale = "${glibcLocalesUtf8}/lib/locale/locale-archive";
-  terminfo = "${callPackage ./terminfo.nix { }}/share/terminfo";
-  empty = "${writeText "empty" ""}";
+  bwrap = lib.getExe' (pkgs.callPackage ./bubblewrap.nix { }) "bwrap";
+  pasta = lib.getExe' pkgs.passt "pasta";
+  env = lib.getExe' pkgs.coreutils "env";
+  bash = lib.getExe' pkgs.bashInteractive "bash";
+  git = lib.getExe' pkgs.git "git";
+  nix = lib.getExe' pkgs.nix "nix";
+  cacert = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
+  locale = "${pkgs.glibcLocalesUtf8}/lib/locale/locale-archive";
+  terminfo = "${pkgs.callPackage ./terminfo.nix { }}/share/terminfo";
+  empty = "${pkgs.writeText "empty" ""}";
   loader = "${prebuilt.loader}";
   libs = "${prebuilt.libraries}/lib";
 }

@@ -51,13 +51,11 @@ func newWorld(bin string) (*world, error) {
 	return w, nil
 }
 
-// install copies claudebox's programs and its manifest.
+// install copies claudebox's program and its manifest.
 func (w *world) install(bin string) error {
 	from := filepath.Dir(filepath.Dir(bin))
-	for _, folder := range []string{"bin", "libexec"} {
-		if err := copyProgram(filepath.Join(from, folder), filepath.Join(w.home, folder)); err != nil {
-			return err
-		}
+	if err := copyProgram(filepath.Join(from, "bin"), filepath.Join(w.home, "bin")); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(filepath.Join(from, "share/claudebox/manifest.json"))
 	if err != nil {

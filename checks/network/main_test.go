@@ -63,7 +63,6 @@ func prepare() error {
 		storeReleases(top),
 		trial.Build(probe(), "./probe"),
 		trial.Build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
-		trial.Build(filepath.Join(top, "breakable/libexec/claudebox"), "claudebox/cmd/claudebox-full", "-tags", "lab"),
 	)
 }
 
@@ -105,7 +104,7 @@ func install(t *testing.T, program string, other tools) string {
 	}
 	share := filepath.Join(folder, "share/claudebox")
 	if err := errors.Join(
-		copyFolder(program, folder, "bin"), copyFolder(program, folder, "libexec"),
+		copyFolder(program, folder, "bin"),
 		os.MkdirAll(share, 0o755), os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
 	); err != nil {
 		t.Fatal(err)

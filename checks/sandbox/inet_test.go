@@ -56,6 +56,19 @@ func wantNobodyLeft(t *testing.T, cmd *exec.Cmd, delay time.Duration) {
 	}
 }
 
+// Whoever kills claudebox, at whatever moment, ends the sandbox with it.
+func TestAKilledClaudeboxLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t)
+	profile := w.profile(t, "agent: {command: [sleep, '1000']}")
+	launch := func() *exec.Cmd { return w.claudebox("--yes", "--no-report", "--profile", profile) }
+	killAfter(t, launch(), time.Second) // makes what later ones find
+	for range 4 * kills(t) {
+		cmd, delay := launch(), time.Duration(rand.Int64N(int64(15*time.Millisecond)))
+		killAfter(t, cmd, delay)
+		wantNobodyLeft(t, cmd, delay)
+	}
+}
+
 // Whoever kills claudebox, at whatever moment, ends the sandbox and its
 // network with it: the kernel sees to it.
 func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {

@@ -4,6 +4,7 @@ package sandbox_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -91,3 +92,41 @@ func TestTheLoginIsInTheAudit(t *testing.T) {
 		t.Errorf("inside is %s", inside)
 	}
 }
+
+// L1: a login that entered once entered ever after, also when it should not, and
+// neither plan nor why showed it.
+func TestALoginThatEnteredOnceIsTakenOutWhenItMayNotStay(t *testing.T) {
+	const look = `cat ~/.claude/.credentials.json 2>/dev/null || echo none`
+	for name, tc := range map[string]struct {
+		then func(w *world)
+		want string
+	}{
+		"an API key enters":      {func(w *world) { w.env["ANTHROPIC_API_KEY"] = "sk-ant-api03-x" }, "an API key enters instead"},
+		"the user is logged out": {func(w *world) { os.Remove(w.path(loginFile)) }, "you are not logged in outside any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			flags := []string{"--profile", w.profile(t, "extra_env_passthrough: [ANTHROPIC_API_KEY]")}
+			w.write(t, loginFile, lentLogin(1, time.Now().Add(time.Hour)))
+			if inside := w.inside(t, look, flags...); !strings.Contains(inside, `"r1"`) {
+				t.Fatalf("it did not enter: %s", inside)
+			}
+			if got := succeed(t, w.claudebox(append(append([]string{"why"}, flags...), "~/"+loginFile)...)); !strings.HasPrefix(got, "yes:") {
+				t.Errorf("why says %s", got)
+			}
+			tc.then(w)
+			if got := succeed(t, w.claudebox(append([]string{"plan"}, flags...)...)); !strings.Contains(words(got), "is taken out of the agent's home: "+tc.want) {
+				t.Errorf("the plan does not say so:\n%s", got)
+			}
+			if got := words(run(t, w.claudebox(append(append([]string{"why"}, flags...), "~/"+loginFile)...)).stdout); !strings.HasPrefix(got, "no:") || !strings.Contains(got, tc.want) {
+				t.Errorf("why says %s", got)
+			}
+			for range 2 {
+				wantEqual(t, w.inside(t, look, flags...), "none\n")
+			}
+		})
+	}
+}
+
+// words is a text without its line ends.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -5,7 +5,6 @@ package sandbox_test
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,18 +68,6 @@ func TestAnAgentHasNoPrivilegesAndGetsNone(t *testing.T) {
 	want = strings.NewReplacer("U ", strconv.Itoa(os.Getuid())+" ", "U|", strconv.Itoa(os.Getuid())+"|",
 		"G ", strconv.Itoa(os.Getgid())+" ", "G|", strconv.Itoa(os.Getgid())+"|").Replace(want)
 	wantEqual(t, strings.Join(lines, "\n"), strings.ReplaceAll(want, "|", "\n"))
-}
-
-// claudebox's own sleeps may be longer (internal/linux/timerslack), the agent's not.
-func TestAnAgentSleepsAsPreciselyAsItsCaller(t *testing.T) {
-	w := newWorld(t)
-	runtime.LockOSThread() // and never unlocked: the thread ends with this test
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 70_000, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	profile := w.profile(t, "agent: {command: [cat, /proc/self/timerslack_ns]}")
-	first, second := w.again(t, profile)
-	wantEqual(t, first+second, "70000\n70000\n")
 }
 
 // What each call of the probe must end with. The terminal is a real one, so

@@ -4,16 +4,13 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Claudebox runs a coding agent in a bubblewrap sandbox, by a pinned plan. This
-// program launches by a plan that is there, and begins quickly; for everything
-// else claudebox-full takes its place.
+// Claudebox runs a coding agent in a bubblewrap sandbox, by a pinned plan.
 package main
 
 import (
 	"os"
 
-	"claudebox/internal/cli/start"
-	_ "claudebox/internal/linux/stack"
+	"claudebox/internal/cli"
 )
 
-func main() { os.Exit(start.Main(os.Args, start.FromOS(), start.ByPlan)) }
+func main() { os.Exit(cli.Main(os.Args, cli.FromOS())) }

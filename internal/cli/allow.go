@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/session"
@@ -27,6 +26,7 @@ func newAllowCommand(sys System) *cobra.Command {
 		RunE:  func(*cobra.Command, []string) error { return allow(sys, o) },
 	}
 	addProfileFlag(c, &o)
+	c.Flags().StringVar(&o.Network, "network", "", "judge it for launches with this `TIER`")
 	c.Flags().BoolVarP(&o.Yes, "yes", "y", false, "allow without asking")
 	return c
 }
@@ -76,7 +76,7 @@ func confirmed(yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	return start.Confirm(question, "look at the list, then pass `--yes`")
+	return confirm(question, "look at the list, then pass `--yes`")
 }
 
 // showAsked lists what a project's profile would widen, one a line.

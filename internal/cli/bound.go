@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"claudebox/internal/cli/start"
-	"claudebox/internal/profile/syntax"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 )
@@ -10,11 +8,10 @@ import (
 // Bound is the launch that a call of claudebox with these words would run. It
 // changes nothing, and is there for measurements.
 func Bound(args []string, sys System) (launch.Launch, error) {
-	o, err := start.Split(args)
+	o, err := split(args)
 	if err != nil {
 		return launch.Launch{}, err
 	}
-	sys.Parser = syntax.Parse
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return launch.Launch{}, err

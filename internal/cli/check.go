@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/doctor"
@@ -50,7 +49,7 @@ func checkLaunch(sys System, o options, format string) error {
 		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
 	}
 	c := session.Check(sys.Caller(), o.Options)
-	v := start.View(sys.Stdout, c.Facts())
+	v := viewOn(sys.Stdout, c.Facts())
 	text, err := render(c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour})
 	if err != nil {
 		return err

@@ -7,12 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 )
 
-// commands make claudebox's own commands, by name; the others of
-// [start.Commands] are cobra's, and need the whole tree.
+// commands make claudebox's own commands, by name.
 var commands = map[string]func(System) *cobra.Command{
 	"plan":     newPlanCommand,
 	"check":    newCheckCommand,
@@ -25,7 +23,14 @@ var commands = map[string]func(System) *cobra.Command{
 	"version":  newVersionCommand,
 }
 
-func isCommand(word string) bool { return slices.Contains(start.Commands, word) }
+// cobraCommands are those that cobra brings, and that need the whole tree.
+var cobraCommands = []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+
+// isCommand reports whether a first word is a command. Any other word that
+// claudebox does not claim is the agent's.
+func isCommand(word string) bool {
+	return commands[word] != nil || slices.Contains(cobraCommands, word)
+}
 
 // runCommand runs one command. Only that one is built, as building all costs
 // a tenth of a millisecond.
@@ -95,7 +100,7 @@ func newRoot(sys System) *cobra.Command {
 		return &diag.Error{Op: "read the command line", Err: err, Remedy: "see `" + c.CommandPath() + " --help`"}
 	})
 	flags := root.Flags()
-	for _, f := range start.Flags {
+	for _, f := range launchFlags {
 		addFlag(flags, f, &options{})
 	}
 	return root
@@ -115,7 +120,7 @@ func newVersionCommand(sys System) *cobra.Command {
 		Short: "Print claudebox's version",
 		Args:  noWords,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(sys.Stdout, "claudebox", start.Version)
+			_, err := fmt.Fprintln(sys.Stdout, "claudebox", Version)
 			return err
 		},
 	}

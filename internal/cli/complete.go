@@ -33,7 +33,7 @@ func completeProfiles(sys System) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return profiledir.New(facts, sys.Manifest, sys.Parser).Names(), cobra.ShellCompDirectiveDefault
+		return profiledir.New(facts, sys.Manifest).Names(), cobra.ShellCompDirectiveDefault
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package cli is the whole of claudebox: the launch of package start, and all
-// commands. It is the only package that knows cobra, and the place where effects
-// meet: it reads what the pure stages need and hands it to them as values.
+// Package cli is claudebox's command line: which words are claudebox's and which
+// the agent's, the commands, the question before the start, and the exit codes.
+// It is the only package that knows cobra.
 package cli

@@ -5,16 +5,11 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
-
-	"claudebox/internal/cli/start"
 )
-
-// options are the words of a launch.
-type options = start.Options
 
 // addFlag declares one of claudebox's own flags to cobra: for help, man pages
 // and completion, and for the commands that take them as well.
-func addFlag(flags *pflag.FlagSet, f start.Flag, o *options) {
+func addFlag(flags *pflag.FlagSet, f launchFlag, o *options) {
 	flags.VarP(&flagValue{flag: f, options: o}, f.Name, f.Short, f.Usage)
 	if f.Value == "" {
 		flags.Lookup(f.Name).NoOptDefVal = "true"
@@ -31,7 +26,7 @@ var (
 // options they are collected in.
 func addLaunchFlags(flags *pflag.FlagSet, names []string) *options {
 	o := &options{}
-	for _, f := range start.Flags {
+	for _, f := range launchFlags {
 		if slices.Contains(names, f.Name) {
 			addFlag(flags, f, o)
 		}
@@ -41,7 +36,7 @@ func addLaunchFlags(flags *pflag.FlagSet, names []string) *options {
 
 // flagValue is a flag of the table as pflag wants it.
 type flagValue struct {
-	flag    start.Flag
+	flag    launchFlag
 	options *options
 	text    string
 }

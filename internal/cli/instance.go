@@ -11,7 +11,6 @@ import (
 
 	"claudebox/internal/agent/instances"
 	"claudebox/internal/agent/state"
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
@@ -206,7 +205,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 		if err := showInstances(sys.Stderr, facts.Home, chosen); err != nil {
 			return err
 		}
-		if err := start.Confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
+		if err := confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
@@ -142,7 +141,7 @@ func bound(sys System, o planOptions, render launchFormat) (string, error) {
 	}
 	defer s.Close()
 	s.JudgeImports()
-	v := start.View(sys.Stdout, s.Facts)
+	v := viewOn(sys.Stdout, s.Facts)
 	if o.sizes {
 		if v.Sizes, err = s.Sizes(); err != nil {
 			return "", err
@@ -172,7 +171,7 @@ func planDiff(sys System, o planOptions) (string, error) {
 		return jsonText(changes)
 	case "text":
 		facts, err := host.Detect()
-		return start.View(sys.Stdout, facts).Diff(changes, o.diff, cmp.Or(o.Plan, "profile "+after.Profile)), err
+		return viewOn(sys.Stdout, facts).Diff(changes, o.diff, cmp.Or(o.Plan, "profile "+after.Profile)), err
 	}
 	return "", diag.Errorf("print the difference", "use --format text or json", "there is none as %q", o.format)
 }

@@ -96,7 +96,7 @@ func newProfileShowCommand(sys System) *cobra.Command {
 			if len(refs) == 1 {
 				ref = refs[0]
 			}
-			return showProfile(sys, profiledir.New(facts, sys.Manifest, sys.Parser), ref)
+			return showProfile(sys, profiledir.New(facts, sys.Manifest), ref)
 		},
 		ValidArgsFunction: completeProfiles(sys),
 	}
@@ -150,7 +150,7 @@ func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*c
 		if err != nil {
 			return err
 		}
-		return do(profiledir.New(facts, sys.Manifest, sys.Parser), words)
+		return do(profiledir.New(facts, sys.Manifest), words)
 	}
 }
 

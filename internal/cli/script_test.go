@@ -8,14 +8,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/cli/start"
 )
 
 var update = flag.Bool("update", false, "write what the scripts print into them")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"claudebox": func() { os.Exit(cli.Main(os.Args, start.FromOS())) },
+		"claudebox": func() { os.Exit(cli.Main(os.Args, cli.FromOS())) },
 	})
 }
 

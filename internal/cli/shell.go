@@ -2,8 +2,6 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
-
-	"claudebox/internal/cli/start"
 )
 
 // newShellCommand runs something else in the very sandbox of a launch.
@@ -16,7 +14,7 @@ func newShellCommand(sys System) *cobra.Command {
 			if len(words) == 0 {
 				words = []string{"bash"}
 			}
-			return start.Launch(sys, *o, words)
+			return runLaunch(sys, *o, words)
 		},
 	}
 	c.Flags().SetInterspersed(false)

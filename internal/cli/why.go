@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/cli/start"
 	"claudebox/internal/diag"
 	"claudebox/internal/network/hostnet"
+	"claudebox/internal/profile"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/why"
 )
@@ -53,7 +53,7 @@ func explain(sys System, o session.Options, word string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(start.View(sys.Stdout, s.Facts).Width)))
+	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(viewOn(sys.Stdout, s.Facts).Width)))
 	return err
 }
 
@@ -69,6 +69,10 @@ func visibleLines(text string) string {
 // answer tells what a word means, and asks about it.
 func answer(s *session.Session, word string) (why.Answer, error) {
 	if path, isPath := s.NamedPath(word); isPath {
+		if real := realPath(path); s.IsLogin(real) {
+			l := s.Instance.Login
+			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Enters, l.Made, l.Why), nil
+		}
 		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home)}
 		return why.Path(s.Launch, asked), nil
 	}

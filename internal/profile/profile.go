@@ -31,6 +31,15 @@ type Profile struct {
 	Sources     []Source // the files it was made of, in order of application
 }
 
+// WithTier is the profile under another network tier, as `--network` asks for;
+// an empty one leaves it as it is.
+func (p Profile) WithTier(tier string) Profile {
+	if tier != "" {
+		p.Network.Tier = Tier(tier)
+	}
+	return p
+}
+
 // Origin is where a setting was said, as "NAME:LINE" ("work:12").
 type Origin string
 

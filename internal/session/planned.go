@@ -24,8 +24,11 @@ import (
 
 // choosePlan finds the plan of a launch: the file of a flag, a plan that a
 // module made, or one made now from a profile. Then what the project brings
-// is laid over it; the flags of the network are applied last.
+// is laid over it, judged by what the flags leave of the profile.
 func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
+	if err := o.judgeTier(); err != nil {
+		return plan.Plan{}, err
+	}
 	p, err := s.findPlan(o, why)
 	if err == nil {
 		p, err = s.withProject(p, o, why)
@@ -34,9 +37,6 @@ func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	if o.Network != "" {
-		if !isTier(o.Network) {
-			return plan.Plan{}, diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
-		}
 		p = p.WithTier(o.Network)
 	}
 	if len(o.Publish) > 0 {
@@ -45,12 +45,21 @@ func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
 	return p, nil
 }
 
-func isTier(word string) bool {
-	switch profile.Tier(word) {
-	case profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
-		return true
+// judgeTier refuses a tier of --network that there is not.
+func (o Options) judgeTier() error {
+	switch profile.Tier(o.Network) {
+	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
+		return nil
 	}
-	return false
+	return diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
+}
+
+// networkFlags are the flags that change what a project's own profile is judged by.
+func (o Options) networkFlags() []string {
+	if o.Network == "" {
+		return nil
+	}
+	return []string{"--network " + o.Network}
 }
 
 func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
@@ -94,11 +103,9 @@ func (s *Session) modulePlan(ref string) (file string) {
 // is not decoded again.
 func (s *Session) readPlan(file string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache("plan file", file)
-	s.expect(cache, o, why)
 	kept, found := cache.Find()
 	p := kept.Plan
 	if !found {
-		s.ahead.forget()
 		var seen plancache.Witnesses
 		seen.Note(file)
 		var err error
@@ -139,15 +146,10 @@ func decodePlan(file string) (plan.Plan, error) {
 // makePlan goes the whole way from a profile to a plan.
 func (s *Session) makePlan(ref string, o Options, why Purpose) (plan.Plan, error) {
 	cache := s.planCache(ref)
-	s.expect(cache, o, why)
 	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
 		s.obey(kept.Made)
 		s.later(func() { cache.Renew(kept) })
 		return kept.Plan, nil
-	}
-	s.ahead.forget()
-	if s.caller.Parser == nil {
-		return plan.Plan{}, ErrNoPlan
 	}
 	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
@@ -218,10 +220,11 @@ func (s *Session) planCache(question ...string) plancache.Cache {
 	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.build(), question...)
 }
 
-// build is the claudebox that this is, see [cachefile.Build].
+// build is the state of the running program, which every cache depends on:
+// another build may look for something else. Empty: it is not known.
 func (s *Session) build() string {
-	if s.made == "" {
-		s.made = cachefile.Build(s.caller.Programs)
+	if state := cachefile.State("/proc/self/exe"); s.made == "" && cachefile.Known(state) {
+		s.made = state
 	}
 	return s.made
 }

@@ -33,33 +33,31 @@ func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, e
 		return p, nil
 	}
 	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
-	switch {
-	case err != nil && s.caller.Parser == nil:
-		return plan.Plan{}, ErrNoPlan
-	case err != nil:
+	if err != nil {
 		diag.Print(s.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
 		s.tell(profile.ProjectFile + " does not count: you denied it")
 		return p, nil
 	}
-	return s.planOver(p, profileRef(s.Facts, o), *file, verdict, why)
+	return s.planOver(p, o, *file, verdict, why)
 }
 
-// planOver makes the plan of a profile with the project's laid over it.
-func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict trust.Verdict, why Purpose) (plan.Plan, error) {
+// planOver makes the plan of a profile with the project's laid over it. The
+// flags count first: the project is judged by what they leave of the profile.
+func (s *Session) planOver(p plan.Plan, o Options, file trust.File, verdict trust.Verdict, why Purpose) (plan.Plan, error) {
+	ref, flags, mounted := profileRef(s.Facts, o), o.networkFlags(), s.mountedByFlags(o)
 	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(s.caller.Manifest)
-	cache := s.planCache(append([]string{ref, file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file))}, verdict.Widens...)...)
+	cache := s.planCache(append([]string{
+		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file)),
+	}, verdict.Widens...)...)
 	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
 		s.obey(kept.Made)
 		s.tellApplied(file, verdict)
 		s.later(func() { cache.Renew(kept) })
 		return kept.Plan, nil
-	}
-	if s.caller.Parser == nil {
-		return plan.Plan{}, ErrNoPlan
 	}
 	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
 	s.obey(*seen)
@@ -70,10 +68,13 @@ func (s *Session) planOver(p plan.Plan, ref string, file trust.File, verdict tru
 		return plan.Plan{}, diag.Errorf("lay "+file.Path+" over profile "+p.Profile, "name a profile with -P, or `claudebox deny`",
 			"its plan was made of other files than there are now")
 	}
-	prof, left := verdict.Decide(file, base, asked, place(s.Facts, file))
+	base, asked = base.WithTier(o.Network), asked.WithTier(o.Network)
+	at := place(s.Facts, file)
+	at.Mounted = mounted
+	prof, left := verdict.Decide(file, base, asked, at)
 	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) }) // the others were told
 	if len(left) > 0 {
-		warnings = append(warnings, leftOut(file, verdict, left))
+		warnings = append(warnings, leftOut(file, verdict, left, flags))
 	} else {
 		s.tellApplied(file, verdict)
 	}
@@ -98,7 +99,7 @@ func sameSources(planned []plan.Source, loaded []profile.Source) bool {
 const mostNamed = 5
 
 // leftOut says what of a project's profile does not count yet.
-func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening) diag.Problem {
+func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flags []string) diag.Problem {
 	var named []string
 	for _, w := range left[:min(len(left), mostNamed)] {
 		named = append(named, w.Short())
@@ -112,7 +113,7 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening) diag
 	}
 	return diag.Problem{
 		Message: profile.ProjectFile + " asks for what " + since + ", and what is left out: " + strings.Join(named, "; "),
-		Remedy:  "look at it with `claudebox allow`, or refuse it with `claudebox deny`",
+		Remedy:  "look at it with `" + strings.Join(append([]string{"claudebox allow"}, flags...), " ") + "`, or refuse it with `claudebox deny`",
 	}
 }
 
@@ -140,6 +141,18 @@ func place(f host.Facts, file trust.File) trust.Place {
 	return trust.Place{Home: f.Home, Project: filepath.Dir(file.Path)}
 }
 
+// mountedByFlags is where the flags mount something inside.
+func (s *Session) mountedByFlags(o Options) (places []string) {
+	for _, word := range slices.Concat(o.MountRO, o.MountRW) {
+		source, inside, split := strings.Cut(word, ":")
+		if !split {
+			inside = source
+		}
+		places = append(places, s.absolute(inside))
+	}
+	return places
+}
+
 func trustStore(f profiledir.Folders, uid int) trust.Store {
 	return trust.Store{Dir: filepath.Join(f.Home, "trusted"), UID: uid}
 }
@@ -160,6 +173,9 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	}
 	a := Asked{Store: trustStore(profiledir.FoldersOf(facts, c.Manifest), facts.UID)}
 	files, ref := c.profiles(facts), profileRef(facts, o)
+	if err := o.judgeTier(); err != nil {
+		return a, nil, err
+	}
 	own, _, err := profile.Load(ref, files)
 	if err != nil {
 		return a, nil, err
@@ -182,7 +198,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if err != nil {
 		return a, warnings, err
 	}
-	_, a.Widens = trust.Narrow(base, asked, place(facts, *file))
+	_, a.Widens = trust.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(facts, *file))
 	return a, warnings, nil
 }
 

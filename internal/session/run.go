@@ -13,7 +13,10 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() (err error) {
-	for _, step := range []func() error{s.listen, s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	// Until here the signals that would end claudebox end it: nothing is there yet
+	// that would have to be taken away.
+	s.Launch.Post = launch.Listen(s.ignored)
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -40,7 +43,9 @@ func (s *Session) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	modes := s.noteModes()
 	err = s.launch(after)
+	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endState()
@@ -93,7 +98,6 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		s.keepNow()
 		watches = s.watchCovers(bwrap)
 	}
-	s.Launch.Learn = func(n launch.Needs) { s.ahead.plans.KeepBeside(n) }
 	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
@@ -115,20 +119,10 @@ func (s *Session) endState() {
 	}
 }
 
-// listen begins to catch the signals that would end claudebox. Until then they
-// end it: nothing is there yet that would have to be taken away.
-func (s *Session) listen() (err error) {
-	if s.post == nil {
-		s.post, err = launch.Listen(s.ignored)
-	}
-	s.Launch.Post = s.post
-	return err
-}
-
 // holdGiven makes the placeholders that the mounts of what is given away rely
-// on, where that is not done yet.
+// on.
 func (s *Session) holdGiven() error {
-	for _, given := range s.given()[len(s.holding):] {
+	for _, given := range s.given() {
 		hold, err := given.Hold()
 		if err != nil {
 			return err

@@ -21,7 +21,6 @@ import (
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/aftermath"
@@ -37,20 +36,12 @@ type Caller struct {
 	Columns  func() int // how many characters a line of Stderr may have; 0: any number
 	Manifest string     // the manifest's file; it may not exist
 	Version  string     // claudebox's own
-	Programs []string   // what claudebox is made of: another build may plan otherwise
-	// Parser reads profiles. Without one a launch is prepared by a plan that
-	// there is, and ends with [ErrNoPlan] where there is none.
-	Parser shape.Parser
 }
 
 // profiles are those that lie on this host.
 func (c Caller) profiles(f host.Facts) profiledir.Files {
-	return profiledir.New(f, c.Manifest, c.Parser)
+	return profiledir.New(f, c.Manifest)
 }
-
-// ErrNoPlan says that no plan is kept for a launch whose caller cannot make one.
-// Nothing has been made or said by then, and nothing runs.
-var ErrNoPlan = errors.New("no plan is kept for this launch")
 
 // Options are what was asked for, beside the profile.
 type Options struct {
@@ -80,9 +71,8 @@ type Session struct {
 
 	caller   Caller
 	folders  profiledir.Folders
-	orders   []string     // profile and plan, where the caller named files
-	ignored  []string     // signals that the caller ignores
-	post     *launch.Post // gets the others; nil: none yet
+	orders   []string // profile and plan, where the caller named files
+	ignored  []string // signals that the caller ignores
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
@@ -96,13 +86,11 @@ type Session struct {
 	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
 	holds    []io.Closer      // keep store paths alive, too
 	made     string           // see [Session.build]
-	ahead    ahead
 	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
-	s.ahead.bwrap.Discard()
 	s.release()
 	var store, home error
 	if s.held != nil {
@@ -173,9 +161,6 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
-	if err := s.expectHeld(p, o); err != nil {
-		return err
-	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
@@ -194,10 +179,13 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.Launch, err = launch.Bind(p, h); err != nil {
 		return err
 	}
-	if err := s.guardBeside(&h, p); err != nil {
-		return err
+	for _, step := range []func() error{
+		s.judgeWritables, func() error { return s.guardBeside(&h, p) }, s.judgeSearchPlaces,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	s.Launch.Ahead = s.ahead.bwrap
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
@@ -224,9 +212,9 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 // request is what package project is asked for the project.
 func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
-		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.folders.Own(), Never: secretPaths(),
+		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build(), GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: s.orders,
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.orders, s.ledElsewhere()),
 		UserGit:       s.userGit(),
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
 		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
@@ -250,10 +238,10 @@ func orders(f host.Facts, o Options) []string {
 	ref := profileRef(f, o)
 	var list []string
 	if profile.IsFile(ref) {
-		list = append(list, profiledir.New(f, "", nil).Absolute(ref, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(ref, diag.Position{}))
 	}
 	if o.Plan != "" {
-		list = append(list, profiledir.New(f, "", nil).Absolute(o.Plan, diag.Position{}))
+		list = append(list, profiledir.New(f, "").Absolute(o.Plan, diag.Position{}))
 	}
 	return list
 }

@@ -1,10 +1,13 @@
 package session
 
 import (
+	"path/filepath"
 	"slices"
 
+	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/lent"
@@ -20,11 +23,20 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
 		Lend: p.Agent.Name == "claude", // no other agent has a use for it
+		Path: p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+		Inside: func(program string) bool { return isInside(p, program) },
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)
 	}
 	return state.Look(req)
+}
+
+// IsLogin reports whether a canonical path is that of the user's Claude login, or
+// of the agent's inside, which has the same.
+func (s *Session) IsLogin(real string) bool {
+	home, err := beneath.Leads(filepath.Join(s.Facts.Home, ".claude", login.FileName))
+	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
 // addState adds the read-only folders that the agent's home leads to, and

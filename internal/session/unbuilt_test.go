@@ -8,7 +8,6 @@ import (
 
 	"claudebox/internal/host"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/syntax"
 )
 
 // What is asked for and not there is refused, never left out.
@@ -24,7 +23,7 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte("name: p\nextends: default\n"+line+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			caller := Caller{Parser: syntax.Parse}
+			caller := Caller{}
 			prof, _, err := profile.Load(file, caller.profiles(host.Facts{UID: os.Getuid()}))
 			if err != nil {
 				t.Fatal(err)

@@ -39,20 +39,25 @@ var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "ed
 // makeAnswers merges into .claude.json the answers without which Claude Code
 // would ask before its first prompt (measured with 2.1.329). What else is
 // there stays as it is; a file that is no JSON object is made anew.
-func makeAnswers(r Request, old []byte, sources [][]byte) ([]byte, []string, error) {
-	o := parseObject(old)
+func makeAnswers(r Request, f From) (Made, error) {
+	o := parseObject(f.Old)
 	if o == nil {
 		o = object{}
 	}
-	changed := o.inherit(parseObject(sources[0]))
+	host := parseObject(f.Sources[0])
+	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
+	servers, notes := r.servers(host)
+	made.Notes = notes
+	changed := o.serve(servers, strings.Fields(f.Given))
+	changed = o.inherit(host) || changed
 	changed = o.answer("hasCompletedOnboarding") || changed
 	changed = o.trust(r.Trusted) || changed
 	changed = o.approve(approvedSuffix(r.APIKey)) || changed
-	if !changed {
-		return old, nil, nil
+	var err error
+	if changed {
+		made.Content, err = o.encode()
 	}
-	content, err := o.encode()
-	return content, nil, err
+	return made, err
 }
 
 // inherit takes the user's account keys where there are none yet.
@@ -98,23 +103,24 @@ func (o object) trust(folders []string) (changed bool) {
 	return changed
 }
 
-// approve answers the question about an API key, which Claude Code knows by
-// its end. A key that was rejected inside stays rejected.
+// approve answers the question about the API key that enters, which Claude Code
+// knows by its end, and forgets those of other sessions. A key that was rejected
+// inside stays rejected.
 func (o object) approve(suffix string) (changed bool) {
-	if suffix == "" {
-		return false
-	}
 	responses := parseObject(o["customApiKeyResponses"])
 	if responses == nil {
 		responses = object{}
 	}
-	var approved, rejected []string
+	var approved, rejected, want []string
 	_ = json.Unmarshal(responses["approved"], &approved) // of another shape: made anew
 	_ = json.Unmarshal(responses["rejected"], &rejected)
-	if slices.Contains(approved, suffix) || slices.Contains(rejected, suffix) {
+	if suffix != "" && !slices.Contains(rejected, suffix) {
+		want = []string{suffix}
+	}
+	if slices.Equal(approved, want) {
 		return false
 	}
-	responses.set("approved", append(approved, suffix))
+	responses.set("approved", slices.Concat([]string{}, want))
 	if responses["rejected"] == nil {
 		responses.set("rejected", []string{})
 	}

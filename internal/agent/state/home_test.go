@@ -71,10 +71,12 @@ func TestHostsAccountEntersANewInstance(t *testing.T) {
 
 func TestSettingsEnterByAnAllowList(t *testing.T) {
 	w := newWorld(t)
-	w.write(".claude/settings.json", `{"model":"opus","env":{"TOKEN":"canary"},"hooks":{"x":["canary"]},"statusLine":{"command":"canary"},
+	w.write(".claude/settings.json", `{"model":"opus","env":{"TOKEN":"canary"},"hooks":{"x":[{"hooks":[{"command":"away"}]}]},"statusLine":{"command":"away"},
 		"apiKeyHelper":"canary","awsAuthRefresh":"canary","unheardOf":"canary","$schema":"s",
 		"permissions":{"allow":["Bash(canary)"],"deny":["Read(x)"],"defaultMode":"plan"}}`)
-	in := w.session(w.request())
+	req := w.request()
+	req.Inside = func(string) bool { return false }
+	in := w.session(req)
 	want := map[string]any{
 		"model": "opus", "skipDangerousModePermissionPrompt": true, "permissions": map[string]any{"deny": []any{"Read(x)"}},
 	}
@@ -82,7 +84,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	notes := strings.Join(in.Notes, "\n")
-	for _, name := range []string{"env", "hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
+	for _, name := range []string{"env", "hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
 		if !strings.Contains(notes, name) {
 			t.Errorf("%s is not named in %q", name, notes)
 		}
@@ -90,7 +92,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 	if strings.Contains(notes, "canary") || strings.Contains(notes, "schema") {
 		t.Errorf("notes say too much: %q", notes)
 	}
-	again, err := state.Look(w.request())
+	again, err := state.Look(req)
 	must(t, err)
 	if !slices.Equal(again.Notes, in.Notes) {
 		t.Errorf("a warm launch notes %q", again.Notes)
@@ -102,7 +104,7 @@ func TestAChoiceMadeInsideStays(t *testing.T) {
 	in := w.session(w.request())
 	w.write(rel(w, in.Dir)+"/.claude/settings.json", `{"model":"inside","theme":"x","hooks":{"SessionStart":[]},"skipDangerousModePermissionPrompt":false}`)
 	w.write(".claude/settings.json", `{"theme":"host"}`)
-	want := map[string]any{"model": "inside", "theme": "host", "skipDangerousModePermissionPrompt": true}
+	want := map[string]any{"model": "inside", "theme": "host", "hooks": map[string]any{"SessionStart": []any{}}, "skipDangerousModePermissionPrompt": true}
 	if got := answers(t, w.session(w.request()), "settings.json"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -130,10 +132,14 @@ func TestMemoryIsTheUsersOwnOrAStandIn(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	w.write(memory, "changed inside")
+	w.session(w.request())
+	if got := w.read(memory); got != "changed inside" {
+		t.Errorf("got %q", got)
+	}
 	w.write(".claude/CLAUDE.md", "the user's own")
 	w.session(w.request())
-	if got := w.read(memory); got != "the user's own" {
-		t.Errorf("got %q", got)
+	if got, kept := w.read(memory), w.read(memory+".inside-1"); got != "the user's own" || kept != "changed inside" {
+		t.Errorf("got %q, kept %q", got, kept)
 	}
 	if got := w.read(".claude/CLAUDE.md"); got != "the user's own" {
 		t.Errorf("the user's file holds %q", got)
@@ -185,12 +191,12 @@ var logins = map[string]struct {
 	"the second source alone":           {second: "5", want: "5", note: "your login enters"},
 	"the host's before the second":      {host: "5", second: "7", want: "5", note: "your login enters"},
 	"a broken one before the second":    {host: "x", second: "7", want: "7", note: "does not enter: it is no JSON"},
-	"one made inside stays":             {inside: "6", want: "6"},
+	"one made inside stays":             {inside: "6", want: "6", note: "made inside"},
 	"one made inside outranks":          {host: "7", inside: "6", want: "6", note: "your login enters"},
 	"with an API key none is lent":      {host: "5", apiKey: "k"},
 	"a host's file of another shape":    {host: "x", inside: "6", want: "6", note: "does not enter: it is no JSON"},
 	"a broken one inside gives way":     {host: "5", inside: "x", want: "5", note: "your login enters"},
-	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6"},
+	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6", note: "made inside"},
 }
 
 func TestALoginIsLent(t *testing.T) {
@@ -235,6 +241,92 @@ func TestNoLoginIsLentToAnotherAgent(t *testing.T) {
 	in := w.session(req)
 	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil || strings.Contains(strings.Join(in.Notes, " "), "login") {
 		t.Errorf("it is inside; notes %q", in.Notes)
+	}
+}
+
+// L1: a login that entered once is compared with what may enter, at each launch.
+func TestALoginThatWasLentGoesWhenItMayNotStay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(w world, req *state.Request)
+		note string
+	}{
+		"an API key enters":      {func(_ world, req *state.Request) { req.APIKey = "k" }, "an API key enters instead"},
+		"the user is logged out": {func(w world, _ *state.Request) { must(t, os.Remove(w.path(".claude/.credentials.json"))) }, "not logged in outside any more"},
+		"the file is empty now":  {func(w world, _ *state.Request) { w.write(".claude/.credentials.json", "{}") }, "not logged in outside any more"},
+		"it is another agent":    {func(_ world, req *state.Request) { req.Lend = false }, "it has no use for it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(".claude/.credentials.json", loginAt("5"))
+			req := w.request()
+			in := w.session(req)
+			inside := rel(w, in.Dir) + "/.claude/.credentials.json"
+			if got := w.read(inside); got != loginAt("5") {
+				t.Fatalf("it was not lent: %s", got)
+			}
+			w.write(inside, strings.Replace(loginAt("5"), "{", `{"mcpOAuth":{"its":"own"},`, 1))
+			tc.then(w, &req)
+			in = w.session(req)
+			if got := w.read(inside); got != `{"mcpOAuth":{"its":"own"}}` {
+				t.Errorf("inside is %s", got)
+			}
+			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) {
+				t.Errorf("notes %q, want %q", notes, tc.note)
+			}
+			if in = w.session(req); strings.Contains(strings.Join(in.Notes, "\n"), "taken out") {
+				t.Errorf("it is said again: %q", in.Notes)
+			}
+		})
+	}
+}
+
+// What Claude Code remembers of a key is its end: no word of it stays either.
+func TestTheEndOfAnAPIKeyGoesWithIt(t *testing.T) {
+	w := newWorld(t)
+	req := w.request()
+	req.APIKey = "sk-ant-0123456789-0123456789abcdefghij"
+	in := w.session(req)
+	file := rel(w, in.Dir) + "/.claude/.claude.json"
+	if !strings.Contains(w.read(file), "0123456789abcdefghij") {
+		t.Fatal("the key was not approved of")
+	}
+	w.session(w.request())
+	if got := w.read(file); strings.Contains(got, "abcdefghij") {
+		t.Errorf("it is still there: %s", got)
+	}
+}
+
+func TestALoginIsNotTakenFromUnderASession(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	first := w.launch(w.request())
+	defer first.Close()
+	req := w.request()
+	req.APIKey = "k"
+	second, err := state.Look(req)
+	must(t, err)
+	if err := second.Prepare(); err == nil || !strings.Contains(err.Error(), "another session works there with your login") {
+		t.Errorf("got %v", err)
+	}
+	if got := w.read(rel(w, first.Dir) + "/.claude/.credentials.json"); got != loginAt("5") {
+		t.Errorf("inside is %s", got)
+	}
+}
+
+// A login that was renewed inside a session that was killed is the only good one.
+func TestALoginThatGoesIsBroughtToTheUserFirst(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	in := w.session(w.request())
+	w.write(rel(w, in.Dir)+"/.claude/.credentials.json", loginAt("7"))
+	req := w.request()
+	req.APIKey = "k"
+	w.session(req)
+	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
+		t.Errorf("the user's is %s", got)
+	}
+	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil {
+		t.Error("it is still inside")
 	}
 }
 

@@ -7,52 +7,122 @@ import (
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/login"
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"golang.org/x/sys/unix"
 )
 
-// findLogin finds the user's login. None is no fault: the user logs in inside
-// (AUTH-02). None is lent when an API key enters, for Claude Code warns about
-// both.
-func (in *Instance) findLogin(*beneath.Folder) error {
-	in.login = ""
-	if !in.req.Lend || in.req.APIKey != "" {
+// findLogin finds the user's login, and says whether it enters. None is no
+// fault: the user logs in inside (AUTH-02). None enters when an API key does, for
+// Claude Code warns about both. A login that entered earlier and may not stay is
+// noted for [Instance.withdraw].
+func (in *Instance) findLogin(dir *beneath.Folder) error {
+	in.Login, in.login, in.stale = Login{}, "", ""
+	may, why := in.req.Lend && in.req.APIKey == "", "it has no use for it"
+	if in.req.APIKey != "" {
+		why = "an API key enters instead"
+	}
+	found, err := in.usersLogin(may)
+	if err != nil {
+		return err
+	}
+	in.login = found
+	if may && found != "" {
+		in.Login = Login{File: found, Enters: true, Why: "agent claude"}
 		return nil
+	}
+	inside := login.None
+	if dir != nil {
+		inside = login.Inside(dir)
+	}
+	if may {
+		why = "you are not logged in outside any more"
+	}
+	if in.Login = (Login{File: found, Why: why}); inside == login.Lent {
+		in.stale = why
+		in.Notes = append(in.Notes, "the login that an earlier session had is taken out of the agent's home: "+why)
+		in.Makes = append(in.Makes, path.Join(in.Dir, agentHome, login.FileName))
+	}
+	if inside == login.Own {
+		in.Login.Made = true
+		in.Notes = append(in.Notes, "a login that was made inside is in the agent's home")
+	}
+	return nil
+}
+
+// Login is what becomes of the user's Claude login in a session.
+type Login struct {
+	File   string // of the user, canonical; empty: there is none that could enter
+	Enters bool   // a copy is in the agent's home
+	Made   bool   // one that was made inside is there
+	Why    string // by which rule it enters, or why it does not
+}
+
+// usersLogin is the file of the user's login that could enter; empty when there
+// is none. When it may, what a person should know of it is noted.
+func (in *Instance) usersLogin(may bool) (string, error) {
+	note := func(text string) {
+		if may && text != "" {
+			in.Notes = append(in.Notes, text)
+		}
 	}
 	for _, name := range agenthome.LoginFiles(in.req.home()) {
 		real, err := in.req.own(name)
 		var foreign *foreignError
 		switch {
 		case errors.As(err, &foreign):
-			in.Notes = append(in.Notes, "your login "+name+" does not enter: "+foreign.Error())
+			note("your login " + name + " does not enter: " + foreign.Error())
 			continue
 		case err != nil && missing(err):
 			continue
+		case err != nil && !may:
+			return "", nil
 		case err != nil:
-			return in.failed("look at your login "+name, err)
+			return "", in.failed("look at your login "+name, err)
 		}
-		found, note, err := login.Examine(real)
-		if err != nil {
-			return err
+		found, text, err := login.Examine(real)
+		if err != nil && may {
+			return "", err
 		}
-		if note != "" {
-			in.Notes = append(in.Notes, note)
-		}
-		if !found {
+		if note(text); !found {
 			continue
 		}
-		in.login = real
-		if note == "" {
-			in.Notes = append(in.Notes, "your login enters, with what renews it ("+real+"); one that is renewed inside is written back")
+		if text == "" {
+			note("your login enters, with what renews it (" + real + "); one that is renewed inside is written back")
 		}
+		return real, nil
+	}
+	return "", nil
+}
+
+// errInUse says that another session works with a login that should go.
+var errInUse = errors.New("another session works there with your login")
+
+// withdraw takes a login out of the agent's home that may not stay there. One
+// that was renewed there is brought to the user first, while he is logged in.
+func (in *Instance) withdraw() error {
+	if in.stale == "" {
 		return nil
 	}
-	return nil
+	if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return &diag.Error{Op: "take your login out of " + in.Dir + ": " + in.stale, Err: errInUse, Remedy: "end that session first"}
+	}
+	if in.login != "" {
+		if err := in.rescue(in.Dir); err != nil {
+			return err
+		}
+	}
+	if err := login.Withdraw(in.dir); err != nil {
+		return err
+	}
+	in.stale, in.login = "", ""
+	return unix.Flock(int(in.live.Fd()), unix.LOCK_SH)
 }
 
 // lend brings the agent's copy of the login up to date.
 func (in *Instance) lend() (err error) {
-	if in.login == "" {
-		return nil
+	if err := in.withdraw(); err != nil || !in.Login.Enters {
+		return err
 	}
 	if in.keeper, err = login.Open(in.loginPlace(in.Dir)); err != nil {
 		return err

@@ -4,12 +4,12 @@ import (
 	"bytes"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/cachefile"
 )
 
 const (
 	recordName  = "record"
-	recordForm  = "claudebox instance 2\n" // before the record; another form, another number
+	recordForm  = "claudebox instance 3\n" // before the record; another form, another number
 	recordLimit = 1 << 20                  // bytes
 )
 
@@ -28,6 +28,7 @@ type seen struct {
 	Inputs string        // hash of what it was made of
 	Output beneath.Stamp // of the file itself
 	Notes  []string
+	Given  string // what of the user's it held, see [agenthome.Made]
 }
 
 // file is what is known of a file; nothing, when it is not known.
@@ -59,10 +60,10 @@ func readRecord(dir *beneath.Folder) record {
 	}
 	var r record
 	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	if !ok || !packed.Decode(body, &r) {
+	if !ok || !cachefile.Decode(body, &r) {
 		return record{}
 	}
 	return r
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
+func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }

@@ -36,12 +36,20 @@ type Request struct {
 	Caches   []string // folders that the cache must hold, by name
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Lend     bool     // the user's Claude login enters
+	Path     []string // PATH inside
+	Status   string   // what the agent's status line says; empty: nothing
+	Servers  []string // MCP servers of the user that enter, by name
+	// Inside reports whether a program can be run inside.
+	Inside func(program string) bool
 
 	homes homes // resolved once; the zero value: not yet
 }
 
 func (r Request) home() agenthome.Request {
-	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host}
+	return agenthome.Request{
+		UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host,
+		Path: r.Path, Status: r.Status, Servers: r.Servers, Inside: r.Inside,
+	}
 }
 
 // Instance is the state of one project. A value made by [Look] is what is
@@ -52,7 +60,8 @@ type Instance struct {
 	Imports []Import // read-only binds that the links in the agent's home lead to
 	Notes   []string // what of the user's settings does not enter, and why
 	Makes   []string // what Prepare would make or change, for people
-	Ended   []string // what became of the user's login, for people; from Close
+	Login   Login    // what becomes of the user's login
+	Ended   []string // likewise, when it has ended, for people; from Close
 
 	*work
 }
@@ -75,7 +84,8 @@ type work struct {
 	live     *os.File
 	dir      *beneath.Folder // open from Prepare to Close
 	made     []string        // the user's folders of conversations that the agent writes to
-	login    string          // the user's file that a login is lent from; empty: none
+	login    string          // the user's file of a login that could be lent; empty: none
+	stale    string          // why a login that was lent earlier must go; empty: there is none
 	keeper   *login.Keeper   // of what is lent, from Prepare to Close
 }
 

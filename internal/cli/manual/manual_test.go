@@ -19,7 +19,7 @@ import (
 // tables say now.
 func TestThePagesAreFresh(t *testing.T) {
 	for name, want := range pages(t) {
-		got, err := os.ReadFile(filepath.Join("../../docs/man", name))
+		got, err := os.ReadFile(filepath.Join("../../../docs/man", name))
 		if err != nil {
 			t.Fatal(err)
 		}

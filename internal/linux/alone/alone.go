@@ -4,6 +4,7 @@
 package alone
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -35,6 +36,36 @@ func In(t *testing.T, attributes *syscall.SysProcAttr) bool {
 		t.Errorf("%v\n%s", err, out)
 	}
 	return false
+}
+
+// LinkedWithC reports whether this program is linked with C, as claudebox never
+// is: Go cannot reach all threads of it then, so it cannot be confined.
+func LinkedWithC() bool {
+	_, _, errno := syscall.AllThreadsSyscall(syscall.SYS_GETPID, 0, 0, 0)
+	return errno == syscall.ENOTSUP
+}
+
+// WithoutC runs the tests of a package once more, by a program that is not
+// linked with C, and gives the exit status.
+func WithoutC() int {
+	dir, err := os.MkdirTemp("", "tests")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "test", "-c", "-tags", "lab", "-o", dir+"/test", ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Printf("%v\n%s", err, out)
+		return 1
+	}
+	test := exec.Command(dir+"/test", os.Args[1:]...)
+	test.Stdout, test.Stderr = os.Stdout, os.Stderr
+	if test.Run() != nil {
+		return 1
+	}
+	return 0
 }
 
 // WithRoom does something while no file can grow beyond so many bytes: writing

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -45,20 +43,6 @@ func stateOf(parts ...uint64) string {
 
 // Known tells whether a state is that of a file that is there.
 func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
-
-// Build is the state of the files that a program is made of, which what it keeps
-// between two runs depends on: another build may look for something else. Empty:
-// none of them is there.
-func Build(programs []string) string {
-	var states []string
-	for _, program := range programs {
-		states = append(states, State(program))
-	}
-	if !slices.ContainsFunc(states, Known) {
-		return ""
-	}
-	return strings.Join(states, "\x00")
-}
 
 // most is far more than any cache holds, in bytes.
 const most = 1 << 28

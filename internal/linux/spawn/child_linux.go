@@ -8,7 +8,6 @@ import (
 
 	"claudebox/internal/linux/spawn/nofile"
 	"claudebox/internal/linux/spawn/vfork"
-	"claudebox/internal/linux/timerslack"
 )
 
 // child is what a child works by. It writes to step, errno and spare alone.
@@ -20,7 +19,7 @@ type child struct {
 	maps   []idMap
 	mounts []mountCall
 	beside *child        // nil: none
-	limit  *nofile.Limit // nil: as it is
+	limits []limit
 	mask   uint64        // signals that were blocked before, and are to be again
 	life   [2]int        // a pipe whose write end the parent holds
 
@@ -34,6 +33,12 @@ type mountCall struct {
 	source, target, kind, options *byte
 	flags                         uintptr
 	make                          bool
+}
+
+// limit is a limit that the child sets for itself (setrlimit(2)).
+type limit struct {
+	resource uintptr
+	value    nofile.Limit
 }
 
 type idMap struct{ file, text []byte }
@@ -105,11 +110,11 @@ func (c *child) run() {
 		c.step = stepSignals
 		c.errno = c.resetSignals()
 	}
-	if c.errno == 0 && c.limit != nil && c.limit.Hard != 0 {
+	for i := 0; i < len(c.limits) && c.errno == 0; i++ {
+		l := &c.limits[i]
 		c.step = stepLimit
-		c.errno = call6(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(c.limit)), 0)
+		c.errno = call6(syscall.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value)), 0)
 	}
-	timerslack.Restore()
 	if c.errno == 0 {
 		c.step = stepExec
 		var noEnvironment *byte
@@ -243,7 +248,6 @@ func (c *child) runBeside() {
 	if c.errno == 0 {
 		c.errno = c.resetSignals()
 	}
-	timerslack.Restore()
 	if c.errno == 0 {
 		var noEnvironment *byte
 		c.errno = call6(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(&c.argv[0])),

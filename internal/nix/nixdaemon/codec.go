@@ -44,12 +44,39 @@ func (e *encoder) texts(list []string) {
 // bytes that arrive, never with a claim. This is why wire.ReadString, which
 // trusts the length and drops the padding's fault, is not used.
 type decoder struct {
-	r   *bufio.Reader
-	err error
+	r    *bufio.Reader
+	err  error
+	most limits
+	left uint64 // bytes that may still be read, where limits.total counts
+}
+
+// limits bound what a decoder takes from the other side.
+type limits struct {
+	text  uint64 // bytes of a string
+	count uint64 // elements of a list
+	total uint64 // bytes between two calls of [decoder.refill]; 0: any number
 }
 
 func newDecoder(r io.Reader) *decoder {
-	return &decoder{r: bufio.NewReaderSize(r, 32<<10)}
+	return &decoder{r: bufio.NewReaderSize(r, 32<<10), most: limits{text: maxText, count: maxCount}}
+}
+
+// refill begins a message, which may have as many bytes as the limits say.
+func (d *decoder) refill() { d.left = d.most.total }
+
+// take counts bytes that are about to be read.
+func (d *decoder) take(n uint64) bool {
+	switch {
+	case d.err != nil:
+		return false
+	case d.most.total == 0:
+		return true
+	case n > d.left:
+		d.protocolf("a message is over the limit of %d bytes", d.most.total)
+		return false
+	}
+	d.left -= n
+	return true
 }
 
 func (d *decoder) fail(err error) {
@@ -64,7 +91,7 @@ func (d *decoder) protocolf(format string, args ...any) {
 }
 
 func (d *decoder) uint() uint64 {
-	if d.err != nil {
+	if !d.take(8) {
 		return 0
 	}
 	n, err := wire.ReadUint64(d.r)
@@ -83,13 +110,13 @@ func (d *decoder) bool() bool {
 	return n == 1
 }
 
-// text reads a string of up to [maxText] bytes.
+// text reads a string of as many bytes as the limits allow.
 func (d *decoder) text() string {
 	n := d.uint()
-	if n > maxText {
-		d.protocolf("a string of %d bytes is over the limit of %d", n, maxText)
+	if n > d.most.text {
+		d.protocolf("a string of %d bytes is over the limit of %d", n, d.most.text)
 	}
-	if d.err != nil || n == 0 {
+	if d.err != nil || n == 0 || !d.take((n+7)&^7) {
 		return ""
 	}
 	padded := int(n+7) &^ 7
@@ -140,8 +167,8 @@ func eof(err error) error {
 // count reads how many elements follow.
 func (d *decoder) count() uint64 {
 	n := d.uint()
-	if n > maxCount {
-		d.protocolf("a list of %d elements is over the limit of %d", n, maxCount)
+	if n > d.most.count {
+		d.protocolf("a list of %d elements is over the limit of %d", n, d.most.count)
 		return 0
 	}
 	return n

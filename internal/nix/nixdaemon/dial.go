@@ -47,6 +47,18 @@ func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, explain(op, dialFailure(ctx, err))
 	}
+	return attach(ctx, limited, op, conn, opts)
+}
+
+// Attach shakes hands on a connection that is there already, and is the Client's
+// from then on.
+func Attach(ctx context.Context, conn *net.UnixConn, opts Options) (*Client, error) {
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
+	defer cancel()
+	return attach(ctx, limited, "connect to the Nix daemon", conn, opts)
+}
+
+func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts Options) (*Client, error) {
 	c := newClient(conn, opts)
 	if err := c.guard(limited, c.handshake); err != nil {
 		return nil, explain(op, dialFailure(ctx, err))

@@ -10,6 +10,9 @@
 // sent is checked here first, because a daemon answers a malformed path by
 // hanging up.
 //
+// [Server] is the other end, for who answers in the daemon's place. There the
+// client is not trusted at all, and what it may send is bounded.
+//
 // # What a connection is worth
 //
 // A connection pins paths (see [Client.AddTempRoots]); when it goes, the pins
@@ -33,6 +36,7 @@
 //	29 QueryPathFromHashPart     QueryPathFromHashPart        2.8 2.26 2.34 fake
 //	31 QueryValidPaths           QueryValidPaths, Pin         2.8 2.26 2.34 fake
 //	   with substitution         SubstituteValidPaths         2.8 2.34 fake
+//	33 QueryValidDerivers        QueryValidDerivers           fake
 //	40 QueryMissing              QueryMissing, Realise        2.8 2.26 2.34 fake
 //	41 QueryDerivationOutputMap  QueryDerivationOutputMap     2.8 2.26 2.34 fake
 //	46 BuildPathsWithResults     BuildPaths, Realise          2.8 2.26 2.34 fake

@@ -16,6 +16,7 @@ const (
 	opQueryPathInfo            operation = 26
 	opQueryPathFromHashPart    operation = 29
 	opQueryValidPaths          operation = 31
+	opQueryValidDerivers       operation = 33
 	opQueryMissing             operation = 40
 	opQueryDerivationOutputMap operation = 41
 	opBuildPathsWithResults    operation = 46
@@ -28,6 +29,8 @@ func (o operation) String() string {
 		return "ask the Nix daemon for valid paths"
 	case opQueryReferrers:
 		return "ask the Nix daemon for referrers"
+	case opQueryValidDerivers:
+		return "ask the Nix daemon for derivers"
 	case opEnsurePath:
 		return "fetch a store path"
 	case opAddTempRoot:

@@ -100,6 +100,13 @@ func (c *Client) QueryReferrers(ctx context.Context, path string) ([]string, err
 	return referrers, c.doPaths(ctx, []string{path}, r)
 }
 
+// QueryValidDerivers gives the valid derivations that have path as an output.
+func (c *Client) QueryValidDerivers(ctx context.Context, path string) ([]string, error) {
+	var derivers []string
+	r := request{op: opQueryValidDerivers, encode: oneText(path), decode: func(d *decoder) { derivers = d.texts() }}
+	return derivers, c.doPaths(ctx, []string{path}, r)
+}
+
 // QueryAllValidPaths lists the store.
 func (c *Client) QueryAllValidPaths(ctx context.Context) ([]string, error) {
 	var paths []string

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -21,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/linux/packed"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
@@ -88,27 +88,17 @@ func (c Cache) read(file string, value any) bool {
 		return false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
-	return bytes.Equal(sum[:], content[:sha256.Size]) && packed.Decode(content[sha256.Size:], value)
+	return bytes.Equal(sum[:], content[:sha256.Size]) && json.Unmarshal(content[sha256.Size:], value) == nil
 }
 
 func (c Cache) write(file string, value any) {
-	payload := packed.Encode(value)
+	payload, err := json.Marshal(value)
+	if err != nil {
+		return // it only costs time
+	}
 	sum := sha256.Sum256(payload)
 	cachefile.Write(file, append(sum[:], payload...))
 }
-
-// Beside reads what is kept beside the plan, see [Cache.KeepBeside].
-func (c Cache) Beside(value any) (found bool) { return c.file != "" && c.read(c.beside(), value) }
-
-// KeepBeside keeps a value beside the plan: what somebody found out about its
-// launches. It may not hold any more by the next one, and goes with the plan.
-func (c Cache) KeepBeside(value any) {
-	if c.file != "" {
-		c.write(c.beside(), value)
-	}
-}
-
-func (c Cache) beside() string { return c.file + "-launch" }
 
 // holds compares every witness. Nothing in the store is ever changed, and what
 // goes changes the store's folder: only if something came or went since, every

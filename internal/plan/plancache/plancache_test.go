@@ -21,7 +21,7 @@ func aCache(t *testing.T) (Cache, plan.Plan, string) {
 		write(t, filepath.Join(dir, name), "content")
 	}
 	p := plan.Plan{
-		Version: 1, Profile: "p", Path: []string{"/a", ""}, Hide: []string{},
+		Version: 1, Profile: "p", Path: []string{"/a", ""},
 		Pins:   plan.Pins{Tools: []plan.Tool{{Name: "bwrap", Path: filepath.Join(dir, "store")}}},
 		Mounts: []plan.Mount{{Kind: plan.Tmpfs, Destination: "/", Size: 1 << 40, Optional: true}},
 	}

@@ -17,6 +17,7 @@ import (
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
+	"claudebox/internal/profile/syntax"
 )
 
 // Files looks profiles up on disk; it is a [profile.Opener].
@@ -24,15 +25,14 @@ type Files struct {
 	Home    string // the user's, for what begins with "~/"
 	cwd     string
 	uid     int
-	folders []string     // where names are looked up, first match first
-	syntax  shape.Parser // reads what was found
+	folders []string // where names are looked up, first match first
 	// Seen is told each file before it is looked for; it may be nil.
 	Seen func(file string)
 }
 
 // Parse reads the syntax of a profile, as [profile.Opener] asks.
 func (f Files) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
-	return f.syntax(doc, src)
+	return syntax.Parse(doc, src)
 }
 
 // read reads a profile file, and notes how it was found.
@@ -43,10 +43,9 @@ func (f Files) read(file string) ([]byte, error) {
 	return Read(file, f.uid)
 }
 
-// New looks where [Folders.Search] says, for what syntax reads; nil: nothing is
-// to be read.
-func New(f host.Facts, manifest string, syntax shape.Parser) Files {
-	files := Files{cwd: f.Cwd, Home: f.Home, uid: f.UID, syntax: syntax}
+// New looks where [Folders.Search] says.
+func New(f host.Facts, manifest string) Files {
+	files := Files{cwd: f.Cwd, Home: f.Home, uid: f.UID}
 	for _, dir := range FoldersOf(f, manifest).Search() {
 		files.folders = append(files.folders, filepath.Join(dir, "profiles"))
 	}

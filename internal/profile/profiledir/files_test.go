@@ -39,7 +39,7 @@ func TestProfileFoldersFollowTheEnvironment(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := New(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env}, tc.manifest, nil)
+			files := New(host.Facts{Home: "/home/me", Cwd: "/src", Env: tc.env}, tc.manifest)
 			if got := strings.Join(files.folders, " "); got != tc.want {
 				t.Errorf("folders %s, want %s", got, tc.want)
 			}

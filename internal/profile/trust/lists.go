@@ -179,7 +179,8 @@ func (n *narrowing) mounts() {
 // covers tells whether something may show when a mount is left out.
 func (n *narrowing) covers(m profile.Mount) bool {
 	at := n.at.absolute(m.Sandbox)
-	return pathname.Below(at, n.at.Project) || slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
+	within := func(place string) bool { return pathname.Below(at, place) }
+	return within(n.at.Project) || slices.ContainsFunc(n.at.Mounted, within) || slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
 		return other.Sandbox != m.Sandbox && pathname.Below(at, n.at.absolute(other.Sandbox))
 	})
 }

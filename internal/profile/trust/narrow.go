@@ -27,6 +27,8 @@ func (w Widening) Short() string { return layout.Shorten(w.What, mostShown) }
 type Place struct {
 	Home    string // of the user
 	Project string // its root
+	// Mounted is where the flags of this launch mount something, absolute.
+	Mounted []string
 }
 
 // Narrow judges asked, which is base with a project's profile laid over it.
@@ -140,7 +142,7 @@ func word[W ~string](n *narrowing, made *W, asked W, l less[W]) {
 func (n *narrowing) network() {
 	base, asked := n.base.Network, n.asked.Network
 	if base.Tier == profile.TierAllow && asked.Tier == profile.TierAllow {
-		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 {
+		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
 			n.made.Network.Tier = profile.TierNone
 		}
 		return

@@ -31,8 +31,6 @@ type Launch struct {
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
-	Learn    func(Needs)                 // called when bwrap runs that was not begun ahead, with what it needed for [Begin]; nil: nobody learns
-	Ahead    *Ahead                      // a bwrap that waits for the words of this launch; nil: none
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
 }
 

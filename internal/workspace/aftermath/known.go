@@ -3,10 +3,10 @@ package aftermath
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"path/filepath"
 
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/linux/packed"
 	"claudebox/internal/workspace/project"
 )
 
@@ -41,6 +41,6 @@ func keep(home string, s project.Scope, seen project.Seen) {
 
 // walkFile is named after all that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256(packed.Encode(s))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", s))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
-	"claudebox/internal/linux/packed"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
@@ -22,7 +22,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 6\n" // before the record; another form, another number
+	recordForm = "claudebox session 7\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -43,7 +43,7 @@ type record struct {
 	Conversations []string // the user's folders of them where the agent writes
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), packed.Encode(r)...) }
+func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
 
 // write keeps a record in a locked file: one that is free, or a new one. To
 // make a file takes ten times as long as to write to it. The lock goes with
@@ -182,7 +182,7 @@ func read(f *os.File) (record, bool) {
 		return record{}, false
 	}
 	body, ok := bytes.CutPrefix(content, []byte(recordForm))
-	return r, ok && packed.Decode(body, &r) && path.IsAbs(r.Scope.Path)
+	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
 // inherited takes, of what lies where another session lives or was not looked

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/packed"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/secretfile"
@@ -83,13 +83,13 @@ type kept struct {
 // Pack writes down what was seen, for a later look at the same scope to go by.
 // Only this very build can read it.
 func (s Seen) Pack() []byte {
-	return packed.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.indexes})
+	return cachefile.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.indexes})
 }
 
 // Unpack reads it back; nil when it is none.
 func Unpack(content []byte) *Seen {
 	var k kept
-	if !packed.Decode(content, &k) {
+	if !cachefile.Decode(content, &k) {
 		return nil
 	}
 	walk := survey.Unpack([]byte(k.Walk))

@@ -1,6 +1,6 @@
 package survey
 
-import "claudebox/internal/linux/packed"
+import "claudebox/internal/linux/cachefile"
 
 // Large tells whether a survey is worth keeping: whether a first walk takes
 // longer than to read it back.
@@ -16,13 +16,13 @@ func (s *Survey) Pack() []byte {
 	for _, f := range s.folders {
 		list = append(list, *f)
 	}
-	return packed.Encode(list)
+	return cachefile.Encode(list)
 }
 
 // Unpack reads it back; nil when it is none.
 func Unpack(content []byte) *Survey {
 	var list []folder
-	if !packed.Decode(content, &list) {
+	if !cachefile.Decode(content, &list) {
 		return nil
 	}
 	s := &Survey{folders: make(map[string]*folder, len(list))}

@@ -38,6 +38,10 @@ let
           activationPackage = mkOption { type = types.package; };
         };
         xdg.configFile = files;
+        manual.manpages.enable = mkOption {
+          type = types.bool;
+          default = true;
+        };
       };
 
       config.home.file = lib.mapAttrs' (name: lib.nameValuePair ".config/${name}") config.xdg.configFile;

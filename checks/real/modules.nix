@@ -1,0 +1,22 @@
+# checks/modules.nix inside the real home-manager, by nixpkgs' own module system.
+{
+  folder, # as checks/real/prepare made it
+  root, # our flake
+  system,
+}:
+let
+  inputs = import ./inputs.nix folder;
+  pkgs = inputs.nixpkgs.legacyPackages.${system};
+  flake = (import (root + "/flake.nix")).outputs (inputs // { self = flake; });
+in
+import (root + "/checks/modules.nix") {
+  inherit flake;
+  pkgs =
+    pkgs
+    // import (root + "/checks/lab/samples.nix") {
+      inherit (pkgs) lib hello runCommand;
+      config = { };
+    };
+  nixpkgs = inputs.nixpkgs.outPath;
+  homeManager = inputs.home-manager.outPath;
+}

@@ -1,0 +1,73 @@
+package confine
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Call is a system call that may be made. A call that stands in a list twice may
+// be made when one of the two allows it.
+type Call struct {
+	Number uintptr
+	When   []Match // all must hold; none: always
+}
+
+// Match looks at the low 32 bits of an argument. It holds when the argument is
+// one of OneOf (empty: not looked at), has all bits of Has, and none of Not.
+type Match struct {
+	Arg      uint32 // 0 to 5
+	OneOf    []uint32
+	Has, Not uint32
+}
+
+// Always allows calls whatever their arguments.
+func Always(numbers ...uintptr) []Call {
+	list := make([]Call, len(numbers))
+	for i, n := range numbers {
+		list[i] = Call{Number: n}
+	}
+	return list
+}
+
+// Runtime is what Go's runtime needs, to wait, to have memory and threads, and
+// to end; and to read and write what is open. Memory is never executable.
+func Runtime() []Call {
+	data := []Match{{Arg: 2, Not: unix.PROT_EXEC}}
+	return append(Always(slices.Concat(runtimeCalls, polling)...),
+		Call{unix.SYS_MMAP, data}, Call{unix.SYS_MPROTECT, data},
+		Call{unix.SYS_CLONE, []Match{{Arg: 0, Has: unix.CLONE_THREAD}}},
+		Call{unix.SYS_TGKILL, []Match{{Arg: 0, OneOf: []uint32{uint32(unix.Getpid())}}}},
+		Call{unix.SYS_FCNTL, []Match{{Arg: 1, OneOf: descriptorCommands}}},
+	)
+}
+
+// descriptorCommands are those of fcntl(2) that concern a descriptor alone.
+var descriptorCommands = []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC}
+
+var runtimeCalls = []uintptr{
+	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
+	unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK,
+	unix.SYS_MUNMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_FUTEX,
+	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2,
+	unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY,
+	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_RESTART_SYSCALL,
+	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
+	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
+}
+
+// Sockets is what is done with sockets that a process has been given: to take
+// connections, speak, and pass descriptors. None can be made or connected.
+func Sockets() []Call {
+	return Always(
+		unix.SYS_ACCEPT4, unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_SHUTDOWN,
+		unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME, unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT,
+	)
+}
+
+// reading is what opening files takes. Landlock says which.
+func reading() []Call {
+	write := uint32(unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC)
+	return append(Always(unix.SYS_GETDENTS64, unix.SYS_NEWFSTATAT, unix.SYS_READLINKAT),
+		Call{unix.SYS_OPENAT, []Match{{Arg: 2, Not: write}}})
+}

@@ -1,0 +1,63 @@
+// Package flow holds the words that the parts of the network share: what wants
+// to leave a sandbox, what becomes of it, and who may take its place.
+package flow
+
+import (
+	"context"
+	"net"
+	"net/netip"
+)
+
+// Proto is a transport protocol.
+type Proto string
+
+// The protocols that can leave a sandbox.
+const (
+	TCP  Proto = "tcp"
+	UDP  Proto = "udp"
+	ICMP Proto = "icmp" // echo requests alone
+)
+
+// Flow is one connection, or one exchange of datagrams, that wants to leave a
+// sandbox.
+type Flow struct {
+	Proto Proto
+	// To is the address that will be dialled. Its port is 0 for ICMP.
+	To netip.AddrPort
+	// Name is the host's name in its canonical form (see package hostpattern)
+	// where the sandbox asked for an address that stands for a name, else empty.
+	Name string
+}
+
+// Action is what becomes of a flow.
+type Action int
+
+// A flow is refused unless something else is said.
+const (
+	Refuse    Action = iota
+	Dial             // by a socket of the host
+	Terminate        // a [Terminator] answers in the host's place
+)
+
+// Verdict is an action with its reason.
+type Verdict struct {
+	Action Action
+	Why    string // of a refusal, for people
+}
+
+// Terminator answers connections in the place of the hosts that they are for,
+// and dials those hosts itself. Its methods are called from many goroutines.
+type Terminator interface {
+	// Terminates reports whether connections to a port of a host end here. The
+	// name is canonical. Port 0 asks for any port of the host: such a name gets
+	// an address of its own from the DNS forwarder in every tier, so that a
+	// connection's name is known exactly. The answers never change.
+	Terminates(name string, port uint16) bool
+
+	// Serve owns client, which is an accepted connection whose first bytes are
+	// still to be read, and returns when it is done with it. ctx ends with the
+	// session. Each call of dial makes a new TCP connection to the host, judged
+	// by the policy (a private address of the name is refused); its error may
+	// name addresses of this machine's network, and is not for the client.
+	Serve(ctx context.Context, client net.Conn, name string, port uint16, dial func(context.Context) (net.Conn, error))
+}

@@ -1,0 +1,84 @@
+package inside
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/confine"
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// maxFiles bounds the descriptors of the filter: those of its clients and a few
+// of its own.
+const maxFiles = maxClients + 32
+
+// confineSelf leaves the filter what it has been given, and sockets that others
+// made.
+func confineSelf(closure bool) error {
+	keep := []int{parentDescriptor, listenerDescriptor, knownDescriptor}
+	if closure {
+		keep = append(keep, onlyDescriptor)
+	}
+	return confine.Self(confine.Options{Keep: keep, Calls: confine.Sockets(), Files: maxFiles})
+}
+
+// parent is the process that started the filter, as the filter sees it.
+type parent struct {
+	conn    *net.UnixConn
+	answers chan *os.File // connections to the daemon; nil: there is none
+}
+
+func (p *parent) say(what byte) error {
+	_, err := p.conn.Write([]byte{what})
+	return err
+}
+
+var errNoDaemon = errors.New("the Nix daemon of the host cannot be reached")
+
+// dial asks the parent for a connection. One is asked for at a time, see
+// [Host.ask].
+func (p *parent) dial() (*nixdaemon.Client, error) {
+	if err := p.say(saysDial); err != nil {
+		return nil, err
+	}
+	file := <-p.answers
+	if file == nil {
+		return nil, errNoDaemon
+	}
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return nixdaemon.Attach(context.Background(), conn.(*net.UnixConn), nixdaemon.Options{})
+}
+
+// listen takes the parent's answers until it is gone.
+func (p *parent) listen() error {
+	for {
+		var said [1]byte
+		rights := make([]byte, unix.CmsgSpace(4))
+		n, m, _, _, err := p.conn.ReadMsgUnix(said[:], rights)
+		if err != nil || n == 0 {
+			return err
+		}
+		p.answers <- received(rights[:m])
+	}
+}
+
+// received is the descriptor that came with a message; nil: none did.
+func received(rights []byte) *os.File {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) == 0 {
+		return nil
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(fds[0]), "daemon")
+}

@@ -1,0 +1,184 @@
+//go:build lab
+
+package inside_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/alone"
+	"claudebox/internal/nix/inside"
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// TestMain becomes the filter when the words are its, as claudebox does.
+func TestMain(m *testing.M) {
+	if status, ran := inside.Run(os.Args); ran {
+		os.Exit(status)
+	}
+	if alone.LinkedWithC() {
+		os.Exit(alone.WithoutC())
+	}
+	os.Exit(m.Run())
+}
+
+// process is a filter in a process of its own over a recorder.
+type process struct {
+	*recorder
+	*inside.Filter
+	socket    string
+	collected chan struct{}
+}
+
+func newProcess(t *testing.T, known string, only []string) process {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30)) // longer than an address can be
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString(known); err != nil {
+		t.Fatal(err)
+	}
+	p := process{recorder: newRecorder(), collected: make(chan struct{}, 1)}
+	p.Filter, err = inside.Start(inside.Request{
+		Dir: dir, Known: file, Only: only, Dial: p.dial, Collected: func() { p.collected <- struct{}{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	if err := p.Ready(); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { folder.Close() })
+	p.socket = "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) + "/" + inside.Socket
+	return p
+}
+
+func (p process) connect(t *testing.T) *nixdaemon.Client {
+	t.Helper()
+	c, err := nixdaemon.Dial(t.Context(), p.socket, nixdaemon.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestTheFilterServesFromAProcessOfItsOwn(t *testing.T) {
+	p := newProcess(t, "", []string{pathA, pathB})
+	c := p.connect(t)
+	for path, want := range map[string]bool{pathA: true, pathC: false} {
+		if got, err := c.IsValidPath(t.Context(), path); err != nil || got != want {
+			t.Errorf("IsValidPath(%s) = %v, %v; want %v", path, got, err, want)
+		}
+	}
+	_, err := c.QueryPathFromHashPart(t.Context(), pathA[11:43])
+	if err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("a refused operation: %v", err)
+	}
+	p.onlyQuestions(t)
+}
+
+// What the kernel says of the process: it can open nothing, and gain nothing.
+func TestTheFilterIsConfined(t *testing.T) {
+	p := newProcess(t, "", nil)
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("its status lacks %q:\n%s", want, status)
+		}
+	}
+}
+
+func TestTheFilterEndsWithItsParentsWord(t *testing.T) {
+	p := newProcess(t, "", nil)
+	ended, err := unix.PidfdOpen(p.PID(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ended)
+	p.Close()
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ended), Events: unix.POLLIN}}, 10_000); n != 1 {
+		t.Errorf("the filter did not end: %v", err)
+	}
+	if _, err := nixdaemon.Dial(t.Context(), p.socket, nixdaemon.Options{DialTimeout: time.Second}); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+func TestThatAPathWasCollectedIsTold(t *testing.T) {
+	p := newProcess(t, pathA+"\n"+absent+"\n", nil)
+	<-p.collected
+}
+
+// Memory follows what arrives, and what is asked for at once is bounded
+// altogether.
+func TestMemoryStaysSmallUnderAttack(t *testing.T) {
+	p := newProcess(t, "", nil)
+	f := filtered{socket: p.socket}
+	big := greeting(38)
+	big = append(big, message(31, 1<<16)...)
+	for range 1<<16 - 1 {
+		big = append(big, message(pathA)...)
+	}
+	var group sync.WaitGroup
+	for i := range 200 {
+		group.Go(func() {
+			switch i % 4 {
+			case 0:
+				f.talk(t, big)
+			case 1:
+				f.talk(t, append(greeting(38), message(1, 64<<20)...))
+			case 2:
+				f.talk(t, append(greeting(38), message(44, make([]byte, 1<<20))...))
+			case 3:
+				f.talk(t, append(greeting(38), message(19, make([]byte, 96), 1<<16, make([]byte, 1<<20))...))
+			}
+		})
+	}
+	group.Wait()
+	if got := p.peak(t); got > 16<<10 {
+		t.Errorf("the filter took %d KiB; want at most 16 MiB", got)
+	} else {
+		t.Logf("the filter took %d KiB", got)
+	}
+	if ok, err := p.connect(t).IsValidPath(t.Context(), pathA); err != nil || !ok {
+		t.Errorf("after all that: IsValidPath = %v, %v", ok, err)
+	}
+}
+
+// peak is the most memory, in KiB, that the process itself had. What it shares
+// with other processes of the program is the program's.
+func (p process) peak(t *testing.T) (kib int) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, is := strings.CutPrefix(line, "VmHWM:"); is {
+			kib, _ = strconv.Atoi(strings.Fields(rest)[0])
+		}
+	}
+	return kib
+}

@@ -90,17 +90,21 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 // launch runs bwrap, and watches over the covers meanwhile.
 func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
+	var lost uncovered
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		for _, session := range after {
 			session.Follow()
 		}
 		s.keepNow()
-		watches = s.watchCovers(bwrap)
+		watches = s.watchCovers(bwrap, &lost)
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
+	}
+	if rest := lost.rest(); rest != "" {
+		diag.Note(s.caller.Stderr, rest)
 	}
 	return err
 }

@@ -293,6 +293,7 @@ func TestWorktreesBesideTheProjectAreMounted(t *testing.T) {
 	w.git(t, "project", "add", ".")
 	w.git(t, "project", "commit", "-qm", "one")
 	w.git(t, "project", "worktree", "add", "-q", "../wt-a")
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
 	w.write(t, "wt-a/.env", "A=secret")
 	w.write(t, "private/diary", "dear")
 	w.link(t, w.path("private"), "wt-link")

@@ -27,6 +27,8 @@ type Launch struct {
 	Runner   string                      // coreutils' env: starts what has to be looked up inside
 	Started  func(bwrap int)             // called when bwrap runs, with its process id; nil: nothing else waits for it
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
+	Held     bool                        // [Launch.Hold] is called before the agent runs
+	Hold     func(pids []int) error      // puts all processes of the sandbox under its limits
 	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts

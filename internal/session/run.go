@@ -13,7 +13,7 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() (err error) {
-	for _, step := range []func() error{s.listen, s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{s.listen, s.openNetwork, s.Instance.Prepare, s.openNix, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -92,6 +92,11 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		}
 		s.keepNow()
 		watches = s.watchCovers(bwrap)
+	}
+	if s.nix.filter != nil {
+		if err := s.nix.filter.Ready(); err != nil {
+			return err
+		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

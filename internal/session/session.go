@@ -81,6 +81,7 @@ type Session struct {
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
+	nix      nixInside
 	missing  []string         // packages that a dry run did not fetch
 	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
@@ -91,6 +92,7 @@ type Session struct {
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
+	s.closeNix()
 	s.release()
 	var store, home error
 	if s.held != nil {

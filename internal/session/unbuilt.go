@@ -15,7 +15,6 @@ var unbuiltWishes = []struct {
 	{func(p profile.Profile) bool { return len(p.MCP.Import) > 0 }, "mcp.import"},
 	{func(p profile.Profile) bool { return len(p.Worktrees) > 0 }, "worktrees"},
 	{func(p profile.Profile) bool { return len(p.Agent.Home) > 0 }, "agent.home"},
-	{func(p profile.Profile) bool { return p.Nix.Builds == profile.BuildsOff }, "nix.builds: off"},
 }
 
 // refuseWishes refuses a profile that asks for what is not there yet.

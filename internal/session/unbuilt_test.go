@@ -16,7 +16,6 @@ func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 		"mcp: {import: [github]}":                    "mcp.import",
 		"worktrees: [../wt-*]":                       "worktrees",
 		"agent: {command: [x], home: {.x: persist}}": "agent.home",
-		"nix: {builds: off}":                         "nix.builds: off",
 	} {
 		t.Run(what, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "p.yaml")

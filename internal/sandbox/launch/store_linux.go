@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -81,7 +83,13 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 
 // hasTree tells whether the closure is mounted as one tree, which needs a pid
 // namespace: it ends the stage that does it.
-func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
+func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 && !l.OwnStore() }
+
+// OwnStore reports whether the sandbox has a Nix store of its own over what it
+// sees of the host's.
+func (l Launch) OwnStore() bool {
+	return slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Upper != "" })
+}
 
 // gated tells whether the agent waits for something that is made while bwrap
 // is at work.
@@ -95,9 +103,12 @@ func (l Launch) byWords() Launch {
 }
 
 // closure adds the words for the store paths that are mounted.
-func (w *words) closure(l Launch, destination string) {
-	if l.hasTree() {
-		w.add("--ro-bind", storetree.Place, destination)
+func (w *words) closure(l Launch, m Mount) {
+	if m.Upper != "" {
+		w.add("--overlay-src", path.Join(m.Upper, "points"))
+		w.more("--overlay", path.Join(m.Upper, "upper"), path.Join(m.Upper, "work"), m.Destination)
+	} else if l.hasTree() {
+		w.add("--ro-bind", storetree.Place, m.Destination)
 		return
 	}
 	for _, path := range l.Closure {

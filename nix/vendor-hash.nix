@@ -1,1 +1,1 @@
-"sha256-0oGp+rRDBqV4Be5LanQSeuWesWAr8JFfkgCvpnb9or8="
+"sha256-fHdpIgVgGhJGJc2aEayu2VRPJ0akubZJzFiUaHebbM4="

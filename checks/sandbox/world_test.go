@@ -195,6 +195,17 @@ func succeed(t *testing.T, cmd *exec.Cmd) string {
 	return got.stdout
 }
 
+// succeedWarned is [succeed] for a session that begins with red remarks, which
+// hold these words.
+func succeedWarned(t *testing.T, cmd *exec.Cmd, words string) string {
+	t.Helper()
+	got := run(t, cmd)
+	if got.status != 0 || !strings.Contains(got.stderr, words) {
+		t.Fatalf("%q\nstatus %d\nno %q in stderr: %s\nstdout: %s", cmd.Args[1:], got.status, words, got.stderr, got.stdout)
+	}
+	return got.stdout
+}
+
 // withProbe runs the probe in a sandbox, mounted at a path of its own.
 func (w *world) withProbe(words []string, flags ...string) *exec.Cmd {
 	const place = "/opt/probe"

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"claudebox/internal/ui/audit"
 )
 
 // question is what claudebox asks.
-const question = "Start? [y/N] "
+const question = audit.Question
 
 func TestTheAnswerDecides(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -75,11 +77,12 @@ func TestWithoutATerminalItIsRefusedWithARemedy(t *testing.T) {
 	}
 }
 
-func TestYesAsksAndSaysNothing(t *testing.T) {
+func TestYesAsksNothingAndSaysOneLine(t *testing.T) {
 	w := newWorld(t)
 	c := on(t, w.claudebox("--yes"))
 	w.agent(t).say(t, "exit 0")
-	if got := c.end(t); got != 0 || c.text() != "" {
+	lines := strings.Split(strings.TrimSpace(c.text()), "\n")
+	if got := c.end(t); got != 0 || len(lines) != 1 || !strings.Contains(lines[0], "network full") {
 		t.Errorf("status %d, on the terminal: %q", got, c.text())
 	}
 }
@@ -133,4 +136,26 @@ func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 	start(false)
 	w.profile(t, "probe", agentLine, "confirm: never", "env: {NEWER: variable}")
 	start(false)
+}
+
+// The details and the plan are shown by a pager that cannot be made to run
+// anything, and the question stands below them again.
+func TestTheDetailsAndThePlanAreShownAtTheQuestion(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox())
+	c.resize(t, 100, 500) // all of it fits, so the pager does not wait for keys
+	for i, show := range []struct{ key, words string }{{"d\n", "variables made by claudebox"}, {"p\n", "mounts of every sandbox"}} {
+		if !eventually(func() bool { return strings.Count(c.text(), question) > i }) {
+			t.Fatalf("not asked %d times: %s", i+1, c.text())
+		}
+		c.press(t, show.key)
+		c.await(t, show.words)
+	}
+	if !eventually(func() bool { return strings.Count(c.text(), question) > 2 }) {
+		t.Fatalf("not asked again: %s", c.text())
+	}
+	c.press(t, "n\n")
+	if got := c.end(t); got != 125 {
+		t.Errorf("status %d:\n%s", got, c.text())
+	}
 }

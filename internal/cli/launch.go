@@ -44,9 +44,10 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 		return nil, err
 	}
 	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
-		if approved, err = ask(sys, s, o.Yes); err != nil || approved != nil {
+		if approved, err = approve(sys, s, o.Yes); err != nil || approved != nil {
 			return approved, err
 		}
+		sys.announce(s)
 	}
 	s.Instance.Approve(seen)
 	return nil, s.Run()
@@ -65,10 +66,10 @@ func show(sys System, s *session.Session) error {
 	return err
 }
 
-// ask shows what will enter and has the user confirm it, unless a flag or the
+// approve shows what will enter and has the user confirm it, unless a flag or the
 // profile say that he need not. What he approved of is given back; nil: nobody
 // was asked.
-func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
+func approve(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {
 		return nil, refuseLinked(s)
 	}
@@ -77,17 +78,47 @@ func ask(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
 		return nil, nil
 	}
+	return lines, sys.question(s, audit.Difference(approved, lines), len(approved) > 0)
+}
+
+// question shows what will enter and asks about it, until the user has said
+// yes or no. Without an earlier launch that was approved here nothing changed.
+func (sys System) question(s *session.Session, changes []string, earlier bool) error {
 	s.JudgeImports()
 	view := viewOn(sys.Stderr, s.Facts)
-	text := view.Text(s.Launch)
-	if diff := audit.Difference(approved, lines); len(approved) > 0 && len(diff) > 0 {
-		text += view.Changes(diff)
+	if !earlier {
+		changes = nil
 	}
-	fmt.Fprintln(sys.Stderr, text)
-	if err := confirm("Start?", "pass `--yes`, or set `confirm: never` in the profile"); err != nil {
-		return nil, err
+	for {
+		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
+		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
+		if err != nil {
+			return err
+		}
+		switch answer {
+		case "y", "yes":
+			return nil
+		case "d", "details":
+			err = page(s.Launch, view.Text(s.Launch)+view.Changes(changes))
+		case "p", "plan":
+			err = page(s.Launch, view.Plan(s.Launch))
+		default:
+			return errDeclined
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return lines, nil
+}
+
+// announce says what starts, where nobody was asked about it: red remarks
+// always, the rest to a person at a terminal.
+func (sys System) announce(s *session.Session) {
+	view := viewOn(sys.Stderr, s.Facts)
+	fmt.Fprint(sys.Stderr, view.Warnings(s.Launch))
+	if isTerminal(sys.Stderr) {
+		fmt.Fprint(sys.Stderr, view.Line(s.Launch))
+	}
 }
 
 // refuseLinked refuses what a person has to look at once, when none is asked: a

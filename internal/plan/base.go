@@ -10,6 +10,7 @@ const (
 	tmpSize     = 8 << 30
 	homeSize    = 4 << 30
 	runtimeSize = 64 << 20
+	shmSize     = 2 << 30
 )
 
 // Base is the rule behind what every sandbox has, as it stands in Why.
@@ -28,6 +29,7 @@ var baseMounts = []Mount{
 	{Kind: Tmpfs, Destination: "/", Mode: "0755", Size: rootSize},
 	{Kind: Proc, Destination: "/proc"},
 	{Kind: Dev, Destination: "/dev"},
+	{Kind: Tmpfs, Destination: "/dev/shm", Mode: "1777", Size: shmSize},
 	{Kind: Tmpfs, Destination: "/tmp", Mode: "1777", Size: tmpSize},
 	{Kind: Tmpfs, Destination: "${runtime}", Mode: "0700", Size: runtimeSize},
 	{Kind: File, Source: string(MadePasswd), Destination: "/etc/passwd", Mode: "0444"},

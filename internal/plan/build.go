@@ -32,6 +32,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Show:    globs(prof.Show),
 		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
 		Agent:   agent(prof.Agent),
+		MCP:     prof.MCP.Import,
 		Compat:  string(prof.Compat),
 		Confirm: string(prof.Confirm),
 	}

@@ -29,6 +29,7 @@ type Plan struct {
 	Show    []string `json:"show,omitempty"`
 	Protect Protect  `json:"protect"`
 	Agent   Agent    `json:"agent"`
+	MCP     []string `json:"mcp,omitempty"` // MCP servers of the user that enter, by name
 	Compat  string   `json:"compat"`
 	Confirm string   `json:"confirm"`
 }

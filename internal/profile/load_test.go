@@ -133,7 +133,7 @@ func TestANarrowerTierDropsAnInheritedAllowList(t *testing.T) {
 
 func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	builtIn := load(t, "default", files{})
-	if builtIn.Name != "default" || builtIn.Sources[0].File != profile.BuiltIn || builtIn.Confirm != profile.ConfirmAlways {
+	if builtIn.Name != "default" || builtIn.Sources[0].File != profile.BuiltIn || builtIn.Confirm != profile.ConfirmChanged {
 		t.Errorf("built in: %+v", builtIn)
 	}
 	own := load(t, "default", files{"default.yaml": "extends: default\npackages: [a]"})
@@ -145,7 +145,7 @@ func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 		t.Errorf("sources of an own default that extends the built-in one: %q, want %q", sources, want)
 	}
 	text, _, err := showIn("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
-	if err != nil || !strings.Contains(string(text), "state: shared # default:2\n") || !strings.Contains(string(text), "confirm: always # built-in:") {
+	if err != nil || !strings.Contains(string(text), "state: shared # default:2\n") || !strings.Contains(string(text), "confirm: changed # built-in:") {
 		t.Errorf("origins of the two cannot be told apart: %v\n%s", err, text)
 	}
 	if got := load(t, "top", files{"top.yaml": "extends: default", "default.yaml": "packages: [a]"}); attrs(got) != "a default:1" {

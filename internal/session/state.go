@@ -23,6 +23,8 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
 		Lend: p.Agent.Name == "claude", // no other agent has a use for it
+		Path: p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+		Inside: func(program string) bool { return isInside(p, program) },
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)

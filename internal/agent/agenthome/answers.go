@@ -39,20 +39,25 @@ var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "ed
 // makeAnswers merges into .claude.json the answers without which Claude Code
 // would ask before its first prompt (measured with 2.1.329). What else is
 // there stays as it is; a file that is no JSON object is made anew.
-func makeAnswers(r Request, old []byte, sources [][]byte) ([]byte, []string, error) {
-	o := parseObject(old)
+func makeAnswers(r Request, f From) (Made, error) {
+	o := parseObject(f.Old)
 	if o == nil {
 		o = object{}
 	}
-	changed := o.inherit(parseObject(sources[0]))
+	host := parseObject(f.Sources[0])
+	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
+	servers, notes := r.servers(host)
+	made.Notes = notes
+	changed := o.serve(servers, strings.Fields(f.Given))
+	changed = o.inherit(host) || changed
 	changed = o.answer("hasCompletedOnboarding") || changed
 	changed = o.trust(r.Trusted) || changed
 	changed = o.approve(approvedSuffix(r.APIKey)) || changed
-	if !changed {
-		return old, nil, nil
+	var err error
+	if changed {
+		made.Content, err = o.encode()
 	}
-	content, err := o.encode()
-	return content, nil, err
+	return made, err
 }
 
 // inherit takes the user's account keys where there are none yet.

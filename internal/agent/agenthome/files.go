@@ -14,12 +14,34 @@ type Request struct {
 	Trusted  []string // canonical folders that the agent is told to trust
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Host     bool     // the agent works in the user's own state
+	Path     []string // PATH inside
+	Status   string   // what the agent's status line says; empty: nothing
+	Servers  []string // MCP servers of the user that enter, by name
+	// Inside reports whether a program can be run inside, by name or by path.
+	Inside func(program string) bool
 }
 
 // Key stands for all that files are made of besides their sources. It holds
 // no more of the key than Claude Code itself keeps.
 func (r Request) Key() string {
-	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey)
+	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
+		strings.Join(r.Servers, " ") + "\x00" + strings.Join(r.Path, ":")
+}
+
+// From is what a file is made of.
+type From struct {
+	Old     []byte   // what lies there; nil when that cannot be read
+	Given   string   // [Made.Given] of the last time; empty: there was none
+	Sources [][]byte // of the user; nil: missing
+}
+
+// Made is a file of the agent's home.
+type Made struct {
+	Content []byte   // nil: none of ours
+	Given   string   // what of the user's it holds, to tell later who changed what
+	Notes   []string // what of the user's does not enter; they hold until something changes
+	Once    []string // what happened now
+	Aside   bool     // what lay there is to be kept under another name
 }
 
 // File is a file of the agent's home.
@@ -27,10 +49,7 @@ type File struct {
 	Name string
 	// Sources are the files of the user that it is made of.
 	Sources func(r Request) []string
-	// Make gives the content, nil for none of ours. old is what lies there,
-	// nil when that cannot be read; a source that is missing is nil. Notes
-	// say what of the user's does not enter.
-	Make func(r Request, old []byte, sources [][]byte) (content []byte, notes []string, err error)
+	Make    func(r Request, f From) (Made, error)
 }
 
 // Files are all that is made.
@@ -44,7 +63,7 @@ var Files = []File{
 
 // Folders are those of ~/.claude that hold the user's own additions to Claude
 // Code. They are not copied but read where they are.
-var Folders = []string{"agents", "commands", "skills", "output-styles", "rules", "plugins"}
+var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles", "rules", "plugins"}
 
 // ofUser names one file below the user's home.
 func ofUser(name string) func(Request) []string {
@@ -60,8 +79,8 @@ func historyFiles(r Request) []string {
 }
 
 // copyFirst takes the user's file as it is; without one what is there stays.
-func copyFirst(_ Request, _ []byte, sources [][]byte) ([]byte, []string, error) {
-	return sources[0], leakNotes("keybindings.json", sources[0]), nil
+func copyFirst(_ Request, f From) (Made, error) {
+	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}, nil
 }
 
 // leakNotes say that a file of the user that enters holds a secret (SEC-01).

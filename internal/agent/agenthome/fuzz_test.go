@@ -22,7 +22,8 @@ func FuzzAnswers(f *testing.F) {
 	}
 	r := Request{Trusted: []string{"/p"}, APIKey: "0123456789abcdefghij"}
 	f.Fuzz(func(t *testing.T, old, host []byte) {
-		once, _, err := makeAnswers(r, old, [][]byte{host})
+		made, err := makeAnswers(r, From{Old: old, Sources: [][]byte{host}})
+		once := made.Content
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,8 +38,8 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%q was %s, is %s", key, value, o[key])
 			}
 		}
-		if twice, _, _ := makeAnswers(r, once, [][]byte{host}); !bytes.Equal(once, twice) {
-			t.Errorf("again: %q became %q", once, twice)
+		if twice, _ := makeAnswers(r, From{Old: once, Sources: [][]byte{host}}); !bytes.Equal(once, twice.Content) {
+			t.Errorf("again: %q became %q", once, twice.Content)
 		}
 	})
 }
@@ -48,30 +49,35 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// FuzzSettings holds settings.json to its allow-list, whatever either side
-// wrote.
+// FuzzSettings holds settings.json to three laws: of the user's nothing enters
+// but what is listed, what was changed inside stays, and the answer is there.
 func FuzzSettings(f *testing.F) {
 	for _, s := range shapes {
 		f.Add([]byte(s), []byte(s))
 	}
+	listed := slices.Concat(settingsKept, []string{"permissions", "hooks", "statusLine", bypassAnswer})
 	f.Fuzz(func(t *testing.T, old, host []byte) {
-		content, _, err := makeSettings(Request{}, old, [][]byte{host})
+		made, err := makeSettings(Request{}, From{Old: old, Sources: [][]byte{host}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := parseObject(content)
+		o, inside := parseObject(made.Content), parseObject(old)
 		for key := range o {
-			if !slices.Contains(settingsKept, key) && key != "permissions" && key != bypassAnswer {
-				t.Errorf("%q is in %s", key, content)
+			if !slices.Contains(listed, key) && inside[key] == nil {
+				t.Errorf("%q is in %s", key, made.Content)
 			}
 		}
-		for key := range parseObject(o["permissions"]) {
-			if !slices.Contains(permissionsKept, key) {
-				t.Errorf("permissions hold %q", key)
+		for key, value := range inside {
+			if key != bypassAnswer && parseObject(host)[key] == nil && !same(o[key], value) {
+				t.Errorf("%q was %s inside and is %s", key, value, o[key])
 			}
 		}
 		if string(o[bypassAnswer]) != "true" {
-			t.Errorf("no answer in %s", content)
+			t.Errorf("no answer in %s", made.Content)
+		}
+		again, err := makeSettings(Request{}, From{Old: made.Content, Given: made.Given, Sources: [][]byte{host}})
+		if err != nil || !bytes.Equal(made.Content, again.Content) || len(again.Once) > 0 {
+			t.Errorf("%s becomes %s, saying %q, %v", made.Content, again.Content, again.Once, err)
 		}
 	})
 }

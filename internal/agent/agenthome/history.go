@@ -67,15 +67,15 @@ func (p prompt) typed() bool {
 // makeHistory gives an agent that works in the user's own state the prompts of
 // its project, those of earlier sessions inside among them. What was typed in
 // other projects does not enter.
-func makeHistory(r Request, old []byte, sources [][]byte) ([]byte, []string, error) {
+func makeHistory(r Request, f From) (Made, error) {
 	if !r.Host {
-		return nil, nil, nil
+		return Made{}, nil
 	}
-	all := prompts(slices.Concat(sources[0], []byte("\n"), old), r.Trusted)
+	all := prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted)
 	if len(all) == 0 {
-		return nil, nil, nil
+		return Made{}, nil
 	}
-	return lines(all), nil, nil
+	return Made{Content: lines(all)}, nil
 }
 
 // NewPrompts are the lines of the agent's history that the user's lacks.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -40,6 +41,9 @@ func (in *Instance) folders(dir *beneath.Folder) error {
 			what, err := dir.Look(rel)
 			if err != nil {
 				return in.failed("look at "+dir.Join(rel), err)
+			}
+			if what.Kind == beneath.Dir && what.Perm&privateDir != privateDir {
+				in.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) }})
 			}
 			if what.Kind != beneath.Absent {
 				continue
@@ -81,6 +85,9 @@ func (in *Instance) file(dir *beneath.Folder, f agenthome.File, key string) erro
 		if what, err = dir.Look(rel); err != nil {
 			return in.failed("look at "+dir.Join(rel), err)
 		}
+		if what.Kind == beneath.Regular && what.Perm&privateFile != privateFile && dir.Chmod(rel, privateFile) == nil {
+			what, _ = dir.Look(rel) // one that the agent closed is read all the same
+		}
 	}
 	if was := in.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
 		in.Notes = append(in.Notes, was.Notes...)
@@ -99,17 +106,24 @@ func (in *Instance) remake(dir *beneath.Folder, f agenthome.File, rel, inputs st
 	if err != nil {
 		return in.failed("read your own "+f.Name, err)
 	}
-	content, notes, err := f.Make(in.req.home(), old, sources)
+	made, err := f.Make(in.req.home(), agenthome.From{Old: old, Given: in.known.file(f.Name).Given, Sources: sources})
 	if err != nil {
 		return in.failed("make "+f.Name+" for the agent", err)
 	}
-	notes = append(foreign, notes...)
-	in.Notes = append(in.Notes, notes...)
-	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes}}
+	notes := slices.Concat(foreign, made.Notes)
+	in.Notes = slices.Concat(in.Notes, notes, made.Once)
+	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
-	if content != nil && !bytes.Equal(content, old) {
+	if made.Content != nil && !bytes.Equal(made.Content, old) {
 		w.what = "update"
-		w.do = func(dir *beneath.Folder) error { return replace(dir, rel, content, what.Kind) }
+		w.do = func(dir *beneath.Folder) error {
+			if made.Aside {
+				if err := aside(dir, rel); err != nil {
+					return err
+				}
+			}
+			return replace(dir, rel, made.Content, what.Kind)
+		}
 	}
 	in.plan(w)
 	return nil

@@ -71,10 +71,12 @@ func TestHostsAccountEntersANewInstance(t *testing.T) {
 
 func TestSettingsEnterByAnAllowList(t *testing.T) {
 	w := newWorld(t)
-	w.write(".claude/settings.json", `{"model":"opus","env":{"TOKEN":"canary"},"hooks":{"x":["canary"]},"statusLine":{"command":"canary"},
+	w.write(".claude/settings.json", `{"model":"opus","env":{"TOKEN":"canary"},"hooks":{"x":[{"hooks":[{"command":"away"}]}]},"statusLine":{"command":"away"},
 		"apiKeyHelper":"canary","awsAuthRefresh":"canary","unheardOf":"canary","$schema":"s",
 		"permissions":{"allow":["Bash(canary)"],"deny":["Read(x)"],"defaultMode":"plan"}}`)
-	in := w.session(w.request())
+	req := w.request()
+	req.Inside = func(string) bool { return false }
+	in := w.session(req)
 	want := map[string]any{
 		"model": "opus", "skipDangerousModePermissionPrompt": true, "permissions": map[string]any{"deny": []any{"Read(x)"}},
 	}
@@ -82,7 +84,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	notes := strings.Join(in.Notes, "\n")
-	for _, name := range []string{"env", "hooks", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
+	for _, name := range []string{"env", "hook of x", "statusLine", "apiKeyHelper", "awsAuthRefresh", "unheardOf"} {
 		if !strings.Contains(notes, name) {
 			t.Errorf("%s is not named in %q", name, notes)
 		}
@@ -90,7 +92,7 @@ func TestSettingsEnterByAnAllowList(t *testing.T) {
 	if strings.Contains(notes, "canary") || strings.Contains(notes, "schema") {
 		t.Errorf("notes say too much: %q", notes)
 	}
-	again, err := state.Look(w.request())
+	again, err := state.Look(req)
 	must(t, err)
 	if !slices.Equal(again.Notes, in.Notes) {
 		t.Errorf("a warm launch notes %q", again.Notes)
@@ -102,7 +104,7 @@ func TestAChoiceMadeInsideStays(t *testing.T) {
 	in := w.session(w.request())
 	w.write(rel(w, in.Dir)+"/.claude/settings.json", `{"model":"inside","theme":"x","hooks":{"SessionStart":[]},"skipDangerousModePermissionPrompt":false}`)
 	w.write(".claude/settings.json", `{"theme":"host"}`)
-	want := map[string]any{"model": "inside", "theme": "host", "skipDangerousModePermissionPrompt": true}
+	want := map[string]any{"model": "inside", "theme": "host", "hooks": map[string]any{"SessionStart": []any{}}, "skipDangerousModePermissionPrompt": true}
 	if got := answers(t, w.session(w.request()), "settings.json"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -130,10 +132,14 @@ func TestMemoryIsTheUsersOwnOrAStandIn(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	w.write(memory, "changed inside")
+	w.session(w.request())
+	if got := w.read(memory); got != "changed inside" {
+		t.Errorf("got %q", got)
+	}
 	w.write(".claude/CLAUDE.md", "the user's own")
 	w.session(w.request())
-	if got := w.read(memory); got != "the user's own" {
-		t.Errorf("got %q", got)
+	if got, kept := w.read(memory), w.read(memory+".inside-1"); got != "the user's own" || kept != "changed inside" {
+		t.Errorf("got %q, kept %q", got, kept)
 	}
 	if got := w.read(".claude/CLAUDE.md"); got != "the user's own" {
 		t.Errorf("the user's file holds %q", got)

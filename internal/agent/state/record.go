@@ -28,6 +28,7 @@ type seen struct {
 	Inputs string        // hash of what it was made of
 	Output beneath.Stamp // of the file itself
 	Notes  []string
+	Given  string // what of the user's it held, see [agenthome.Made]
 }
 
 // file is what is known of a file; nothing, when it is not known.

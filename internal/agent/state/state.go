@@ -36,12 +36,20 @@ type Request struct {
 	Caches   []string // folders that the cache must hold, by name
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Lend     bool     // the user's Claude login enters
+	Path     []string // PATH inside
+	Status   string   // what the agent's status line says; empty: nothing
+	Servers  []string // MCP servers of the user that enter, by name
+	// Inside reports whether a program can be run inside.
+	Inside func(program string) bool
 
 	homes homes // resolved once; the zero value: not yet
 }
 
 func (r Request) home() agenthome.Request {
-	return agenthome.Request{UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host}
+	return agenthome.Request{
+		UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host,
+		Path: r.Path, Status: r.Status, Servers: r.Servers, Inside: r.Inside,
+	}
 }
 
 // Instance is the state of one project. A value made by [Look] is what is

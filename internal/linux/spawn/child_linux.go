@@ -19,7 +19,7 @@ type child struct {
 	maps   []idMap
 	mounts []mountCall
 	beside *child        // nil: none
-	limit  *nofile.Limit // nil: as it is
+	limits []limit
 	mask   uint64        // signals that were blocked before, and are to be again
 	life   [2]int        // a pipe whose write end the parent holds
 
@@ -33,6 +33,12 @@ type mountCall struct {
 	source, target, kind, options *byte
 	flags                         uintptr
 	make                          bool
+}
+
+// limit is a limit that the child sets for itself (setrlimit(2)).
+type limit struct {
+	resource uintptr
+	value    nofile.Limit
 }
 
 type idMap struct{ file, text []byte }
@@ -104,9 +110,10 @@ func (c *child) run() {
 		c.step = stepSignals
 		c.errno = c.resetSignals()
 	}
-	if c.errno == 0 && c.limit != nil && c.limit.Hard != 0 {
+	for i := 0; i < len(c.limits) && c.errno == 0; i++ {
+		l := &c.limits[i]
 		c.step = stepLimit
-		c.errno = call6(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(c.limit)), 0)
+		c.errno = call6(syscall.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value)), 0)
 	}
 	if c.errno == 0 {
 		c.step = stepExec

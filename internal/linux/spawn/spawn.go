@@ -41,6 +41,11 @@ type Program struct {
 	// that for itself; without Raised the program gets what claudebox was
 	// started with.
 	Raised bool
+	// Processes is how many processes and threads may be in its user namespace,
+	// and in those that it makes; 0: as many as this user may have. The kernel
+	// counts them there by itself (since 5.14): it says nothing of this user's
+	// others. Needs PIDs or Network.
+	Processes uint64
 }
 
 // Mount is a call of mount(2), on a folder that is made first where Make says
@@ -95,8 +100,11 @@ func newChild(p Program) (*child, error) {
 	if p.Network {
 		c.flags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
 	}
-	if !p.Raised {
-		c.limit = &nofile.AtStart
+	if !p.Raised && nofile.AtStart.Hard != 0 {
+		c.limits = append(c.limits, limit{syscall.RLIMIT_NOFILE, nofile.AtStart})
+	}
+	if p.Processes != 0 {
+		c.limits = append(c.limits, limit{unix.RLIMIT_NPROC, nofile.Limit{Soft: p.Processes, Hard: p.Processes}})
 	}
 	var err error
 	if c.path, err = syscall.BytePtrFromString(p.Path); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,6 +135,20 @@ func TestSignalsAreAsUsual(t *testing.T) {
 		if got[name] != fmt.Sprintf("%016x", want) {
 			t.Errorf("%s is %s, want %016x", name, got[name], want)
 		}
+	}
+}
+
+// The limit counts what is in the namespace, not what else this user runs.
+func TestProcessesAreLimitedInTheNamespace(t *testing.T) {
+	const limit, tries = 20, 40
+	script := fmt.Sprintf(`ulimit -u; for n in $(seq %d); do sleep 60 >&2 & echo $n; done; true`, tries)
+	got := strings.Fields(output(t, "("+script+") 2>/dev/null; true", Program{PIDs: true, Processes: limit}))
+	if last, err := strconv.Atoi(got[len(got)-1]); err != nil || got[0] != strconv.Itoa(limit) || last < limit/2 || last >= limit {
+		t.Errorf("with a limit of %d: %q", limit, got)
+	}
+	got = strings.Fields(output(t, "("+script+") 2>/dev/null; true", Program{PIDs: true}))
+	if got[len(got)-1] != strconv.Itoa(tries) {
+		t.Errorf("without one: %q", got)
 	}
 }
 

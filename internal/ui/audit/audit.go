@@ -87,7 +87,7 @@ func (p *page) head(l launch.Launch, title string) {
 	p.field("home", home(p, l))
 	p.field("packages", packages(l.Plan))
 	p.network(l)
-	p.field("nix", p.nix(l))
+	p.field("nix", nix(l))
 }
 
 // agent is the program, in one line, and the caller's words for it, in two.
@@ -166,7 +166,7 @@ func portList(ports []int) string {
 }
 
 // nix says what the agent can do with Nix.
-func (p *page) nix(l launch.Launch) string {
+func nix(l launch.Launch) string {
 	store := "the host's whole store is readable"
 	if l.Plan.Nix.Store == "closure" {
 		store = fmt.Sprintf("of the host's store %d paths are readable, what the plan refers to", len(l.Closure))
@@ -175,8 +175,8 @@ func (p *page) nix(l launch.Launch) string {
 	case l.OwnStore():
 		return store + "; the agent builds and fetches into a store of its own, and cannot change the host's"
 	case hasDaemon(l):
-		return p.paint(red, store+"; the agent builds and fetches into it by the host's daemon, "+
-			"which lets it collect garbage and see everybody's roots")
+		return store + "; the agent builds and fetches into it by the host's daemon, " +
+			"which lets it collect garbage and see everybody's roots"
 	}
 	return store + "; the agent can neither build nor fetch"
 }

@@ -72,8 +72,12 @@ func Difference(before, after []string) []string {
 	return diff
 }
 
-// Changes renders a difference from the last launch that the user approved.
+// Changes renders a difference from the last launch that the user approved;
+// nothing, when there is none.
 func (v View) Changes(diff []string) string {
+	if len(diff) == 0 {
+		return ""
+	}
 	p := page{view: v}
 	p.title("since the last launch that you approved here")
 	for _, line := range diff {

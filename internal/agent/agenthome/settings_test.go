@@ -1,0 +1,165 @@
+package agenthome
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// settings makes settings.json again and again, as launches do.
+type settings struct {
+	r     Request
+	given string
+	lies  string // in the agent's home
+}
+
+func (s *settings) launch(t *testing.T, host string) Made {
+	t.Helper()
+	made, err := makeSettings(s.r, From{Old: []byte(s.lies), Given: s.given, Sources: [][]byte{[]byte(host)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.given, s.lies = made.Given, string(made.Content)
+	return made
+}
+
+// U7: what /theme or /model wrote is no longer undone by the next launch.
+func TestASettingChangedInsideIsKeptUntilTheUserChangesIt(t *testing.T) {
+	var s settings
+	s.launch(t, `{"theme":"dark","model":"opus","verbose":true}`)
+	s.lies = `{"theme":"light","model":"opus","hooks":{"Stop":[]}}` // verbose was taken away
+	made := s.launch(t, `{"theme":"dark","model":"sonnet","verbose":true}`)
+	for _, want := range []string{`"theme": "light"`, `"model": "sonnet"`, `"hooks"`} {
+		if !strings.Contains(s.lies, want) {
+			t.Errorf("no %s in %s", want, s.lies)
+		}
+	}
+	if strings.Contains(s.lies, "verbose") || len(made.Once) > 0 {
+		t.Errorf("said %q of %s", made.Once, s.lies)
+	}
+	if !slices.ContainsFunc(made.Notes, func(n string) bool { return strings.Contains(n, "set inside") && strings.Contains(n, "hooks") }) {
+		t.Errorf("hooks that were set inside are not named: %q", made.Notes)
+	}
+	made = s.launch(t, `{"theme":"blue","model":"sonnet"}`)
+	if len(made.Once) != 1 || !strings.Contains(made.Once[0], "theme") || !strings.Contains(s.lies, `"theme": "blue"`) {
+		t.Errorf("said %q of %s", made.Once, s.lies)
+	}
+	if made = s.launch(t, `{"theme":"blue","model":"sonnet"}`); len(made.Once) > 0 {
+		t.Errorf("said again: %q", made.Once)
+	}
+}
+
+func TestAnAgentTakesARuleOfTheUserAway(t *testing.T) {
+	var s settings
+	host := `{"permissions":{"deny":["Read(x)"],"ask":["Bash(rm)"]}}`
+	s.launch(t, host)
+	for _, lies := range []string{`{}`, `{"permissions":{"deny":[]}}`, `{"permissions":{"deny":["Read(y)"],"ask":3}}`, `{"permissions":null}`, `[]`} {
+		s.lies = lies
+		s.launch(t, host)
+		if !strings.Contains(s.lies, "Read(x)") || !strings.Contains(s.lies, "Bash(rm)") {
+			t.Errorf("%s became %s", lies, s.lies)
+		}
+	}
+}
+
+// U8: hooks and the status line run inside where their programs are there, and
+// the reason is true where they are not.
+func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
+	r := Request{UserHome: "/home/u", Status: "claudebox it's · inet", Inside: func(program string) bool {
+		return slices.Contains([]string{"jq", "bash", "/nix/store/x/bin/y"}, program)
+	}}
+	for name, tc := range map[string]struct{ command, reason string }{
+		"a program of the base":         {`jq -r '.tool_input | .command' >>/tmp/log`, ""},
+		"one behind variables and a cd": {`A=1 B=2 bash -c x && cd /tmp; jq .`, ""},
+		"one of the store":              {`/nix/store/x/bin/y`, ""},
+		"a file of the hooks folder":    {`~/.claude/hooks/a.sh --b`, ""},
+		"the same, spelt otherwise":     {`"$HOME/.claude/hooks/a.sh"`, ""},
+		"one in the project":            {`"$CLAUDE_PROJECT_DIR"/.claude/hooks/a.sh`, ""},
+		"a shell's own words":           {`if [ -e x ]; then echo "no | notify-send"; fi`, ""},
+		"one that is not there":         {`jq . | notify-send hello`, "notify-send is not inside: add its package"},
+		"a file elsewhere in ~/.claude": {`~/.claude/line.sh`, "/home/u/.claude/line.sh is not inside; what lies in ~/.claude/hooks is"},
+		"a program of the host":         {`/usr/local/bin/z`, "/usr/local/bin/z is not inside"},
+		"one that holds a secret":       {`bash -c 'curl -H ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO'`, "it holds what looks like a GitHub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object{}
+			o.set("hooks", map[string]any{"PreToolUse": []any{map[string]any{"matcher": "Bash", "hooks": []any{map[string]string{"type": "command", "command": tc.command}}}}})
+			o.set("statusLine", map[string]string{"type": "command", "command": tc.command})
+			host, err := o.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := settings{r: r}
+			made := s.launch(t, string(host))
+			notes := strings.Join(made.Notes, "\n")
+			if tc.reason == "" {
+				if !same(parseObject(made.Content)["hooks"], o["hooks"]) || !same(parseObject(made.Content)["statusLine"], o["statusLine"]) || notes != "" {
+					t.Errorf("said %q, made %s", notes, made.Content)
+				}
+				return
+			}
+			for _, what := range []string{"your hook of PreToolUse does not enter: ", "your setting statusLine does not enter: "} {
+				if !strings.Contains(notes, what+tc.reason) {
+					t.Errorf("no %q in %q", what+tc.reason, notes)
+				}
+			}
+			if strings.Contains(s.lies, "PreToolUse") || !strings.Contains(s.lies, `echo 'claudebox it'\\''s · inet'`) {
+				t.Errorf("made %s", s.lies)
+			}
+		})
+	}
+}
+
+func TestMemoryWrittenInsideIsKept(t *testing.T) {
+	for name, tc := range map[string]struct {
+		inside, host, want string
+		aside              bool
+	}{
+		"when the user's own stays":           {"one\n- learnt\n", "one\n", "one\n- learnt\n", false},
+		"when it was rewritten":               {"other\n", "one\n", "other\n", false},
+		"behind what the user has changed":    {"one\n- learnt\n", "two\n", "two\n- learnt\n", false},
+		"beside it, when both were rewritten": {"other\n", "two\n", "two\n", true},
+		"and is not there when nothing was":   {"one\n", "two\n", "two\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, err := makeMemory(Request{}, From{Sources: [][]byte{[]byte("one\n"), nil}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := makeMemory(Request{}, From{Old: []byte(tc.inside), Given: first.Given, Sources: [][]byte{[]byte(tc.host), nil}})
+			if err != nil || string(made.Content) != tc.want || made.Aside != tc.aside || made.Aside != (len(made.Once) == 1) {
+				t.Errorf("got %q, aside %v, said %q, %v", made.Content, made.Aside, made.Once, err)
+			}
+		})
+	}
+}
+
+func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
+	host := []byte(`{"mcpServers":{
+		"docs":{"command":"npx","args":["docs"],"env":{"MODE":"fast","DOCS_TOKEN":"ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
+		"web":{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
+		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}}}`)
+	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Inside: func(p string) bool { return p == "npx" }}
+	made, err := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := parseObject(parseObject(made.Content)["mcpServers"])
+	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
+		t.Errorf("made %s", made.Content)
+	}
+	notes := strings.Join(made.Notes, "\n")
+	for _, want := range []string{
+		"of your MCP server docs these secrets do not enter: DOCS_TOKEN", "web does not enter: it holds what looks like",
+		"gone does not enter: /opt/gone is not inside", "no MCP server absent", "do not enter: other; `mcp: {import: [other]}`",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in %q", want, notes)
+		}
+	}
+	r.Servers = nil
+	made, err = makeAnswers(r, From{Old: made.Content, Given: made.Given, Sources: [][]byte{host}})
+	if there := parseObject(parseObject(made.Content)["mcpServers"]); err != nil || len(there) != 1 || there["own"] == nil {
+		t.Errorf("one that no longer enters is still there: %s, %v", made.Content, err)
+	}
+}

@@ -1,0 +1,645 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// attempt is one way to get a secret out, or to destroy it. Whatever it is, no
+// text inside may hold a true secret, and none may have gone anywhere.
+type attempt struct {
+	do       func(w *world) string // gives all that was seen inside
+	want     string                // in what was seen; empty: anything
+	reported string                // in what the user is told; empty: nothing is told
+	sent     bool                  // the secret may go to its own host
+}
+
+// asked is an attempt by one request with headers in pairs. NAME stands for a
+// placeholder.
+func asked(method, address, body string, headers ...string) func(*world) string {
+	return func(w *world) string {
+		fill := w.filler()
+		filled := make([]string, len(headers))
+		for i, text := range headers {
+			filled[i] = fill.Replace(text)
+		}
+		status, text, header := w.send(method, fill.Replace(address), fill.Replace(body), filled...)
+		return fmt.Sprint(status, "\n", text, "\n", header)
+	}
+}
+
+// written is an attempt by bytes in a connection to a target, under a name.
+func written(target Target, serverName, text string) func(*world) string {
+	return func(w *world) string { return w.raw(target, serverName, w.filler().Replace(text)) }
+}
+
+func (w *world) filler() *strings.Replacer {
+	github := w.placeholder("GH_TOKEN")
+	return strings.NewReplacer("{LOGIN}", w.placeholder(ClaudeLogin), "{REFRESH}", w.placeholder(claudeRefresh), "{GH}", github,
+		"{GH-ENCODED}", "%67"+github[1:], "{GH-BEGIN}", github[:12], "{GH-END}", github[12:], "{FOO}", w.placeholder("FOO"),
+		"{CLIENT}", Client, "{GH-USER}", base64.StdEncoding.EncodeToString([]byte(github+":x")),
+		"{LOGIN-PASSWORD}", base64.StdEncoding.EncodeToString([]byte("x:"+w.placeholder(ClaudeLogin))),
+		"{GH-PASSWORD}", base64.StdEncoding.EncodeToString([]byte("x:"+github)))
+}
+
+const (
+	api    = "https://api.anthropic.com"
+	tokens = "https://platform.claude.com/v1/oauth/token"
+	hub    = "https://api.github.com"
+)
+
+var (
+	apiTarget = Target{"api.anthropic.com", 443}
+	hubTarget = Target{"api.github.com", 443}
+)
+
+const own = "to a place that is not its own"
+
+func bearer(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
+
+// keyMaking are places where secrets are made or shown. Those of GitHub have
+// its name in theirs.
+var keyMaking = map[string]string{
+	"make an API key":                          "POST /api/oauth/claude_cli/create_api_key",
+	"make an API key by GET":                   "GET /api/oauth/claude_cli/create_api_key",
+	"make an API key, slash behind":            "POST /api/oauth/claude_cli/create_api_key/",
+	"make an API key, encoded":                 "POST /api/oauth/claude_cli/create%5Fapi_key",
+	"make an API key, encoded twice":           "POST /api/oauth/claude_cli/create%255Fapi_key",
+	"make an API key, by dots":                 "POST /v1/messages/../../api/oauth/claude_cli/create_api_key",
+	"make an API key, by encoded dots":         "POST /v1/messages/%2e%2e/%2e%2e/api/oauth/claude_cli/create_api_key",
+	"make an API key, two slashes":             "POST //api/oauth/claude_cli/create_api_key",
+	"make an API key, a parameter":             "POST /v1/messages/..;/api/oauth/claude_cli/create_api_key",
+	"make an API key, in capitals":             "POST /API/oauth/claude_cli/Create_API_key",
+	"make an organization's key":               "POST /v1/organizations/api_keys",
+	"make an external key":                     "POST /v1/organizations/external_keys",
+	"make a key below an organization":         "POST /api/oauth/organizations/1/api_keys",
+	"list keys of an organization":             "GET /api/oauth/organizations/1/api_keys",
+	"read a vault":                             "GET /v1/vaults/1/credentials",
+	"reveal a tunnel's token":                  "POST /v1/tunnels/1/reveal_token",
+	"rotate a tunnel's token":                  "POST /v1/tunnels/1/rotate_token",
+	"a place that nobody listed":               "GET /v1/something/new",
+	"make a key below a place that is listed":  "POST /v1/files/api_keys",
+	"a GitHub app's token":                     "POST /app/installations/1/access_tokens",
+	"a GitHub runner's token":                  "POST /repos/a/b/actions/runners/registration-token",
+	"a GitHub runner's token, slashes encoded": "POST /repos/a/b/actions/runners/registration%2Dtoken",
+}
+
+// tried asks for a place with the placeholder that is for its host.
+func tried(name, place string) attempt {
+	method, path, _ := strings.Cut(place, " ")
+	a := attempt{do: asked(method, api+path, "{}", bearer("{LOGIN}")...), want: "403", reported: own}
+	if strings.Contains(name, "GitHub") {
+		a.do = asked(method, hub+path, "{}", bearer("{GH}")...)
+	}
+	return a
+}
+
+var ending = map[string]attempt{
+	"revoke the login": {do: asked("POST", tokens+"/revoke", `{"token":"{REFRESH}"}`), want: "200"},
+	"revoke the login elsewhere": {
+		do:   asked("POST", api+"/v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
+		want: "200",
+	},
+	"revoke the login, encoded": {
+		do:   asked("POST", tokens+"/%72evoke", `{"token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"revoke the login, two slashes": {
+		do:   asked("POST", "https://platform.claude.com//v1/oauth/token/revoke", `{"token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"renew as another client": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{REFRESH}","client_id":"41077d10"}`),
+		want: "503",
+	},
+	"renew with what is no token": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"sk-ant-ort01-none","client_id":"{CLIENT}"}`),
+		want: "503",
+	},
+	"renew with an access token": {
+		do:   asked("POST", tokens, `{"grant_type":"refresh_token","refresh_token":"{LOGIN}","client_id":"{CLIENT}"}`),
+		want: "503",
+	},
+	"renew as a form": {
+		do:   asked("POST", tokens, `grant_type=refresh_token&refresh_token={REFRESH}`, "Content-Type", "application/x-www-form-urlencoded"),
+		want: "400",
+	},
+	"renew at another path": {
+		do:   asked("POST", tokens+"/", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"renew in capitals": {
+		do:   asked("POST", "https://platform.claude.com/v1/OAuth/Token", `{"grant_type":"refresh_token","refresh_token":"{REFRESH}"}`),
+		want: "403", reported: "unknown way",
+	},
+	"exchange the token for another": {
+		do:   asked("POST", tokens, `{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":"{LOGIN}"}`),
+		want: "403", reported: "neither a code nor",
+	},
+	"a client's own grant": {
+		do:   asked("POST", tokens, `{"grant_type":"client_credentials"}`),
+		want: "403", reported: "neither a code nor",
+	},
+	"what renews the login, as login": {
+		do:   asked("GET", api+"/v1/models", "", bearer("{REFRESH}")...),
+		want: "403", reported: "does not belong",
+	},
+}
+
+var elsewhere = map[string]attempt{
+	"the login to GitHub": {
+		do:   asked("GET", hub+"/echo", "", bearer("{LOGIN}")...),
+		want: "403", reported: "not its own",
+	},
+	"GitHub's token to Anthropic": {
+		do:   asked("POST", api+"/v1/messages", "{}", bearer("{GH}")...),
+		want: "403", reported: "not its own",
+	},
+	"GitHub's token to another": {
+		do:   asked("GET", "https://foo.example:8443/echo", "", bearer("{GH}")...),
+		want: "403", reported: "not its own",
+	},
+	"a host at another port": {
+		do:   asked("GET", "https://api.github.com:8443/echo", "", bearer("{GH}")...),
+		want: "EOF",
+	},
+	"a host at the usual port": {
+		do:   asked("GET", "https://foo.example/foo", "", "X-Foo-Token", "{FOO}"),
+		want: "EOF",
+	},
+	"another name in TLS": {
+		do:   written(hubTarget, "evil.example", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"another name in TLS and Host": {
+		do:   written(hubTarget, "evil.example", hello("evil.example")),
+		want: "421", reported: "not the name",
+	},
+	"no name in TLS": {
+		do:   written(hubTarget, "", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"another Host": {
+		do:   written(hubTarget, "api.github.com", hello("evil.example")),
+		want: "421", reported: "not the name",
+	},
+	"another Host that is brokered": {
+		do:   written(hubTarget, "api.github.com", hello("github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host in capitals": {
+		do:   written(hubTarget, "api.github.com", hello("API.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a dot": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com.")),
+		want: "421", reported: "not the name",
+	},
+	"Host at another port": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com:8443")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a user": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com@evil.example")),
+		want: "4",
+	},
+	"Host below": {
+		do:   written(hubTarget, "api.github.com", hello("x.api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"Host, in another alphabet": {
+		do:   written(hubTarget, "xn--pi-7kc.github.com", hello("xn--pi-7kc.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"no Host": {
+		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.0\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "421", reported: "not the name",
+	},
+	"two Hosts": {
+		do:   written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nHost: evil.example\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400",
+	},
+	"name in TLS in capitals": {
+		do:   written(hubTarget, "API.github.com", hello("api.github.com")),
+		want: "421", reported: "not the name",
+	},
+	"a whole address as path": {
+		do:   written(hubTarget, "api.github.com", "GET https://evil.example/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "421", reported: "not the name",
+	},
+	"the own address as path": {
+		do:   written(hubTarget, "api.github.com", "GET https://api.github.com/echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400", reported: "for a proxy",
+	},
+	"a tunnel in the connection": {
+		do:   written(hubTarget, "api.github.com", "CONNECT api.github.com:443 HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "400", reported: "for a proxy",
+	},
+	"another :authority in HTTP/2": {
+		do:   got("/echo", ":authority", "evil.example", "authorization", "Bearer {GH}"),
+		want: "421", reported: "not the name",
+	},
+	"another host beside :authority": {
+		do:   got("/echo", ":authority", "api.github.com", "host", "evil.example", "authorization", "Bearer {GH}"),
+		want: "400", reported: "a header Host",
+	},
+	"a whole address as :path": {
+		do:   got("https://evil.example/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
+		want: "400", reported: "for a proxy",
+	},
+	"two :authority": {
+		do: got("/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}"),
+	},
+	"CONNECT in HTTP/2": {
+		do:   framed(":method", "CONNECT", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
+		want: "400", reported: "for a proxy",
+	},
+	"a line break in an HTTP/2 value": {
+		do: got("/echo", ":authority", "api.github.com", "x-a", "b\r\nAuthorization: Bearer {GH}"),
+	},
+	"a redirect to another host": {
+		do:   asked("GET", hub+"/redirect", "", bearer("{GH}")...),
+		want: "302", sent: true,
+	},
+}
+
+var misplaced = map[string]attempt{
+	"in the path": {do: asked("GET", hub+"/echo/{GH}", ""), want: "403", reported: "in an address"},
+	"in the query": {
+		do:   asked("GET", hub+"/echo?access_token={GH}", ""),
+		want: "403", reported: "in an address",
+	},
+	"in the query, encoded": {
+		do:   asked("GET", hub+"/echo?access_token={GH-ENCODED}", ""),
+		want: "403", reported: "in an address",
+	},
+	"in the body": {do: asked("POST", hub+"/echo", "token={GH}"), want: "200"},
+	"in a cookie": {
+		do:   asked("GET", hub+"/echo", "", "Cookie", "t={GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in another header": {
+		do:   asked("GET", hub+"/echo", "", "X-Other", "{GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in the wrong one of two forms": {
+		do:   asked("POST", api+"/v1/messages", "{}", "X-Api-Key", "{LOGIN}"),
+		want: "403", reported: "does not belong",
+	},
+	"a login as a password": {
+		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"),
+		want: "403", reported: "does not belong",
+	},
+	"as a user's name": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"),
+		want: "403", reported: "does not belong",
+	},
+	"with more behind it": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH} x"),
+		want: "403", reported: "does not belong",
+	},
+	"by another scheme": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Digest {GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in one header twice": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Authorization", "Bearer {GH}"),
+		want: "403", reported: "stands twice",
+	},
+	"on two lines": {do: written(hubTarget, "api.github.com",
+		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH-BEGIN}\r\n {GH-END}\r\nConnection: close\r\n\r\n")},
+	"behind the body": {do: written(hubTarget, "api.github.com",
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: chunked\r\nTrailer: Authorization\r\nConnection: close\r\n\r\n0\r\nAuthorization: Bearer {GH}\r\n\r\n")},
+	"two lengths of a body": {do: written(hubTarget, "api.github.com",
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nContent-Length: 60\r\n\r\nabcd"+hello("evil.example")), want: "400"},
+	"a second request in a body": {do: written(hubTarget, "api.github.com",
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n"+hello("evil.example"))},
+	"an unknown coding of a body": {do: written(hubTarget, "api.github.com",
+		"POST /echo HTTP/1.1\r\nHost: api.github.com\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"+hello("evil.example")), want: "501"},
+	"credentials for a proxy": {
+		do:   asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}"),
+		want: "40", reported: "Proxy-Authorization",
+	},
+	"changed by one letter": {do: func(w *world) string {
+		p := []byte(w.placeholder("GH_TOKEN"))
+		p[len(p)-1] ^= 1
+		return asked("GET", hub+"/echo", "", bearer(string(p))...)(w)
+	}, want: "200"},
+	"of another launch": {do: func(w *world) string {
+		return asked("GET", hub+"/echo", "", bearer(NewKey().Placeholder("GH_TOKEN", trueGitHub))...)(w)
+	}, want: "200"},
+}
+
+var comingBack = map[string]attempt{
+	"an echo in the body": {do: asked("GET", hub+"/echo", "", bearer("{GH}")...), want: "200", sent: true},
+	"an echo of a password": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-PASSWORD}"),
+		want: "200", sent: true,
+	},
+	"an echo behind the body": {do: asked("GET", hub+"/trailer", "", bearer("{GH}")...), want: "200", sent: true},
+	"an echo that is packed": {
+		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
+		want: "502", reported: "packed", sent: true,
+	},
+	"an echo in pieces": {do: func(w *world) string {
+		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Range", "bytes=0-60")(w)
+		if w.last().Header.Get("Range") != "" {
+			w.t.Error("a piece of the answer was asked for")
+		}
+		return text
+	}, want: "200", sent: true},
+}
+
+const backslashes = "POST /v1/messages\\..\\..\\api\\oauth\\claude_cli\\create_api_key HTTP/1.1\r\n" +
+	"Host: api.anthropic.com\r\nAuthorization: Bearer {LOGIN}\r\nContent-Length: 0\r\n\r\n"
+
+func hello(host string) string {
+	return "GET /echo HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer {GH}\r\nConnection: close\r\n\r\n"
+}
+
+func TestNoAttemptGetsASecretOutOrDestroysIt(t *testing.T) {
+	count := 0
+	making := map[string]attempt{
+		"make an API key, backslashes": {do: written(apiTarget, apiTarget.Host, backslashes), want: "403", reported: own},
+	}
+	for name, place := range keyMaking {
+		making[name] = tried(name, place)
+	}
+	for subject, attempts := range map[string]map[string]attempt{
+		"key making": making, "ending": ending, "elsewhere": elsewhere, "misplaced": misplaced, "coming back": comingBack,
+	} {
+		for name, a := range attempts {
+			count++
+			t.Run(subject+"/"+name, func(t *testing.T) {
+				w := newWorld(t)
+				seen := a.do(w)
+				if canaryIn(seen) {
+					t.Errorf("a true secret is seen inside: %s", seen)
+				}
+				if !strings.Contains(seen, a.want) {
+					t.Errorf("seen: %s\nwant %q", seen, a.want)
+				}
+				if said := w.keeper.said(); a.reported == "" && said != "[]" || !strings.Contains(said, a.reported) {
+					t.Errorf("told: %s; want %q", said, a.reported)
+				}
+				w.nothingWent(t, a.sent)
+				if w.grants != 0 {
+					t.Error("the token endpoint was asked")
+				}
+			})
+		}
+	}
+	t.Logf("%d attempts", count)
+}
+
+// nothingWent wants no true secret to have reached a server, but in a header
+// of its own host where that is said.
+func (w *world) nothingWent(t *testing.T, own bool) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, r := range w.requests {
+		if canaryIn(r.RequestURI) || canaryIn(w.bodies[i]) || canaryIn(fmt.Sprint(r.Trailer)) {
+			t.Errorf("a true secret is in %s %s\n%s", r.Method, r.RequestURI, w.bodies[i])
+		}
+		if canaryIn(fmt.Sprint(r.Header)) && !own {
+			t.Errorf("a true secret went to %s%s: %v", r.Host, r.RequestURI, r.Header)
+		}
+		if r.URL.Path == "/v1/oauth/token/revoke" {
+			t.Error("a login was revoked")
+		}
+	}
+}
+
+// got is a request of HTTP/2 for a path, with more fields.
+func got(path string, fields ...string) func(*world) string {
+	return framed(append([]string{":method", "GET", ":scheme", "https", ":path", path}, fields...)...)
+}
+
+// framed is an attempt by one HTTP/2 request with fields in pairs, in order.
+func framed(fields ...string) func(*world) string {
+	return func(w *world) string {
+		c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots, NextProtos: []string{"h2"}})
+		must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		_, err := io.WriteString(c, http2.ClientPreface)
+		must(w.t, err)
+		f := http2.NewFramer(c, c)
+		must(w.t, f.WriteSettings())
+		var block bytes.Buffer
+		e := hpack.NewEncoder(&block)
+		fill := w.filler()
+		for i := 0; i < len(fields); i += 2 {
+			must(w.t, e.WriteField(hpack.HeaderField{Name: fields[i], Value: fill.Replace(fields[i+1])}))
+		}
+		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+		return readFrames(f)
+	}
+}
+
+func readFrames(f *http2.Framer) string {
+	var seen strings.Builder
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return seen.String() + err.Error()
+		}
+		switch frame := frame.(type) {
+		case *http2.MetaHeadersFrame:
+			fmt.Fprintln(&seen, frame.Fields)
+		case *http2.DataFrame:
+			seen.Write(frame.Data())
+		case *http2.RSTStreamFrame:
+			return seen.String() + fmt.Sprint(frame)
+		}
+		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) {
+			return seen.String()
+		}
+	}
+}
+
+// A code that anybody gave makes a login of this instance. Neither its tokens
+// nor the user's are seen inside, and the user's stays what it is.
+func TestAStrangersCodeMakesALoginOfTheInstanceAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		kept int
+	}{
+		"Claude's own client": {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `"}`, 1},
+		"the console's":       {`{"grant_type":"authorization_code","code":"c","client_id":"41077d10"}`, 0},
+		"setup-token":         {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `","expires_in":9}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			status, text, _ := w.send("POST", tokens, tc.body)
+			if status != 200 || canaryIn(text) {
+				t.Errorf("status %d, %s", status, text)
+			}
+			if len(w.keeper.kept) != tc.kept || tc.kept > 0 && w.keeper.kept[0].Access != strangerAccess+"1" {
+				t.Errorf("kept %+v", w.keeper.kept)
+			}
+			if access, _, _ := w.broker.login(); (access == trueAccess) != (tc.kept == 0) {
+				t.Errorf("the login of this session is %q", access)
+			}
+			_, access, _ := strings.Cut(text, `"access_token":"`)
+			access, _, _ = strings.Cut(access, `"`)
+			if status, text, _ := w.send("POST", api+"/v1/messages", "{}", bearer(access)...); status != 200 || canaryIn(text) {
+				t.Errorf("status %d, %s", status, text)
+			}
+			if got := w.last().Header.Get("Authorization"); got != "Bearer "+strangerAccess+"1" {
+				t.Errorf("upstream got %q", got)
+			}
+			if status, _, _ := w.send("POST", api+"/api/oauth/claude_cli/create_api_key", "{}", bearer(access)...); status != 403 {
+				t.Errorf("a key was made: %d", status)
+			}
+		})
+	}
+}
+
+// What a server proves wrongly, it is sent nothing.
+func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
+	now := time.Now()
+	for name, change := range map[string]func(*x509.Certificate){
+		"expired":          func(c *x509.Certificate) { c.NotAfter = now.Add(-time.Minute) },
+		"not valid yet":    func(c *x509.Certificate) { c.NotBefore = now.Add(time.Hour) },
+		"of another name":  func(c *x509.Certificate) { c.DNSNames = []string{"evil.example"} },
+		"of no server":     func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} },
+		"of a wide domain": func(c *x509.Certificate) { c.DNSNames = []string{"*.com"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			must(t, err)
+			template := &x509.Certificate{
+				SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), DNSNames: []string{"api.github.com"},
+				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			}
+			change(template)
+			der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+			must(t, err)
+			w := newWorld(t, func(c *Config) { c.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) })
+			w.upstream.TLS.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+			status, text, _ := w.send("GET", hub+"/echo", "", bearer(w.placeholder("GH_TOKEN"))...)
+			if status != http.StatusBadGateway || w.last() != nil || !strings.Contains(w.keeper.said(), "not verified") {
+				t.Errorf("%d, %s; told %s", status, text, w.keeper.said())
+			}
+		})
+	}
+}
+
+// The authority of a launch is good for its own names, for nobody else's.
+func TestTheAuthorityIsBoundToItsNames(t *testing.T) {
+	a, err := NewAuthority([]string{"api.github.com"}, time.Now())
+	must(t, err)
+	block, _ := pem.Decode(a.Certificate)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	must(t, err)
+	if !certificate.PermittedDNSDomainsCritical || len(certificate.PermittedDNSDomains) != 1 || !certificate.MaxPathLenZero {
+		t.Errorf("it is good for %q", certificate.PermittedDNSDomains)
+	}
+}
+
+// through is the proxy of tier full, and a client that knows its password.
+func through(t *testing.T, w *world) (address string, dialled *[]string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	dialled = new([]string)
+	outward := NewOutward(Proxies{})
+	outward.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		*dialled = append(*dialled, address)
+		return nil, errors.New("no names here")
+	}}
+	go NewProxy(w.broker, "password", outward).Serve(l) //nolint:errcheck // until the test ends
+	return l.Addr().String(), dialled
+}
+
+func (w *world) clientThrough(t *testing.T, proxy string) *http.Client {
+	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+		Proxy: http.ProxyURL(parsed(t, proxy)), TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true,
+	}}
+}
+
+func TestTheProxyLeadsToTheBroker(t *testing.T) {
+	w := newWorld(t)
+	address, _ := through(t, w)
+	r, err := http.NewRequest("GET", hub+"/repos", nil)
+	must(t, err)
+	r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+	in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
+	must(t, err)
+	defer in.Body.Close()
+	if body, _ := io.ReadAll(in.Body); canaryIn(string(body)) || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
+		t.Errorf("%s: %s", in.Status, body)
+	}
+}
+
+func TestTheProxyIsForItsSandboxAlone(t *testing.T) {
+	w := newWorld(t)
+	address, _ := through(t, w)
+	for _, user := range []string{"", "claudebox:wrong@", "other:password@", "claudebox@"} {
+		_, err := w.clientThrough(t, "http://"+user+address).Get(hub + "/repos")
+		if err == nil || !strings.Contains(err.Error(), "Proxy Authentication Required") {
+			t.Errorf("%q: %v", user, err)
+		}
+	}
+	if w.last() != nil {
+		t.Error("a request went through")
+	}
+}
+
+func TestAPlaceholderInClearIsStoppedAtTheProxy(t *testing.T) {
+	w := newWorld(t)
+	address, dialled := through(t, w)
+	for _, host := range []string{"http://api.github.com/echo", "http://evil.example/echo"} {
+		r, err := http.NewRequest("GET", host, nil)
+		must(t, err)
+		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+		in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
+		must(t, err)
+		in.Body.Close()
+		if in.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", host, in.Status)
+		}
+	}
+	if said := w.keeper.said(); len(*dialled) > 0 || strings.Count(said, "without TLS") != 2 || !strings.Contains(said, "evil.example") {
+		t.Errorf("dialled %q, told %s", *dialled, said)
+	}
+}
+
+func TestHostsThatAreNotBrokeredPassUnopened(t *testing.T) {
+	w := newWorld(t)
+	address, _ := through(t, w)
+	// The upstream plays a host that is not brokered: its own address.
+	client := w.clientThrough(t, "http://claudebox:password@"+address)
+	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	r, err := http.NewRequest("GET", "https://"+w.upstream.Listener.Addr().String()+"/echo", nil)
+	must(t, err)
+	github := w.placeholder("GH_TOKEN")
+	r.Header.Set("Authorization", "Bearer "+github)
+	in, err := client.Do(r)
+	must(t, err)
+	in.Body.Close()
+	if got := w.last().Header.Get("Authorization"); got != "Bearer "+github {
+		t.Errorf("upstream got %q", got)
+	}
+}

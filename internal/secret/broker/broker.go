@@ -1,0 +1,472 @@
+package broker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config is all that a broker knows. It is told by the process that started
+// this one, over a pipe: nothing of it stands in a file or on a command line.
+type Config struct {
+	Secrets   []Secret  `json:"secrets"`
+	Login     *Login    `json:"login,omitempty"`
+	Key       Key       `json:"key"` // of the placeholders of Secrets
+	Authority Authority `json:"authority"`
+	Roots     []byte    `json:"roots"` // PEM: the host's own authorities
+}
+
+// Login is Claude's, without what renews it.
+type Login struct {
+	Key    Key    `json:"key"` // of its placeholders: the instance's
+	Access string `json:"access"`
+	Scope  string `json:"scope"` // as the token endpoint says it, with blanks between
+}
+
+// Targets are the connections that have to be given to [Broker.Serve].
+func (c Config) Targets() ([]Target, error) {
+	var list []Target
+	for _, s := range c.Secrets {
+		for _, host := range s.Hosts {
+			target, err := ParseTarget(host)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, target)
+		}
+	}
+	if c.Login != nil {
+		for _, host := range ClaudeHosts {
+			list = append(list, Target{host, httpsPort})
+		}
+	}
+	slices.SortFunc(list, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(list), nil
+}
+
+// Names are the names among targets.
+func Names(targets []Target) []string {
+	var list []string
+	for _, t := range targets {
+		list = append(list, t.Host)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Dial connects to a host outside.
+type Dial func(ctx context.Context, target Target) (net.Conn, error)
+
+// Broker serves connections.
+type Broker struct {
+	targets  []Target
+	leaves   map[string]*tls.Certificate
+	keeper   Keeper
+	loginKey Key // nil: there is no login
+
+	mu      sync.Mutex
+	secrets []known
+	scope   string // of the login
+	refused string // the last access token that its server refused
+
+	transport http.RoundTripper
+	proxy     *httputil.ReverseProxy
+	server    *http.Server
+	accepted  chan net.Conn
+	closed    chan struct{}
+	close     func()
+}
+
+// New makes a broker. It reaches hosts by dial. Close it.
+func New(c Config, keeper Keeper, dial Dial) (*Broker, error) {
+	targets, err := c.Targets()
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := c.Authority.certificates()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		targets: targets, leaves: leaves, keeper: keeper, secrets: knownOf(c),
+		accepted: make(chan net.Conn), closed: make(chan struct{}),
+	}
+	if c.Login != nil {
+		b.loginKey, b.scope = c.Login.Key, c.Login.Scope
+	}
+	b.close = sync.OnceFunc(func() { close(b.closed) })
+	b.transport = newTransport(c.Roots, dial)
+	b.proxy = &httputil.ReverseProxy{
+		Transport: b.transport, FlushInterval: -1, Rewrite: b.rewrite, ModifyResponse: b.modify, ErrorHandler: b.failed,
+		ErrorLog: silent, BufferPool: &buffers{},
+	}
+	b.server = b.newServer()
+	go b.server.Serve(listener{b}) //nolint:errcheck // it ends by Close
+	return b, nil
+}
+
+func knownOf(c Config) []known {
+	var list []known
+	for _, s := range c.Secrets {
+		list = append(list, known{s, c.Key})
+	}
+	if l := c.Login; l != nil {
+		renewing := Secret{Name: claudeRefresh, Hosts: ClaudeHosts}
+		list = append(list, known{loginSecret(ClaudeLogin, l.Access), l.Key}, known{renewing, l.Key})
+	}
+	return list
+}
+
+func loginSecret(name, access string) Secret {
+	return Secret{Name: name, Value: access, Hosts: ClaudeHosts, Forms: []Form{Bearer}, Paths: ClaudePaths}
+}
+
+// silent is for libraries that log: what they say was written by an agent or
+// by a server, and may hold a secret.
+var silent = log.New(io.Discard, "", 0)
+
+const (
+	patience  = 30 * time.Second // for a handshake, and the head of a request
+	idle      = 5 * time.Minute
+	maxHeader = 256 << 10 // bytes
+)
+
+func (b *Broker) newServer() *http.Server {
+	server := &http.Server{
+		Handler: b, ErrorLog: silent, ReadHeaderTimeout: patience, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if secured, ok := c.(*tls.Conn); ok {
+				if conn, ok := secured.NetConn().(*conn); ok {
+					return context.WithValue(ctx, targetKey{}, conn.target)
+				}
+			}
+			return ctx
+		},
+		Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	return server
+}
+
+type targetKey struct{}
+
+// transport talks to the true hosts. It verifies them by the host's own
+// authorities, and asks for what it was asked for.
+type transport struct {
+	any     *http.Transport // h2 where the server speaks it
+	upgrade *http.Transport // HTTP/1.1 alone, which a websocket begins with
+}
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Upgrade") != "" {
+		return t.upgrade.RoundTrip(r)
+	}
+	return t.any.RoundTrip(r)
+}
+
+func newTransport(roots []byte, dial Dial) transport {
+	trust := sync.OnceValue(func() *x509.CertPool {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(roots)
+		return pool
+	})
+	speaking := func(protocols ...string) *http.Transport {
+		return &http.Transport{
+			ForceAttemptHTTP2: slices.Contains(protocols, "h2"), DisableCompression: true,
+			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
+			DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+				target, err := ParseTarget(address)
+				if err != nil {
+					return nil, err
+				}
+				return dialTLS(ctx, target, dial, &tls.Config{
+					ServerName: target.Host, RootCAs: trust(), MinVersion: tls.VersionTLS12, NextProtos: protocols,
+				})
+			},
+		}
+	}
+	return transport{any: speaking("h2", "http/1.1"), upgrade: speaking("http/1.1")}
+}
+
+func dialTLS(ctx context.Context, target Target, dial Dial, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	raw, err := dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	secured := tls.Client(raw, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return secured, nil
+}
+
+// Serve ends the TLS of a connection from inside that is for one of
+// [Config.Targets], and serves it. It returns at once; the connection is closed
+// when it is done.
+func (b *Broker) Serve(c net.Conn, target Target) {
+	if !slices.Contains(b.targets, target) {
+		c.Close()
+		return
+	}
+	inner := &conn{Conn: c, target: target}
+	secured := tls.Server(inner, &tls.Config{
+		Certificates: []tls.Certificate{*b.leaves[target.Host]},
+		MinVersion:   tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+	})
+	select {
+	case b.accepted <- secured:
+	case <-b.closed:
+		c.Close()
+	}
+}
+
+// Has reports whether connections to a target have to be given to
+// [Broker.Serve].
+func (b *Broker) Has(target Target) bool { return slices.Contains(b.targets, target) }
+
+// Close ends all connections.
+func (b *Broker) Close() error {
+	b.close()
+	return b.server.Close()
+}
+
+// conn is a connection whose other end is known.
+type conn struct {
+	net.Conn
+	target Target
+}
+
+// listener gives a server the connections that [Broker.Serve] was given.
+type listener struct{ b *Broker }
+
+func (l listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.b.accepted:
+		return c, nil
+	case <-l.b.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l listener) Close() error   { l.b.close(); return nil }
+func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// ServeHTTP judges a request, and lets it go on with what is true in the place
+// of its placeholders, or answers it.
+func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	target, ok := r.Context().Value(targetKey{}).(Target)
+	if !ok || r.TLS == nil {
+		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
+		return
+	}
+	secrets := b.known()
+	v := judge(target, secrets, request{
+		method: r.Method, serverName: r.TLS.ServerName, host: r.Host, uri: r.RequestURI, url: r.URL, header: r.Header,
+	})
+	if v.status != 0 {
+		b.stop(w, v)
+		return
+	}
+	if b.loginKey != nil && b.oauth(w, r, target) {
+		return
+	}
+	e := exchange{target: target, swaps: v.swaps}
+	for _, s := range secrets {
+		if s.isFor(target) {
+			e.secrets = append(e.secrets, s)
+		}
+	}
+	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+}
+
+// exchange is what is known of a request when its answer comes.
+type exchange struct {
+	target  Target
+	secrets []known
+	swaps   []swap
+}
+
+type exchangeKey struct{}
+
+// known are the secrets at present.
+func (b *Broker) known() []known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.secrets)
+}
+
+// rewrite makes the request that goes out.
+func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
+	e := pr.In.Context().Value(exchangeKey{}).(exchange)
+	pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "https", e.target.Host+":"+portOf(e.target), e.target.String()
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery
+	for name, values := range pr.In.Header {
+		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+			pr.Out.Header[name] = values
+		}
+	}
+	// An answer is read here: neither packed nor in pieces.
+	for _, name := range []string{"Accept-Encoding", "Sec-Websocket-Extensions"} {
+		pr.Out.Header.Del(name)
+	}
+	if len(e.swaps) == 0 {
+		return
+	}
+	for _, name := range []string{"Range", "If-Range"} {
+		pr.Out.Header.Del(name)
+	}
+	for _, s := range e.swaps {
+		pr.Out.Header.Set(s.header, s.value)
+	}
+}
+
+var errPacked = errors.New("the answer is packed, so that it cannot be searched for the secret")
+
+// modify searches an answer for what must not go inside.
+func (b *Broker) modify(in *http.Response) error {
+	e := in.Request.Context().Value(exchangeKey{}).(exchange)
+	needles := needlesOf(e.secrets, e.swaps)
+	packed := in.Header.Get("Content-Encoding")
+	if len(e.swaps) > 0 && packed != "" && !strings.EqualFold(packed, "identity") {
+		return errPacked
+	}
+	if in.StatusCode == http.StatusUnauthorized {
+		b.noteRefused(e.swaps)
+	}
+	scanHeader(in.Header, needles)
+	in.Body = &scanner{from: in.Body, needles: needles, trailer: in.Trailer}
+	return nil
+}
+
+// failed says inside why there is no answer.
+func (b *Broker) failed(w http.ResponseWriter, r *http.Request, err error) {
+	e := r.Context().Value(exchangeKey{}).(exchange)
+	b.unreachable(w, e.target, err)
+}
+
+func (b *Broker) unreachable(w http.ResponseWriter, t Target, err error) {
+	why := "it cannot be reached"
+	var unverified *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return // nobody waits for an answer
+	case errors.As(err, &unverified):
+		why = "its certificate was not verified, so nothing was sent"
+		b.keeper.Report(Refusal{Host: t.String(), Why: why})
+	case errors.Is(err, errPacked):
+		why = errPacked.Error()
+		b.keeper.Report(Refusal{Host: t.String(), Why: why})
+	}
+	http.Error(w, "claudebox: "+t.String()+": "+why, http.StatusBadGateway)
+}
+
+// stop answers a request that is refused, and tells of it.
+func (b *Broker) stop(w http.ResponseWriter, v verdict) {
+	b.keeper.Report(v.refusal)
+	what := "this request"
+	if v.refusal.Secret != "" {
+		what = "the placeholder of " + v.refusal.Secret
+	}
+	text := "claudebox: " + what + " was stopped on its way to " + v.refusal.Host + ": " + v.refusal.Why
+	w.Header().Set("Connection", "close")
+	fault := map[string]any{"type": "permission_error", "message": text} // as the API says it
+	answer(w, v.status, map[string]any{"type": "error", "error": fault})
+}
+
+// Set gives a secret another value.
+func (b *Broker) Set(name, value string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.set(name, value)
+}
+
+func (b *Broker) set(name, value string) {
+	for i := range b.secrets {
+		if b.secrets[i].Name == name {
+			b.secrets[i].Value = value
+		}
+	}
+}
+
+// SetLogin gives Claude's login another access token; empty: it has ended.
+func (b *Broker) SetLogin(access, scope string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.set(ClaudeLogin, access)
+	b.scope = scope
+}
+
+func (b *Broker) login() (access, scope string, refused bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.secrets {
+		if s.Name == ClaudeLogin {
+			access = s.Value
+		}
+	}
+	return access, b.scope, access != "" && access == b.refused
+}
+
+// noteRefused notes that a server refused the login.
+func (b *Broker) noteRefused(swaps []swap) {
+	access, _, _ := b.login()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range swaps {
+		if s.secret == access {
+			b.refused = access
+		}
+	}
+}
+
+// addLogin knows one more login until the end of the session, and gives its
+// placeholder.
+func (b *Broker) addLogin(g Grant) (placeholder string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const most = 32
+	name := fmt.Sprintf("login %d that was made inside", len(b.secrets))
+	if len(b.secrets) < most {
+		b.secrets = append(b.secrets, known{loginSecret(name, g.Access), b.loginKey})
+	}
+	return b.loginKey.Placeholder(name, g.Access)
+}
+
+func (b *Broker) holdsPlaceholder(text string) bool {
+	return slices.ContainsFunc(b.known(), func(s known) bool { return s.key.In(s.Name, text) })
+}
+
+func unescape(text string) string {
+	if plain, err := url.PathUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}
+
+// buffers are those of copied answers.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[]byte); ok {
+		return *buffer
+	}
+	return make([]byte, chunk)
+}
+
+func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }

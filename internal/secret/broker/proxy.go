@@ -1,0 +1,280 @@
+package broker
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// Proxy is how a sandbox that shares the host's network reaches a broker: a
+// proxy of HTTP on loopback, for who knows the password of this launch. What
+// is not for the broker goes through it unopened.
+type Proxy struct {
+	broker   *Broker
+	password string
+	outward  Outward
+	plain    *httputil.ReverseProxy
+}
+
+// ProxyUser is the name with which the password is asked for.
+const ProxyUser = "claudebox"
+
+// NewProxy makes a proxy before a broker.
+func NewProxy(b *Broker, password string, outward Outward) *Proxy {
+	return &Proxy{
+		broker: b, password: password, outward: outward,
+		plain: &httputil.ReverseProxy{
+			Rewrite: func(pr *httputil.ProxyRequest) { pr.Out.Host = pr.In.Host },
+			Transport: &http.Transport{
+				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dialer.DialContext, IdleConnTimeout: idle,
+			},
+			FlushInterval: -1, ErrorLog: silent, BufferPool: &buffers{},
+		},
+	}
+}
+
+// Serve accepts connections until l is closed.
+func (p *Proxy) Serve(l net.Listener) error {
+	server := &http.Server{
+		Handler: p, ErrorLog: silent, ReadHeaderTimeout: patience, IdleTimeout: idle, MaxHeaderBytes: maxHeader,
+	}
+	return server.Serve(l)
+}
+
+// ServeHTTP is one request to the proxy.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.admits(r) {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="claudebox"`)
+		http.Error(w, "claudebox: this proxy belongs to one sandbox", http.StatusProxyAuthRequired)
+		return
+	}
+	switch {
+	case r.Method == http.MethodConnect:
+		p.connect(w, r)
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		p.forward(w, r)
+	default:
+		http.Error(w, "claudebox: this is a proxy", http.StatusBadRequest)
+	}
+}
+
+func (p *Proxy) admits(r *http.Request) bool {
+	kind, encoded, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
+	said, err := base64.StdEncoding.DecodeString(encoded)
+	want := ProxyUser + ":" + p.password
+	return err == nil && strings.EqualFold(kind, "basic") && subtle.ConstantTimeCompare(said, []byte(want)) == 1
+}
+
+// forward sends a request in clear on, unless somebody would read a
+// placeholder in it: its owner should hear of that.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
+	for _, s := range p.broker.known() {
+		if s.inClear(r) {
+			p.broker.stop(w, verdict{
+				status:  http.StatusForbidden,
+				refusal: Refusal{Secret: s.Name, Host: strings.ToLower(r.URL.Host), Path: r.URL.EscapedPath(), Why: "without TLS"},
+			})
+			return
+		}
+	}
+	p.plain.ServeHTTP(w, r)
+}
+
+// inClear reports whether a request holds a placeholder in its head.
+func (s known) inClear(r *http.Request) bool {
+	if s.isIn(r.RequestURI) {
+		return true
+	}
+	for name, values := range r.Header {
+		for _, value := range values {
+			if _, used := s.swap(name, value); used {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// connect joins a client with the broker, or with the host that it names.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+	target, err := splitTarget(r.URL.Host)
+	if err != nil {
+		http.Error(w, "claudebox: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if p.broker.Has(target) {
+		if client := takeOver(w); client != nil {
+			p.broker.Serve(client, target)
+		}
+		return
+	}
+	server, err := p.outward.Dial(r.Context(), target)
+	if err != nil {
+		http.Error(w, "claudebox: "+target.Host+" cannot be reached", http.StatusBadGateway)
+		return
+	}
+	client := takeOver(w)
+	if client == nil {
+		server.Close()
+		return
+	}
+	join(client, server)
+}
+
+func splitTarget(text string) (Target, error) {
+	host, digits, err := net.SplitHostPort(text)
+	if err != nil {
+		return Target{}, errors.New("no host and port")
+	}
+	port, err := strconv.Atoi(digits)
+	if err != nil || port < 1 || port > 65535 {
+		return Target{}, errors.New("no port")
+	}
+	return Target{host, port}, nil
+}
+
+// takeOver gives the connection of a request that was granted; nil when the
+// client has left.
+func takeOver(w http.ResponseWriter) net.Conn {
+	taken, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil
+	}
+	if _, err := io.WriteString(taken, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		taken.Close()
+		return nil
+	}
+	_ = taken.SetDeadline(time.Time{}) // the server's own
+	if buffered.Reader.Buffered() == 0 {
+		return taken
+	}
+	return early{taken, buffered.Reader}
+}
+
+// early is a connection of which something has been read ahead.
+type early struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c early) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// CloseWrite passes an end on.
+func (c early) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
+}
+
+// join copies both ways until both have ended.
+func join(a, b net.Conn) {
+	defer a.Close()
+	defer b.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		copyTo(a, b)
+	}()
+	copyTo(b, a)
+	<-done
+}
+
+// copyTo copies until the end, and passes that on.
+func copyTo(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		to.Close()
+		from.Close()
+	}
+}
+
+// Outward connects to hosts as the sandbox's own environment would have: through
+// a proxy where that names one.
+type Outward struct {
+	proxy  func(*url.URL) (*url.URL, error)
+	dialer *net.Dialer
+}
+
+// Proxies are the usual variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
+type Proxies struct {
+	HTTPS string `json:"https,omitempty"`
+	HTTP  string `json:"http,omitempty"`
+	No    string `json:"no,omitempty"`
+}
+
+// NewOutward connects by way of proxies.
+func NewOutward(p Proxies) Outward {
+	settings := httpproxy.Config{HTTPSProxy: p.HTTPS, HTTPProxy: p.HTTP, NoProxy: p.No}
+	return Outward{proxy: settings.ProxyFunc(), dialer: &net.Dialer{Timeout: patience}}
+}
+
+func (o Outward) proxyOf(r *http.Request) (*url.URL, error) { return o.proxy(r.URL) }
+
+// Dial connects to a target.
+func (o Outward) Dial(ctx context.Context, target Target) (net.Conn, error) {
+	address := net.JoinHostPort(target.Host, strconv.Itoa(target.Port))
+	by, err := o.proxy(&url.URL{Scheme: "https", Host: address})
+	if err != nil {
+		return nil, err
+	}
+	if by == nil {
+		return o.dialer.DialContext(ctx, "tcp", address)
+	}
+	return o.through(ctx, by, address)
+}
+
+// through asks a proxy for a connection.
+func (o Outward) through(ctx context.Context, by *url.URL, address string) (net.Conn, error) {
+	if by.Scheme != "http" {
+		return nil, fmt.Errorf("a proxy of kind %q is not known", by.Scheme)
+	}
+	host := by.Host
+	if by.Port() == "" {
+		host = net.JoinHostPort(by.Hostname(), "80")
+	}
+	c, err := o.dialer.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	head := "CONNECT " + address + " HTTP/1.1\r\nHost: " + address + "\r\n"
+	if by.User != nil {
+		password, _ := by.User.Password()
+		said := base64.StdEncoding.EncodeToString([]byte(by.User.Username() + ":" + password))
+		head += "Proxy-Authorization: Basic " + said + "\r\n"
+	}
+	r := bufio.NewReader(c)
+	if _, err := io.WriteString(c, head+"\r\n"); err != nil {
+		c.Close()
+		return nil, err
+	}
+	in, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	if err == nil && in.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the proxy %s answers %s", by.Host, strconv.Itoa(in.StatusCode))
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	if r.Buffered() > 0 {
+		return early{c, r}, nil
+	}
+	return c, nil
+}

@@ -1,0 +1,178 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// needle is a text that must not go inside, and what goes in its place, of the
+// same length: so the length of an answer and the frames of a websocket stay
+// what they are.
+type needle struct{ text, instead []byte }
+
+// needlesOf are the forms in which a secret can come back: as it is, as it was
+// sent, and in base64 at each of the three places at which it can stand there.
+func needlesOf(secrets []known, sent []swap) []needle {
+	var list []needle
+	add := func(text, instead string) {
+		if len(text) < shortest {
+			return // whatever is so short comes back by chance, and can be guessed
+		}
+		if len(instead) != len(text) {
+			instead = strings.Repeat("*", len(text))
+		}
+		list = append(list, needle{[]byte(text), []byte(instead)})
+	}
+	for _, s := range secrets {
+		if s.Value == "" {
+			continue
+		}
+		add(s.Value, s.key.Placeholder(s.Name, s.Value))
+		for _, text := range inBase64(s.Value) {
+			add(text, "")
+		}
+	}
+	for _, swap := range sent {
+		if _, word, two := strings.Cut(swap.value, " "); two && word != swap.secret {
+			add(word, "")
+		}
+	}
+	return list
+}
+
+const shortest = 6 // bytes
+
+// inBase64 is the part of a secret in base64 that does not depend on what
+// stands before and behind it, for each number of bytes before it.
+func inBase64(secret string) []string {
+	var list []string
+	for before := range 3 {
+		text := strings.Repeat("\x00", before) + secret
+		text = text[:len(text)/3*3]
+		encoded := base64.RawStdEncoding.EncodeToString([]byte(text))
+		list = append(list, encoded[min(len(encoded), []int{0, 2, 3}[before]):])
+	}
+	return list
+}
+
+// scanner reads from a server, and puts something else in the place of each
+// needle. It gives what has come as soon as it cannot be the beginning of one.
+type scanner struct {
+	from    io.ReadCloser
+	needles []needle
+	trailer http.Header // of the answer; it is whole when its body has been read
+	buffer  []byte      // what follows lies in it
+	ready   []byte      // judged, to be read
+	held    []byte      // not yet judged: it may be the beginning of a needle
+	err     error       // of from, once nothing else is to come
+}
+
+const chunk = 32 << 10
+
+func (s *scanner) Read(p []byte) (int, error) {
+	for len(s.ready) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		s.fill()
+	}
+	n := copy(p, s.ready)
+	s.ready = s.ready[n:]
+	return n, nil
+}
+
+func (s *scanner) fill() {
+	if s.buffer == nil {
+		s.buffer = make([]byte, s.longest()+chunk)
+	}
+	kept := copy(s.buffer, s.held)
+	n, err := s.from.Read(s.buffer[kept:])
+	text := s.buffer[:kept+n]
+	replaceAll(text, s.needles)
+	cut := len(text)
+	if s.err = err; err == nil {
+		cut -= s.undecided(text)
+	} else {
+		scanHeader(s.trailer, s.needles)
+	}
+	s.ready, s.held = text[:cut], text[cut:]
+}
+
+func (s *scanner) longest() int {
+	longest := 0
+	for _, needle := range s.needles {
+		longest = max(longest, len(needle.text))
+	}
+	return longest
+}
+
+// replaceAll changes text in its place.
+func replaceAll(text []byte, needles []needle) {
+	for _, needle := range needles {
+		for rest := text; ; {
+			at := index(rest, needle.text)
+			if at < 0 {
+				break
+			}
+			copy(rest[at:], needle.instead)
+			rest = rest[at+len(needle.text):]
+		}
+	}
+}
+
+// index is bytes.Index, which is quick for short needles only.
+func index(text, needle []byte) int {
+	const quick = 24
+	if len(needle) <= quick {
+		return bytes.Index(text, needle)
+	}
+	for start := 0; ; {
+		at := bytes.Index(text[start:], needle[:quick])
+		if at < 0 {
+			return -1
+		}
+		if at += start; bytes.HasPrefix(text[at:], needle) {
+			return at
+		}
+		start = at + 1
+	}
+}
+
+// undecided is how many bytes at the end of a text can be the beginning of a
+// needle.
+func (s *scanner) undecided(text []byte) int {
+	longest := 0
+	for _, needle := range s.needles {
+		for n := min(len(needle.text)-1, len(text)); n > longest; n-- {
+			if bytes.HasSuffix(text, needle.text[:n]) {
+				longest = n
+			}
+		}
+	}
+	return longest
+}
+
+// Write writes to the server, when it speaks another protocol by now.
+func (s *scanner) Write(p []byte) (int, error) {
+	to, ok := s.from.(io.Writer)
+	if !ok {
+		return 0, io.ErrClosedPipe
+	}
+	return to.Write(p)
+}
+
+func (s *scanner) Close() error { return s.from.Close() }
+
+// scanHeader does the same in a header of an answer.
+func scanHeader(h http.Header, needles []needle) {
+	for _, values := range h {
+		for i, value := range values {
+			text := []byte(value)
+			replaceAll(text, needles)
+			values[i] = string(text)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package audit
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// briefLines is how many lines a question and what it is about may take: half
+// of a small terminal.
+const briefLines = 12
+
+// Brief renders what a person is asked about: at most [briefLines] lines, the
+// question included. What matters most stands last, next to the question.
+// changes are those since the last launch that was approved here. A field
+// takes more than one line as long as there is room for that.
+func (v View) Brief(l launch.Launch, changes []string) string {
+	const most = 3
+	for each := most; ; each-- {
+		text, fits := v.brief(l, changes, each)
+		if fits || each == 1 {
+			return text
+		}
+	}
+}
+
+// brief gives each field that matters so many lines, and tells whether nothing
+// had to be left out for that.
+func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
+	p := page{view: v}
+	p.line(p.paint(bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
+	p.painted("project", p.given(l, each), "", each)
+	p.one("programs", p.programs(l), "")
+	p.one("hidden", p.hidden(l), "")
+	if n := len(l.Notes); n > 0 {
+		p.one("remarks", fmt.Sprintf("%d, which d shows", n), "")
+	}
+	if len(changes) > 0 {
+		p.one("changed", p.list(visible(changes), "", p.room()), yellow)
+	}
+	p.painted("network", p.reach(l, each), reachColour(l), each)
+	p.secrets(l, each)
+	fits = p.warnings(l.Warnings, each, briefLines-1-strings.Count(p.b.String(), "\n"))
+	return p.b.String(), fits
+}
+
+// Line says in one line what starts, where nobody is asked about it.
+func (v View) Line(l launch.Launch) string {
+	p := page{view: v}
+	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.short(l.Project))
+	if n := len(p.readable(l)); n > 0 {
+		text += fmt.Sprintf(", secrets inside: %d", n)
+	}
+	p.line(p.paint(dim, layout.Shorten(text, v.Width)))
+	return p.b.String()
+}
+
+// Warnings renders all red remarks of a launch that nobody is asked about.
+func (v View) Warnings(l launch.Launch) string {
+	p := page{view: v}
+	for _, w := range l.Warnings {
+		p.line(p.paint(red, "claudebox: "+diag.Visible(w)))
+	}
+	return p.b.String()
+}
+
+// room is how many columns stand beside the labels.
+func (p *page) room() int { return p.view.Width - labelWidth - 2 }
+
+// one writes a field of exactly one line.
+func (p *page) one(label, text, code string) { p.painted(label, text, code, 1) }
+
+// painted writes a field of at most so many lines. What is too long for them
+// is cut in its middle.
+func (p *page) painted(label, text, code string, lines int) {
+	wrapped := layout.Wrap(text, p.room())
+	if len(wrapped) > lines {
+		wrapped = append(wrapped[:lines-1:lines-1], layout.Shorten(strings.Join(wrapped[lines-1:], " "), p.room()))
+	}
+	for _, line := range wrapped {
+		p.line("  " + p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)) + p.paint(code, layout.Shorten(line, p.room())))
+		label = ""
+	}
+}
+
+// warnings writes red remarks into so many lines, each of them into at most so
+// many. What is left is counted on the last line; whole tells whether nothing is.
+func (p *page) warnings(list []string, each, lines int) (whole bool) {
+	label := "warning"
+	for i, w := range list {
+		need := min(len(layout.Wrap(diag.Visible(w), p.room())), each)
+		if last := i == len(list)-1; need > lines || need == lines && !last {
+			p.one(label, fmt.Sprintf("%d more in red, which d shows", len(list)-i), red)
+			return false
+		}
+		p.painted(label, diag.Visible(w), red, each)
+		lines, label = lines-need, ""
+	}
+	return lines >= 0
+}
+
+// agentName is the program that starts, for people: with its version where it
+// is of the store, and its name alone elsewhere.
+func agentName(l launch.Launch) string {
+	if len(l.Agent) == 0 {
+		return "a shell"
+	}
+	const store, hash = "/nix/store/", 33
+	if rest, is := strings.CutPrefix(l.Agent[0], store); is && len(rest) > hash {
+		name, _, _ := strings.Cut(rest[hash:], "/")
+		return name
+	}
+	return strings.TrimSuffix(path.Base(l.Agent[0]), ".exe")
+}
+
+// given is what may be written to: the project, and folders beside it.
+func (p *page) given(l launch.Launch, lines int) string {
+	head := p.short(l.Project) + ", read-write"
+	var also []string
+	for _, m := range l.Mounts {
+		if m.Kind == plan.Bind && m.Why != plan.Base && !pathname.Below(m.Destination, l.Project) {
+			also = append(also, p.place(m))
+		}
+	}
+	if len(also) == 0 {
+		return layout.Shorten(head, p.room())
+	}
+	head = layout.Shorten(p.short(l.Project), max(p.room()/2, least)) + "; read-write too: "
+	return head + p.list(also, "", p.columns(lines)-layout.Width(head))
+}
+
+// columns is how many columns a list in so many lines may have. Where it is
+// broken some of them stay empty.
+func (p *page) columns(lines int) int { return p.room() + (lines-1)*p.room()*3/4 }
+
+func (p *page) programs(l launch.Launch) string {
+	own, base := l.Plan.Packages()
+	tail := fmt.Sprintf("%d of every sandbox", len(base))
+	if l.Plan.Nix.Store == "closure" {
+		tail += fmt.Sprintf("; %d store paths can be read", len(l.Closure))
+	}
+	return p.list(names(own), tail, p.room())
+}
+
+// WhyHidden is the reason of mounts that cover what looks secret.
+const WhyHidden = "it looks secret"
+
+func (p *page) hidden(l launch.Launch) string {
+	var covered []string
+	for _, m := range l.Mounts {
+		if m.Why != WhyHidden {
+			continue
+		}
+		name := p.short(m.Destination)
+		if rel, err := filepath.Rel(l.Project, m.Destination); err == nil && filepath.IsLocal(rel) {
+			name = diag.Visible(rel)
+		}
+		covered = append(covered, name)
+	}
+	return p.list(covered, "the rest of your home", p.room())
+}
+
+// networksShort says what each tier leaves open, in few words.
+var networksShort = map[string]string{
+	"full":  "full: the internet, your LAN, services of this machine",
+	"inet":  "inet: the internet; no LAN, no service of this machine",
+	"allow": "allow: ",
+	"none":  "none",
+}
+
+// reach is what of the network can be reached, and what reaches inside.
+func (p *page) reach(l launch.Launch, lines int) string {
+	text := networksShort[l.Tier]
+	ports := p.portWords(l)
+	if l.Tier == "allow" {
+		text += p.list(visible(l.Plan.Network.Allow), "", p.columns(lines)-layout.Width(text+ports))
+	}
+	return text + ports
+}
+
+func (p *page) portWords(l launch.Launch) string {
+	text := ""
+	if l.Tier == "full" {
+		return text
+	}
+	if out := l.Plan.Network.Out; len(out) > 0 {
+		text += "; port " + portList(out) + " of this machine"
+	}
+	if in := l.Plan.Network.In; len(in) > 0 {
+		text += "; you reach port " + portList(in) + " inside"
+	}
+	return text
+}
+
+// reachColour is red where services of this machine can be reached.
+func reachColour(l launch.Launch) string {
+	if l.Tier == "full" || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
+		return red
+	}
+	return ""
+}
+
+// secrets says which secrets can be read inside.
+func (p *page) secrets(l launch.Launch, lines int) {
+	list := p.readable(l)
+	if len(list) == 0 {
+		p.one("secrets", "none can be read inside", "")
+		return
+	}
+	const head = "can be read inside: "
+	p.painted("secrets", head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+}
+
+// readable are the secrets that a plan lets in as they are.
+func (p *page) readable(l launch.Launch) []string {
+	var list []string
+	for _, v := range l.Env {
+		if v.Secret {
+			list = append(list, v.Name)
+		}
+	}
+	for _, m := range l.Mounts {
+		if m.Secret {
+			list = append(list, p.place(m))
+		}
+	}
+	return list
+}
+
+// list joins so many items with commas as fit into width, and counts the
+// others. tail stands last, whole.
+func (p *page) list(items []string, tail string, width int) string {
+	for shown := len(items); shown >= 0; shown-- {
+		words := slices.Clone(items[:shown])
+		if more := len(items) - shown; more > 0 {
+			words = append(words, fmt.Sprintf("%d more", more))
+		}
+		text := strings.Join(words, ", ")
+		if tail != "" && text != "" {
+			text += " and "
+		}
+		if text += tail; layout.Width(text) <= width || shown == 0 {
+			return text
+		}
+		if shown == 1 && layout.Width(text)-width < layout.Width(items[0])-least {
+			return strings.Replace(text, items[0], layout.Shorten(items[0], layout.Width(items[0])-(layout.Width(text)-width)), 1)
+		}
+	}
+	return tail
+}
+
+func visible(list []string) []string {
+	shown := make([]string, len(list))
+	for i, text := range list {
+		shown[i] = diag.Visible(text)
+	}
+	return shown
+}
+
+// Question is what is asked below a [View.Brief].
+const Question = "Start?  y yes · n no · d details · p plan  [n] "

@@ -1,0 +1,142 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+)
+
+// fiveProfiles are launches as people have them.
+func fiveProfiles() map[string]launch.Launch {
+	base := func(change func(*launch.Launch)) launch.Launch {
+		l := launch.Launch{
+			Plan:    plan.Plan{Profile: "default", State: "project", Nix: plan.Nix{Store: "full"}},
+			Project: "/home/u/src/shop", Tier: "full", Agent: []string{"/home/u/.local/bin/claude"},
+			Mounts: []launch.Mount{
+				{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/00ff/.claude", Destination: "/home/u/.claude", Why: plan.Base},
+				{Kind: plan.Bind, Source: "/home/u/src/shop/.git", Destination: "/home/u/src/shop/.git", Why: "git runs what it names"},
+			},
+		}
+		for i := range 24 {
+			l.Plan.Pins.Packages = append(l.Plan.Pins.Packages, plan.Package{Attr: fmt.Sprint("p", i), Why: plan.Base})
+		}
+		change(&l)
+		return l
+	}
+	secrets := func(l *launch.Launch) {
+		l.Plan.Profile = "work"
+		l.Agent[0] = store + "claude-code-2.1.0/bin/claude"
+		l.Env = example().Env
+		l.Mounts = append(l.Mounts, example().Mounts[2:4]...)
+		for _, name := range []string{".env", "conf/key.pem", "deploy/prod/terraform.tfstate", "deploy/stage/terraform.tfstate"} {
+			l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: "/home/u/src/shop/" + name, Why: WhyHidden})
+		}
+		l.Plan.Pins.Packages = append(example().Plan.Pins.Packages[:1:1], l.Plan.Pins.Packages...)
+	}
+	allow := func(l *launch.Launch) {
+		l.Tier = "allow"
+		l.Plan.Network = plan.Network{Tier: "allow", Out: []int{5432}, In: []int{3000, 8080}, Allow: strings.Fields(
+			"api.anthropic.com:443 *.github.com:443 registry.example:443 proxy.golang.example:443 static.crates.example:443")}
+	}
+	return map[string]launch.Launch{
+		"default": base(func(*launch.Launch) {}),
+		"secrets": base(secrets),
+		"allow":   base(allow),
+		"closure": base(func(l *launch.Launch) { l.Plan.Nix.Store, l.Closure, l.Tier = "closure", make([]string, 400), "none" }),
+		"everything": base(func(l *launch.Launch) {
+			secrets(l)
+			allow(l)
+			l.Plan.Nix.Store, l.Closure = "closure", make([]string, 400)
+			for i := range 30 {
+				l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Source: fmt.Sprint("/srv/", i), Destination: fmt.Sprint("/srv/", i), Why: "--mount-rw"})
+				l.Notes = append(l.Notes, "a remark")
+				l.Warnings = append(l.Warnings, fmt.Sprintf("warning %d: %s", i, strings.Repeat("something red ", 10)))
+			}
+		}),
+	}
+}
+
+func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
+	for name, l := range fiveProfiles() {
+		var changes []string
+		if name == "everything" {
+			changes = Difference(Lines(example()), Lines(l))
+		}
+		for _, width := range []int{60, 80, 140} {
+			text := View{Home: "/home/u", Width: width}.Brief(l, changes) + Question + "\n"
+			goldenText(t, fmt.Sprintf("testdata/brief-%s-%d.txt", name, width), text)
+			if lines := strings.Count(text, "\n"); lines > briefLines {
+				t.Errorf("%s at %d columns: %d lines", name, width, lines)
+			}
+			for line := range strings.Lines(text) {
+				if got := layout.Width(strings.TrimSuffix(line, "\n")); got > width {
+					t.Errorf("%s: a line of %d columns in %d: %s", name, got, width, line)
+				}
+			}
+		}
+	}
+}
+
+func goldenText(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want +got\n%s", file, diff)
+	}
+}
+
+// TestARedRemarkIsNeverLeftOut: what does not fit is counted at the question,
+// and stands in full where nobody is asked.
+func TestARedRemarkIsNeverLeftOut(t *testing.T) {
+	v := View{Home: "/home/u", Width: 80}
+	for count := range 12 {
+		l := fiveProfiles()["everything"]
+		l.Warnings = l.Warnings[:count]
+		text := v.Brief(l, []string{"+ network full"})
+		more := 0
+		if _, tail, is := strings.Cut(text, "more in red"); is {
+			fmt.Sscan(text[strings.LastIndexByte(text[:len(text)-len(tail)-len("more in red")], '\n'):], &more)
+		}
+		for i, w := range l.Warnings {
+			if !strings.Contains(text, fmt.Sprintf("warning %d:", i)) && i < count-more {
+				t.Errorf("of %d this one is not told:\n%s\n%s", count, w, text)
+			}
+			if !strings.Contains(v.Warnings(l), fmt.Sprintf("warning %d:", i)) {
+				t.Errorf("not told without a question: %s", w)
+			}
+		}
+	}
+}
+
+func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
+	const bad = "\x1b[2J\a\u202e"
+	l := fiveProfiles()["everything"]
+	l.Project += bad
+	l.Agent[0] += bad
+	l.Warnings, l.Plan.Network.Allow = []string{bad}, []string{bad}
+	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: WhyHidden})
+	v := View{Home: "/home/u", Width: 140}
+	for _, text := range []string{v.Brief(l, []string{"+ " + bad}), v.Line(l), v.Warnings(l)} {
+		if strings.ContainsAny(text, bad[:1]+"\a") {
+			t.Errorf("%q", text)
+		}
+		if strings.Contains(text, "api03") {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+}

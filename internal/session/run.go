@@ -75,14 +75,14 @@ func takeFiles() (giveBack func() error, err error) {
 // beginAftermath writes down what is given away, for the end of the session. On
 // an error it returns what was begun till then.
 func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
-	conversations := s.Instance.Conversations()
+	agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
 	for _, given := range s.given() {
-		begun, err := aftermath.Begin(s.folders.Home, given, conversations)
+		begun, err := aftermath.Begin(s.folders.Home, given, agent)
 		if err != nil {
 			return after, err
 		}
 		after = append(after, begun)
-		conversations = nil // once is enough
+		agent = aftermath.Agent{} // once is enough
 	}
 	return after, nil
 }
@@ -90,13 +90,14 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 // launch runs bwrap, and watches over the covers meanwhile.
 func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
+	var lost uncovered
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		for _, session := range after {
 			session.Follow()
 		}
 		s.keepNow()
-		watches = s.watchCovers(bwrap)
+		watches = s.watchCovers(bwrap, &lost)
 	}
 	if s.nix.filter != nil {
 		if err := s.nix.filter.Ready(); err != nil {
@@ -106,6 +107,9 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
+	}
+	if rest := lost.rest(); rest != "" {
+		diag.Note(s.caller.Stderr, rest)
 	}
 	return err
 }

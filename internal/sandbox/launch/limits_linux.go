@@ -1,9 +1,13 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/proctree"
 )
 
 // mostProcesses is how many processes and threads a sandbox may have: some
@@ -35,4 +39,21 @@ func (l Launch) processes() uint64 {
 		limit = min(limit, own.Cur)
 	}
 	return limit
+}
+
+// limitProcesses limits the processes of a sandbox that waits at its gate. A
+// process is limited before its children are listed: what it starts later
+// inherits the limit.
+func limitProcesses(bwrap int, most uint64) error {
+	if most == 0 {
+		return nil
+	}
+	limit := unix.Rlimit{Cur: most, Max: most}
+	for list := []int{bwrap}; len(list) > 0; list = list[1:] {
+		if err := unix.Prlimit(list[0], unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			return &diag.Error{Op: "limit the processes of the sandbox", Err: err}
+		}
+		list = append(list, proctree.Children(list[0])...)
+	}
+	return nil
 }

@@ -98,8 +98,19 @@ func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.Lay }
 
 // byWords is the launch as words alone can do it: with a mount for each store
 // path, and all mounts made by bwrap.
+// A Nix store of the sandbox's own needs a process outside: by words there is
+// none.
 func (l Launch) byWords() Launch {
 	l.OwnPIDs, l.Lay = false, false
+	var mounts []Mount
+	upper := ""
+	for _, m := range l.Mounts {
+		if m.Upper != "" {
+			m.Upper, upper = "", m.Upper
+		}
+		mounts = append(mounts, m)
+	}
+	l.Mounts = slices.DeleteFunc(mounts, func(m Mount) bool { return upper != "" && strings.HasPrefix(m.Source, upper+"/") })
 	return l
 }
 

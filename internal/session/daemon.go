@@ -96,7 +96,7 @@ func (s *Session) openNix() (err error) {
 			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	socket := s.store().Socket
+	socket := s.keeper.store().Socket
 	s.nix.filter, err = inside.Start(inside.Request{
 		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
 		Dial: func() (*os.File, error) { return nixdaemon.Connect(socket) },

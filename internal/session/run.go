@@ -97,7 +97,7 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		for _, session := range after {
 			session.Follow()
 		}
-		s.keepNow()
+		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
 	}
 	if s.nix.filter != nil {

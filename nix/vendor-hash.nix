@@ -1,1 +1,1 @@
-"sha256-fHdpIgVgGhJGJc2aEayu2VRPJ0akubZJzFiUaHebbM4="
+"sha256-bksOEf0pD+RqeUacpR8u0XQNDcB1UOB+h7o1RRpQNiM="

@@ -130,8 +130,6 @@ type Ports struct {
 type Nix struct {
 	Daemon Daemon
 	Store  Store
-	Builds Builds
-	Fetch  Fetch
 }
 
 // Git is what git may do inside.
@@ -158,8 +156,6 @@ type (
 	State       string
 	Daemon      string
 	Store       string
-	Builds      string
-	Fetch       string
 	GitConfig   string
 	ProtectMode string
 	Cache       string
@@ -179,19 +175,12 @@ const (
 	StateEphemeral State = "ephemeral"
 	StateHost      State = "host"
 
-	DaemonGate Daemon = "gate"
-	DaemonRaw  Daemon = "raw"
+	DaemonOwn  Daemon = "own"
+	DaemonHost Daemon = "host"
 	DaemonOff  Daemon = "off"
 
 	StoreFull    Store = "full"
 	StoreClosure Store = "closure"
-
-	BuildsSandboxed   Builds = "sandboxed"
-	BuildsUnsandboxed Builds = "unsandboxed"
-	BuildsOff         Builds = "off"
-
-	FetchTier Fetch = "tier"
-	FetchAny  Fetch = "any"
 
 	GitConfigReadonly GitConfig = "readonly"
 	GitConfigWritable GitConfig = "writable"

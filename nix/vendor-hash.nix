@@ -1,1 +1,1 @@
-"sha256-GvG1omxQlPdJufoNeLdci+07useM5fxQt+dCSmrnC3g="
+"sha256-fHdpIgVgGhJGJc2aEayu2VRPJ0akubZJzFiUaHebbM4="

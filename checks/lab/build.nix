@@ -8,51 +8,137 @@
 let
   path = builtins.concatStringsSep ":" (map (program: "${program}/bin") programs);
 
-  # What stdenv.mkDerivation gives and we rely on: meta, passthru, pname.
-  finish =
-    drv: arguments:
-    {
-      outputs = [ "out" ];
-    }
-    // drv
-    // {
-      meta = {
-        outputsToInstall = [ "out" ];
+  # A package of a shell script, in the form mkDerivation gives: `attributes` is
+  # a function of the package that comes of it. `inputs` are on PATH, `script` is
+  # the builder; meta, passthru and what is below env are as in nixpkgs.
+  make =
+    attributes:
+    let
+      given = attributes package;
+      outputs = given.outputs or [ "out" ];
+      ours = {
+        env = { };
+        meta = { };
+        passthru = { };
+        nativeBuildInputs = [ ];
       }
-      // arguments.meta or { };
-      passthru = arguments.passthru or { };
-    }
-    // arguments.passthru or { }
-    // builtins.intersectAttrs {
-      pname = null;
-      version = null;
-    } arguments;
+      // given;
+      drv = derivation (
+        removeAttrs given [
+          "env"
+          "meta"
+          "nativeBuildInputs"
+          "passthru"
+          "script"
+        ]
+        // ours.env
+        // {
+          name = given.name or "${given.pname}-${given.version}";
+          inherit system;
+          builder = "${bash}/bin/bash";
+          args = [
+            "-euo"
+            "pipefail"
+            "-c"
+            # The shell must end last: it would replace itself by a last command,
+            # and where that closes its output before it exits, as those of
+            # coreutils do, Nix takes it for hanging and kills it.
+            (given.script + "\n:")
+          ];
+          PATH = builtins.concatStringsSep ":" (map (input: "${input}/bin") ours.nativeBuildInputs ++ [ path ]);
+        }
+      );
+
+      refusal =
+        if ours.meta.broken or false then
+          "broken"
+        else if !(ours.meta.license.free or true) then
+          "of an unfree license"
+        else if !(builtins.elem system (ours.meta.platforms or [ system ])) then
+          "not for ${system}"
+        else
+          null;
+      checked =
+        value: if refusal == null then value else throw "${drv.name} is ${refusal}, refusing to evaluate.";
+
+      common =
+        given.passthru or { }
+        // builtins.intersectAttrs {
+          pname = null;
+          version = null;
+          env = null;
+        } given
+        // {
+          inherit outputs;
+          inherit (ours) passthru;
+          inherit (drv) name type system;
+          inherit (drv) drvAttrs;
+          drvPath = checked drv.drvPath;
+          meta = {
+            inherit (drv) name;
+            available = refusal == null;
+            outputsToInstall = [
+              (if builtins.elem "bin" outputs then "bin" else if builtins.elem "out" outputs then "out" else builtins.head outputs)
+            ]
+            ++ builtins.filter (output: output == "man") outputs;
+          }
+          // ours.meta;
+          overrideAttrs =
+            change:
+            make (
+              final:
+              let
+                old = attributes final;
+                once = change old;
+              in
+              old
+              // (
+                if !builtins.isFunction change then
+                  change
+                else if builtins.isFunction once then
+                  change final old
+                else
+                  once
+              )
+            );
+        }
+        // ours.env
+        // removeAttrs drv.drvAttrs [
+          "args"
+          "builder"
+          "name"
+          "outputs"
+          "system"
+        ];
+      output =
+        name:
+        common
+        // specified
+        // {
+          outputName = name;
+          outputSpecified = true;
+          outPath = checked drv.${name}.outPath;
+        };
+      specified = builtins.listToAttrs (
+        map (name: {
+          inherit name;
+          value = output name;
+        }) outputs
+      );
+      package =
+        common
+        // specified
+        // {
+          outputName = builtins.head outputs;
+          outPath = checked drv.outPath;
+        };
+    in
+    package;
 
   run =
     name: arguments: script:
-    finish (derivation (
-      removeAttrs arguments [
-        "meta"
-        "passthru"
-        "nativeBuildInputs"
-      ]
-      // {
-        inherit name system;
-        builder = "${bash}/bin/bash";
-        args = [
-          "-euo"
-          "pipefail"
-          "-c"
-          # The shell must end last: it would replace itself by a last command,
-          # and where that closes its output before it exits, as those of
-          # coreutils do, Nix takes it for hanging and kills it.
-          (script + "\n:")
-        ];
-        PATH = builtins.concatStringsSep ":" (
-          map (input: "${input}/bin") (arguments.nativeBuildInputs or [ ]) ++ [ path ]
-        );
-      }
-    )) arguments;
+    make (_: { inherit name script; } // arguments);
+
 in
 rec {
   runCommand = run;
@@ -71,8 +157,10 @@ rec {
       paths,
       postBuild ? "",
       pathsToLink ? [ "/" ],
+      meta ? { },
+      passthru ? { },
     }:
-    run name { inherit paths pathsToLink; } ''
+    run name { inherit paths pathsToLink meta passthru; } ''
       mkdir -p $out
       for path in $paths; do
         for part in $pathsToLink; do
@@ -124,54 +212,49 @@ rec {
       grep -v '^#' vendor/modules.txt | xargs go list -e -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' | xargs go build std
     '';
 
+  # What is read of `src` and the rest is asked of the package that is built, so
+  # that overrideAttrs changes it.
   buildGoModule =
-    {
-      pname,
-      version,
-      src,
-      vendorHash,
-      subPackages,
-      ldflags,
-      env ? { },
-      nativeBuildInputs ? [ ],
-      postInstall ? "",
-      meta ? { },
-      doCheck ? true,
-    }:
-    assert !doCheck;
-    let
-      goModules = fetchedModules vendorHash;
-      settings = env // {
-        nativeBuildInputs = nativeBuildInputs ++ [ go ];
-        GOFLAGS = "-mod=vendor -trimpath -buildvcs=false";
-        GOPROXY = "off";
-        GOTOOLCHAIN = "local";
-      };
-      arguments = settings // {
-        inherit
-          pname
-          version
-          src
-          meta
-          goModules
-          ;
-        compiled = goCache (builtins.readFile (src.origSrc + "/go.mod")) goModules settings;
-      };
-      package = run "${pname}-${version}" arguments ''
-        export HOME=$PWD GOCACHE=$PWD/cache
-        cp -r --no-preserve=mode $compiled cache
-        cp -r --no-preserve=mode $src source
-        cp -r $goModules source/vendor
-        cd source
-        for package in ${toString subPackages}; do
-          go build -ldflags '${toString ldflags}' -o $out/bin/ ./$package
-        done
-        ${postInstall}
-      '';
-    in
-    package
-    // {
-      inherit goModules;
-      overrideAttrs = absent "${pname}-in-another-form";
-    };
+    arguments:
+    make (
+      final:
+      let
+        settings = {
+          nativeBuildInputs = arguments.nativeBuildInputs or [ ] ++ [ go ];
+          env = {
+            GOFLAGS = "-mod=vendor -trimpath -buildvcs=false";
+            GOPROXY = "off";
+            GOTOOLCHAIN = "local";
+          }
+          // arguments.env or { };
+        };
+      in
+      removeAttrs arguments [
+        "vendorHash"
+        "subPackages"
+        "postInstall"
+      ]
+      // settings
+      // {
+        goModules = fetchedModules arguments.vendorHash;
+        compiled = goCache (builtins.readFile (arguments.src.origSrc + "/go.mod")) final.goModules settings;
+        passthru = {
+          inherit go;
+          inherit (arguments) vendorHash;
+        }
+        // arguments.passthru or { };
+        script = ''
+          export HOME=$PWD GOCACHE=$PWD/cache
+          cp -r --no-preserve=mode $compiled cache
+          cp -r --no-preserve=mode $src source
+          cp -r $goModules source/vendor
+          cd source
+          for package in ${toString arguments.subPackages}; do
+            go build -ldflags "$ldflags" -o $out/bin/ ./$package
+          done
+          if [[ -n ''${doCheck-} ]]; then eval "''${checkPhase-}"; fi
+          ${arguments.postInstall or ""}
+        '';
+      }
+    );
 }

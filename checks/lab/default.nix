@@ -42,7 +42,7 @@ let
     ];
   };
 
-  packages =
+  base =
     build
     // import ./samples.nix {
       inherit config;
@@ -52,14 +52,20 @@ let
       inherit lib;
       path = ./.;
       formats.json = _: { type = lib.types.anything // { description = "JSON value"; }; };
-      callPackage =
-        file: arguments:
-        let
-          function = import file;
-        in
-        function (builtins.intersectAttrs (builtins.functionArgs function) packages // arguments);
+      callPackage = lib.callPackageWith packages;
+      inherit config;
+      # With more of them, laid above the ones that are there.
+      extend =
+        overlay:
+        import ./. {
+          inherit system config lib;
+          overlays = overlays ++ [ overlay ];
+        };
       stdenv = {
-        hostPlatform = { inherit system; };
+        hostPlatform = {
+          inherit system;
+          isLinux = true;
+        };
         buildPlatform.canExecute = _: true;
         cc.cc.lib = store.libraries;
         cc.bintools.dynamicLinker = "${store.libraries}/lib/ld-linux-x86-64.so.2";
@@ -178,5 +184,8 @@ let
         ln -s comma $out/bin/,
       '';
     };
+
+  # Each overlay sees what all of them come to.
+  packages = builtins.foldl' (set: overlay: set // overlay packages set) base overlays;
 in
-builtins.foldl' (set: overlay: set // overlay packages set) packages overlays
+packages

@@ -118,7 +118,12 @@ rec {
     if rest >= 0 && substring rest (-1) text == suffix then substring 0 rest text else text;
 
   isDerivation = value: value.type or "" == "derivation";
-  getName = package: package.pname or (builtins.parseDrvName package.name).name;
+  getName =
+    package:
+    if isString package then
+      (builtins.parseDrvName package).name
+    else
+      package.pname or (getName package.name);
 
   # Values as a person writes them, on one line or with an attribute a line.
   generators.toPretty =
@@ -141,14 +146,61 @@ rec {
 
   versionAtLeast = a: b: builtins.compareVersions a b >= 0;
 
+  # Functions that know their arguments are sets, as nixpkgs has them: neither
+  # a function nor what holds one can become JSON.
+  functionArgs = f: f.__functionArgs or (builtins.functionArgs f);
+  setFunctionArgs = f: args: {
+    __functor = _: f;
+    __functionArgs = args;
+  };
+  isFunction = value: builtins.isFunction value || builtins.isAttrs value && value ? __functor;
+
+  # Whatever comes of it, a set has functions added to it.
   makeOverridable =
     f: arguments:
-    f arguments // { override = other: makeOverridable f (arguments // other); };
+    let
+      result = f arguments;
+      known = g: setFunctionArgs g (functionArgs f);
+      changed = new: arguments // (if isFunction new then new arguments else new);
+      override = known (new: makeOverridable f (changed new));
+      after = change: makeOverridable (known (it: change (f it))) arguments;
+    in
+    if builtins.isAttrs result then
+      result
+      // {
+        inherit override;
+        overrideDerivation = change: after (it: it.overrideDerivation change);
+      }
+      // optionalAttrs (result ? overrideAttrs) {
+        overrideAttrs = change: after (it: it.overrideAttrs change);
+      }
+    else if builtins.isFunction result then
+      setFunctionArgs result (functionArgs result) // { inherit override; }
+    else
+      result;
 
-  getOutput = output: package: package.${output} or package;
-  getLib = package: package.lib or package;
-  getExe' = package: program: "${package.bin or package}/bin/${program}";
-  getExe = package: getExe' package package.meta.mainProgram;
+  callPackageWith =
+    packages: file: arguments:
+    let
+      f = if isFunction file then file else import file;
+    in
+    makeOverridable f (builtins.intersectAttrs (functionArgs f) packages // arguments);
+
+  getOutput =
+    output: package:
+    if package.outputSpecified or false then
+      package
+    else
+      package.${output} or package.out or package;
+  getLib = getOutput "lib";
+  getBin = getOutput "bin";
+  getExe' =
+    package: program:
+    if builtins.match ".*/.*" program != null then
+      throw "getExe' wants the name of a program, and has ${program}"
+    else
+      "${getBin package}/bin/${program}";
+  getExe = package: getExe' package (package.meta.mainProgram or (getName package));
 
   licenses.mit = {
     spdxId = "MIT";
@@ -164,7 +216,9 @@ rec {
     };
     of =
       set:
-      if builtins.isPath set then
+      if builtins.isPath set && !builtins.pathExists set then
+        throw "there is no ${toString set}"
+      else if builtins.isPath set then
         {
           roots = [ set ];
           has = path: below path set;

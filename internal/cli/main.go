@@ -44,8 +44,15 @@ func Main(words []string, sys System) int {
 
 // run runs a command, or launches the agent.
 func run(args []string, sys System) error {
-	if len(args) > 0 && isCommand(args[0]) {
-		return runCommand(args, sys)
+	words, near := findCommand(args)
+	if near != "" {
+		var err error
+		if words, err = meant(args, near); err != nil {
+			return err
+		}
+	}
+	if words != nil {
+		return runCommand(words, sys)
 	}
 	o, err := split(args)
 	if err != nil {

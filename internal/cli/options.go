@@ -85,7 +85,7 @@ var launchFlags = []launchFlag{
 }
 
 // split divides a command line into claudebox's options and the agent's
-// words. It fails on a flag without its value and on a widening flag behind
+// words. A "--" ends claudebox's; behind words of the agent it is the agent's. It fails on a flag without its value and on a widening flag behind
 // the agent's first word.
 func split(args []string) (options, error) {
 	var o options
@@ -101,7 +101,10 @@ func split(args []string) (options, error) {
 	}
 	for len(args) > 0 {
 		if args[0] == "--" {
-			o.Words = append(o.Words, args[1:]...)
+			if len(o.Words) == 0 {
+				args = args[1:]
+			}
+			o.Words = append(o.Words, args...)
 			break
 		}
 		used, err := o.take(args)

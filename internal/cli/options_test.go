@@ -29,12 +29,13 @@ func TestSplit(t *testing.T) {
 		"--dry-run and --check are claimed anywhere": {
 			"-c --dry-run --check", options{Options: session.Options{DryRun: true, Words: []string{"-c"}}, Check: true},
 		},
-		"behind -- nothing is claimed":      {"-y -- -y --network none --", options{Options: session.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
-		"mounts add up":                     {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: session.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
-		"-h alone is claudebox's":           {"-h", options{Help: true}},
-		"--version alone is claudebox's":    {"--version", options{Version: true}},
-		"--help among words is the agent's": {"mcp --help", options{Options: session.Options{Words: []string{"mcp", "--help"}}}},
-		"a lone dash is the agent's":        {"-", options{Options: session.Options{Words: []string{"-"}}}},
+		"behind -- nothing is claimed":           {"-y -- -y --network none --", options{Options: session.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
+		"-- behind the agent's words is its own": {"-p fix -- -y", options{Options: session.Options{Words: []string{"-p", "fix", "--", "-y"}}}},
+		"mounts add up":                          {"--mount-ro a --mount-ro=b --mount-rw c", options{Options: session.Options{MountRO: []string{"a", "b"}, MountRW: []string{"c"}}}},
+		"-h alone is claudebox's":                {"-h", options{Help: true}},
+		"--version alone is claudebox's":         {"--version", options{Version: true}},
+		"--help among words is the agent's":      {"mcp --help", options{Options: session.Options{Words: []string{"mcp", "--help"}}}},
+		"a lone dash is the agent's":             {"-", options{Options: session.Options{Words: []string{"-"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := split(strings.Fields(tc.args))

@@ -13,7 +13,10 @@ import (
 // what was made for it. Its error is a [launch.ExitError] when the agent's
 // status is not 0.
 func (s *Session) Run() (err error) {
-	for _, step := range []func() error{s.listen, s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	// Until here the signals that would end claudebox end it: nothing is there yet
+	// that would have to be taken away.
+	s.Launch.Post = launch.Listen(s.ignored)
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -40,7 +43,9 @@ func (s *Session) Run() (err error) {
 	if err != nil {
 		return err
 	}
+	modes := s.noteModes()
 	err = s.launch(after)
+	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endState()
@@ -112,13 +117,6 @@ func (s *Session) endState() {
 			diag.Note(s.caller.Stderr, text)
 		}
 	}
-}
-
-// listen begins to catch the signals that would end claudebox. Until then they
-// end it: nothing is there yet that would have to be taken away.
-func (s *Session) listen() (err error) {
-	s.Launch.Post, err = launch.Listen(s.ignored)
-	return err
 }
 
 // holdGiven makes the placeholders that the mounts of what is given away rely

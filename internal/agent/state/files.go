@@ -42,6 +42,9 @@ func (in *Instance) folders(dir *beneath.Folder) error {
 			if err != nil {
 				return in.failed("look at "+dir.Join(rel), err)
 			}
+			if what.Kind == beneath.Dir && what.Perm&privateDir != privateDir {
+				in.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) }})
+			}
 			if what.Kind != beneath.Absent {
 				continue
 			}
@@ -81,6 +84,9 @@ func (in *Instance) file(dir *beneath.Folder, f agenthome.File, key string) erro
 	if dir != nil {
 		if what, err = dir.Look(rel); err != nil {
 			return in.failed("look at "+dir.Join(rel), err)
+		}
+		if what.Kind == beneath.Regular && what.Perm&privateFile != privateFile && dir.Chmod(rel, privateFile) == nil {
+			what, _ = dir.Look(rel) // one that the agent closed is read all the same
 		}
 	}
 	if was := in.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {

@@ -48,13 +48,33 @@ func (in *Instance) find(home *beneath.Folder) (dir *beneath.Folder, err error) 
 	return dir, nil
 }
 
-// judge checks the agent's home in the instance's folder likewise.
+// judge checks the agent's folders in the instance's likewise. The agent can
+// close them, or open them to others, who do not get through the folder around
+// them: their modes are mended.
 func (in *Instance) judge(dir *beneath.Folder) error {
-	what, err := dir.Look(agentHome)
-	if err != nil {
-		return in.failed("look at "+dir.Join(agentHome), err)
+	if what, err := in.mended(dir, agentHome); err != nil {
+		return err
+	} else if err := in.judgeFolder(dir.Join(agentHome), what); err != nil {
+		return err
 	}
-	return in.judgeFolder(dir.Join(agentHome), what)
+	_, err := in.mended(dir, cacheName)
+	return err
+}
+
+// mended looks at a folder, after giving it back the mode that it had.
+func (in *Instance) mended(dir *beneath.Folder, rel string) (beneath.Entry, error) {
+	what, err := dir.Look(rel)
+	if err != nil {
+		return what, in.failed("look at "+dir.Join(rel), err)
+	}
+	if what.Kind == beneath.Dir && what.UID == uint32(in.req.UID) && what.Perm&0o777 != privateDir {
+		if err := dir.Chmod(rel, privateDir); err != nil {
+			return what, in.failed("open "+dir.Join(rel), err)
+		}
+		dir.Hold(rel)
+		what.Perm = privateDir
+	}
+	return what, nil
 }
 
 func (in *Instance) judgeFolder(name string, what beneath.Entry) error {

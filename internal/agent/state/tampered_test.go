@@ -27,9 +27,6 @@ var tampered = map[string]struct {
 		must(t, os.RemoveAll(dir+"/.claude"))
 		must(t, os.WriteFile(dir+"/.claude", nil, 0o600))
 	}, "not a real folder"},
-	"the agent's home is open to others": {func(t *testing.T, _ world, dir string) {
-		must(t, os.Chmod(dir+"/.claude", 0o777))
-	}, "mode is 777"},
 	"the instance is open to others": {func(t *testing.T, _ world, dir string) {
 		must(t, os.Chmod(dir, 0o755))
 	}, "mode is 755"},
@@ -51,6 +48,26 @@ func TestTamperedInstancesAreRefused(t *testing.T) {
 			_, err := state.Look(w.request())
 			wantRefusal(t, err, tc.want, "")
 		})
+	}
+}
+
+// A2: what an agent can do to the modes of its own home, nobody has to mend.
+func TestAnAgentsHomeThatWasClosedIsOpened(t *testing.T) {
+	for _, mode := range []os.FileMode{0, 0o100, 0o500, 0o777} {
+		w := newWorld(t)
+		in := w.session(w.request())
+		must(t, os.Chmod(in.Dir+"/.claude/.claude.json", mode))
+		must(t, os.Chmod(in.Dir+"/cache/"+w.request().Caches[0], mode))
+		must(t, os.Chmod(in.Dir+"/.claude", mode))
+		in = w.session(w.request())
+		if answers := answers(t, in, ".claude.json"); answers["hasCompletedOnboarding"] != true {
+			t.Errorf("%o: the answers are %v", mode, answers)
+		}
+		for _, name := range []string{"/.claude", "/cache/" + w.request().Caches[0]} {
+			if at, err := os.Stat(in.Dir + name); err != nil || at.Mode().Perm()&0o700 != 0o700 {
+				t.Errorf("%o: %s is %v, %v", mode, name, at.Mode(), err)
+			}
+		}
 	}
 }
 

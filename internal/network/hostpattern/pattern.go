@@ -29,12 +29,18 @@ func (p Pattern) String() string {
 	return text
 }
 
-// Matches tells whether the pattern admits a host, in its canonical form, at
+// Matches reports whether the pattern admits a host, in its canonical form, at
 // a port.
 func (p Pattern) Matches(name string, port int) bool {
 	if p.port != 0 && p.port != port || p.port == 0 && !slices.Contains(webPorts[:], port) {
 		return false
 	}
+	return p.Covers(name)
+}
+
+// Covers reports whether the pattern admits a host, in its canonical form, at
+// any port.
+func (p Pattern) Covers(name string) bool {
 	if !p.wild {
 		return name == p.name
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/linux/selfpipe"
 )
 
 // pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
@@ -46,22 +46,37 @@ func (p *Post) pause(s syscall.Signal) {
 func stopBy(s syscall.Signal) {
 	runtime.LockOSThread() // a signal for a thread has come when the call is over
 	defer runtime.UnlockOSThread()
-	caught, err := selfpipe.Set(s, selfpipe.Action{})
+	caught, err := setAction(s, action{})
 	if err != nil {
 		return // the agent is let go on, as watched as before
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
-	_, _ = selfpipe.Set(s, caught)
+	_, _ = setAction(s, caught)
+}
+
+// action is what a signal does: the kernel's struct sigaction. The zero one is
+// what the signal does by itself (SIG_DFL).
+type action struct{ handler, flags, restorer, mask uintptr }
+
+// setAction sets what a signal does, and returns what it did. [signal.Reset]
+// does not do: it leaves Go's handler in place, which takes SIGTSTP, SIGTTIN and
+// SIGTTOU and does nothing (runtime.sigdisable).
+func setAction(s syscall.Signal, now action) (before action, err error) {
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&before)),
+		unsafe.Sizeof(now.mask), 0, 0)
+	if errno != 0 {
+		return before, errno
+	}
+	return before, nil
 }
 
 // freeze stops everything inside. A sandbox that does not stop is ended.
 func (p *Post) freeze() frozen {
-	if p.bwrap == 0 {
-		return nil
-	}
 	f := frozen{}
 	if err := f.all(p.bwrap); err != nil {
+		p.mu.Lock()
 		p.fault = err
+		p.mu.Unlock()
 		syscall.Kill(p.bwrap, syscall.SIGKILL)
 	}
 	return f

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 )
 
@@ -68,9 +70,10 @@ func closeFiles(files ...*os.File) {
 }
 
 // reached returns when bwrap has come to the gate, or is gone.
-func (g gate) reached(p *Post) error {
+func (g gate) reached() error {
 	defer g.bell.Close()
-	return p.await(int(g.bell.Fd()), 0) // POLLERR: nobody reads any more (pipe(7))
+	bell := []unix.PollFd{{Fd: int32(g.bell.Fd())}} // POLLERR: nobody reads any more (pipe(7))
+	return uninterrupted(func() error { _, err := unix.Poll(bell, -1); return err })
 }
 
 // open lets the agent run.

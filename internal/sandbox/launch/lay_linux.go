@@ -58,7 +58,7 @@ func (l Launch) layList() (laidMounts, error) {
 // lay makes the mounts, and looks at each of them.
 func (list laidMounts) lay(child *sandbox) error {
 	script := list.script()
-	if err := child.gate.reached(child.post); err != nil {
+	if err := child.gate.reached(); err != nil {
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
 	init := proctree.Init(child.pid)

@@ -200,7 +200,7 @@ func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 // protected.
 func TestClaudeboxDiesBeforeTheMountsAreLaid(t *testing.T) {
 	waiting(t, "touch ran", func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if err := child.gate.reached(&Post{}); err != nil {
+		if err := child.gate.reached(); err != nil {
 			t.Fatal(err)
 		}
 		child.gate.outside.Close()

@@ -22,16 +22,11 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 	}
 	var inet *network.Inet
 	var err error
-	if l.OwnNetwork() || l.hasTree() {
-		err = child.post.during(func() (err error) {
-			if l.OwnNetwork() {
-				inet, err = l.makeNetwork(child)
-			}
-			if err == nil {
-				err = child.tree.await()
-			}
-			return err
-		})
+	if l.OwnNetwork() {
+		inet, err = l.makeNetwork(child)
+	}
+	if err == nil {
+		err = child.tree.await()
 	}
 	if err == nil && l.Lay {
 		err = l.layMounts(child)
@@ -46,7 +41,7 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 		syscall.Kill(init, syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
-	if child.post.last != 0 {
+	if child.post.lastSignal() != 0 {
 		return inet, nil // somebody ends it, and so nothing of it works any more
 	}
 	if errors.Is(err, storetree.ErrGone) {

@@ -110,40 +110,40 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 		return nil, err
 	}
 	defer unix.Close(words)
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+	status, report, err := os.Pipe()
+	if err != nil {
 		return nil, &diag.Error{Op: "start bwrap", Err: err}
 	}
-	defer unix.Close(pipe[1])
-	files := slices.Concat([]int{0, 1, 2, words, pipe[1]}, fds)
+	defer report.Close()
+	files := slices.Concat([]int{0, 1, 2, words, int(report.Fd())}, fds)
 	gate, err := l.newGate()
 	if err != nil {
-		unix.Close(pipe[0])
+		status.Close()
 		return nil, err
 	}
 	defer gate.closeInside()
 	files = append(files, gate.files()...)
 	tree, err := l.newTree()
 	if err != nil {
-		unix.Close(pipe[0])
+		status.Close()
 		return nil, err
 	}
 	defer tree.closeInside()
 	raised, err := raiseFileLimit(len(files))
 	if err != nil {
-		unix.Close(pipe[0])
+		status.Close()
 		return nil, err
 	}
 	pid, err := l.fork(tree, files, raised)
 	if err != nil {
-		unix.Close(pipe[0])
+		status.Close()
 		if cause := CheckUserNamespaces(); cause != nil {
 			return nil, cause
 		}
 		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
 	l.Post.forwardTo(pid, l.OwnPIDs)
-	return &sandbox{pid: pid, status: os.NewFile(uintptr(pipe[0]), "bwrap's report"), gate: gate, tree: tree, post: l.Post}, nil
+	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: l.Post}, nil
 }
 
 // fork starts bwrap, by itself in a pid namespace where that is possible, for
@@ -193,6 +193,7 @@ func (s *sandbox) wait(ownPIDs bool) error {
 		return exit(code)
 	}
 	state, err := s.reap()
+	last := s.post.lastSignal()
 	switch {
 	case err != nil:
 		return &diag.Error{Op: "wait for bwrap", Err: err}
@@ -200,8 +201,8 @@ func (s *sandbox) wait(ownPIDs bool) error {
 		return &diag.Error{Op: "stop the sandbox", Err: s.post.fault, Remedy: "start it again; it was ended"}
 	case ran:
 		return exit(code)
-	case s.post.last != 0:
-		return exit(128 + int(s.post.last))
+	case last != 0:
+		return exit(128 + int(last))
 	case state.Signaled():
 		return exit(128 + int(state.Signal()))
 	}
@@ -219,11 +220,7 @@ func exit(code int) error {
 // nothing is sent to it any more.
 func (s *sandbox) reap() (syscall.WaitStatus, error) {
 	var state syscall.WaitStatus
-	ended, err := unix.PidfdOpen(s.pid, 0)
-	if err == nil {
-		err = s.post.await(ended, unix.POLLIN)
-		unix.Close(ended)
-	}
+	err := uninterrupted(func() error { return unix.Waitid(unix.P_PID, s.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
 	s.post.stop()
 	if err != nil {
 		return state, err
@@ -250,9 +247,6 @@ func (s *sandbox) report() (code int, ran bool) {
 	var text []byte
 	piece := make([]byte, 512)
 	for {
-		if err := s.post.await(int(s.status.Fd()), unix.POLLIN); err != nil {
-			return 0, false
-		}
 		n, err := s.status.Read(piece)
 		text = append(text, piece[:n]...)
 		if s.inside == nil {

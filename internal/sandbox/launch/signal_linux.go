@@ -6,13 +6,13 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/diag"
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/linux/selfpipe"
 )
 
 // guarded are the signals that end a program. INT and QUIT come from the
@@ -26,37 +26,47 @@ var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 // The call that they come with fails instead.
 var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 
-// Post takes signals from its making to the end of the process. None is lost on
-// the way: what comes while bwrap is being started waits here. It hands out what
-// has come while [Post.await] waits for something else. The zero Post gets none.
+// Post takes signals from its making to the end of the process. What comes before
+// bwrap is started waits in it; from [Post.forwardTo] to [Post.stop] a goroutine
+// hands it out. The zero Post gets none.
 type Post struct {
-	pipe   *selfpipe.Pipe
-	caught []syscall.Signal // those of guarded that the caller had not ignored
-	pauses []syscall.Signal // those of pausing
+	signals chan os.Signal
+	caught  []syscall.Signal // those of guarded that the caller had not ignored
+	pauses  []syscall.Signal // those of pausing
 
-	bwrap  int              // 0: not started yet, or gone
+	bwrap  int              // its process id
 	whole  bool             // all of the sandbox dies with bwrap, see [Launch.fork]
 	unsent []syscall.Signal // for the agent, as soon as there is one
-	last   syscall.Signal   // the last that came; 0: none
-	fault  error            // what claudebox ended the sandbox for; nil: it did not
+	end    chan struct{}    // closed when nothing is to be handed out any more; nil: it has not begun
+	ended  chan struct{}    // closed when nothing is
+
+	mu    sync.Mutex
+	last  syscall.Signal // the last that came; 0: none
+	fault error          // what claudebox ended the sandbox for; nil: it did not
 }
 
 // Listen begins to catch the signals that would end or stop claudebox, but
 // those that the caller has ignored: these stay ignored here, in bwrap and in
 // the agent. What comes from here on waits for the agent, or ends the sandbox
 // before it starts.
-func Listen(ignored []string) (*Post, error) {
-	p := &Post{}
+func Listen(ignored []string) *Post {
+	const waiting = 64 // more than there are kinds of signals
+	p := &Post{signals: make(chan os.Signal, waiting)}
 	p.caught = filtered(guarded, func(s syscall.Signal) bool {
 		return !slices.Contains(ignored, strings.TrimPrefix(unix.SignalName(s), "SIG"))
 	})
 	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
 	p.pauses = filtered(pausing, ours)
-	var err error
-	if p.pipe, err = selfpipe.Catch(slices.Concat(p.caught, p.pauses, filtered(harmless, ours))...); err != nil {
-		return nil, &diag.Error{Op: "catch signals", Err: err}
+	notify(p.signals, slices.Concat(p.caught, p.pauses))
+	notify(make(chan os.Signal, 1), filtered(harmless, ours)) // nobody waits for these
+	return p
+}
+
+// notify is [signal.Notify], which takes an empty list for all signals.
+func notify(to chan os.Signal, list []syscall.Signal) {
+	for _, s := range list {
+		signal.Notify(to, s)
 	}
-	return p, nil
 }
 
 func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []syscall.Signal) {
@@ -68,52 +78,71 @@ func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []sysca
 	return some
 }
 
-// await hands out what comes until an event of a file has come (poll(2)).
-func (p *Post) await(fd int, events int16) error {
+// forwardTo begins to hand out what comes. whole says that all of the sandbox
+// dies with bwrap.
+func (p *Post) forwardTo(bwrap int, whole bool) {
+	p.bwrap, p.whole = bwrap, whole
+	p.end, p.ended = make(chan struct{}), make(chan struct{})
+	go p.serve()
+}
+
+// stop ends that, and lets what stops a job do so by itself again. It is called
+// before bwrap's process id is free for another process.
+func (p *Post) stop() {
+	if p.end == nil {
+		return
+	}
+	close(p.end)
+	<-p.ended
+	p.end = nil
+	for _, s := range p.pauses {
+		_, _ = setAction(s, action{})
+	}
+}
+
+func (p *Post) serve() {
+	defer close(p.ended)
 	for {
-		next := -1
+		var again <-chan time.Time
 		if p.unsent = filtered(p.unsent, p.notYet); len(p.unsent) > 0 {
-			next = 1
+			again = time.After(settling)
 		}
-		ready, err := p.pipe.Wait(fd, events, next)
-		p.handOut()
-		if ready || err != nil {
-			return err
+		select {
+		case s := <-p.signals:
+			p.handOut(s)
+		case <-again:
+		case <-p.end:
+			return
 		}
 	}
 }
 
-// during hands out what comes while something else waits, which takes a thread.
-func (p *Post) during(wait func() error) error {
-	over, end, err := os.Pipe()
-	if err != nil {
-		return &diag.Error{Op: "wait for the sandbox", Err: err}
-	}
-	defer over.Close()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = p.await(int(over.Fd()), unix.POLLIN)
-	}()
-	err = wait()
-	end.Close()
-	<-done
-	return err
-}
-
-// handOut does what the signals that have come are for. Of those that stop a
-// job, what came with or after the first would have been taken away by SIGCONT.
-func (p *Post) handOut() {
+// handOut does what a signal is for, and those that wait behind it. Of those
+// that stop a job, what came with or after the first would have been taken away
+// by SIGCONT.
+func (p *Post) handOut(first os.Signal) {
 	paused := false
-	for s := p.pipe.Next(); s != 0; s = p.pipe.Next() {
-		switch {
+	for s := first; ; {
+		switch s := s.(syscall.Signal); {
 		case slices.Contains(guarded, s):
 			p.deliver(s)
-		case slices.Contains(pausing, s) && !paused:
+		case !paused:
 			paused = true
 			p.pause(s)
 		}
+		select {
+		case s = <-p.signals:
+		default:
+			return
+		}
 	}
+}
+
+// lastSignal is the last signal that came for the sandbox; 0: none.
+func (p *Post) lastSignal() syscall.Signal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 // blocked runs begin with the caught signals blocked in the calling thread. A
@@ -133,32 +162,19 @@ func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	return pid, errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }
 
-// forwardTo begins to pass on what comes.
-func (p *Post) forwardTo(bwrap int, whole bool) { p.bwrap, p.whole = bwrap, whole }
-
-// stop ends all passing on. It is called before bwrap's process id is free
-// for another process. What stops a job does so again by itself.
-func (p *Post) stop() {
-	p.bwrap, p.unsent = 0, nil
-	for _, s := range p.pauses {
-		_, _ = selfpipe.Set(s, selfpipe.Action{})
-	}
-}
-
 // deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
 // INT and QUIT have reached it already: they are the terminal's. While there
 // is no agent yet, each of them ends the sandbox before it starts; or it waits
 // for the agent, where to kill bwrap would leave a sandbox running that is half
 // set up.
 func (p *Post) deliver(s syscall.Signal) {
-	if p.bwrap == 0 {
-		return
-	}
 	passed := s
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
 		passed = 0 // only asks whether there is an agent (kill(2))
 	}
+	p.mu.Lock()
 	p.last = s
+	p.mu.Unlock()
 	switch {
 	case sendToAgent(p.bwrap, passed):
 	case p.whole:

@@ -73,7 +73,7 @@ func (t tree) await() error {
 func (l Launch) whyGone(child *sandbox, gone error) error {
 	err := child.wait(l.OwnPIDs)
 	var exit *ExitError
-	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.last == 0 {
+	if errors.As(err, &exit) && exit.Code == 128+int(syscall.SIGKILL) && child.post.lastSignal() == 0 {
 		return gone
 	}
 	return l.explain(err)

@@ -66,6 +66,10 @@ var jobSignals = []uint32{
 	uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG), uint32(unix.SIGWINCH),
 }
 
+// creates are the flags of open(2) with which it looks at the mode: O_CREAT, and
+// what tells O_TMPFILE from O_DIRECTORY.
+const creates = unix.O_CREAT | 0x400000
+
 // ioprioGroup is IOPRIO_WHO_PGRP (ioprio_set(2)).
 const ioprioGroup = 2
 
@@ -127,6 +131,41 @@ var rules = []rule{
 	{
 		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
 		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, not flatpak's",
+	},
+
+	{
+		calls: []string{"chmod"}, only: "amd64", errno: unix.EPERM,
+		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		why:  "leaves a program that runs as the user for whoever starts it; not flatpak's",
+	},
+	{
+		calls: []string{"fchmod"}, errno: unix.EPERM,
+		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		why:  "as chmod",
+	},
+	{
+		calls: []string{"fchmodat", "fchmodat2", "mknodat"}, errno: unix.EPERM,
+		when: []match{{arg: 2, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		why:  "as chmod",
+	},
+	{
+		calls: []string{"creat", "mknod"}, only: "amd64", errno: unix.EPERM,
+		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
+		why:  "as chmod",
+	},
+	{
+		calls: []string{"open"}, only: "amd64", errno: unix.EPERM,
+		when: []match{{arg: 1, test: anyBit, values: []uint32{creates}}, {arg: 2, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
+		why:  "as chmod; without these flags nobody looks at the mode",
+	},
+	{
+		calls: []string{"openat"}, errno: unix.EPERM,
+		when: []match{{arg: 2, test: anyBit, values: []uint32{creates}}, {arg: 3, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
+		why:  "as open",
+	},
+	{
+		calls: []string{"openat2"}, errno: unix.ENOSYS,
+		why: "its mode lies in memory, where no filter can look; callers fall back to openat",
 	},
 
 	{

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+)
+
+// findCommand looks for a command behind claudebox's own flags and gives its
+// words with the command first. Where the first word that is no flag is one
+// edit away from a command, and neither a file nor the beginning of a sentence,
+// near is that command.
+func findCommand(args []string) (words []string, near string) {
+	at := firstWord(args)
+	if at == len(args) {
+		return nil, ""
+	}
+	word := args[at]
+	if isCommand(word) {
+		takes := func(string) bool { return false }
+		if make, ok := commands[word]; ok {
+			flags := make(System{}).Flags()
+			takes = func(name string) bool { return flags.Lookup(name) != nil }
+		}
+		return slices.Concat([]string{word}, dropUseless(args[:at], word, takes), args[at+1:]), ""
+	}
+	return nil, nearCommand(word, args[at+1:])
+}
+
+// firstWord is the place of the first word that is no flag of claudebox's; the
+// number of words where there is none before "--".
+func firstWord(args []string) int {
+	for at := 0; at < len(args); at++ {
+		flag, _, inline := findFlag(args[at])
+		switch {
+		case args[at] == "--":
+			return len(args)
+		case flag == nil:
+			return at
+		case flag.Value != "" && !inline:
+			at++
+		}
+	}
+	return len(args)
+}
+
+// dropUseless takes away the switches that say nothing to a command that does
+// not take them: it asks nothing, reports nothing, or runs nothing anyhow.
+func dropUseless(own []string, command string, takes func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(own), func(word string) bool {
+		flag, _, _ := findFlag(word)
+		if flag == nil || takes(flag.Name) {
+			return false
+		}
+		harmless := flag.Name == "dry-run" && slices.Contains([]string{"plan", "check", "why"}, command)
+		return harmless || flag.Name == "yes" || flag.Name == "no-report"
+	})
+}
+
+// nearCommand is the command that a word was probably meant to be, empty for
+// none. Behind a sentence's first word stand others; a file's name is meant.
+func nearCommand(word string, behind []string) string {
+	const sentence = 2 // plain words behind the first
+	plain := 0
+	for _, w := range behind {
+		if strings.HasPrefix(w, "-") {
+			break
+		}
+		plain++
+	}
+	if strings.HasPrefix(word, "-") || strings.ContainsAny(word, " \t\n") || plain >= sentence {
+		return ""
+	}
+	if _, err := os.Lstat(word); err == nil {
+		return ""
+	}
+	for _, command := range slices.Sorted(maps.Keys(commands)) {
+		if oneEdit(word, command) {
+			return command
+		}
+	}
+	return ""
+}
+
+// oneEdit reports whether two words differ by one character that is missing,
+// too much or another, or by two neighbours that have changed places.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	switch len(b) - len(a) {
+	case 0:
+		swapped := at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+		return at < len(a) && (a[at+1:] == b[at+1:] || swapped)
+	case 1:
+		return a[at:] == b[at+1:]
+	}
+	return false
+}
+
+// meant asks whether a command was meant, and refuses what is not answered
+// with yes: a mistyped command must not start an agent with it as its prompt.
+func meant(args []string, near string) ([]string, error) {
+	at := firstWord(args)
+	right := slices.Clone(args)
+	right[at] = near
+	words, _ := findCommand(right)
+	err := confirm("claudebox has no command "+args[at]+". Run `claudebox "+near+"`?", "")
+	if err == nil {
+		return words, nil
+	}
+	return nil, diag.Errorf("read the command line",
+		"say `claudebox "+near+"` for the command, or `claudebox -- "+args[at]+"` to give the word to the agent",
+		"%s is no command", args[at])
+}

@@ -1,3 +1,0 @@
-package selfpipe
-
-const saRestorer = 0x04000000

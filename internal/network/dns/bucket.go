@@ -1,0 +1,34 @@
+package dns
+
+import (
+	"sync"
+	"time"
+)
+
+// bucket bounds a rate. It is full at the beginning.
+type bucket struct {
+	mu        *sync.Mutex
+	perSecond float64
+	most      float64
+	left      float64
+	at        time.Time
+}
+
+func newBucket(perSecond, most float64) bucket {
+	return bucket{mu: new(sync.Mutex), perSecond: perSecond, most: most, left: most}
+}
+
+// take reports whether there is one left.
+func (b *bucket) take(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.at.IsZero() {
+		b.left = min(b.most, b.left+now.Sub(b.at).Seconds()*b.perSecond)
+	}
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

@@ -1,0 +1,68 @@
+package dns
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+)
+
+// Addresses that stand for names. Nobody has them.
+var (
+	range4 = netip.MustParsePrefix("198.18.0.0/15")
+	range6 = netip.MustParsePrefix("fd00:cb:1::/96")
+)
+
+// mostNames bounds what a sandbox can make us remember.
+const mostNames = 8192
+
+// Names gives names addresses. A name keeps its addresses as long as the
+// Names live. It may be used from many goroutines.
+type Names struct {
+	mu     sync.Mutex
+	number map[string]uint32
+	name   []string // by number; the first is nobody's
+}
+
+// NewNames makes an empty one.
+func NewNames() *Names { return &Names{number: map[string]uint32{}, name: []string{""}} }
+
+// Addresses are those of a name. It is false when there are too many names.
+func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	number, known := n.number[name]
+	if !known {
+		if len(n.name) > mostNames {
+			return netip.Addr{}, netip.Addr{}, false
+		}
+		number = uint32(len(n.name))
+		n.number[name], n.name = number, append(n.name, name)
+	}
+	a4, a6 := range4.Addr().As4(), range6.Addr().As16()
+	binary.BigEndian.PutUint32(a4[:], binary.BigEndian.Uint32(a4[:])+number)
+	binary.BigEndian.PutUint32(a6[12:], number)
+	return netip.AddrFrom4(a4), netip.AddrFrom16(a6), true
+}
+
+// Name is the name that an address stands for; empty: none.
+func (n *Names) Name(a netip.Addr) string {
+	var number uint32
+	switch {
+	case range4.Contains(a):
+		a4, first := a.As4(), range4.Addr().As4()
+		number = binary.BigEndian.Uint32(a4[:]) - binary.BigEndian.Uint32(first[:])
+	case range6.Contains(a):
+		a6 := a.As16()
+		number = binary.BigEndian.Uint32(a6[12:])
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if int64(number) >= int64(len(n.name)) {
+		return ""
+	}
+	return n.name[number]
+}
+
+// Stands reports whether an address is one of those that stand for names,
+// given away or not.
+func Stands(a netip.Addr) bool { return range4.Contains(a) || range6.Contains(a) }

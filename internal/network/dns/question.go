@@ -1,0 +1,158 @@
+package dns
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// question is what a client asks, and what it can take.
+type question struct {
+	header dnsmessage.Header
+	dnsmessage.Question
+	edns bool // it understands EDNS
+	do   bool // and wants DNSSEC records
+	room int  // bytes that it takes by UDP
+}
+
+// name is the name that is asked for, in lower case and without the last dot.
+func (q question) name() string {
+	return strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
+}
+
+// refusal is an answer without records.
+type refusal struct{ code dnsmessage.RCode }
+
+func (r refusal) Error() string { return "refused: " + r.code.String() }
+
+var errNoQuery = errors.New("not a query")
+
+// Types that are no question for records: transfers of zones, and everything.
+const (
+	typeIXFR  = 251
+	typeMAILB = 253
+	typeMAILA = 254
+)
+
+// smallest is what every client takes by UDP (RFC 1035, 4.2.1), and ours what
+// we ask for, which no path cuts in pieces.
+const (
+	smallest = 512
+	ours     = 1232
+)
+
+// parse reads a query of one question. An error is a [refusal], or nothing is
+// to be answered.
+func parse(message []byte) (q question, err error) {
+	var p dnsmessage.Parser
+	if q.header, err = p.Start(message); err != nil || q.header.Response {
+		return q, errNoQuery
+	}
+	if q.header.OpCode != 0 {
+		return q, refusal{dnsmessage.RCodeNotImplemented}
+	}
+	asked, err := p.AllQuestions()
+	if err != nil {
+		return q, refusal{dnsmessage.RCodeFormatError}
+	}
+	if len(asked) != 1 {
+		return q, refusal{dnsmessage.RCodeNotImplemented}
+	}
+	q.Question, q.room = asked[0], smallest
+	switch q.Type {
+	case dnsmessage.TypeAXFR, typeIXFR, typeMAILB, typeMAILA, dnsmessage.TypeALL:
+		return q, refusal{dnsmessage.RCodeRefused}
+	}
+	if q.Class != dnsmessage.ClassINET {
+		return q, refusal{dnsmessage.RCodeRefused}
+	}
+	return q, q.readRest(&p)
+}
+
+// readRest reads what may stand behind a question: what the client says of
+// itself (RFC 6891), and nothing else.
+func (q *question) readRest(p *dnsmessage.Parser) error {
+	malformed := refusal{dnsmessage.RCodeFormatError}
+	if _, err := p.AnswerHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+		return malformed
+	}
+	if _, err := p.AuthorityHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
+		return malformed
+	}
+	for {
+		h, err := p.AdditionalHeader()
+		if errors.Is(err, dnsmessage.ErrSectionDone) {
+			return nil
+		}
+		if err != nil || h.Type != dnsmessage.TypeOPT || q.edns {
+			return malformed
+		}
+		q.edns, q.do, q.room = true, h.DNSSECAllowed(), max(smallest, int(h.Class))
+		if err := p.SkipAdditional(); err != nil {
+			return malformed
+		}
+	}
+}
+
+// upstream is the question as we ask it.
+func (q question) upstream(id uint16) ([]byte, error) {
+	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{
+		ID: id, RecursionDesired: true, CheckingDisabled: q.header.CheckingDisabled, AuthenticData: q.header.AuthenticData,
+	})
+	var opt dnsmessage.ResourceHeader
+	err := errors.Join(b.StartQuestions(), b.Question(q.Question), b.StartAdditionals(), opt.SetEDNS0(ours, dnsmessage.RCodeSuccess, q.do))
+	if err == nil && q.edns {
+		err = b.OPTResource(opt, dnsmessage.OPTResource{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.Finish()
+}
+
+// answers reports whether a message is the answer to the question that was
+// asked with an id.
+func (q question) answers(message []byte, id uint16) bool {
+	var p dnsmessage.Parser
+	h, err := p.Start(message)
+	if err != nil || !h.Response || h.ID != id {
+		return false
+	}
+	asked, err := p.AllQuestions()
+	return err == nil && len(asked) == 1 && asked[0].Type == q.Type && asked[0].Class == q.Class &&
+		strings.EqualFold(asked[0].Name.String(), q.Name.String())
+}
+
+// reply begins an answer of our own.
+func (q question) reply(code dnsmessage.RCode) dnsmessage.Builder {
+	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{
+		ID: q.header.ID, Response: true, OpCode: q.header.OpCode, RCode: code,
+		RecursionDesired: q.header.RecursionDesired, RecursionAvailable: true,
+	})
+	b.EnableCompression()
+	return b
+}
+
+// refused is an answer that says only why not.
+func (q question) refused(code dnsmessage.RCode) []byte {
+	b := q.reply(code)
+	if q.Name.Length > 0 && b.StartQuestions() == nil {
+		_ = b.Question(q.Question)
+	}
+	message, err := b.Finish()
+	if err != nil {
+		return nil
+	}
+	return message
+}
+
+// truncated tells a client to ask again by TCP.
+func (q question) truncated() []byte {
+	message := q.refused(dnsmessage.RCodeSuccess)
+	const flags, tc = 2, 0x02
+	if len(message) > flags {
+		message[flags] |= tc
+	}
+	return message
+}

@@ -1,0 +1,65 @@
+package dns
+
+import (
+	"bytes"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ResolvConf is where the machine names its resolvers.
+const ResolvConf = "/etc/resolv.conf"
+
+// port is where resolvers listen.
+const port = 53
+
+// Nameservers are the resolvers that a resolv.conf(5) names, at most three as
+// other readers have it. Without any it is the machine itself.
+func Nameservers(conf []byte) []netip.AddrPort {
+	const most = 3
+	var list []netip.AddrPort
+	for line := range bytes.Lines(conf) {
+		words := bytes.Fields(line)
+		if len(words) < 2 || string(words[0]) != "nameserver" || len(list) == most {
+			continue
+		}
+		if addr, err := netip.ParseAddr(string(words[1])); err == nil {
+			list = append(list, netip.AddrPortFrom(addr, port))
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
+	}
+	return list
+}
+
+// Resolvers are the machine's, read again when their file has changed.
+type Resolvers struct {
+	path string
+
+	mu       sync.Mutex
+	list     []netip.AddrPort
+	modified time.Time
+	size     int64
+}
+
+// NewResolvers reads them from a file, as a rule [ResolvConf].
+func NewResolvers(path string) *Resolvers { return &Resolvers{path: path} }
+
+// Now are the resolvers at this moment.
+func (r *Resolvers) Now() []netip.AddrPort {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info, err := os.Stat(r.path)
+	if r.list != nil && (err != nil || info.ModTime().Equal(r.modified) && info.Size() == r.size) {
+		return slices.Clone(r.list)
+	}
+	text, _ := os.ReadFile(r.path)
+	r.list = Nameservers(text)
+	if err == nil {
+		r.modified, r.size = info.ModTime(), info.Size()
+	}
+	return slices.Clone(r.list)
+}

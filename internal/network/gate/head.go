@@ -1,0 +1,188 @@
+package gate
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"claudebox/internal/network/hostpattern"
+)
+
+// Bounds of a request: of its request line and fields together, and of each.
+const (
+	longestHead = 32 << 10
+	longestLine = 16 << 10
+)
+
+// head is the first part of a request (RFC 9112).
+type head struct {
+	method, target, version string
+	fields                  []field
+}
+
+type field struct{ name, value string }
+
+// parseHead reads a head whose empty line is not part of text. Its lines end
+// in CRLF and nothing else; a line that goes on in the next one, a space before
+// the colon and bytes that no field may have are refused: there, two readers
+// of one text begin to differ (RFC 9112, 2.2, 5.1, 11.2).
+func parseHead(text string) (head, error) {
+	lines := strings.Split(text, "\r\n")
+	parts := strings.Split(lines[0], " ")
+	if len(parts) != 3 || !isToken(parts[0]) || !isVisible(parts[1]) {
+		return head{}, refusef("its request line is not one of HTTP/1")
+	}
+	h := head{method: parts[0], target: parts[1], version: parts[2]}
+	if h.version != "HTTP/1.1" && h.version != "HTTP/1.0" {
+		return head{}, refusef("its request line is not one of HTTP/1")
+	}
+	for _, line := range lines[1:] {
+		name, value, found := strings.Cut(line, ":")
+		value = strings.Trim(value, " \t")
+		if !found || !isToken(name) || !isFieldValue(value) {
+			return head{}, refusef("a field of its request is not one of HTTP/1")
+		}
+		h.fields = append(h.fields, field{name, value})
+	}
+	return h, nil
+}
+
+// values are all values of a field.
+func (h head) values(name string) []string {
+	var list []string
+	for _, f := range h.fields {
+		if strings.EqualFold(f.name, name) {
+			list = append(list, f.value)
+		}
+	}
+	return list
+}
+
+// connectionOptions are the fields that concern this connection only
+// (RFC 9110, 7.6.1), in lower case.
+func (h head) connectionOptions() []string {
+	var names []string
+	for _, value := range h.values("connection") {
+		for name := range strings.SplitSeq(value, ",") {
+			names = append(names, strings.ToLower(strings.Trim(name, " \t")))
+		}
+	}
+	return names
+}
+
+// judge refuses a request that is not for the server itself, or for another
+// host than name.
+func (h head) judge(name string) error {
+	if h.target[0] != '/' && (h.target != "*" || h.method != "OPTIONS") {
+		return refusef("a request with a whole URL, as a proxy gets it")
+	}
+	hosts := h.values("host")
+	if len(hosts) > 1 || len(hosts) == 0 && h.version != "HTTP/1.0" {
+		return refusef("a request with %d Host fields", len(hosts))
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	host := hosts[0]
+	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		if port, err := strconv.ParseUint(host[i+1:], 10, 16); err != nil || port == 0 {
+			return refusef("a Host field with a port that is none")
+		}
+		host = host[:i]
+	}
+	if said, err := hostpattern.Canonical(host); err != nil || said != name {
+		return refusef("a request for another host: %s", hosts[0])
+	}
+	return nil
+}
+
+// upgrade is the protocol that a request asks the server to change to; empty:
+// none.
+func (h head) upgrade() string { return strings.ToLower(strings.Join(h.values("upgrade"), ",")) }
+
+// bytes are the head as the server gets it. A change to HTTP/2 is left out: of
+// what is said then nothing could be judged.
+func (h head) bytes() []byte {
+	drop := []string{"http2-settings"}
+	if strings.Contains(h.upgrade(), "h2c") {
+		drop = append(drop, "upgrade")
+	}
+	var b bytes.Buffer
+	b.WriteString(h.method + " " + h.target + " " + h.version + "\r\n")
+	for _, f := range h.fields {
+		name := strings.ToLower(f.name)
+		switch {
+		case slices.Contains(drop, name):
+		case name == "connection":
+			kept := slices.DeleteFunc(strings.Split(f.value, ","), func(option string) bool {
+				return slices.Contains(drop, strings.ToLower(strings.Trim(option, " \t")))
+			})
+			if len(kept) > 0 {
+				b.WriteString(f.name + ": " + strings.Join(kept, ",") + "\r\n")
+			}
+		default:
+			b.WriteString(f.name + ": " + f.value + "\r\n")
+		}
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+// body is how long a request's content is.
+type body struct {
+	chunked bool
+	length  int64
+}
+
+// framing reads what says where a request ends. Two statements of it, equal
+// or not, are refused: requests have been smuggled between their readers
+// (RFC 9112, 11.2).
+func (h head) framing() (body, error) {
+	lengths, codings := h.values("content-length"), h.values("transfer-encoding")
+	for _, name := range h.connectionOptions() {
+		if name == "content-length" || name == "transfer-encoding" || name == "host" {
+			return body{}, refusef("the field %s is no option of a connection", name)
+		}
+	}
+	switch {
+	case len(lengths)+len(codings) == 0:
+		return body{}, nil
+	case len(lengths)+len(codings) > 1:
+		return body{}, refusef("a request that says its length twice")
+	case len(codings) == 1:
+		if !strings.EqualFold(codings[0], "chunked") || h.version != "HTTP/1.1" {
+			return body{}, refusef("a request with another transfer coding than chunked")
+		}
+		return body{chunked: true}, nil
+	}
+	n, err := strconv.ParseUint(lengths[0], 10, 62)
+	if err != nil || strconv.FormatUint(n, 10) != lengths[0] {
+		return body{}, refusef("a request whose length is no number")
+	}
+	return body{length: int64(n)}, nil
+}
+
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r > '~' || !isTokenByte(byte(r)) }) < 0
+}
+
+func isTokenByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+// isVisible admits the bytes of a request target: printable ASCII.
+func isVisible(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+// isFieldValue admits what RFC 9110, 5.5 does, the obsolete bytes above ASCII
+// included.
+func isFieldValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c != '\t' && c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}

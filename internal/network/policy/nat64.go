@@ -1,0 +1,54 @@
+package policy
+
+import "net/netip"
+
+// wellKnown is the prefix that NAT64 has everywhere (RFC 6052, 2.1).
+var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
+
+// behindNAT64 is the IPv4 address that a NAT64 translates an address to, with
+// words for it, or the address itself.
+func (h Host) behindNAT64(a netip.Addr) (netip.Addr, string) {
+	if !a.Is6() {
+		return a, ""
+	}
+	for _, p := range append([]netip.Prefix{wellKnown}, h.NAT64...) {
+		if v4, ok := Embedded(p, a); ok {
+			return v4, " (" + v4.String() + " by NAT64)"
+		}
+	}
+	return a, ""
+}
+
+// Embedded is the IPv4 address in an address behind a NAT64 prefix (RFC 6052,
+// 2.2). It is false for an address elsewhere, and for a length that no such
+// prefix has.
+func Embedded(p netip.Prefix, a netip.Addr) (netip.Addr, bool) {
+	if !a.Is6() || !p.Contains(a) {
+		return netip.Addr{}, false
+	}
+	at, ok := map[int][4]int{
+		32: {4, 5, 6, 7}, 40: {5, 6, 7, 9}, 48: {6, 7, 9, 10}, 56: {7, 9, 10, 11}, 64: {9, 10, 11, 12}, 96: {12, 13, 14, 15},
+	}[p.Bits()]
+	if !ok {
+		return netip.Addr{}, false
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}), true
+}
+
+// Discovered are the NAT64 prefixes that answers for ipv4only.arpa show: those
+// behind which one of its two addresses stands (RFC 7050, 3).
+func Discovered(answers []netip.Addr) []netip.Prefix {
+	var list []netip.Prefix
+	for _, a := range answers {
+		for _, bits := range []int{32, 40, 48, 56, 64, 96} {
+			p := netip.PrefixFrom(a, bits).Masked()
+			v4, ok := Embedded(p, a)
+			if ok && (v4 == netip.AddrFrom4([4]byte{192, 0, 0, 170}) || v4 == netip.AddrFrom4([4]byte{192, 0, 0, 171})) {
+				list = append(list, p)
+				break
+			}
+		}
+	}
+	return list
+}

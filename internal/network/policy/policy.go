@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"claudebox/internal/network/flow"
+	"claudebox/internal/network/hostpattern"
+)
+
+// Tiers that a network is made for.
+const (
+	TierInet  = "inet"  // the internet
+	TierAllow = "allow" // the hosts of a list
+	TierNone  = "none"  // nothing; ports may be carried
+)
+
+// Rules are those of a launch. They do not change while it runs.
+type Rules struct {
+	Tier  string
+	Allow []Entry // of tier allow
+	// Except are what may be reached although it is this machine's own network.
+	Except []Exception
+	// Terminates reports which connections are answered by a
+	// [flow.Terminator]; nil: none.
+	Terminates func(name string, port uint16) bool
+}
+
+// Entry is one line of a list of hosts.
+type Entry struct {
+	hostpattern.Pattern
+	Private bool // the host's address may be one of a private network
+}
+
+// Host is what the machine is connected to at one moment.
+type Host struct {
+	Addresses []netip.Addr   // its own
+	Networks  []netip.Prefix // its own: connected ones, gateways, VPNs
+	NAT64     []netip.Prefix // by which its network reaches IPv4, see RFC 6052
+}
+
+// Judge says what becomes of a flow. A flow with a name and no address is
+// judged by the name alone; it is judged again with the address that the name
+// leads to.
+func Judge(r Rules, h Host, f flow.Flow) flow.Verdict {
+	if r.Tier == TierNone {
+		return refuse("tier none has no network")
+	}
+	if f.Proto != flow.ICMP && f.To.Port() == 0 {
+		return refuse("no port")
+	}
+	if f.Name != "" && f.Proto != flow.TCP {
+		return refuse("a host that has an address of its own here speaks TCP only")
+	}
+	private := false
+	if r.Tier == TierAllow {
+		entry, why := r.listed(f)
+		if why != "" {
+			return refuse(why)
+		}
+		private = entry.Private
+	}
+	if f.Name != "" && !f.To.Addr().IsValid() {
+		if r.terminates(f) {
+			return flow.Verdict{Action: flow.Terminate}
+		}
+		return flow.Verdict{Action: flow.Dial}
+	}
+	if why := r.refuses(h, f.To, private); why != "" {
+		return refuse(why)
+	}
+	return flow.Verdict{Action: flow.Dial}
+}
+
+func refuse(why string) flow.Verdict { return flow.Verdict{Action: flow.Refuse, Why: why} }
+
+func (r Rules) terminates(f flow.Flow) bool {
+	return r.Terminates != nil && r.Terminates(f.Name, f.To.Port())
+}
+
+// listed finds the entry of tier allow that admits a flow.
+func (r Rules) listed(f flow.Flow) (Entry, string) {
+	if f.Name == "" {
+		return Entry{}, "tier allow reaches names only"
+	}
+	entry, found := r.find(f.Name, f.To.Port())
+	if !found {
+		return Entry{}, "not on the list of hosts"
+	}
+	return entry, ""
+}
+
+func (r Rules) find(name string, port uint16) (Entry, bool) {
+	i := slices.IndexFunc(r.Allow, func(e Entry) bool { return e.Matches(name, int(port)) })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return r.Allow[i], true
+}
+
+// Knows reports whether any port of a host may be asked for by name, so that
+// the name gets an address of its own.
+func (r Rules) Knows(name string) bool {
+	if r.Tier == TierAllow {
+		return slices.ContainsFunc(r.Allow, func(e Entry) bool { return e.Covers(name) })
+	}
+	return r.Terminates != nil && r.Terminates(name, 0)
+}
+
+// refuses says why an address may not be dialled; empty: it may.
+func (r Rules) refuses(h Host, to netip.AddrPort, private bool) string {
+	if to.Addr().Zone() != "" {
+		return "an address of a link"
+	}
+	a, through := h.behindNAT64(to.Addr().Unmap())
+	if !a.IsValid() {
+		return "not an address"
+	}
+	if why := never(h, a); why != "" {
+		return why + through
+	}
+	excepted := slices.ContainsFunc(r.Except, func(e Exception) bool { return e.covers(a, to.Port()) })
+	if private || excepted {
+		return ""
+	}
+	if i := slices.IndexFunc(special(), func(p netip.Prefix) bool { return p.Contains(a) }); i >= 0 {
+		return Ranges[i].What + through
+	}
+	if i := slices.IndexFunc(h.Networks, func(p netip.Prefix) bool { return p.Contains(a) }); i >= 0 {
+		return fmt.Sprintf("this machine's own network %s%s", h.Networks[i], through)
+	}
+	return ""
+}
+
+// never says why no rule opens an address: it is this machine, or what a cloud
+// tells its machines.
+func never(h Host, a netip.Addr) string {
+	switch {
+	case a.IsLoopback(), a.IsUnspecified(), slices.Contains(h.Addresses, a):
+		return "this machine itself"
+	case a.IsLinkLocalUnicast():
+		return "link-local, with the metadata service of clouds"
+	case a.IsMulticast(), a == broadcast:
+		return "not one receiver"
+	case slices.Contains(metadata, a):
+		return "the metadata service of a cloud"
+	}
+	return ""
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// metadata are the services that tell a cloud's machine who it is, beside
+// those of the link.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("100.100.100.200"), // Alibaba
+	netip.MustParseAddr("192.0.0.192"),     // Oracle
+	netip.MustParseAddr("fd00:ec2::254"),   // AWS
+	netip.MustParseAddr("fd20:ce::254"),    // Google
+	netip.MustParseAddr("fd00:42::42"),     // Scaleway
+}
+
+// Refuses says why tier inet does not reach an address; empty: it does.
+func Refuses(h Host, a netip.Addr) string {
+	return Rules{Tier: TierInet}.refuses(h, netip.AddrPortFrom(a, 0), false)
+}

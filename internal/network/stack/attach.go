@@ -1,0 +1,112 @@
+package stack
+
+import (
+	"fmt"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
+	"gvisor.dev/gvisor/pkg/tcpip/link/nested"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"claudebox/internal/network/link"
+)
+
+// Attach gives the stack its interface. gone is called when that ends.
+func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
+	s.eth = kind == link.Veth
+	options := &fdbased.Options{
+		FDs: []int{fd}, MTU: link.MTU, ProcessorsPerChannel: 1, RXChecksumOffload: true,
+		ClosedFunc: func(err tcpip.Error) { gone(fmt.Errorf("%s", err)) },
+	}
+	if s.eth {
+		options.EthernetHeader, options.Address = true, tcpip.LinkAddress(link.HelperMAC)
+		options.PacketDispatchMode = fdbased.RecvMMsg
+		// Together with TXChecksumOffload, small packets would leave without a
+		// checksum.
+		options.GSOMaxSize = 1<<16 - 1
+	}
+	endpoint, err := fdbased.New(options)
+	if err != nil {
+		return err
+	}
+	return s.attach(endpoint)
+}
+
+func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
+	f := &filter{}
+	f.Init(endpoint, f)
+	if err := s.inner.CreateNICWithOptions(nic, f, tcpipstack.NICOptions{}); err != nil {
+		return fmt.Errorf("make an interface: %s", err)
+	}
+	// It takes packets for every address, and answers from it.
+	s.inner.SetPromiscuousMode(nic, true)
+	s.inner.SetSpoofing(nic, true)
+	s.inner.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
+	for _, a := range []tcpip.ProtocolAddress{
+		{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: address(link.Server4).WithPrefix()},
+		{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: address(link.Server6).WithPrefix()},
+	} {
+		if err := s.inner.AddProtocolAddress(nic, a, tcpipstack.AddressProperties{}); err != nil {
+			return fmt.Errorf("give the interface an address: %s", err)
+		}
+	}
+	if !s.eth {
+		return nil
+	}
+	for _, a := range []tcpip.Address{address(link.Sandbox4), address(link.Loopback4), address(link.Sandbox6)} {
+		p := tcpip.NetworkProtocolNumber(ipv4.ProtocolNumber)
+		if a.Len() == header.IPv6AddressSize {
+			p = ipv6.ProtocolNumber
+		}
+		if err := s.inner.AddStaticNeighbor(nic, p, a, tcpip.LinkAddress(link.SandboxMAC)); err != nil {
+			return fmt.Errorf("name the sandbox's neighbour: %s", err)
+		}
+	}
+	return nil
+}
+
+// filter stands between the interface and the stack. It lets through what an
+// ordinary kernel sends from the sandbox's own addresses, and nothing else.
+type filter struct{ nested.Endpoint }
+
+// DeliverNetworkPacket implements [tcpipstack.NetworkDispatcher].
+func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) {
+	if admits(protocol, pkt) {
+		f.Endpoint.DeliverNetworkPacket(protocol, pkt)
+	}
+}
+
+func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) bool {
+	switch protocol {
+	case ipv4.ProtocolNumber:
+		b, ok := pkt.Data().PullUp(header.IPv4MinimumSize)
+		return ok && admits4(b)
+	case ipv6.ProtocolNumber:
+		b, ok := pkt.Data().PullUp(header.IPv6MinimumSize)
+		return ok && admits6(b)
+	}
+	return false
+}
+
+// admits4 wants no options, and the loopback only in answers to the stack.
+func admits4(ip header.IPv4) bool {
+	const version4NoOptions = 0x45
+	from, to := ip.SourceAddress(), ip.DestinationAddress()
+	return ip[0] == version4NoOptions &&
+		(from == address(link.Sandbox4) || from == address(link.Loopback4) && to == address(link.Server4))
+}
+
+// admits6 wants no extensions but fragments.
+func admits6(ip header.IPv6) bool {
+	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != address(link.Sandbox6) {
+		return false
+	}
+	switch ip.NextHeader() {
+	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber), uint8(header.ICMPv6ProtocolNumber), uint8(header.IPv6FragmentHeader):
+		return true
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"claudebox/internal/network/flow"
+)
+
+// dialTime bounds a dial, as Linux does.
+const dialTime = 130 * time.Second
+
+// errRefused means that the policy forbids the address, which has been noted.
+var errRefused = errors.New("refused by the policy")
+
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
+
+// A dialFunc connects by the host's sockets. It has each address judged before
+// it is dialled.
+type dialFunc func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error)
+
+// dialHost is the only way out.
+func (s *Stack) dialHost(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
+	d := net.Dialer{
+		Resolver: s.Resolver, KeepAliveConfig: keepAlive,
+		ControlContext: func(_ context.Context, _, to string, _ syscall.RawConn) error {
+			addr, err := netip.ParseAddrPort(to)
+			if err != nil {
+				return err
+			}
+			return judge(addr)
+		},
+	}
+	return d.DialContext(ctx, network, to)
+}
+
+// dial connects to where a flow goes, by its name if it has one. The flow comes
+// back with the address that answered.
+func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	to := f.To.String()
+	if f.Name != "" { // the dot keeps the machine's search domains away
+		to = net.JoinHostPort(f.Name+".", strconv.Itoa(int(f.To.Port())))
+	}
+	var refused atomic.Bool // both families are dialled side by side
+	conn, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
+		if s.judge(flow.Flow{Proto: f.Proto, To: addr, Name: f.Name}).Action != flow.Dial {
+			refused.Store(true)
+			return errRefused
+		}
+		return nil
+	})
+	if err != nil {
+		if refused.Load() {
+			err = errRefused
+		}
+		return nil, f, err
+	}
+	if addr, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && f.Name != "" {
+		f.To = addr
+	}
+	return conn, f, nil
+}

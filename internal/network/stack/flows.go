@@ -1,0 +1,95 @@
+package stack
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"claudebox/internal/network/flow"
+)
+
+// open is a connection that is being copied. Its flow has the address that was
+// dialled.
+type open struct {
+	flow           flow.Flow
+	sent, received atomic.Int64
+	end            func() // breaks it off; may be called more than once
+
+	seen int64 // bytes at the last sweep
+	idle int   // sweeps since it changed
+}
+
+// flows are those that are open.
+type flows struct {
+	mu   *sync.Mutex
+	open map[*open]struct{}
+}
+
+func newFlows() flows { return flows{mu: new(sync.Mutex), open: map[*open]struct{}{}} }
+
+// add takes a flow in. It is false when there are too many.
+func (f flows) add(o *open) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.open) >= mostTCP {
+		return false
+	}
+	f.open[o] = struct{}{}
+	return true
+}
+
+func (f flows) remove(o *open) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, o)
+}
+
+func (f flows) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.open)
+}
+
+func (f flows) all() []*open {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]*open, 0, len(f.open))
+	for o := range f.open {
+		list = append(list, o)
+	}
+	return list
+}
+
+// Sweeps end what nothing was heard of for long: a connection is kept for two
+// hours, as Linux keeps one before it asks whether somebody is there.
+const (
+	sweepEvery = 10 * time.Minute
+	sweepsKept = 12
+)
+
+// sweep ends the connections that were idle for so many sweeps.
+func (f flows) sweep(kept int) {
+	for _, o := range f.all() {
+		if now := o.sent.Load() + o.received.Load(); now != o.seen {
+			o.seen, o.idle = now, 0
+			continue
+		}
+		if o.idle++; o.idle > kept {
+			o.end()
+		}
+	}
+}
+
+// Sweep ends idle connections from time to time, as long as the stack lives.
+func (s *Stack) Sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.flows.sweep(sweepsKept)
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}

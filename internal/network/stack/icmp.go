@@ -1,0 +1,186 @@
+package stack
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"claudebox/internal/network/flow"
+	"claudebox/internal/network/link"
+)
+
+// pingTime bounds the wait for an echo.
+const pingTime = 5 * time.Second
+
+// acceptICMP answers echo requests: for others by the host's own ones, which
+// its kernel lets ordinary users send (net.ipv4.ping_group_range).
+func (s *Stack) acceptICMP(id tcpipstack.TransportEndpointID, pkt *tcpipstack.PacketBuffer) bool {
+	to := addrPort(id.LocalAddress, 0)
+	message := tcpipstack.PayloadSince(pkt.TransportHeader()).ToSlice()
+	if !isEcho(message, to.Addr()) {
+		return true
+	}
+	if isServer(to.Addr()) {
+		s.answerEcho(to.Addr(), message)
+		return true
+	}
+	f, known := s.flowOf(flow.ICMP, to)
+	if !known || s.judge(f).Action != flow.Dial {
+		return true
+	}
+	select {
+	case s.pings <- struct{}{}:
+	default:
+		return true
+	}
+	go func() {
+		defer func() { <-s.pings }()
+		if answer := ping(to.Addr(), message); answer != nil {
+			copy(answer[4:6], message[4:6]) // the kernel has its own number for it
+			s.answerEcho(to.Addr(), answer)
+		}
+	}()
+	return true
+}
+
+func isEcho(message []byte, to netip.Addr) bool {
+	if len(message) < header.ICMPv4MinimumSize {
+		return false
+	}
+	if to.Is4() {
+		return message[0] == byte(header.ICMPv4Echo)
+	}
+	return message[0] == byte(header.ICMPv6EchoRequest)
+}
+
+// ping sends an echo request and returns the answer; nil: there was none.
+func ping(to netip.Addr, message []byte) []byte {
+	domain, protocol := unix.AF_INET, unix.IPPROTO_ICMP
+	if to.Is6() {
+		domain, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return nil
+	}
+	file := os.NewFile(uintptr(fd), "ping")
+	defer file.Close()
+	conn, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(pingTime))
+	if _, err := conn.WriteTo(message, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 0))); err != nil {
+		return nil
+	}
+	answer := make([]byte, 1<<16)
+	n, _, err := conn.ReadFrom(answer)
+	if err != nil || n < header.ICMPv4MinimumSize {
+		return nil
+	}
+	return answer[:n]
+}
+
+// answerEcho turns a message into an answer and sends it.
+func (s *Stack) answerEcho(from netip.Addr, message []byte) {
+	message = bytes.Clone(message)
+	message[0], message[1] = byte(header.ICMPv4EchoReply), 0
+	if from.Is6() {
+		message[0] = byte(header.ICMPv6EchoReply)
+	}
+	s.sendICMP(from, message)
+}
+
+// obstacle is why something cannot be reached.
+type obstacle int
+
+const (
+	noNetwork obstacle = iota
+	noHost
+	noPort
+)
+
+// codes are those of ICMP (RFC 792) and ICMPv6 (RFC 4443, 3.1).
+func (o obstacle) codes() (v4, v6 byte) {
+	switch o {
+	case noHost:
+		return byte(header.ICMPv4HostUnreachable), byte(header.ICMPv6AddressUnreachable)
+	case noPort:
+		return byte(header.ICMPv4PortUnreachable), byte(header.ICMPv6PortUnreachable)
+	}
+	return byte(header.ICMPv4NetUnreachable), byte(header.ICMPv6NetworkUnreachable)
+}
+
+// unreachable tells the sandbox what the host was told. number is that of the
+// segment that opened the connection.
+func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, number uint32, why obstacle) {
+	begin := []byte{
+		byte(client.Port() >> 8), byte(client.Port()), byte(to.Port() >> 8), byte(to.Port()),
+		byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number),
+	}
+	if protocol == header.UDPProtocolNumber {
+		copy(begin[4:], []byte{0, header.UDPMinimumSize, 0, 0})
+	}
+	v4, v6 := why.codes()
+	message := make([]byte, header.ICMPv4MinimumSize)
+	message[0], message[1] = byte(header.ICMPv4DstUnreachable), v4
+	ip := encodeIP(client.Addr(), to.Addr(), protocol, len(begin))
+	if to.Addr().Is6() {
+		message[0], message[1] = byte(header.ICMPv6DstUnreachable), v6
+	}
+	s.sendICMP(to.Addr(), append(append(message, ip...), begin...))
+}
+
+// encodeIP is the header of a packet.
+func encodeIP(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, length int) []byte {
+	const ttl = 64
+	if from.Is4() {
+		ip := header.IPv4(make([]byte, header.IPv4MinimumSize))
+		ip.Encode(&header.IPv4Fields{
+			TotalLength: uint16(len(ip) + length), TTL: ttl, Protocol: uint8(protocol), SrcAddr: address(from), DstAddr: address(to),
+		})
+		ip.SetChecksum(^ip.CalculateChecksum())
+		return ip
+	}
+	ip := header.IPv6(make([]byte, header.IPv6MinimumSize))
+	ip.Encode(&header.IPv6Fields{
+		PayloadLength: uint16(length), TransportProtocol: protocol, HopLimit: ttl, SrcAddr: address(from), DstAddr: address(to),
+	})
+	return ip
+}
+
+// sendICMP sends a message to the sandbox. Its checksum is set here.
+func (s *Stack) sendICMP(from netip.Addr, message []byte) {
+	message[2], message[3] = 0, 0
+	to, protocol := link.Sandbox4, header.ICMPv4ProtocolNumber
+	sum := uint16(0)
+	if from.Is6() {
+		to, protocol = link.Sandbox6, header.ICMPv6ProtocolNumber
+		sum = header.PseudoHeaderChecksum(protocol, address(from), address(to), uint16(len(message)))
+	}
+	sum = ^checksum.Checksum(message, sum)
+	message[2], message[3] = byte(sum>>8), byte(sum)
+	packet := append(encodeIP(from, to, protocol, len(message)), message...)
+	if s.eth {
+		packet = append(ethernet(protocolOf(from)), packet...)
+	}
+	s.inner.WriteRawPacket(nic, protocolOf(from), buffer.MakeWithData(packet))
+}
+
+func ethernet(protocol tcpip.NetworkProtocolNumber) []byte {
+	frame := header.Ethernet(make([]byte, header.EthernetMinimumSize))
+	frame.Encode(&header.EthernetFields{
+		SrcAddr: tcpip.LinkAddress(link.HelperMAC), DstAddr: tcpip.LinkAddress(link.SandboxMAC), Type: protocol,
+	})
+	return frame
+}

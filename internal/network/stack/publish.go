@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"claudebox/internal/network/link"
+)
+
+// Publish carries a connection of the host to a port of the sandbox: to
+// whoever listens on its 127.0.0.1, or on all its addresses. It returns when
+// the connection is over; its error says that nobody listens.
+func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
+	queue := new(waiter.Queue)
+	endpoint, err := s.dialInside(queue, port)
+	if err != nil {
+		reset(outer)
+		return err
+	}
+	p := &pair{inner: &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}, outer: outer, open: &open{}}
+	p.open.end = p.breakOff
+	if !s.flows.add(p.open) {
+		p.breakOff()
+		return nil
+	}
+	defer s.flows.remove(p.open)
+	return p.run(s.ctx, false)
+}
+
+// dialInside connects to the sandbox's 127.0.0.1.
+func (s *Stack) dialInside(queue *waiter.Queue, port uint16) (tcpip.Endpoint, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+	defer cancel()
+	endpoint, failed := s.inner.NewEndpoint(tcp.ProtocolNumber, header.IPv4ProtocolNumber, queue)
+	if failed != nil {
+		return nil, fmt.Errorf("%s", failed)
+	}
+	entry, connected := waiter.NewChannelEntry(waiter.WritableEvents)
+	queue.EventRegister(&entry)
+	defer queue.EventUnregister(&entry)
+	if failed = endpoint.Bind(tcpip.FullAddress{NIC: nic, Addr: address(link.Server4)}); failed == nil {
+		failed = endpoint.Connect(tcpip.FullAddress{NIC: nic, Addr: address(link.Loopback4), Port: port})
+	}
+	if _, started := failed.(*tcpip.ErrConnectStarted); started {
+		select {
+		case <-connected:
+			failed = endpoint.LastError()
+		case <-ctx.Done():
+			failed = &tcpip.ErrTimeout{}
+		}
+	}
+	if failed != nil {
+		endpoint.Close()
+		return nil, fmt.Errorf("%s", failed)
+	}
+	return endpoint, nil
+}

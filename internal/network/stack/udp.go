@@ -1,0 +1,126 @@
+package stack
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"claudebox/internal/network/flow"
+)
+
+// How long an exchange of datagrams is kept that is silent: one without an
+// answer, and another.
+const (
+	unansweredTime = 30 * time.Second
+	answeredTime   = 3 * time.Minute
+)
+
+// acceptUDP serves what a datagram begins. It must not wait: every packet comes
+// through here. The result false has the stack answer that nobody is there.
+func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
+	id := r.ID()
+	to := addrPort(id.LocalAddress, id.LocalPort)
+	const domain = 53
+	question := isServer(to.Addr()) && to.Port() == domain && s.DNS != nil
+	f := flow.Flow{Proto: flow.UDP, To: to}
+	if !question {
+		var known bool
+		if f, known = s.flowOf(flow.UDP, to); !known || isServer(to.Addr()) || id.RemotePort == 0 {
+			return false
+		}
+		if v := s.judge(f); v.Action != flow.Dial {
+			return false
+		}
+	}
+	select {
+	case s.udps <- struct{}{}:
+	default:
+		return true
+	}
+	queue := new(waiter.Queue)
+	endpoint, err := r.CreateEndpoint(queue)
+	if err != nil {
+		<-s.udps
+		return true
+	}
+	inner := gonet.NewUDPConn(queue, endpoint)
+	go func() {
+		defer func() { <-s.udps }()
+		if question {
+			s.DNS.ServePacket(s.ctx, inner)
+			return
+		}
+		s.exchange(inner, f, addrPort(id.RemoteAddress, id.RemotePort))
+	}()
+	return true
+}
+
+// exchange copies datagrams.
+func (s *Stack) exchange(inner *gonet.UDPConn, f flow.Flow, client netip.AddrPort) {
+	defer inner.Close()
+	outer, _, err := s.dial(s.ctx, f)
+	if err != nil {
+		s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noNetwork)
+		return
+	}
+	o := &open{flow: f, end: func() { outer.Close(); inner.Close() }}
+	defer o.end()
+	if !s.flows.add(o) {
+		return
+	}
+	defer s.flows.remove(o)
+	s.Journal.Opened(f)
+	var answered atomic.Bool
+	var both sync.WaitGroup
+	both.Go(func() {
+		copyDatagrams(outer, inner, &o.sent, &answered, false)
+		o.end()
+	})
+	both.Go(func() {
+		err := copyDatagrams(inner, outer, &o.received, &answered, true)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noPort)
+		}
+		o.end()
+	})
+	both.Wait()
+	s.Journal.Closed(f, o.sent.Load(), o.received.Load())
+}
+
+// datagrams are buffers for one of any size.
+var datagrams = sync.Pool{New: func() any { return new([1 << 16]byte) }}
+
+// copyDatagrams copies until nothing has come for long.
+func copyDatagrams(to, from net.Conn, count *atomic.Int64, answered *atomic.Bool, answers bool) error {
+	for {
+		wait := unansweredTime
+		if answered.Load() {
+			wait = answeredTime
+		}
+		if err := from.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			return err
+		}
+		buffer := datagrams.Get().(*[1 << 16]byte)
+		n, err := from.Read(buffer[:])
+		if err == nil {
+			if answers {
+				answered.Store(true)
+			}
+			count.Add(int64(n))
+			_, _ = to.Write(buffer[:n]) // a datagram may be lost
+		}
+		datagrams.Put(buffer)
+		if err != nil {
+			return err
+		}
+	}
+}

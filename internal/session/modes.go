@@ -1,0 +1,65 @@
+package session
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+)
+
+// givenMode is the mode of a file or folder that is given away read-write, as
+// it was before the session: the agent can close it to its user, or open it to
+// others.
+type givenMode struct {
+	path string
+	fd   int // O_PATH: whatever becomes of its name
+	mode uint32
+}
+
+// noteModes takes down the modes of what the launch gives away.
+func (s *Session) noteModes() (list []givenMode) {
+	for _, m := range s.Launch.Mounts {
+		if m.Kind != plan.Bind {
+			continue
+		}
+		fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // the launch says what is wrong with it
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil {
+			unix.Close(fd)
+			continue
+		}
+		list = append(list, givenMode{m.Source, fd, st.Mode & modeBits})
+	}
+	return list
+}
+
+const (
+	modeBits    = 0o7777
+	ownersBits  = 0o700
+	othersWrite = 0o022
+)
+
+// mendModes gives back the modes of what was closed to its user, or opened for
+// others to write.
+func (s *Session) mendModes(list []givenMode) {
+	for _, was := range list {
+		var st unix.Stat_t
+		if unix.Fstat(was.fd, &st) == nil {
+			closed, opened := was.mode&^st.Mode&ownersBits, st.Mode&^was.mode&othersWrite
+			if closed|opened != 0 {
+				err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(was.fd), was.mode) // fchmod refuses O_PATH
+				if err != nil {
+					diag.Print(s.caller.Stderr, &diag.Error{
+						Op: "give " + was.path + " back its mode", Err: err, Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
+					})
+				}
+			}
+		}
+		unix.Close(was.fd)
+	}
+}

@@ -81,6 +81,7 @@ type Session struct {
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
+	secrets  secrets
 	missing  []string         // packages that a dry run did not fetch
 	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
 	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
@@ -92,6 +93,7 @@ type Session struct {
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
 	s.release()
+	s.secrets.close()
 	var store, home error
 	if s.held != nil {
 		store = s.held.Close()
@@ -161,6 +163,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
+	s.findSecrets(p)
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env), Real: s.real,
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err

@@ -29,6 +29,9 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)
 	}
+	if s.secrets.used {
+		req.Post, req.APIKey = s.postTokens, s.secrets.placeholder(apiKey)
+	}
 	return state.Look(req)
 }
 

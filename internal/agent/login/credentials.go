@@ -72,7 +72,7 @@ func parse(content []byte) (l login, found bool, err error) {
 		}
 	}
 	l.expires, l.ends, l.scope = int64(expires), int64(ends), scopeOf(oauth)
-	if !isToken(l.access) || !isToken(l.refresh) || !isToken(l.client) || !isDate(expires) || !isDate(ends) || 
+	if !isToken(l.access) || !isToken(l.refresh) || !isToken(l.client) || !isDate(expires) || !isDate(ends) ||
 		len(l.account)+len(l.organization)+len(l.scope) > maxToken {
 		return login{}, false, errNotLogin
 	}

@@ -29,9 +29,16 @@ type Launch struct {
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
 	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
+	Outside  []Outside                   // secrets that the agent uses and never holds
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
+}
+
+// Outside is a secret that is used inside, and stays outside.
+type Outside struct {
+	Name  string   // as its owner knows it
+	Hosts []string // that it is for
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

@@ -116,7 +116,7 @@ func New(c Config, keeper Keeper, dial Dial) (*Broker, error) {
 		b.settle()
 	}
 	b.close = sync.OnceFunc(func() { close(b.closed) })
-	b.transport = newTransport(c.Roots, dial)
+	b.transport = NewTransport(c.Roots, dial)
 	b.proxy = &httputil.ReverseProxy{
 		Transport: b.transport, FlushInterval: -1, Rewrite: b.rewrite, ModifyResponse: b.modify, ErrorHandler: b.failed,
 		ErrorLog: silent, BufferPool: &buffers{},
@@ -186,7 +186,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.any.RoundTrip(r)
 }
 
-func newTransport(roots []byte, dial Dial) transport {
+// NewTransport verifies hosts by roots, in PEM.
+func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 	trust := sync.OnceValue(func() *x509.CertPool {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(roots)

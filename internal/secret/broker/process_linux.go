@@ -202,4 +202,3 @@ func confineSelf() error {
 		}}}}),
 	})
 }
-

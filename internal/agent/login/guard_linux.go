@@ -34,15 +34,17 @@ type Guard struct {
 
 	renewing sync.Mutex // held while a login is being renewed
 
-	mu    sync.Mutex // of what is below
-	now   reading    // of the file that counts
-	from  *file      // that one; nil: nobody is logged in
-	tell  func(access, scope string)
-	dead  string // sum of a login that cannot be renewed any more
-	timer *time.Timer
-	watch *watcher
-	notes []string
-	done  bool
+	mu   sync.Mutex // of what is below
+	now  reading    // of the file that counts
+	from *file      // that one; nil: nobody is logged in
+	tell func(access, scope string)
+	dead string // sum of a login that cannot be renewed any more
+	// When it was renewed last by this guard.
+	renewed time.Time
+	timer   *time.Timer
+	watch   *watcher
+	notes   []string
+	done    bool
 }
 
 // file is a file of credentials.
@@ -201,11 +203,14 @@ func (g *Guard) tellNow() {
 // does it five minutes before, and then finds it done.
 const ahead = 10 * time.Minute
 
+// wait is how long it is until the login has to be renewed. One that is said to
+// be good for a moment only is not renewed all the time.
 func (g *Guard) wait() time.Duration {
 	if g.now.expires == 0 {
 		return insideFor // it does not say
 	}
-	return time.Until(time.UnixMilli(g.now.expires)) - ahead
+	left := time.Until(time.UnixMilli(g.now.expires)) - ahead
+	return max(left, again-time.Since(g.renewed))
 }
 
 // plan sets the time of the next renewal.
@@ -216,21 +221,21 @@ func (g *Guard) plan() {
 	if g.done || !g.now.good() || g.now.refresh == "" || g.now.expires == 0 {
 		return
 	}
-	g.timer = time.AfterFunc(max(0, g.wait()), func() { g.renewNow("") })
+	g.timer = time.AfterFunc(max(0, g.wait()), func() { _ = g.renewNow() })
 }
 
-// again is how long to wait after a renewal that did not succeed.
+// again is how long to wait after a renewal.
 const again = time.Minute
 
-// renewNow renews what runs out, or what its server refused.
-func (g *Guard) renewNow(refused string) error {
+// renewNow renews what runs out.
+func (g *Guard) renewNow() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patienceRenewal)
 	defer cancel()
-	err := g.Renew(ctx, refused)
+	err := g.Renew(ctx, "")
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.done && g.now.good() {
-		g.timer = time.AfterFunc(again, func() { g.renewNow("") })
+		g.timer = time.AfterFunc(again, func() { _ = g.renewNow() })
 		g.tellNow() // what there is, may it be refused
 	}
 	return err

@@ -84,6 +84,7 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	} else {
 		g.reload()
 	}
+	g.renewed = time.Now()
 	g.tellNow()
 	g.plan()
 	return nil

@@ -66,11 +66,19 @@ let
         }
       );
 
+      # Only Nix inside a sandbox, and a look-up beyond the manifest, read it.
+      keepsSource =
+        profiles == { }
+        || lib.any (
+          profile: ((settings // profile.settings or { }).nix.daemon or "") != "off"
+        ) (lib.attrValues profiles);
+
       unwrapped = pkgs.callPackage ./package.nix { };
       manifest = import ./manifest.nix {
         inherit pkgs system base;
         inherit (made) packages;
         nixpkgs = sourceOf pkgs;
+        inherit keepsSource;
         tools =
           import ./tools.nix pkgs
           // lib.optionalAttrs (agentPackage != null) { agent = lib.getExe agentPackage; };

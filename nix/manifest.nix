@@ -4,6 +4,7 @@
   pkgs,
   system,
   nixpkgs, # the source that attributes are looked up in, as a flake input has it
+  keepsSource, # whether that belongs to our closure
   tools, # name → file
   base, # attributes on PATH in every sandbox
   packages, # attribute → { package, outputs: those that are asked for by name }
@@ -41,7 +42,7 @@ let
     version = 1;
     inherit system tools base;
     nixpkgs = {
-      path = "${nixpkgs}";
+      path = if keepsSource then "${nixpkgs}" else builtins.unsafeDiscardStringContext "${nixpkgs}";
     }
     // lib.optionalAttrs (nixpkgs ? rev) { inherit (nixpkgs) rev; }
     // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; };

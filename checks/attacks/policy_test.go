@@ -4,9 +4,12 @@ package attacks_test
 
 import (
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"claudebox/checks/trial"
 )
 
 // P1: the default profile reaches every port of this machine, so a project that
@@ -165,5 +168,28 @@ func TestAReadWriteMountReachesWhatTheHostObeys(t *testing.T) {
 				t.Errorf("what may be given is not\n%s", got)
 			}
 		})
+	}
+}
+
+// P2: an agent that ignores TERM went on in strict mode with what was uncovered.
+func TestAnAgentOutlivesTheEndThatStrictModeMakes(t *testing.T) {
+	w := newWorld(t)
+	w.git("project", "init", "-q")
+	w.write("project/conf/.env", canary)
+	w.write("project/.env", canary)
+	l := w.begin(w.profile("protect_mode: strict")...)
+	l.sh(`trap "" TERM HUP INT; (trap "" TERM HUP; setsid sleep inf) >/dev/null 2>&1 &`)
+	w.write("project/.env.new", canary)
+	if err := os.Rename(w.path("project/.env.new"), w.path("project/.env")); err != nil {
+		t.Fatal(err)
+	}
+	l.until("cat .env", "") // the watch has begun
+	l.sh("mv conf other; mkdir conf")
+	l.sh("while :; do sleep 0.1; done")
+	if said := l.end(); !strings.Contains(said, "the session ends") {
+		t.Error(said)
+	}
+	if got := trial.Status(l.cmd.ProcessState); got != 143 {
+		t.Errorf("status %d", got)
 	}
 }

@@ -264,7 +264,7 @@ func TestAPlanOfTheClosureNeedsNoDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := exec.Command("nix-store", append([]string{"--query", "--requisites", p.Pins.Nixpkgs.Path}, p.StorePaths()...)...)
+	query := exec.Command("nix-store", append([]string{"--query", "--requisites"}, p.Roots()...)...)
 	want := strings.Fields(succeed(t, query))
 	slices.Sort(want)
 	if want = slices.Compact(want); !slices.Equal(p.Pins.Closure, want) {

@@ -61,7 +61,7 @@ func TestOnlyTheListedPlacesCanBeWritten(t *testing.T) {
 		for d in /nix/store /nix/var/nix/daemon-socket; do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
 	got := w.inside(t, script)
 	want := []string{
-		"/dev", "/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.local", "HOME/.local/share",
+		"/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.local", "HOME/.local/share",
 		"HOME/src/project", "RUNTIME", "/tmp",
 	}
 	runtime := fmt.Sprintf("/run/user/%d", os.Getuid())
@@ -109,10 +109,24 @@ func TestEveryWritableTmpfsIsBounded(t *testing.T) {
 		t.Errorf("/tmp is none of %q", got)
 	}
 	for line := range strings.Lines(got) {
-		if !strings.Contains(line, "size=") && !strings.HasPrefix(line, "/dev ") {
+		if !strings.Contains(line, "size=") {
 			t.Errorf("no size: %s", line)
 		}
 	}
+}
+
+// A9: /dev is a tmpfs of bwrap's, as large as half of the host's memory.
+func TestAnAgentFillsTheMemoryByWayOfDev(t *testing.T) {
+	w := newWorld(t)
+	got := w.inside(t, `(: >/dev/x || mkdir /dev/y || ln -s x /dev/z) 2>/dev/null || echo held
+		df --output=size -k /dev/shm | tail -n1; echo fine >/dev/null; echo fine >/dev/shm/x; test -c /dev/tty; test -w /dev/ptmx; head -c 1 /dev/zero | wc -c`)
+	wantEqual(t, got, "held\n  2097152\n1\n")
+}
+
+// A9: a fork bomb ends at a limit that counts what is inside alone.
+func TestProcessesInsideAreLimited(t *testing.T) {
+	w := newWorld(t)
+	wantEqual(t, w.inside(t, "ulimit -Su; ulimit -Hu; ulimit -Su 1000000 2>/dev/null || echo held"), "16384\n16384\nheld\n")
 }
 
 func TestAccountsAreRootTheUserAndNobody(t *testing.T) {

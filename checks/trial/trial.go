@@ -19,6 +19,10 @@ import (
 // a hang; no test measures time.
 const Patience = 90 * time.Second
 
+// Short reports whether tests are to try a part of what they could:
+// checks/long sets CLAUDEBOX_LONG.
+func Short() bool { return os.Getenv("CLAUDEBOX_LONG") == "" }
+
 // Binary is the claudebox under test.
 func Binary(t *testing.T) string {
 	t.Helper()

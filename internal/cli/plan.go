@@ -31,6 +31,9 @@ that a launch runs. No secret is printed: host variables are named.
 --pinned prints a plan to keep, as json, and fetches every package of it;
 ` + "`claudebox --plan FILE`" + ` launches by it.
 
+A plan travels: ` + "`nix copy --to CACHE $(claudebox plan --store-paths)`" + ` brings
+what it needs to a binary cache; a launch by the file fetches from there.
+
 --diff tells, as text or json, what changed since a plan that was kept:
 packages by version, variables, mounts, network, settings; what widens the
 sandbox is marked.`
@@ -44,6 +47,7 @@ type planOptions struct {
 	schema bool
 	all    bool
 	sizes  bool
+	paths  bool
 }
 
 func newPlanCommand(sys System) *cobra.Command {
@@ -63,6 +67,7 @@ func newPlanCommand(sys System) *cobra.Command {
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan to keep; packages are fetched")
 	c.Flags().BoolVar(&o.all, "all", false, "as text: what every sandbox has, too")
 	c.Flags().BoolVar(&o.sizes, "sizes", false, "as text: size of each package and its closure")
+	c.Flags().BoolVar(&o.paths, "store-paths", false, "print the store paths it needs, fetched")
 	c.Flags().StringVar(&o.diff, "diff", "", "print what changed since the plan in `FILE`")
 	c.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of plan files")
 	return c
@@ -71,6 +76,7 @@ func newPlanCommand(sys System) *cobra.Command {
 const planExample = `  claudebox plan                                   what would run, and why
   claudebox plan --pinned >plan.json               a plan to keep
   claudebox --plan plan.json                       launch by it
+  claudebox plan --store-paths                     what it needs of the store
   claudebox plan --diff plan.json                  what changed since
   claudebox plan --plan new.json --diff old.json   from one file to the other`
 
@@ -83,6 +89,9 @@ func printPlan(sys System, o planOptions) error {
 	}
 	if o.pinned && o.format == "text" {
 		o.format = "json"
+	}
+	if o.paths {
+		return printStorePaths(sys, o)
 	}
 	text, err := "", error(nil)
 	switch {
@@ -103,6 +112,20 @@ func printPlan(sys System, o planOptions) error {
 		return err
 	}
 	_, err = io.WriteString(sys.Stdout, text)
+	return err
+}
+
+// printStorePaths prints what `nix copy` takes to where the plan is to be
+// launched: with all that these refer to, everything of the store.
+func printStorePaths(sys System, o planOptions) error {
+	if o.format != "text" || o.diff != "" || o.all || o.sizes {
+		return diag.Errorf("print the plan's store paths", "leave the other flags out", "--store-paths has a form of its own")
+	}
+	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(sys.Stdout, strings.Join(p.Roots(), "\n"))
 	return err
 }
 

@@ -10,6 +10,7 @@ const (
 	tmpSize     = 8 << 30
 	homeSize    = 4 << 30
 	runtimeSize = 64 << 20
+	shmSize     = 2 << 30
 )
 
 // Base is the rule behind what every sandbox has, as it stands in Why.
@@ -28,6 +29,7 @@ var baseMounts = []Mount{
 	{Kind: Tmpfs, Destination: "/", Mode: "0755", Size: rootSize},
 	{Kind: Proc, Destination: "/proc"},
 	{Kind: Dev, Destination: "/dev"},
+	{Kind: Tmpfs, Destination: "/dev/shm", Mode: "1777", Size: shmSize},
 	{Kind: Tmpfs, Destination: "/tmp", Mode: "1777", Size: tmpSize},
 	{Kind: Tmpfs, Destination: "${runtime}", Mode: "0700", Size: runtimeSize},
 	{Kind: File, Source: string(MadePasswd), Destination: "/etc/passwd", Mode: "0444"},
@@ -75,10 +77,9 @@ var caches = []string{
 }
 
 // hostVariables are the variables that pass from the caller when they are
-// set (SAND-03). Each is a habit of terminals, locales or people; only the
-// key is secret.
+// set (SAND-03). Each is a habit of terminals, locales or people, and none is
+// secret. The keys of agents stand in [agents].
 var hostVariables = []Env{
-	{Name: "ANTHROPIC_API_KEY", Secret: true},
 	{Name: "COLORTERM"},
 	{Name: "EDITOR"},
 	{Name: "FORCE_COLOR"},
@@ -111,12 +112,4 @@ var toolVariables = []struct{ name, tool string }{
 	{"SHELL", resolve.ToolBash},
 	{"LOCALE_ARCHIVE", resolve.ToolLocale},
 	{"TERMINFO_DIRS", resolve.ToolTerminfo},
-}
-
-// agentArgs are always passed to an agent, before the caller's words.
-func agentArgs(name string) []string {
-	if name == "claude" {
-		return []string{"--dangerously-skip-permissions"}
-	}
-	return nil
 }

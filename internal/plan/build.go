@@ -36,6 +36,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
 		Agent:   agent(prof.Agent),
 		MCP:     prof.MCP.Import,
+		Beside:  globs(prof.Worktrees),
 		Compat:  string(prof.Compat),
 		Confirm: string(prof.Confirm),
 	}
@@ -107,7 +108,7 @@ func globs(patterns []profile.Pattern) []string {
 }
 
 func agent(a profile.Agent) Agent {
-	return Agent{Name: a.Name, Command: a.Command, Args: agentArgs(a.Name)}
+	return Agent{Name: a.Name, Command: a.Command, Args: agents[a.Name].args, Home: keptFolders(a)}
 }
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {
@@ -116,7 +117,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		e.From, e.Why = from, rule
 		vars[e.Name] = e
 	}
-	for _, e := range hostVariables {
+	keys, own := agentEnvironment(prof.Agent.Name)
+	for _, e := range slices.Concat(hostVariables, keys) {
 		add(e, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
@@ -128,6 +130,9 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		if _, known := vars[h.Variable]; !known {
 			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+", git.hosts")
 		}
+	}
+	for _, e := range own {
+		add(e, FromMade, Base)
 	}
 	for _, c := range prof.Env {
 		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, c.Origin.Rule())

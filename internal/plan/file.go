@@ -8,8 +8,10 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/storepath"
 )
 
 // file is a plan as it stands in a file: with its digest, which is made and
@@ -146,6 +148,19 @@ func (p Plan) StorePaths() []string {
 		add(tool.Path)
 	}
 	return paths
+}
+
+// Roots are the store paths of [Plan.StorePaths] and of nixpkgs, sorted: with
+// all that they refer to, what a launch needs of the store.
+func (p Plan) Roots() []string {
+	var paths []string
+	for _, name := range append(p.StorePaths(), p.Pins.Nixpkgs.Path) {
+		if path, err := storepath.Of(name); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // Packages gives the profile's packages and those of every sandbox, each in

@@ -29,7 +29,8 @@ type Plan struct {
 	Show    []string `json:"show,omitempty"`
 	Protect Protect  `json:"protect"`
 	Agent   Agent    `json:"agent"`
-	MCP     []string `json:"mcp,omitempty"` // MCP servers of the user that enter, by name
+	MCP     []string `json:"mcp,omitempty"`       // MCP servers of the user that enter, by name
+	Beside  []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
 	Compat  string   `json:"compat"`
 	Confirm string   `json:"confirm"`
 }
@@ -182,4 +183,5 @@ type Agent struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"` // always passed, before the caller's words
+	Home    []string `json:"home,omitempty"` // folders of its home that are kept, below home
 }

@@ -202,6 +202,8 @@ func TestDecodeReadsAnOlderPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// It knows no size of /dev/shm: then /dev is not read-only either.
+	want.Mounts = slices.DeleteFunc(want.Mounts, func(m Mount) bool { return m.Destination == "/dev/shm" })
 	if diff := cmp.Diff(string(want.Encode()), string(got.Encode())); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

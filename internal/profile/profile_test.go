@@ -118,8 +118,8 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		ProtectMode: profile.ProtectDefault,
 		Cache:       profile.CacheProject,
 		Compat:      profile.CompatNixLd,
-		Project:     profile.ProjectCwd,
-		Confirm:     profile.ConfirmAlways,
+		Project:     profile.ProjectGitRoot,
+		Confirm:     profile.ConfirmChanged,
 	}
 	for name, src := range map[string]string{
 		"no bytes":         "",
@@ -273,8 +273,8 @@ func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
 		"protect_mode": {schema.Key("protect_mode").Words, words(profile.ProtectDefault, profile.ProtectStrict)},
 		"cache":        {schema.Key("cache").Words, words(profile.CacheProject, profile.CacheEphemeral)},
 		"compat":       {schema.Key("compat").Words, words(profile.CompatNixLd, profile.CompatOff)},
-		"project":      {schema.Key("project").Words, words(profile.ProjectCwd, profile.ProjectGitRoot)},
-		"confirm":      {schema.Key("confirm").Words, words(profile.ConfirmAlways, profile.ConfirmChanged, profile.ConfirmNever)},
+		"project":      {schema.Key("project").Words, words(profile.ProjectGitRoot, profile.ProjectCwd)},
+		"confirm":      {schema.Key("confirm").Words, words(profile.ConfirmChanged, profile.ConfirmAlways, profile.ConfirmNever)},
 	} {
 		if diff := cmp.Diff(tc.want, tc.words); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)

@@ -90,15 +90,15 @@ var schema = shape.Shape{
 			Doc: "Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		}},
 		{Name: "project", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"cwd", "git-root"},
-			Doc: "Which folder is the project: the one claudebox is called in, or the git root above it.",
+			Kind: shape.Word, Words: []string{"git-root", "cwd"},
+			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that folder alone.",
 		}},
 		{Name: "worktrees", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &siblingGlob},
-			Doc: "Folders beside the project that may be made and are mounted read-write, for git worktrees.",
+			Doc: "Folders beside the project that are mounted read-write where they are there, for git worktrees.",
 		}},
 		{Name: "confirm", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"always", "changed", "never"},
+			Kind: shape.Word, Words: []string{"changed", "always", "never"},
 			Doc: "When the audit asks before it launches; changed asks only when it differs from the last one you approved.",
 		}},
 	},

@@ -38,7 +38,7 @@ func (s *Session) openReport(o Options) error {
 
 // sweep ends sessions that were killed before they could do it themselves.
 func (s *Session) sweep(o Options) {
-	for _, r := range aftermath.Sweep(s.folders.Home) {
+	for _, r := range aftermath.Sweep(s.folders.Home, s.Facts.Cwd) {
 		if !o.NoReport || len(r.Failures) > 0 {
 			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home, s.caller.Columns()))
 		}

@@ -2,9 +2,8 @@ package session
 
 import (
 	"fmt"
-	"os"
 	"path"
-	"syscall"
+	"sync"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -15,10 +14,11 @@ import (
 
 // watchCovers keeps the files of the project, and of what is given beside it,
 // covered while the session runs.
-func (s *Session) watchCovers(bwrap int) (watches []*cover.Watch) {
+func (s *Session) watchCovers(bwrap int, lost *uncovered) (watches []*cover.Watch) {
+	tell := func(file string, err error) { s.tellUncovered(lost, file, err) }
 	for _, given := range s.given() {
 		if !s.isMoved(given) {
-			watches = append(watches, cover.Begin(bwrap, given.Path, covers(given), s.uncovered))
+			watches = append(watches, cover.Begin(bwrap, given.Path, covers(given), tell))
 		}
 	}
 	return watches
@@ -56,17 +56,57 @@ func sanitised(file string) ([]byte, error) {
 	return append([]byte{}, gitconfig.Sanitise(content)...), err
 }
 
-// uncovered says at once what could not be covered again. With `protect_mode:
-// strict` the session ends.
-func (s *Session) uncovered(file string, err error) {
+// mostUncovered is how many files are named while a session runs. An agent can
+// make any number of them, and any number of times.
+const mostUncovered = 20
+
+// uncovered is what could not be covered again, by path, and how often.
+type uncovered struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+// note counts, and reports whether it is to be said.
+func (u *uncovered) note(file string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.times == nil {
+		u.times = map[string]int{}
+	}
+	u.times[file]++
+	return u.times[file] == 1 && len(u.times) <= mostUncovered
+}
+
+// rest says in one line what was not said; empty: all was.
+func (u *uncovered) rest() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	again, more := 0, max(0, len(u.times)-mostUncovered)
+	for _, n := range u.times {
+		again += n - 1
+	}
+	switch {
+	case again == 0 && more == 0:
+		return ""
+	case more == 0:
+		return fmt.Sprintf("the files that are named above were uncovered %d times more", again)
+	}
+	return fmt.Sprintf("%d more files were uncovered, all together %d times", more, len(u.times)+again)
+}
+
+// tellUncovered says at once what could not be covered again. With
+// `protect_mode: strict` the session ends.
+func (s *Session) tellUncovered(lost *uncovered, file string, err error) {
 	strict, end := s.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {
 		end = "; the session ends"
 	}
-	// The terminal may be in raw mode: a carriage return begins the line.
-	fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
-		diag.Visible(file), diag.Visible(err.Error()), end)
+	if lost.note(file) {
+		// The terminal may be in raw mode: a carriage return begins the line.
+		fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
+			diag.Visible(file), diag.Visible(err.Error()), end)
+	}
 	if strict {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // is passed on to the agent
+		s.Launch.Post.End()
 	}
 }

@@ -34,6 +34,9 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 			return err
 		}
 	}
+	if err := s.addWorktrees(h, p.Beside); err != nil {
+		return err
+	}
 	for _, path := range h.Etc.Managed {
 		h.Mounts = append(h.Mounts, launch.Mount{
 			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path), Why: "policy of this machine",

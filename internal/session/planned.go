@@ -3,8 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -117,6 +115,7 @@ func (s *Session) readPlan(file string, o Options, why Purpose) (plan.Plan, erro
 		s.later(func() { cache.Renew(kept) })
 	}
 	if why.Look {
+		s.missing = namesOf(p, absent(p.Roots()))
 		return p, nil
 	}
 	return p, s.holdFile(file, p)
@@ -134,11 +133,6 @@ func decodePlan(file string) (plan.Plan, error) {
 	}
 	if p.System != nixSystem() {
 		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System, nixSystem())
-	}
-	for _, path := range p.StorePaths() {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return plan.Plan{}, goneError(file, path)
-		}
 	}
 	return p, nil
 }
@@ -179,11 +173,8 @@ func (s *Session) planOf(prof profile.Profile, why Purpose) (p plan.Plan, paths 
 	if err != nil {
 		return plan.Plan{}, nil, err
 	}
-	waiting := showProgress(s.caller.Stderr, s.caller.Terminal)
-	defer waiting.done()
-	s.store().Options.Log = waiting.hear
 	var res resolve.Resolution
-	err = s.interruptible(func(ctx context.Context) (err error) {
+	err = s.waiting(func(ctx context.Context, _ *progress) (err error) {
 		res, err = s.resolve(ctx, manifest, prof, why)
 		return err
 	})
@@ -251,6 +242,9 @@ func (s *Session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 		Store: store, Evaluator: s.evaluator(m),
 		Cache: cache, DryRun: why.Look,
 	})
+	if prof.Nix.Daemon == profile.DaemonOff {
+		res.Nixpkgs.Path = "" // what was looked up is found; nothing inside reads the source
+	}
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}

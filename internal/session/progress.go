@@ -1,11 +1,13 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
 )
 
@@ -29,6 +31,15 @@ type progress struct {
 	shown time.Time // of the last line; zero: none yet
 }
 
+// waiting does what the Nix daemon may take long for, with a line of progress,
+// until it is done or a signal ends this program.
+func (s *Session) waiting(do func(context.Context, *progress) error) error {
+	p := showProgress(s.caller.Stderr, s.caller.Terminal)
+	defer p.done()
+	s.store().Options.Log = p.hear
+	return s.interruptible(func(ctx context.Context) error { return do(ctx, p) })
+}
+
 // showProgress begins to wait. The caller ends it with done.
 func showProgress(out io.Writer, terminal bool) *progress {
 	p := &progress{out: out, terminal: terminal, text: "looking packages up"}
@@ -38,6 +49,16 @@ func showProgress(out io.Writer, terminal bool) *progress {
 		p.show()
 	})
 	return p
+}
+
+// say writes a line that stays.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminal && !p.shown.IsZero() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	diag.Note(p.out, text)
 }
 
 // hear takes an event of the daemon in.

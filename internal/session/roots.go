@@ -85,22 +85,23 @@ func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 	return slices.Compact(paths)
 }
 
-// holdFile sees to it that what a plan file names stays in the store. A plan
-// of a module is in the store itself, and refers to it all: it is enough to
-// have it open, as the collector looks for the open files of every process.
+// holdFile sees to it that what a plan file names is in the store and stays
+// there. A plan of a module is in the store itself, and refers to it all: it is
+// enough to have it open, as the collector looks for the open files of every
+// process.
 func (s *Session) holdFile(file string, p plan.Plan) error {
 	real, err := filepath.EvalSymlinks(s.absolute(file))
 	if err != nil {
 		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
 	}
-	if _, err := storepath.Of(real); err == nil {
+	if _, err := storepath.Of(real); err == nil && len(absent(p.Roots())) == 0 {
 		return s.holdOpen(real)
 	}
-	paths := pinnedBy(p)
+	paths := p.Roots()
 	if s.holdRoots(real, paths) {
 		return nil
 	}
-	if err := s.pin(file, paths); err != nil {
+	if err := s.have(file, paths); err != nil {
 		return err
 	}
 	s.later(func() { _ = s.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
@@ -114,37 +115,4 @@ func (s *Session) holdOpen(file string) error {
 	}
 	s.holds = append(s.holds, f)
 	return nil
-}
-
-// pin has the daemon keep paths for as long as this session lasts.
-func (s *Session) pin(file string, paths []string) error {
-	return s.interruptible(func(ctx context.Context) error {
-		valid, err := s.store().Pin(ctx, paths)
-		if err != nil {
-			return err
-		}
-		for _, path := range paths {
-			if !slices.Contains(valid, path) {
-				return goneError(file, path)
-			}
-		}
-		return nil
-	})
-}
-
-// pinnedBy is every store path that a plan names, sorted.
-func pinnedBy(p plan.Plan) []string {
-	var paths []string
-	for _, name := range append(p.StorePaths(), p.Pins.Nixpkgs.Path) {
-		if path, err := storepath.Of(name); err == nil {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-func goneError(file, path string) error {
-	return diag.Errorf("read plan "+file, "fetch it with `nix-store --realise "+path+"`, or make the plan anew",
-		"%s is no longer in the store", path)
 }

@@ -76,14 +76,14 @@ func takeFiles() (giveBack func() error, err error) {
 // beginAftermath writes down what is given away, for the end of the session. On
 // an error it returns what was begun till then.
 func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
-	conversations := s.Instance.Conversations()
+	agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
 	for _, given := range s.given() {
-		begun, err := aftermath.Begin(s.folders.Home, given, conversations)
+		begun, err := aftermath.Begin(s.folders.Home, given, agent)
 		if err != nil {
 			return after, err
 		}
 		after = append(after, begun)
-		conversations = nil // once is enough
+		agent = aftermath.Agent{} // once is enough
 	}
 	return after, nil
 }
@@ -91,6 +91,7 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 // launch runs bwrap, and watches over the covers meanwhile.
 func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
+	var lost uncovered
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
@@ -98,11 +99,14 @@ func (s *Session) launch(after []*aftermath.Session) error {
 			session.Follow()
 		}
 		s.keepNow()
-		watches = s.watchCovers(bwrap)
+		watches = s.watchCovers(bwrap, &lost)
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {
 		watch.Close()
+	}
+	if rest := lost.rest(); rest != "" {
+		diag.Note(s.caller.Stderr, rest)
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 // is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {
 	err = s.interruptible(func(ctx context.Context) error {
-		valid, err := s.store().Pin(ctx, pinnedBy(s.Launch.Plan))
+		valid, err := s.store().Pin(ctx, s.Launch.Plan.Roots())
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,6 @@ var unbuiltWishes = []struct {
 	asked func(profile.Profile) bool
 	what  string
 }{
-	{func(p profile.Profile) bool { return len(p.MCP.Import) > 0 }, "mcp.import"},
-	{func(p profile.Profile) bool { return len(p.Worktrees) > 0 }, "worktrees"},
-	{func(p profile.Profile) bool { return len(p.Agent.Home) > 0 }, "agent.home"},
 	{func(p profile.Profile) bool { return p.Nix.Builds == profile.BuildsOff }, "nix.builds: off"},
 }
 

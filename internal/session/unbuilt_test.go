@@ -13,10 +13,7 @@ import (
 // What is asked for and not there is refused, never left out.
 func TestWhatIsNotBuiltIsRefused(t *testing.T) {
 	for line, what := range map[string]string{
-		"mcp: {import: [github]}":                    "mcp.import",
-		"worktrees: [../wt-*]":                       "worktrees",
-		"agent: {command: [x], home: {.x: persist}}": "agent.home",
-		"nix: {builds: off}":                         "nix.builds: off",
+		"nix: {builds: off}": "nix.builds: off",
 	} {
 		t.Run(what, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "p.yaml")

@@ -66,6 +66,10 @@ func (f *Folder) Close() {
 // Path is the folder's absolute path, as it was opened.
 func (f *Folder) Path() string { return f.path }
 
+// As has the folder go by another path than that by which it was opened: the
+// one that it had before it was moved.
+func (f *Folder) As(path string) { f.path = path }
+
 // Join gives the absolute path of what lies at rel.
 func (f *Folder) Join(rel string) string {
 	return strings.TrimSuffix(f.path, "/") + "/" + rel

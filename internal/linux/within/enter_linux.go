@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/linux/spawn/vfork"
+	"claudebox/internal/linux/fork"
 )
 
 // ErrGone means that the sandbox has ended.
@@ -50,42 +51,52 @@ func Run(process int, s *Script) error {
 		return fmt.Errorf("find the sandbox's user namespace: %w", err)
 	}
 	defer unix.Close(user)
-	b := &borrower{script: s, user: uintptr(user), mount: mount.Fd()}
-	if err := vfork.Visit(b.fork); err != nil {
+	c := &copied{script: s, user: uintptr(user), mount: mount.Fd()}
+	shared, err := fork.Shared(int(unsafe.Sizeof(outcome{})) + s.space())
+	if err != nil {
 		return err
 	}
-	switch {
-	case b.errno == 0:
-		return nil
-	case b.failed < 0:
-		return &Error{Step: "enter the sandbox", Err: b.errno}
+	defer unix.Munmap(shared)
+	c.outcome = (*outcome)(unsafe.Pointer(&shared[0]))
+	s.answerIn(shared[unsafe.Sizeof(outcome{}):])
+	if err := fork.Run(c.fork); err != nil {
+		return err
 	}
-	c := s.calls[b.failed]
-	return &Error{About: c.about, Step: c.step, Err: b.errno}
+	s.takeAnswers()
+	switch {
+	case c.outcome.errno == 0:
+		return nil
+	case c.outcome.failed < 0:
+		return &Error{Step: "enter the sandbox", Err: c.outcome.errno}
+	}
+	failed := s.calls[c.outcome.failed]
+	return &Error{About: failed.about, Step: failed.step, Err: c.outcome.errno}
 }
 
-// borrower is the process that runs a script. It writes to failed and errno,
-// and to the script.
-type borrower struct {
+// copied is the copy of this process that runs a script. It writes to the
+// outcome and to the script's answers, which are shared.
+type copied struct {
 	script      *Script
 	user, mount uintptr // namespaces
-	failed      int     // the call; -1: before the first
-	errno       syscall.Errno
+	outcome     *outcome
 }
 
-// fork makes the process. What runs in it may neither allocate nor grow the
-// stack nor return from here: the stack is the parent's.
-//
+// outcome is how a script ended.
+type outcome struct {
+	failed int // the call; -1: before the first
+	errno  syscall.Errno
+}
+
 //go:noinline
+//go:nosplit
 //go:norace
 //go:nocheckptr
-func (b *borrower) fork() (pid uintptr, errno syscall.Errno) {
-	var before uint64
-	pid, failed := vfork.Fork(vfork.Borrowing, &before)
-	if failed != 0 || pid != 0 {
-		return pid, syscall.Errno(failed)
+func (c *copied) fork() (pid uintptr, errno syscall.Errno) {
+	pid, errno = fork.Fork(0)
+	if errno != 0 || pid != 0 {
+		return pid, errno
 	}
-	b.run()
+	c.run()
 	for {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 	}
@@ -94,13 +105,13 @@ func (b *borrower) fork() (pid uintptr, errno syscall.Errno) {
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func (b *borrower) run() {
-	b.failed = -1
-	if _, _, b.errno = syscall.RawSyscall(unix.SYS_SETNS, b.user, unix.CLONE_NEWUSER, 0); b.errno != 0 {
+func (c *copied) run() {
+	c.outcome.failed = -1
+	if _, _, c.outcome.errno = syscall.RawSyscall(unix.SYS_SETNS, c.user, unix.CLONE_NEWUSER, 0); c.outcome.errno != 0 {
 		return
 	}
-	if _, _, b.errno = syscall.RawSyscall(unix.SYS_SETNS, b.mount, unix.CLONE_NEWNS, 0); b.errno != 0 {
+	if _, _, c.outcome.errno = syscall.RawSyscall(unix.SYS_SETNS, c.mount, unix.CLONE_NEWNS, 0); c.outcome.errno != 0 {
 		return
 	}
-	b.failed, b.errno = b.script.run()
+	c.outcome.failed, c.outcome.errno = c.script.run()
 }

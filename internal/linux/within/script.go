@@ -14,7 +14,8 @@ type Script struct {
 	calls     []call
 	about     string // what the next calls are for
 	files     []uintptr
-	kept      []any   // what the calls point at
+	kept      []any // what the calls point at
+	answers   []answer
 	none      uintptr // the empty text
 	furnished int     // the call that mounted over the room, counted from 1
 	room      File
@@ -23,6 +24,13 @@ type Script struct {
 
 // File is a descriptor that a call of the script will open.
 type File int
+
+// answer is what a call writes for the caller: in shared memory, and from there
+// to where the caller wants it.
+type answer struct {
+	call   int // by its second argument
+	to, in []byte
+}
 
 // call is a system call whose arguments are known, or are files.
 type call struct {
@@ -59,14 +67,43 @@ func (s *Script) Open(path string) File {
 
 // Stat looks at a file. status is filled in when the script has run.
 func (s *Script) Stat(f File, status *unix.Stat_t) {
-	s.keep(status)
-	s.add(call{step: "look at it", number: unix.SYS_FSTAT, args: [6]uintptr{1: uintptr(unsafe.Pointer(status))}, files: [2]File{f, noFile}})
+	s.add(call{step: "look at it", number: unix.SYS_FSTAT, files: [2]File{f, noFile}})
+	s.answer(unsafe.Slice((*byte)(unsafe.Pointer(status)), unsafe.Sizeof(*status)))
 }
 
 // StatFS looks at the file system of a file.
 func (s *Script) StatFS(f File, status *unix.Statfs_t) {
-	s.keep(status)
-	s.add(call{step: "look at its file system", number: unix.SYS_FSTATFS, args: [6]uintptr{1: uintptr(unsafe.Pointer(status))}, files: [2]File{f, noFile}})
+	s.add(call{step: "look at its file system", number: unix.SYS_FSTATFS, files: [2]File{f, noFile}})
+	s.answer(unsafe.Slice((*byte)(unsafe.Pointer(status)), unsafe.Sizeof(*status)))
+}
+
+// answer has the last call write to a place of the caller's.
+func (s *Script) answer(to []byte) {
+	s.answers = append(s.answers, answer{call: len(s.calls) - 1, to: to})
+}
+
+// space is how much the answers take, in bytes.
+func (s *Script) space() (size int) {
+	for _, a := range s.answers {
+		size += len(a.to)
+	}
+	return size
+}
+
+// answerIn has the calls write their answers into shared memory.
+func (s *Script) answerIn(shared []byte) {
+	for i := range s.answers {
+		a := &s.answers[i]
+		a.in, shared = shared[:len(a.to)], shared[len(a.to):]
+		s.calls[a.call].args[1] = uintptr(unsafe.Pointer(&a.in[0]))
+	}
+}
+
+// takeAnswers gives the answers to the caller.
+func (s *Script) takeAnswers() {
+	for _, a := range s.answers {
+		copy(a.to, a.in)
+	}
 }
 
 // Bind makes a mount of a file or folder, with all that is mounted in it. It
@@ -182,8 +219,8 @@ func (s *Script) empty() uintptr {
 // keep keeps what a call points at where it is, on the heap.
 func (s *Script) keep(pointer any) { s.kept = append(s.kept, pointer) }
 
-// run makes the calls, in a process that has borrowed this memory. It gives the
-// first that failed.
+// run makes the calls, in a copy of this process. It returns the first that
+// failed.
 //
 //go:nosplit
 //go:norace

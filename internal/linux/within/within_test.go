@@ -16,6 +16,28 @@ import (
 	"claudebox/internal/linux/within"
 )
 
+// asSandbox is the name by which this program becomes a sandbox.
+const asSandbox = "within-sandbox"
+
+func TestMain(m *testing.M) {
+	if os.Args[0] == asSandbox {
+		fmt.Fprintln(os.Stderr, beSandbox())
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// beSandbox makes the room in this process's namespace, and becomes cat(1).
+func beSandbox() error {
+	return errors.Join(
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""),
+		os.MkdirAll(within.Room, 0o755),
+		unix.Mount("tmpfs", within.Room, "tmpfs", 0, ""),
+		unix.Exec("/bin/cat", []string{"cat"}, nil),
+	)
+}
+
 // sandbox is a process in a mount namespace of its own, where the room is.
 func sandbox(t *testing.T) (pid int) {
 	t.Helper()
@@ -23,23 +45,28 @@ func sandbox(t *testing.T) (pid int) {
 	t.Cleanup(runtime.UnlockOSThread)
 	life, end, err := os.Pipe()
 	must(t, err)
+	said, say, err := os.Pipe()
+	must(t, err)
 	pid, err = spawn.Start(spawn.Program{
-		Path: "/bin/cat", Args: []string{"cat"}, Files: []int{int(life.Fd()), 2, 2}, PIDs: true,
-		Mounts: []spawn.Mount{
-			{Target: "/", Flags: unix.MS_REC | unix.MS_PRIVATE},
-			{Source: "tmpfs", Target: "/run", Kind: "tmpfs"},
-			{Source: "tmpfs", Target: within.Room, Kind: "tmpfs", Make: true},
-		},
+		Path: "/proc/self/exe", Args: []string{asSandbox}, Files: []int{int(life.Fd()), int(say.Fd()), 2},
+		PIDs: true, Mounts: true, Rights: []uintptr{unix.CAP_SYS_ADMIN},
 	})
 	life.Close()
+	say.Close()
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
 	}
 	t.Cleanup(func() {
 		end.Close()
+		said.Close()
 		var state syscall.WaitStatus
 		syscall.Wait4(pid, &state, 0, nil)
 	})
+	// cat says what it hears, once the room is there.
+	_, err = end.WriteString("x")
+	must(t, err)
+	_, err = said.Read(make([]byte, 1))
+	must(t, err)
 	return pid
 }
 

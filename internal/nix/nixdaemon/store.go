@@ -63,15 +63,36 @@ func (s *Store) AddIndirectRoots(ctx context.Context, links []string) error {
 	return client.AddIndirectRoots(ctx, links)
 }
 
-// Realise fetches or builds each target ("PATH", "DRV!OUTPUT,…") and says
-// why for each that cannot be had. The error is for what concerns them all.
-func (s *Store) Realise(ctx context.Context, targets []string) (map[string]error, error) {
+// Missing predicts what [Store.Realise] would do.
+func (s *Store) Missing(ctx context.Context, targets []string) (Missing, error) {
+	wanted, err := parseAll(targets)
+	if err != nil {
+		return Missing{}, explain(opQueryMissing.String(), err)
+	}
+	client, err := s.Client(ctx)
+	if err != nil {
+		return Missing{}, err
+	}
+	return client.QueryMissing(ctx, wanted)
+}
+
+func parseAll(targets []string) ([]DerivedPath, error) {
 	wanted := make([]DerivedPath, len(targets))
 	for i, target := range targets {
 		var err error
 		if wanted[i], err = ParseDerivedPath(target); err != nil {
-			return nil, explain(opBuildPathsWithResults.String(), err)
+			return nil, err
 		}
+	}
+	return wanted, nil
+}
+
+// Realise fetches or builds each target ("PATH", "DRV!OUTPUT,…") and says
+// why for each that cannot be had. The error is for what concerns them all.
+func (s *Store) Realise(ctx context.Context, targets []string) (map[string]error, error) {
+	wanted, err := parseAll(targets)
+	if err != nil {
+		return nil, explain(opBuildPathsWithResults.String(), err)
 	}
 	client, err := s.Client(ctx)
 	if err != nil {

@@ -91,11 +91,17 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	markAbove(l.Mounts)
 	l.Lay = h.CanLay && worthLaying(l.Mounts)
 	l.ReadOnly = append(parents, "/")
+	if slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Destination == sharedMemory }) {
+		l.ReadOnly = append(l.ReadOnly, "/dev") // bwrap's own, and of no size
+	}
 	l.Closure = slices.Concat(p.Pins.Closure, h.Closure)
 	slices.Sort(l.Closure)
 	l.Closure = slices.Compact(l.Closure)
 	return l, nil
 }
+
+// sharedMemory is what programs write to in /dev.
+const sharedMemory = "/dev/shm"
 
 // parentSize bounds, in bytes, a folder that holds mount points only.
 const parentSize = 1 << 20

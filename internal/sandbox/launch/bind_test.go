@@ -251,7 +251,7 @@ func TestUserSourcesAreHandedOverAsDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"--bind-fd 6 /home/u/src/p\n", "# 6: /home/u/src/p\n", "--ro-bind /nix/store /nix/store\n"} {
+	for _, want := range []string{"--bind-fd 5 /home/u/src/p\n", "# 5: /home/u/src/p\n", "--ro-bind /nix/store /nix/store\n"} {
 		if !strings.Contains(argv, want) {
 			t.Errorf("%q is not in\n%s", want, argv)
 		}

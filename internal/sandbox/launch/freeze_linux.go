@@ -21,9 +21,9 @@ import (
 var pausing = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 const (
-	// grace is how long the agent's own group may take to stop by itself: a
+	// tidying is how long the agent's own group may take to stop by itself: a
 	// program puts the terminal in order first.
-	grace = 300 * time.Millisecond
+	tidying = 300 * time.Millisecond
 	// freezing is how long all may take.
 	freezing = 3 * time.Second
 	// still are the states of those who do not run: stopped, or gone.
@@ -100,7 +100,7 @@ func (f frozen) all(bwrap int) error {
 				continue
 			}
 			waits = true
-			if of != group || pid == bwrap || pid == init || time.Since(begun) > grace {
+			if of != group || pid == bwrap || pid == init || time.Since(begun) > tidying {
 				f[pid] = true
 				syscall.Kill(pid, syscall.SIGSTOP)
 			}

@@ -32,6 +32,9 @@ func (l Launch) connect(child *sandbox) (*network.Inet, error) {
 		err = l.layMounts(child)
 	}
 	if err == nil {
+		err = limitProcesses(child.pid, l.processes())
+	}
+	if err == nil {
 		err = child.gate.open()
 	}
 	if err == nil || errors.Is(err, network.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {

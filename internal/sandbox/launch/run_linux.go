@@ -129,12 +129,11 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 		return nil, err
 	}
 	defer tree.closeInside()
-	raised, err := raiseFileLimit(len(files))
-	if err != nil {
+	if err := raiseFileLimit(len(files)); err != nil {
 		status.Close()
 		return nil, err
 	}
-	pid, err := l.fork(tree, files, raised)
+	pid, err := l.fork(tree, files)
 	if err != nil {
 		status.Close()
 		if cause := CheckUserNamespaces(); cause != nil {
@@ -155,10 +154,10 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 //
 // Where it is not possible, the signals that would end bwrap are blocked in it,
 // and set free again for the agent by the shim.
-func (l Launch) fork(t tree, files []int, raised bool) (pid int, err error) {
+func (l Launch) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
 		return spawn.Start(t.mounting(spawn.Program{
-			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(), Raised: raised,
+			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(),
 		}))
 	}
 	if l.OwnPIDs {
@@ -266,23 +265,23 @@ func exitCode(report []byte) (code int, found bool) {
 	return code, found && ended && err == nil
 }
 
-// raiseFileLimit makes room for the descriptors of a launch, and tells whether
-// it had to: past the soft limit bwrap would be left without some of them.
-func raiseFileLimit(count int) (raised bool, err error) {
+// raiseFileLimit makes room for the descriptors of a launch: past the soft limit
+// bwrap would be left without some of them.
+func raiseFileLimit(count int) error {
 	const usual = 256
 	if count < usual {
-		return false, nil
+		return nil
 	}
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return false, &diag.Error{Op: "read the limit of open files", Err: err}
+		return &diag.Error{Op: "read the limit of open files", Err: err}
 	}
 	if uint64(count+usual) > limit.Max {
-		return false, diag.Errorf("start bwrap", "mount whole folders instead of single files, or raise `ulimit -Hn`",
+		return diag.Errorf("start bwrap", "mount whole folders instead of single files, or raise `ulimit -Hn`",
 			"%d files would be open; the limit is %d", count, limit.Max)
 	}
 	limit.Cur = limit.Max
 	// Go hands its children the soft limit it was started with, unless the
 	// program sets one itself.
-	return true, syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
 }

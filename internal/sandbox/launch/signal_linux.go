@@ -37,6 +37,7 @@ type Post struct {
 	bwrap  int              // its process id
 	whole  bool             // all of the sandbox dies with bwrap, see [Launch.fork]
 	unsent []syscall.Signal // for the agent, as soon as there is one
+	ending <-chan time.Time // when what does not end by itself is killed; nil: nobody has asked it to end
 	end    chan struct{}    // closed when nothing is to be handed out any more; nil: it has not begun
 	ended  chan struct{}    // closed when nothing is
 
@@ -100,6 +101,16 @@ func (p *Post) stop() {
 	}
 }
 
+// End ends the sandbox as a TERM does, whatever the caller ignores: the agent
+// is asked to, and killed with all else inside when it has not after [grace].
+// It never waits: one that is already asked to end needs no second word.
+func (p *Post) End() {
+	select {
+	case p.signals <- syscall.SIGTERM:
+	default:
+	}
+}
+
 func (p *Post) serve() {
 	defer close(p.ended)
 	for {
@@ -111,6 +122,8 @@ func (p *Post) serve() {
 		case s := <-p.signals:
 			p.handOut(s)
 		case <-again:
+		case <-p.ending:
+			p.kill()
 		case <-p.end:
 			return
 		}
@@ -162,7 +175,23 @@ func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	return pid, errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }
 
-// deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing.
+// grace is how long an agent may take to end when TERM or HUP asked it to.
+const grace = 3 * time.Second
+
+// kill ends all that is inside, whatever it ignores: with the first process of
+// a pid namespace all others go (pid_namespaces(7)).
+func (p *Post) kill() {
+	first := p.bwrap
+	if !p.whole {
+		first = proctree.Init(p.bwrap)
+	}
+	if first != 0 {
+		syscall.Kill(first, syscall.SIGKILL)
+	}
+}
+
+// deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing, and
+// gives it [grace] to end.
 // INT and QUIT have reached it already: they are the terminal's. While there
 // is no agent yet, each of them ends the sandbox before it starts; or it waits
 // for the agent, where to kill bwrap would leave a sandbox running that is half
@@ -175,6 +204,9 @@ func (p *Post) deliver(s syscall.Signal) {
 	p.mu.Lock()
 	p.last = s
 	p.mu.Unlock()
+	if passed != 0 && p.ending == nil {
+		p.ending = time.After(grace)
+	}
 	switch {
 	case sendToAgent(p.bwrap, passed):
 	case p.whole:

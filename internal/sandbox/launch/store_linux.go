@@ -44,10 +44,10 @@ func (t tree) closeInside() {
 	}
 }
 
-// mounting adds to bwrap what makes the tree.
+// mounting starts bwrap by what makes the tree.
 func (t tree) mounting(p spawn.Program) spawn.Program {
 	if t.saying != nil {
-		p.Mounts, p.Beside = storetree.Mounts(), storetree.Stage(t.list, int(t.saying.Fd()))
+		return storetree.Around(p, t.list, int(t.saying.Fd()))
 	}
 	return p
 }
@@ -83,9 +83,10 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 // namespace: it ends the stage that does it.
 func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
 
-// gated tells whether the agent waits for something that is made while bwrap
-// is at work.
-func (l Launch) gated() bool { return l.OwnNetwork() || l.hasTree() || l.Lay }
+// gated reports whether bwrap waits at a gate: for something that is made while
+// it is at work or, by itself in a pid namespace, for the sign that claudebox
+// lives, see [spawn.Start].
+func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.Lay }
 
 // byWords is the launch as words alone can do it: with a mount for each store
 // path, and all mounts made by bwrap.

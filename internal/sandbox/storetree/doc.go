@@ -3,13 +3,13 @@
 // would cost its square: for every bind bwrap reads the table of all mounts.
 //
 // So bwrap binds one empty folder, [Place], as the sandbox's /nix/store, and
-// the tree of mounts comes to it while bwrap is at work. The folder is mounted in
-// a mount namespace that is made for bwrap, and shared: what is mounted on it
-// later also appears on bwrap's copy of it (mount_namespaces(7), "Shared
-// subtrees"; bwrap makes every mount a slave of the one outside). A stage of
-// claudebox's own program, started beside bwrap, makes the tree in a namespace of
-// its own, read-only, moves it onto the folder in one step, and says so. The
-// agent waits for that.
+// the tree of mounts comes to it while bwrap is at work. Two stages of claudebox's
+// own program do that. The first makes the folder, in a mount namespace that is
+// made for bwrap, and shares it: what is mounted on it later also appears on
+// bwrap's copy of it (mount_namespaces(7), "Shared subtrees"; bwrap makes every
+// mount a slave of the one outside). It starts the second stage, and becomes
+// bwrap. The second makes the tree in a namespace of its own, read-only, moves it
+// onto the folder in one step, and says so. The agent waits for that.
 //
 // What fails leaves the folder empty: the sandbox never sees more of the store
 // than it should.

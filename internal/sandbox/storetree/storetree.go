@@ -5,18 +5,24 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/spawn"
 )
 
-// Name is what the stage is called by: the first of a program's words.
-const Name = "claudebox-store"
+// The stages by what they are called: the first of a program's words.
+const (
+	frame = "claudebox-store"      // makes the empty folder, and becomes bwrap
+	fill  = "claudebox-store-fill" // makes the tree
+)
 
 // The folders lie on a tmpfs that is mounted over /sys, which every system
 // has and bwrap has no use for.
@@ -26,34 +32,55 @@ const (
 	build = top + "/claudebox-build"
 )
 
-// made is what fill says when the tree is in its place.
+// made is what the second stage says when the tree is in its place.
 const made = "made"
 
-// Mounts are what bwrap is started with: an empty folder to bind, shared. They
-// need a mount and a pid namespace.
-func Mounts() []spawn.Mount {
-	return []spawn.Mount{
-		{Target: "/", Flags: unix.MS_REC | unix.MS_PRIVATE},
-		// bwrap looks processes up by numbers that the host's /proc does not have,
-		// or has for others.
-		{Source: "proc", Target: "/proc", Kind: "proc", Flags: safe | unix.MS_NOEXEC},
-		{Source: "tmpfs", Target: top, Kind: "tmpfs", Flags: safe, Options: "mode=0755,size=64k"},
-		{Source: "tmpfs", Target: build, Kind: "tmpfs", Flags: safe, Options: "mode=0755,size=64m", Make: true},
-		{Source: "tmpfs", Target: Place, Kind: "tmpfs", Flags: safe | unix.MS_RDONLY, Options: "mode=0755,size=4k", Make: true},
-		{Target: Place, Flags: unix.MS_SHARED},
+// Around gives the program that makes an empty folder to bind, shared, starts the
+// making of the tree beside it, and becomes the program p, which is bwrap. list
+// and report are descriptors of this process: a file with the store paths, a line
+// each, and the pipe that [Await] reads.
+func Around(p spawn.Program, list, report int) spawn.Program {
+	first := len(p.Files)
+	p.Files = slices.Concat(p.Files, []int{list, report})
+	p.Args = slices.Concat([]string{frame, strconv.Itoa(first), p.Path}, p.Args)
+	p.Path = "/proc/self/exe"
+	p.PIDs, p.Mounts, p.Rights = true, true, []uintptr{unix.CAP_SYS_ADMIN}
+	return p
+}
+
+// mounts are the empty folder, and what bwrap needs besides. They need a mount
+// and a pid namespace.
+var mounts = []struct {
+	source, target, kind string
+	flags                uintptr
+	options              string
+}{
+	{target: "/", flags: unix.MS_REC | unix.MS_PRIVATE},
+	// bwrap looks processes up by numbers that the host's /proc does not have,
+	// or has for others.
+	{"proc", "/proc", "proc", safe | unix.MS_NOEXEC, ""},
+	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k"},
+	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m"},
+	{"tmpfs", Place, "tmpfs", safe | unix.MS_RDONLY, "mode=0755,size=4k"},
+	{target: Place, flags: unix.MS_SHARED},
+}
+
+func makeMounts() error {
+	for _, m := range mounts {
+		if m.target == build || m.target == Place && m.kind != "" {
+			if err := unix.Mkdir(m.target, 0o755); err != nil {
+				return fmt.Errorf("make %s: %w", m.target, err)
+			}
+		}
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
 	}
+	return nil
 }
 
 // safe are the flags of what is mounted here.
 const safe = unix.MS_NOSUID | unix.MS_NODEV
-
-// Stage is the program that fills the folder, started beside bwrap. list is the
-// descriptor of the store paths, a line each; report that of the pipe that
-// [Await] reads.
-func Stage(list, report int) *spawn.Program {
-	words := []string{Name, strconv.Itoa(list), strconv.Itoa(report)}
-	return &spawn.Program{Path: "/proc/self/exe", Args: words, Files: []int{list, report}}
-}
 
 // ErrGone means that the stage ended without a word, as it does with bwrap.
 var ErrGone = errors.New("what mounts it ended before its time")
@@ -80,23 +107,77 @@ func Await(report io.Reader) error {
 	return nil
 }
 
-// Run is the stage, when the words of this program are its, and gives its exit
-// status.
+// Run is the stage whose words these are, and gives its exit status; the first
+// one does not return when all is well.
 func Run(words []string) (status int, ran bool) {
-	if len(words) != 3 || words[0] != Name {
+	if len(words) < 2 || words[0] != frame && words[0] != fill {
 		return 0, false
 	}
-	list, err1 := strconv.Atoi(words[1])
-	report, err2 := strconv.Atoi(words[2])
-	if err1 != nil || err2 != nil {
-		return 125, true
+	list, err := strconv.Atoi(words[1])
+	if err != nil {
+		return failed, true
+	}
+	report := list + 1
+	if words[0] == fill {
+		err = fillFolder(list)
+	} else {
+		err = becomeBwrap(words[2:], list, report)
 	}
 	said := made
-	if err := fill(list); err != nil {
-		status, said = 125, err.Error()
+	if err != nil {
+		status, said = failed, err.Error()
 	}
 	_, _ = unix.Write(report, []byte(said))
 	return status, true
+}
+
+const failed = 125
+
+// becomeBwrap is the first stage. words are bwrap's path and its own words. Its
+// error is why it did not become bwrap.
+func becomeBwrap(words []string, list, report int) error {
+	runtime.LockOSThread() // rights are a thread's own
+	if len(words) < 2 {
+		return errors.New("there is no program to become")
+	}
+	if err := makeMounts(); err != nil {
+		return err
+	}
+	if signal.Ignored(unix.SIGINT) {
+		signal.Ignore(unix.SIGQUIT) // a shell ignores both, and Go takes the second over
+	}
+	if err := startFilling(list, report); err != nil {
+		return fmt.Errorf("start what mounts the store: %w", err)
+	}
+	unix.CloseOnExec(list)
+	unix.CloseOnExec(report)
+	if err := dropRights(); err != nil {
+		return fmt.Errorf("drop the right to mount: %w", err)
+	}
+	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
+}
+
+// startFilling starts the second stage. It ends with bwrap, the first process
+// here.
+func startFilling(list, report int) error {
+	// The descriptors get the same numbers.
+	files := make([]uintptr, report+1)
+	for fd := range files {
+		files[fd] = ^uintptr(0) // closed
+	}
+	files[list], files[report] = uintptr(list), uintptr(report)
+	_, err := syscall.ForkExec("/proc/self/exe", []string{fill, strconv.Itoa(list)}, &syscall.ProcAttr{Files: files})
+	return err
+}
+
+// dropRights takes the right to mount from what this thread executes: bwrap
+// starts with none.
+func dropRights() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	none := [2]unix.CapUserData{}
+	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 }
 
 // step is one thing to do, named for the error.
@@ -114,8 +195,8 @@ func run(steps ...step) error {
 	return nil
 }
 
-// fill makes the tree where nobody sees it, and moves it to its place.
-func fill(list int) error {
+// fillFolder makes the tree where nobody sees it, and moves it to its place.
+func fillFolder(list int) error {
 	runtime.LockOSThread() // a mount namespace is a thread's own
 	text, err := io.ReadAll(os.NewFile(uintptr(list), "list"))
 	if err != nil {

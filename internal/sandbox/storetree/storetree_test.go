@@ -34,12 +34,14 @@ func TestAwait(t *testing.T) {
 }
 
 func TestOrdinaryWordsAreNoStage(t *testing.T) {
-	for _, words := range [][]string{nil, {"claudebox"}, {"/bin/claudebox", "3", "4"}, {Name}, {Name, "3", "4", "5"}, {"claudebox", "3", "4"}} {
+	for _, words := range [][]string{nil, {"claudebox"}, {"/bin/claudebox", "3", "4"}, {frame}, {fill}, {"claudebox", "3"}} {
 		if _, ran := Run(words); ran {
-			t.Errorf("%q is taken for the stage", words)
+			t.Errorf("%q is taken for a stage", words)
 		}
 	}
-	if status, ran := Run([]string{Name, "x", "y"}); !ran || status != 125 {
-		t.Errorf("status %d, ran %t", status, ran)
+	for _, name := range []string{frame, fill} {
+		if status, ran := Run([]string{name, "x"}); !ran || status != failed {
+			t.Errorf("status %d, ran %t", status, ran)
+		}
 	}
 }

@@ -100,7 +100,7 @@ func (w world) begin() *aftermath.Session {
 // prepare is before the sandbox begins.
 func (w world) prepare() *aftermath.Session {
 	w.t.Helper()
-	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), []string{w.path("conversations")})
+	s, err := aftermath.Begin(w.path(".claudebox"), w.open(), aftermath.Agent{Conversations: []string{w.path("conversations")}})
 	must(w.t, err)
 	return s
 }
@@ -436,7 +436,7 @@ func TestInALinkedWorktree(t *testing.T) {
 	}
 	r := w.session(`mkdir -p ../m/.git/modules; git init -q --bare ../m/.git/modules/s; printf "#!/bin/sh\n" >../m/.git/modules/s/hooks/post-checkout
 		printf "[core]\n\tfsmonitor = x\n" >../m/.git/worktrees/x/config.worktree`)
-	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"))
+	wantLines(t, r, "taken out "+w.path("m/.git/modules/s/hooks/post-checkout"), "taken out "+w.path("m/.git/worktrees/x/config.worktree"))
 }
 
 func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
@@ -445,7 +445,7 @@ func TestABareRepositoryThatTheAgentChanges(t *testing.T) {
 	r := w.session(`git -C b config core.fsmonitor "$EVIL"`)
 	w.sh("git -C b status")
 	w.wantNotTaken()
-	wantLines(t, r, "taken out b/HEAD")
+	wantLines(t, r, "taken out b/config")
 }
 
 func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {
@@ -600,7 +600,7 @@ func TestALargeProjectIsWrittenDownWhenItChanged(t *testing.T) {
 		t.Helper()
 		p := w.openKnown()
 		before := w.walkFile()
-		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
+		s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
 		must(t, err)
 		w.sh(inside)
 		s.End()
@@ -654,7 +654,7 @@ func BenchmarkSession(b *testing.B) {
 	w.sh("git init -q; for d in a b c; do mkdir $d; for f in 1 2 3 4 5 6; do touch $d/$f.go; done; done; touch Makefile package.json .envrc .env; git add a b c; git commit -qm x")
 	p := w.open()
 	for b.Loop() {
-		s, err := aftermath.Begin(w.path(".claudebox"), p, nil)
+		s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
 		must(b, err)
 		s.End()
 	}

@@ -12,24 +12,32 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 )
 
 // outsideLimit is how many links that lead outside are told of one by one.
 const outsideLimit = 20
 
 // outside adds new links that lead out of the project, to what the user could
-// read or write: an editor, or `cp`, goes through them.
-func (r *Report) outside(tree *beneath.Folder, links []string) {
-	told := 0
+// read or write: an editor, or `cp`, goes through them. One that leads to where
+// agents keep their own files goes: git would obey a repository there.
+func (r *Report) outside(home string, tree *beneath.Folder, links []string) {
+	home, _ = beneath.Canonical(home)
+	told, m := 0, git.Mender{Root: tree}
 	for _, rel := range links {
 		to := leadsOut(tree, rel)
 		if to == "" {
+			continue
+		}
+		if home != "" && pathname.Below(to, home) {
+			r.try(&m, git.Repair{Do: git.Rename, Rel: rel, Why: "it leads to " + to + ", where an agent keeps its own files"})
 			continue
 		}
 		if told++; told <= outsideLimit {
 			r.add(rel, New, "a link to "+to+", outside the project: your tools read and write there")
 		}
 	}
+	r.took("", m.Changes)
 	if told > outsideLimit {
 		r.add(".", New, fmt.Sprintf("%d more links that lead outside the project", told-outsideLimit))
 	}

@@ -8,20 +8,21 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 )
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 6\n" // before the record; another form, another number
+	recordForm = "claudebox session 7\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -29,28 +30,17 @@ const (
 type record struct {
 	Began         int64 // nanoseconds since 1970
 	Scope         project.Scope
-	Inode         uint64   // of the project's folder
-	Repos         []string // git folders of the user's own, by path
-	Loose         []loose  // those that are not protected
+	Inode         uint64 // of the project's folder
+	ID            identity.ID
+	Before        git.Snapshot
+	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held
 	Covered       []string // what was read-only or hidden, relative to the project
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read
 	Cut           bool     // the project was too large to be looked at as a whole
+	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
-}
-
-// loose is a git folder of the user's own that is not protected.
-type loose struct{ Repo, State string }
-
-// isLoose gives the state of a git folder that is not protected.
-func (r record) isLoose(repo string) (state string, found bool) {
-	for _, l := range r.Loose {
-		if l.Repo == repo {
-			return l.State, true
-		}
-	}
-	return "", false
 }
 
 func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
@@ -195,14 +185,15 @@ func read(f *os.File) (record, bool) {
 	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
-// ours leaves those of the git folders that were there before any session that
-// still lives: what another one's agent has made is no user's.
-func ours(repos []string, live []record) []string {
-	return slices.DeleteFunc(slices.Clone(repos), func(repo string) bool {
-		return slices.ContainsFunc(live, func(r record) bool {
-			_, loose := r.isLoose(repo)
-			within := pathname.Below(repo, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(repo, r.Scope.Common)
-			return within && !slices.Contains(r.Repos, repo) && !loose
-		})
-	})
+// inherited takes, of what lies where another session lives or was not looked
+// after, what that session saw: what its agent has made is no user's.
+func inherited(before git.Snapshot, others []record) git.Snapshot {
+	for _, r := range others {
+		in := func(at string) bool {
+			return pathname.Below(at, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(at, r.Scope.Common)
+		}
+		out := func(at string) bool { return !in(at) }
+		before = before.Without(in).And(r.Before.Without(out))
+	}
+	return before
 }

@@ -10,11 +10,14 @@ import (
 // number in recordForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
-	const want = "claudebox session 6\n" +
+	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}"
+	const want = "claudebox session 7\n" +
 		"{Began int64, " +
-		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, Unmade []string}, " +
-		"Inode uint64, Repos []string, Loose []{Repo string, State string}, Tracked []string, Covered []string, Inodes []uint64, " +
-		"Closed []string, Cut bool, Conversations []string}"
+		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
+		"Relative []string, Unmade []string}, " +
+		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
+		"Own []{A uint64, B uint64}}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
+		"Tracked []string, Covered []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -29,6 +32,9 @@ func form(t reflect.Type) string {
 		var fields []string
 		for i := range t.NumField() {
 			f := t.Field(i)
+			if !f.IsExported() {
+				continue // is not written down
+			}
 			fields = append(fields, f.Name+" "+form(f.Type))
 		}
 		return "{" + strings.Join(fields, ", ") + "}"

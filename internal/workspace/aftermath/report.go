@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitdefuse"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 	"claudebox/internal/workspace/survey"
@@ -52,7 +52,7 @@ func (r *Report) add(file, change, means string) {
 
 // took notes what was taken out of git's reach. base is where the paths begin;
 // empty: the project.
-func (r *Report) took(base string, changes []gitdefuse.Change) {
+func (r *Report) took(base string, changes []git.Change) {
 	for _, c := range changes {
 		r.add(path.Join(base, c.Rel), TakenOut, c.Text)
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitdefuse"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 )
@@ -18,43 +18,61 @@ import (
 // Session is one session that lives.
 type Session struct {
 	home   string
+	tree   *beneath.Folder // open throughout: it may be renamed meanwhile
 	record record
 	file   *os.File
 	disk   *time.Timer // brings the record there; nil: not yet
 	before project.Seen
 	units  map[string]beneath.Stamp
-	// configs are the configurations of the user's own repositories: a program
-	// of the host may replace one, and with it what protects it. They stay in
-	// memory: there are secrets in some.
-	configs  map[string][]byte
-	writable bool              // the profile lets the agent change them
-	sums     *sums             // nil: the sandbox was not started
-	named    map[string]string // tracked places that git's configuration names, and their state
+	sums   *sums             // nil: the sandbox was not started
+	named  map[string]string // tracked places that git's configuration names, and their state
+}
+
+// Agent is what an agent writes to beside what it is given.
+type Agent struct {
+	Instance      string   // its own folder
+	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
 }
 
 // Begin notes what is in a project, just before a session. home is
-// CLAUDEBOX_HOME, which exists. conversations are the user's folders of them
-// where the agent writes, see [state.Instance.Conversations].
-func Begin(home string, p project.Project, conversations []string) (*Session, error) {
+// CLAUDEBOX_HOME, which exists.
+func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
 		return nil, failed(p.Path, err)
 	}
-	defer tree.Close()
+	begun := false
+	defer func() {
+		if !begun {
+			tree.Close()
+		}
+	}()
 	live, dead, free := others(home)
-	closeAll(dead) // Sweep's
+	defer closeAll(dead)
+	for _, f := range dead { // what Sweep could not settle
+		r, ok := read(f)
+		if !ok {
+			continue
+		}
+		live = append(live, r)
+		if rel := r.waitsBelow(tree, p.Seen); rel != "" {
+			return nil, diag.Errorf("give away "+p.Path, "start claudebox in "+tree.Join(rel)+" once, which looks after it",
+				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
+		}
+	}
+	before, err := snapshot(tree, p)
+	if err != nil {
+		return nil, failed(p.Path, err)
+	}
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), Repos: ours(p.Repos, live),
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()), Before: inherited(before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
-		Conversations: conversations,
+		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
 	for _, rel := range r.Covered {
 		if what, err := tree.Look(rel); err == nil && what.Kind != beneath.Absent {
 			r.Inodes = append(r.Inodes, what.Stamp.Ino)
 		}
-	}
-	for _, repo := range ours(p.Loose, live) {
-		r.Loose = append(r.Loose, loose{repo, stateOf(repo)})
 	}
 	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
 	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
@@ -64,12 +82,8 @@ func Begin(home string, p project.Project, conversations []string) (*Session, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{home: home, record: r, file: f, before: p.Seen, units: unitsOf(tree), configs: map[string][]byte{}, writable: p.OpenConfig}
-	for _, repo := range r.Repos {
-		if config := configOf(repo); config != nil {
-			s.configs[repo] = config
-		}
-	}
+	begun = true
+	s := &Session{home: home, tree: tree, record: r, file: f, before: p.Seen, units: unitsOf(tree)}
 	keepFilled(home, p)
 	s.named = namedStates(tree, p.Reported)
 	return s, nil
@@ -103,17 +117,13 @@ func (s *Session) End() Report {
 	if s.disk != nil {
 		s.disk.Stop()
 	}
-	tree, err := beneath.Open(s.record.Scope.Path)
-	if err != nil {
-		return Report{Project: s.record.Scope.Path, Failures: []string{"look at what the session left: " + err.Error()}}
-	}
+	tree := s.tree
 	defer tree.Close()
 	after := s.record.look(tree, &s.before)
 	if !s.before.Same || !after.Same { // else it stands there
 		keep(s.home, s.record.Scope, after)
 	}
 	r := s.record.settle(s.home, tree, after)
-	s.configurations(&r, tree)
 	r.compare(s, tree, after)
 	r.compareNamed(s, tree)
 	r.compareLinks(s, tree)
@@ -124,37 +134,12 @@ func (s *Session) End() Report {
 	return r
 }
 
-// configurations takes out of those that were changed what git would run by
-// them, unless it stood there before.
-func (s *Session) configurations(r *Report, tree *beneath.Folder) {
-	for repo, before := range s.configs {
-		if string(configOf(repo)) == string(before) {
-			continue
-		}
-		b, rel := gitdefuse.Bench{Root: tree}, relativeTo(tree.Path(), repo)
-		if !pathname.Below(repo, tree.Path()) {
-			at, err := beneath.Open(repo)
-			if err != nil {
-				continue // it is gone
-			}
-			defer at.Close()
-			b.Root, rel = at, "."
-		}
-		if !s.writable {
-			r.try(&b, func(rel string) error { return b.Config(rel, before) }, rel)
-		}
-		base := relativeTo(tree.Path(), b.Root.Path())
-		r.took(base, b.Changes)
-		if len(b.Changes) == 0 {
-			r.add(path.Join(base, rel, "config"), Changed, "git runs what its configuration names")
-		}
-	}
-}
-
 // Sweep ends the sessions that were killed. Their reports hold only what was
 // made harmless: what else changed since is not known any more. A session whose
 // project is not there, as its disk is not mounted, waits for a later launch.
-func Sweep(home string) []Report {
+//
+// near are folders where one may be that was moved.
+func Sweep(home string, near ...string) []Report {
 	_, dead, _ := others(home)
 	var reports []Report
 	var wait waiting
@@ -164,8 +149,8 @@ func Sweep(home string) []Report {
 			release(f)
 			continue
 		}
-		tree, err := beneath.Open(was.Scope.Path)
-		if err != nil || was.isAnother(tree) {
+		tree := was.find(near)
+		if tree == nil {
 			wait = append(wait, absent{f, was.Began})
 			r := was.killed(f)
 			if was.clean(&r); !r.Silent() {
@@ -218,9 +203,11 @@ func (was record) clean(r *Report) {
 // settle makes harmless what the agent made, and takes down what it added to
 // the index.
 func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
-	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: after.Closed, Failures: was.unseen(after)}
-	was.defuse(&r, tree, after)
-	r.outside(tree, after.NewLinks)
+	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: was.closedInside(after), Failures: was.unseen(after)}
+	was.mend(&r, home, tree, after)
+	was.instance(&r, home)
+	r.outside(home, tree, after.NewLinks)
+	was.pipes(&r, tree, after)
 	tracked := func(name string) bool { return slices.Contains(after.Names, name) }
 	if err := remember(home, state.ID(was.Scope.Path), was.pushed(tree, after), tracked); err != nil {
 		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
@@ -277,21 +264,6 @@ func newFolders(before, after project.Seen) []string {
 
 func inAny(rel string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
-}
-
-// configOf reads the configuration in a git folder; nil when there is none.
-func configOf(repo string) []byte {
-	at, err := beneath.Open(repo)
-	if err != nil {
-		return nil
-	}
-	defer at.Close()
-	const limit = 1 << 20
-	content, err := at.Read("config", limit)
-	if err != nil {
-		return nil
-	}
-	return content
 }
 
 // relativeTo gives a path below dir by its way from there, others as they are.

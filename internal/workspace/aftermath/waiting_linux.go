@@ -3,10 +3,13 @@ package aftermath
 import (
 	"cmp"
 	"os"
+	"path"
 	"slices"
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/project"
 )
 
 const (
@@ -36,11 +39,66 @@ func (w waiting) bound(now time.Time) {
 	}
 }
 
-// isAnother tells whether a folder is not the one that the session had, but an
-// empty one, as there is where a disk is mounted at other times.
-func (was record) isAnother(tree *beneath.Folder) bool {
-	names, err := tree.Names(".", 1)
-	return err == nil && len(names) == 0 && inodeOf(tree) != was.Inode
+// find opens the folder that the session had, wherever it is now: at its path,
+// under another name beside, or where one of the folders near is or lies. Nil:
+// it is not there. A folder at its path that is not the same one counts if there
+// is something in it, as when all was restored from a backup.
+func (was record) find(near []string) *beneath.Folder {
+	at, err := beneath.Open(was.Scope.Path)
+	if err == nil && was.isIt(at) {
+		return at
+	}
+	for _, place := range was.maybe(near) {
+		moved, err := beneath.Open(place)
+		if err != nil {
+			continue
+		}
+		if was.isIt(moved) {
+			if at != nil {
+				at.Close()
+			}
+			moved.As(was.Scope.Path)
+			return moved
+		}
+		moved.Close()
+	}
+	if at != nil {
+		if names, err := at.Names(".", 1); err == nil && len(names) == 0 { // where a disk is mounted at other times
+			at.Close()
+			return nil
+		}
+	}
+	return at
+}
+
+func (was record) isIt(at *beneath.Folder) bool {
+	return was.ID != "" && identity.Of(at.FD()) == was.ID
+}
+
+// maybe lists where a folder may be that was moved.
+func (was record) maybe(near []string) (places []string) {
+	for _, dir := range near {
+		for ; dir != "/" && dir != "."; dir = path.Dir(dir) {
+			places = append(places, dir)
+		}
+	}
+	const most = 2000
+	entries, _ := os.ReadDir(path.Dir(was.Scope.Path))
+	for _, e := range entries[:min(len(entries), most)] {
+		if e.IsDir() {
+			places = append(places, path.Join(path.Dir(was.Scope.Path), e.Name()))
+		}
+	}
+	return places
+}
+
+// waitsBelow finds, in what was seen of a project, the folder of a session that
+// was killed and not looked after yet; empty: there is none.
+func (was record) waitsBelow(tree *beneath.Folder, seen project.Seen) (rel string) {
+	if rel, found := seen.Where(was.Inode); found && rel != "." && was.ID == identity.At(tree.FD(), rel) {
+		return rel
+	}
+	return ""
 }
 
 // inodeOf is the number of a folder itself; 0: it could not be had.

@@ -17,8 +17,8 @@ import (
 // as the user's when it is mounted again.
 func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 	for name, unmount := range map[string]string{
-		"no folder":       "mv $HOME/p $HOME/disk",
-		"an empty folder": "mv $HOME/p $HOME/disk; mkdir $HOME/p",
+		"no folder":       "mkdir $HOME/d; mv $HOME/p $HOME/d/disk",
+		"an empty folder": "mkdir $HOME/d; mv $HOME/p $HOME/d/disk; mkdir $HOME/p",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -31,7 +31,7 @@ func TestTheProjectsDiskIsNotThereAtTheNextLaunch(t *testing.T) {
 				}
 			}
 			os.Remove(w.path("p"))
-			must(t, os.Rename(w.path("disk"), w.path("p")))
+			must(t, os.Rename(w.path("d/disk"), w.path("p")))
 			if r := aftermath.Sweep(w.path(".claudebox")); len(r) != 1 || r[0].Silent() {
 				t.Errorf("%+v", r)
 			}

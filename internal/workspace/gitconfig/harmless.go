@@ -5,24 +5,29 @@ import (
 	"strings"
 )
 
+// Judge decides what the text of a configuration does not tell. Nil functions
+// report false.
+type Judge struct {
+	// Own reports whether a setting is the user's: it stood there before.
+	Own func(Entry) bool
+	// Worktree reports whether a core.worktree is the checkout of this very
+	// repository: git writes files there.
+	Worktree func(path string) bool
+	// Local reports whether git may run in the repository at a path.
+	Local func(path string) bool
+}
+
 // Harmless copies the configuration of a repository that an agent made, with
 // nothing in it that makes the host's git run or read what it names: variables
-// that are known to be harmless stay, all others go. dropped are the full
-// names of those that went, each once. inside tells whether a core.worktree
-// lies where the agent may write anyway: git writes files there.
-//
-// What stands in before as well, the user's own, stays. A bad line, and all
-// behind it, goes.
-func Harmless(src, before []byte, inside func(worktree string) bool) (clean []byte, dropped []string) {
+// that are known to be harmless stay, and the user's own; all others go. dropped
+// are the full names of those that went, each once. A bad line, and all behind
+// it, goes.
+func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 	entries, err := Parse(src)
-	own, _ := Parse(before)
-	same := func(e Entry) func(Entry) bool {
-		return func(o Entry) bool { return o.Key() == e.Key() && o.Value == e.Value && o.Bare == e.Bare }
-	}
 	var kept []Entry
 	for _, e := range entries {
 		switch {
-		case harmless(e, inside) || slices.ContainsFunc(own, same(e)):
+		case judge.harmless(e) || judge.Own != nil && judge.Own(e):
 			kept = append(kept, e)
 		case !slices.Contains(dropped, e.Key()):
 			dropped = append(dropped, e.Key())
@@ -42,11 +47,11 @@ var harmlessNames = []struct {
 }{
 	{"core", []string{
 		"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
-		"protecthfs", "protectntfs", "autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "compression", "loosecompression",
+		"autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "compression", "loosecompression",
 		"sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime", "checkstat", "commitgraph", "multipackindex",
 		"commentchar", "whitespace", "longpaths",
 	}},
-	{"extensions", []string{"objectformat", "compatobjectformat", "refstorage", "worktreeconfig", "noop", "relativeworktrees"}},
+	{"extensions", []string{"objectformat", "compatobjectformat", "worktreeconfig", "noop", "relativeworktrees"}},
 	{"user", []string{"name", "email", "useconfigonly"}},
 	{"author", []string{"name", "email"}},
 	{"committer", []string{"name", "email"}},
@@ -74,35 +79,59 @@ var harmlessNames = []struct {
 	{"advice", []string{"detachedhead"}},
 }
 
-// harmlessValue judges variables that may stay by what they say.
-func harmlessValue(variable, value string) bool {
-	switch variable {
-	case "remote.url", "remote.pushurl", "submodule.url",
-		"branch.remote": // a remote's name, as a rule
-		return isURL(value)
-	case "remote.fetch", "branch.merge":
-		return isRefspec(value)
-	}
-	return false
-}
-
-func harmless(e Entry, inside func(string) bool) bool {
+func (j Judge) harmless(e Entry) bool {
 	for _, of := range harmlessNames {
 		if of.section == e.Section && slices.Contains(of.names, e.Name) {
 			return true
 		}
 	}
 	if e.Section == "core" && e.Name == "worktree" && !e.Sub {
-		return inside(e.Value)
+		return j.Worktree != nil && j.Worktree(e.Value)
 	}
-	return harmlessValue(e.Section+"."+e.Name, e.Value)
+	return j.harmlessValue(e.Section+"."+e.Name, e.Value)
 }
 
-// isURL refuses what makes git run a helper of another name
-// ("ext::sh -c …", gitremote-helpers(7)) and what a program would take for an
-// option.
-func isURL(value string) bool {
-	return value != "" && value[0] != '-' && !strings.Contains(value, "::") && !strings.ContainsAny(value, "\n\x00")
+// harmlessValue judges variables that may stay by what they say.
+func (j Judge) harmlessValue(variable, value string) bool {
+	switch variable {
+	case "extensions.refstorage":
+		return value == "files" || value == "reftable"
+	case "core.protecthfs", "core.protectntfs":
+		return value != "" && isTrue(value)
+	case "branch.remote": // a remote's name, as a rule
+		return isName(value) || j.isURL(value)
+	case "remote.url", "remote.pushurl", "submodule.url":
+		return j.isURL(value)
+	case "remote.fetch", "branch.merge":
+		return isRefspec(value)
+	}
+	return false
+}
+
+// isURL takes what leads to another machine, by a protocol that runs no helper
+// of another name (gitremote-helpers(7)), and what leads to a repository that
+// was judged.
+func (j Judge) isURL(value string) bool {
+	if value == "" || value[0] == '-' || strings.Contains(value, "::") || strings.ContainsAny(value, "\n\x00") {
+		return false
+	}
+	if scheme, rest, is := strings.Cut(value, "://"); is {
+		if scheme == "file" {
+			return j.Local != nil && j.Local(rest)
+		}
+		return slices.Contains([]string{"https", "http", "ssh", "git", "git+ssh", "ssh+git"}, scheme) && rest != "" && rest[0] != '-'
+	}
+	host, _, colon := strings.Cut(value, ":")
+	if colon && !strings.Contains(host, "/") && host != "" { // scp's form
+		return true
+	}
+	return j.Local != nil && j.Local(value)
+}
+
+// isName takes the name of a remote: git takes one for a path if there is no
+// remote of that name, and "." for this repository.
+func isName(value string) bool {
+	return value == "." || value != "" && value != ".." && value[0] != '-' && !strings.ContainsAny(value, "/:\n\x00")
 }
 
 func isRefspec(value string) bool { return value != "" && value[0] != '-' }

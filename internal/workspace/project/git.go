@@ -74,7 +74,6 @@ func unprotectable(path, why string) error {
 
 // protectDotGit keeps a .git file from being pointed elsewhere.
 func (o *opener) protectDotGit(worktree string) error {
-	o.Repos = append(o.Repos, worktree+"/.git")
 	base, err := beneath.Open(worktree)
 	if err != nil {
 		return unprotectable(worktree, err.Error())

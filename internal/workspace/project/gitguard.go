@@ -8,8 +8,8 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/gitdefuse"
 	"claudebox/internal/workspace/placeholder"
 )
 
@@ -81,7 +81,6 @@ type gitGuard struct {
 // folder protects a git folder that has its own configuration: the common
 // folder or a submodule's.
 func (g *gitGuard) folder(rel string) error {
-	g.o.Repos = append(g.o.Repos, g.at.Join(rel))
 	g.pin(rel, whyConfig)
 	entries, err := g.config(path.Join(rel, "config"), true)
 	if err != nil {
@@ -163,14 +162,11 @@ func (g *gitGuard) hooks(rel string) error {
 	return g.existing(rel, whyHooks)
 }
 
-// samePlace is a commondir that changes nothing: git finds all in the folder
-// where it stands. Tried with git 2.39 and 2.47 and libgit2 1.5, which takes a
-// plain "." for a path from where it was called and finds no repository.
-const samePlace = "./\n"
-
 // commondir must be absent in such a folder. An agent that writes one moves
 // the host's git to a configuration of its own, so one that says "here"
-// stands in; one left over from a killed session says the same.
+// stands in; one left over from a killed session says the same. git 2.39 and
+// 2.47 take it; libgit2 1.5 takes a plain "." for a path from where it was called
+// and finds no repository.
 func (g *gitGuard) commondir(rel string) error {
 	rel = path.Join(rel, "commondir")
 	what, err := g.at.Look(rel)
@@ -179,34 +175,29 @@ func (g *gitGuard) commondir(rel string) error {
 	}
 	if what.Kind != beneath.Absent {
 		content, err := g.at.Read(rel, smallLimit)
-		if err != nil || string(content) != samePlace {
+		if err != nil || string(content) != git.SamePlace {
 			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
 	}
-	g.placeholder(placeholder.Placeholder{Rel: rel, Content: samePlace}, whyMoved)
+	g.placeholder(placeholder.Placeholder{Rel: rel, Content: git.SamePlace}, whyMoved)
 	return nil
 }
 
-// running protects what git goes on with when it is called again, if it makes
-// git run programs: that is the user's own. Anything else stays writable, for
-// a rebase to be gone on with inside; what the agent puts there is taken out
-// when the session has ended.
+// running protects what git goes on with when it is called again, if it would
+// go when an agent had made it: that is the user's own. Anything else stays
+// writable, for a rebase to be gone on with inside; what the agent puts there is
+// judged when the session has ended. So are the files of other tools.
 func (g *gitGuard) running(rel string) error {
-	for _, name := range gitdefuse.RunningPlaces() {
-		at := path.Join(rel, name)
-		runs, err := gitdefuse.Runs(g.at, at)
-		if err != nil {
-			return g.failed(at, err)
-		}
-		if !runs {
-			continue
-		}
-		g.o.Repos = append(g.o.Repos, g.at.Join(at))
-		if err := g.existing(at, whyTodo); err != nil {
+	at, err := git.Held(g.at, rel)
+	if err != nil {
+		return g.failed(rel, err)
+	}
+	for _, name := range at {
+		if err := g.existing(path.Join(rel, name), whyTodo); err != nil {
 			return err
 		}
 	}
-	return g.existing(path.Join(rel, "info/attributes"), whyTodo)
+	return nil
 }
 
 // alternates tells of objects that are kept in another repository, which is

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/gitdefuse"
 	"claudebox/internal/workspace/secretfile"
 )
 
@@ -52,7 +52,7 @@ func (g *gitGuard) copies(rel string) error {
 		switch {
 		case name == "config" || name == "config.worktree": // has been dealt with
 			continue
-		case strings.HasPrefix(name, gitdefuse.Aside): // configurations as they were, secrets included
+		case strings.HasPrefix(name, git.Aside): // configurations as they were, secrets included
 			cover = g.hidden
 		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
 			if inside, err := g.list(path.Join(rel, name)); err != nil || len(inside) == 0 {

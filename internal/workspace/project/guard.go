@@ -18,10 +18,13 @@ type guard struct {
 	at *beneath.Folder
 }
 
-// add puts down one mount. The first one at a path stays.
+// add puts down one mount. The first one at a path stays, but that a secret is
+// covered goes before that it cannot be written to.
 func (g guard) add(m Mount, rel string) {
 	m.Path, m.Root = g.at.Join(rel), g.at.Path()
-	have := func(other Mount) bool { return other.Path == m.Path && other.Mode != Pin }
+	have := func(other Mount) bool {
+		return other.Path == m.Path && other.Mode != Pin && !(other.Mode == ReadOnly && m.Mode == Hidden)
+	}
 	if slices.ContainsFunc(g.o.Mounts, have) {
 		return
 	}

@@ -85,7 +85,8 @@ func (o *opener) withNames() map[uint64]*named {
 func note(guarded map[uint64]*named, m Mount, rel string, ino, names uint64) {
 	switch g := guarded[ino]; {
 	case names < 2:
-	case g == nil:
+	case g != nil && g.mount.Mode == Hidden && m.Mode == ReadOnly: // this name is to be hidden, too
+	case g == nil, g.mount.Mode == ReadOnly && m.Mode == Hidden:
 		guarded[ino] = &named{mount: m, names: []string{rel}, of: names}
 	default:
 		g.names = append(g.names, rel)

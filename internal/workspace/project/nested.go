@@ -38,7 +38,6 @@ func (g *gitGuard) worktree(rel string) error {
 	if ok, err := g.counts(rel); err != nil || !ok {
 		return err
 	}
-	g.o.Repos = append(g.o.Repos, g.at.Join(rel))
 	for _, file := range worktreePlaces {
 		if err := g.existing(path.Join(rel, file), whyMoved); err != nil {
 			return err
@@ -106,7 +105,6 @@ func (g *gitGuard) counts(rel string) (bool, error) {
 	}
 	g.repos++
 	if g.repos > repoLimit {
-		g.o.Loose = append(g.o.Loose, g.at.Join(rel))
 		g.o.note(true, fmt.Sprintf("%s is not protected: more than %d git folders", g.at.Join(rel), repoLimit))
 		return false, g.secrets(rel)
 	}
@@ -147,6 +145,5 @@ func (g *gitGuard) checkout(rel string, entries []gitconfig.Entry) error {
 	if tree = path.Clean(tree); !g.o.contains(tree) || tree == g.o.Path {
 		return nil
 	}
-	g.o.Repos = append(g.o.Repos, tree+"/.git")
 	return guard{g.o, g.o.tree}.existing(relative(g.o.Path, tree)+"/.git", whyMoved)
 }

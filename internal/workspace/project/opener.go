@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitdir"
 )
 
@@ -27,12 +28,14 @@ type opener struct {
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }
 
+const whyClosed = "it cannot be looked at"
+
 func (o *opener) open() error {
 	git, err := gitdir.Find(o.Path, o.Home)
 	if err != nil {
 		return &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" && o.GitRoot {
+	if git.Worktree != "" && o.GitRoot && !git.Bare && !pathname.Below(o.Path, git.Worktree+"/.git") {
 		o.Path, o.Root = git.Worktree, git.Worktree
 	}
 	if !o.beside {
@@ -91,7 +94,7 @@ func (o *opener) foundNested(found []string, named int) ([]string, error) {
 func (o *opener) look(found []string) {
 	o.OpenConfig = o.WritableConfig
 	o.Scope.Build, o.Scope.Path, o.Scope.Places = o.Build, o.Path, append(found, o.hideGlobs...)
-	o.Scope.HideAt = anchored(o.Hide)
+	o.Scope.HideAt, o.Scope.Relative = anchored(o.Hide), relativeNames(o.UserGit)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {
 			o.Scope.Hide = append(o.Scope.Hide, pattern)
@@ -116,7 +119,10 @@ func (o *opener) look(found []string) {
 		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
-		o.note(false, o.tree.Join(rel)+" cannot be read: the agent can open it")
+		// The agent could open it, and nobody would know what it did there.
+		guard{o, o.tree}.pin(path.Dir(rel), whyClosed)
+		guard{o, o.tree}.add(Mount{Mode: Hidden, Dir: true, Why: whyClosed}, rel)
+		o.note(false, o.tree.Join(rel)+" cannot be read, and is hidden inside")
 	}
 }
 

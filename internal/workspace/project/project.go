@@ -74,11 +74,6 @@ type Project struct {
 	Scope  Scope  // what is to be looked at when a session has ended
 	Seen   Seen   // what was there
 	Filled Filled // and in the folders that tools fill
-	// Repos are the git folders and .git files that were there and are the
-	// user's own, by their path.
-	Repos []string
-	// Loose are those among them that are not protected, by their path.
-	Loose []string
 	// OpenConfig says that their configuration can be changed inside.
 	OpenConfig bool
 
@@ -157,7 +152,7 @@ func Root(dir, home string) (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" {
+	if git.Worktree != "" && !git.Bare {
 		return git.Worktree, nil
 	}
 	return real, nil

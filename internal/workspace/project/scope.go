@@ -26,7 +26,10 @@ type Scope struct {
 	Places []string // what the profile and git's configuration name, beyond the built-in lists
 	Hide   []string // patterns of the profile for the last component of a name
 	HideAt []string // those that are relative to the project
-	Unmade []string // what git's configuration names and is not there: whoever makes it has git run or obey it
+	// Relative are paths that the user's own git configuration makes git obey in
+	// the working tree of any repository.
+	Relative []string
+	Unmade   []string // what git's configuration names and is not there: whoever makes it has git run or obey it
 }
 
 // Seen is what a look saw.

@@ -4,6 +4,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/gitconfig"
@@ -31,6 +32,31 @@ func (o *opener) userNamed() {
 			}
 		}
 	}
+}
+
+// relativeNames are the paths in the user's own git configuration that are
+// relative to whatever repository git is in.
+func relativeNames(files []UserGit) (names []string) {
+	for _, file := range files {
+		for _, e := range file.Entries {
+			words := []string{e.Value}
+			switch {
+			case isHooksPath(e):
+			case isCommand(e):
+				words = strings.FieldsFunc(e.Value, endsWord)
+			default:
+				continue
+			}
+			for _, word := range words {
+				word = path.Clean(word)
+				local := filepath.IsLocal(word) && word != "."
+				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) && !slices.Contains(names, word) {
+					names = append(names, word)
+				}
+			}
+		}
+	}
+	return names
 }
 
 func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }

@@ -26,7 +26,6 @@ func (o *opener) nested() error {
 		if rel == "." {
 			continue
 		}
-		o.Loose = append(o.Loose, o.tree.Join(rel))
 		if err := g.secrets(rel); err != nil {
 			return err
 		}
@@ -38,7 +37,6 @@ func (o *opener) nested() error {
 func (g *gitGuard) nestedRepo(rel string) error {
 	what, err := g.at.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
-		g.o.Repos = append(g.o.Repos, g.at.Join(rel))
 		return g.existing(rel, whyMoved)
 	}
 	if ok, err := g.counts(rel); err != nil || !ok {

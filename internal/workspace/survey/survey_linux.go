@@ -132,6 +132,16 @@ func (s *Survey) ChangedSince(since int64) bool {
 // Saw tells whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
+// Where gives the folder with an inode's number, if one was looked into.
+func (s *Survey) Where(inode uint64) (rel string, found bool) {
+	for _, f := range s.folders {
+		if f.Stamp.Ino == inode {
+			return f.Rel, true
+		}
+	}
+	return "", false
+}
+
 func (s *Survey) add(f *folder) {
 	s.Git = append(s.Git, f.Git...)
 	if f.Bare {

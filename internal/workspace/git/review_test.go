@@ -1,4 +1,4 @@
-package gitdefuse_test
+package git_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/workspace/gitdefuse"
+	"claudebox/internal/workspace/git"
 )
 
 // world is a project in a home, with the real git.
@@ -57,22 +57,42 @@ func (w world) taken() bool {
 	return err == nil
 }
 
-// defuse makes places harmless; "known" is the user's own.
-func (w world) defuse(places ...string) []gitdefuse.Change {
+// look gathers places; before is what was there then.
+func (w world) look(before *git.Snapshot, places ...string) git.Snapshot {
 	w.t.Helper()
 	root, err := beneath.Open(w.dir + "/p")
 	must(w.t, err)
 	defer root.Close()
-	b := gitdefuse.Bench{Root: root, Known: func(p string) bool { return p == w.dir+"/p/known/.git" }}
+	look := git.Look{Before: before}
 	for _, rel := range places {
-		do := b.Place
-		if filepath.Base(rel) != ".git" {
-			do = b.Bare
+		if filepath.Base(rel) == ".git" {
+			look.Git = append(look.Git, rel)
+		} else {
+			look.Bare = append(look.Bare, rel)
 		}
-		must(w.t, do(rel))
 	}
-	return b.Changes
+	seen, err := git.Gather(root, look)
+	must(w.t, err)
+	return seen
 }
+
+// defuse makes places harmless that were made since.
+func (w world) defuse(before git.Snapshot, places ...string) []git.Change {
+	w.t.Helper()
+	root, err := beneath.Open(w.dir + "/p")
+	must(w.t, err)
+	defer root.Close()
+	m := git.Mender{Root: root}
+	for _, r := range git.Review(git.Judgement{
+		Root: w.dir + "/p", Before: before, After: w.look(&before, places...),
+		Foreign: func(at string) bool { _, err := os.Stat(at); return err == nil },
+	}) {
+		must(w.t, m.Apply(r))
+	}
+	return m.Changes
+}
+
+var none git.Snapshot
 
 // attacks are what an agent leaves, and the host's git command that would obey
 // it. Each works when nothing is taken out: the test sees to it.
@@ -171,7 +191,7 @@ func TestTheHostsGitObeysWhatAnAgentMade(t *testing.T) {
 			if !open.taken() {
 				t.Fatalf("the attack does not work at all\n%s", out)
 			}
-			changes := closed.defuse(places...)
+			changes := closed.defuse(none, places...)
 			out, _ = closed.sh(a.user)
 			if closed.taken() {
 				t.Errorf("the host obeys\n%s\n%+v", out, changes)
@@ -179,7 +199,7 @@ func TestTheHostsGitObeysWhatAnAgentMade(t *testing.T) {
 			if len(changes) == 0 {
 				t.Error("nothing is said")
 			}
-			if again := closed.defuse(places...); len(again) > 0 {
+			if again := closed.defuse(none, places...); len(again) > 0 {
 				t.Errorf("a second look changes %+v", again)
 			}
 		})
@@ -208,7 +228,7 @@ func TestAnOrdinaryRepositoryStaysAsItIs(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			before, _ := w.sh("git status; git log --oneline --all; git config --list; find . -type f | sort")
-			if changes := w.defuse(".git"); len(changes) > 0 {
+			if changes := w.defuse(none, ".git", "w/.git", "a/s/.git"); len(changes) > 0 {
 				t.Errorf("changed: %+v", changes)
 			}
 			after, err := w.sh("git status; git log --oneline --all; git config --list; find . -type f | sort")
@@ -226,7 +246,7 @@ func TestWhatIsTakenOutIsKept(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sh(`git init -q; git config core.fsmonitor "$EVIL"; git config user.name me; printf x >.git/hooks/pre-push`)
 	must(t, err)
-	changes := w.defuse(".git")
+	changes := w.defuse(none, ".git")
 	var places []string
 	for _, c := range changes {
 		places = append(places, c.Rel)
@@ -248,7 +268,7 @@ func TestTheUsersOwnRepositoryIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sh(`git init -q known; git -C known config core.fsmonitor mine; git -C known commit -qm x --allow-empty; git -C known worktree add -q ../w`)
 	must(t, err)
-	if changes := w.defuse("known/.git", "w/.git"); len(changes) > 0 {
+	if changes := w.defuse(w.look(nil, "known/.git", "w/.git"), "known/.git", "w/.git"); len(changes) > 0 {
 		t.Errorf("changed: %+v", changes)
 	}
 }
@@ -277,13 +297,13 @@ func TestAnAgentHinders(t *testing.T) {
 			if out, err := w.sh("git init -q\n" + a.agent); err != nil {
 				t.Logf("the agent: %v\n%s", err, out)
 			}
-			defer os.Chmod(w.dir+"/p", 0o755)
+			defer exec.Command("chmod", "-R", "u+rwX", w.dir+"/p").Run()
 			w.sh(a.user)
 			if !w.taken() {
 				t.Fatal("the attack does not work at all")
 			}
 			os.Remove(w.dir + "/taken")
-			w.defuse(".git")
+			w.defuse(none, ".git")
 			if out, _ := w.sh(a.user); w.taken() {
 				t.Errorf("the host obeys\n%s", out)
 			}
@@ -295,7 +315,7 @@ func TestAFolderThatWasClosedIsOpened(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sh(`git init -q; git config core.fsmonitor "$EVIL"; chmod 0 .git/config .git/hooks; chmod 0 .git`)
 	must(t, err)
-	w.defuse(".git")
+	w.defuse(none, ".git")
 	if _, err := w.sh("chmod -R u+rwX .git; git status"); err != nil || w.taken() {
 		t.Errorf("taken %v, %v", w.taken(), err)
 	}

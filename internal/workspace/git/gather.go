@@ -1,0 +1,508 @@
+package git
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/survey"
+)
+
+const (
+	// textLimit is what a file that is judged may have, in bytes.
+	textLimit = 1 << 20
+	// nameLimit is how many names one folder of git's may have.
+	nameLimit = 100_000
+	// depthLimit is how deep submodules lie in each other.
+	depthLimit = 20
+	// foreignLimit is how many entries a folder of another tool may have that
+	// were there before the session.
+	foreignLimit = 1000
+)
+
+// Look is how [Gather] looks.
+type Look struct {
+	Git  []string // entries named .git, below the root
+	Bare []string // folders that git takes for a repository by what is in them
+	Own  []string // git folders by their own right, whatever they are called
+	// Relative are paths that the user's own configuration makes git obey in the
+	// working tree of any repository.
+	Relative []string
+	// Before is what was seen before the session. What is the same still is not
+	// read. Nil: this is the look before.
+	Before *Snapshot
+	// Since is when the session began, in nanoseconds since 1970. What lies deep
+	// in a git folder and is older was there before.
+	Since int64
+}
+
+// gatherer collects the places below one root.
+type gatherer struct {
+	Look
+	root *beneath.Folder
+	open bool // what is closed is the agent's doing
+	seen map[string]bool
+	Snapshot
+}
+
+// Gather looks at git places below a root and at all git folders in them. After
+// a session it opens folders that the agent closed.
+func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
+	g := gatherer{Look: look, root: root, open: look.Before != nil, seen: map[string]bool{}}
+	for _, rel := range look.Git {
+		if err := g.place(rel); err != nil {
+			return g.Snapshot, err
+		}
+	}
+	for _, rel := range look.Own {
+		if err := g.folder(rel, "", Whole, depthLimit); err != nil {
+			return g.Snapshot, err
+		}
+	}
+	for _, rel := range look.Bare {
+		if g.seen[rel] || !g.isBare(rel) {
+			continue
+		}
+		if err := g.folder(rel, "", bareRole(rel), depthLimit); err != nil {
+			return g.Snapshot, err
+		}
+	}
+	return g.Snapshot, nil
+}
+
+// bareRole takes a folder with the usual name of a bare repository for one that
+// holds nothing else.
+func bareRole(rel string) Role {
+	if strings.HasSuffix(rel, ".git") {
+		return Whole
+	}
+	return Bare
+}
+
+// abs is the absolute path of what lies at rel; "." is the root.
+func (g *gatherer) abs(rel string) string { return path.Join(g.root.Path(), rel) }
+
+// isBare reports whether git takes what stands in HEAD for one (setup.c,
+// validate_headref). One that cannot be read counts.
+func (g *gatherer) isBare(rel string) bool {
+	at := path.Join(rel, "HEAD")
+	what, err := g.look(at)
+	if err != nil || what.Kind != beneath.Regular {
+		return err != nil || what.Kind == beneath.Link
+	}
+	content, err := g.root.Read(at, textLimit)
+	head := strings.TrimRight(string(content), " \t\r\n")
+	return err != nil || strings.HasPrefix(head, "ref:") || len(head) >= 40 && strings.Trim(head[:40], "0123456789abcdefABCDEF") == ""
+}
+
+func (g *gatherer) place(rel string) error {
+	what, err := g.look(rel)
+	if err != nil || what.Kind == beneath.Absent || g.seen[rel] {
+		return err
+	}
+	for _, name := range g.Relative {
+		g.relative(path.Join(path.Dir(rel), name))
+	}
+	switch {
+	case what.Kind == beneath.Dir:
+		return g.folder(rel, "", Whole, depthLimit)
+	}
+	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel}
+	if what.Kind == beneath.Regular && g.Before != nil {
+		content, err := g.root.Read(rel, textLimit)
+		f.text, f.read = string(content), err == nil
+	}
+	g.seen[rel] = true
+	g.Files = append(g.Files, f)
+	return nil
+}
+
+// relative notes what the user's own configuration names in a working tree.
+func (g *gatherer) relative(rel string) {
+	what, err := g.look(rel)
+	if err == nil && what.Kind != beneath.Absent && !g.seen[rel] {
+		g.seen[rel] = true
+		g.Named = append(g.Named, File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel})
+	}
+}
+
+// look is [beneath.Folder.Look] that opens what the agent has closed.
+func (g *gatherer) look(rel string) (beneath.Entry, error) {
+	what, err := g.root.Look(rel)
+	if errors.Is(err, fs.ErrPermission) && g.open {
+		_ = g.root.Chmod(path.Dir(rel), 0o755)
+		what, err = g.root.Look(rel)
+	}
+	return what, err
+}
+
+// names lists a folder in order, and opens one that the agent has closed.
+func (g *gatherer) names(rel string) ([]string, error) {
+	names, err := g.root.Names(rel, nameLimit)
+	if errors.Is(err, fs.ErrPermission) && g.open {
+		_ = g.root.Chmod(rel, 0o755)
+		names, err = g.root.Names(rel, nameLimit)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// folder looks at one git folder, and at those in it. in is the one that it
+// lies in; empty: none.
+func (g *gatherer) folder(rel, in string, role Role, depth int) error {
+	if g.seen[rel] {
+		return nil
+	}
+	g.seen[rel] = true
+	f := Folder{Path: g.abs(rel), Role: role, rel: rel, in: in}
+	if g.Before != nil {
+		f.before = g.Before.Folder(f.Path)
+	}
+	if depth == 0 {
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: rel, Why: "it lies too deep"})
+		g.Folders = append(g.Folders, f)
+		return nil
+	}
+	names, err := g.names(rel)
+	if err != nil && !errors.Is(err, beneath.ErrTooLarge) {
+		return err
+	}
+	if err != nil {
+		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "there is too much in it"})
+		names = nil
+	}
+	for _, name := range names {
+		if err := g.entry(&f, rel, name, depth); err != nil {
+			return err
+		}
+	}
+	g.settings(&f, rel)
+	if err := g.deep(&f, rel); err != nil {
+		return err
+	}
+	g.Folders = append(g.Folders, f)
+	return nil
+}
+
+// entry notes one name, and those below it as its rule says.
+func (g *gatherer) entry(f *Folder, rel, name string, depth int) error {
+	at, rule := path.Join(rel, name), ruleOf(name)
+	if rule.sort == unknown && f.Role == Bare || rule.sort == ours {
+		return nil
+	}
+	what, err := g.look(at)
+	if err != nil {
+		return err
+	}
+	g.note(f, rel, name, rule, what)
+	if what.Kind != beneath.Dir {
+		return nil
+	}
+	switch rule.sort {
+	case unknown:
+		return g.foreign(f, rel, name)
+	case listed, state:
+		return g.list(f, rel, name)
+	case store:
+		return g.note1(f, rel, "objects/info/alternates")
+	case places:
+		return g.places(f, at, name, depth)
+	}
+	return nil
+}
+
+// note adds a name. What is judged by its content is read if it is not the same
+// as before.
+func (g *gatherer) note(f *Folder, rel, name string, rule rule, what beneath.Entry) {
+	if what.Kind == beneath.Absent {
+		return
+	}
+	e := Entry{Name: name, Kind: what.Kind, Stamp: what.Stamp}
+	judged := rule.sort == leads || rule.sort == setting || rule.sort == file
+	if g.Before != nil && judged && !e.same(f.before.entry(name)) {
+		g.read(&e, path.Join(rel, name))
+	}
+	f.Entries = append(f.Entries, e)
+}
+
+func (g *gatherer) note1(f *Folder, rel, name string) error {
+	what, err := g.look(path.Join(rel, name))
+	if err == nil {
+		g.note(f, rel, name, ruleOf(name), what)
+	}
+	return err
+}
+
+func (g *gatherer) read(e *Entry, at string) {
+	if e.Kind == beneath.Link {
+		text, err := g.root.Readlink(at)
+		e.text, e.read = text, err == nil
+		return
+	}
+	limit := int64(textLimit)
+	if e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex") {
+		return
+	}
+	content, err := g.root.Read(at, limit)
+	if errors.Is(err, fs.ErrPermission) && g.open {
+		_ = g.root.Chmod(at, 0o644)
+		content, err = g.root.Read(at, limit)
+	}
+	e.text, e.read = string(content), err == nil
+	if e.Name == "gitdir" {
+		e.back = backOf(g.abs(path.Dir(at)), e.text)
+	}
+}
+
+// backOf reads the .git file that a gitdir names, wherever it is: only who may
+// write there can have it lead back.
+func backOf(folder, text string) string {
+	file, ok := leadsTo(folder, strings.TrimRight(text, "\n"))
+	if !ok || path.Base(file) != ".git" {
+		return ""
+	}
+	content, err := beneath.ReadIn(path.Dir(file), ".git", textLimit)
+	if err != nil {
+		return ""
+	}
+	to, ok := File{Path: file, text: string(content)}.target()
+	if !ok {
+		return ""
+	}
+	return to
+}
+
+// list notes the files of a folder with a rule for each.
+func (g *gatherer) list(f *Folder, rel, dir string) error {
+	names, err := g.names(path.Join(rel, dir))
+	if errors.Is(err, beneath.ErrTooLarge) {
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: path.Join(rel, dir), Why: "there is too much in it"})
+		return nil
+	}
+	for _, name := range names {
+		if err == nil {
+			err = g.note1(f, rel, dir+"/"+name)
+		}
+	}
+	return err
+}
+
+// foreign notes all that lies in a folder of another tool.
+func (g *gatherer) foreign(f *Folder, rel, name string) error {
+	if g.Before != nil && f.before.entry(name) == nil {
+		return nil // goes as a whole
+	}
+	at := path.Join(rel, name)
+	seen := survey.Walk(g.root, survey.Question{From: []string{at}, Wanted: everything, Limit: foreignLimit}, nil)
+	for _, file := range seen.Files {
+		if file.Kind != beneath.Dir {
+			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(rel+"/", "./"))
+			f.Entries = append(f.Entries, Entry{Name: below, Kind: file.Kind, Stamp: file.Stamp})
+		}
+	}
+	return nil
+}
+
+func everything(string) func([]byte) bool { return func([]byte) bool { return true } }
+
+// places looks at the git folders in modules/ and worktrees/. A submodule's
+// name may hold slashes, so a folder that is none is looked into.
+func (g *gatherer) places(f *Folder, at, name string, depth int) error {
+	names, err := g.names(at)
+	if errors.Is(err, beneath.ErrTooLarge) {
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "there is too much in it"})
+		return nil
+	}
+	for _, inner := range names {
+		if err == nil {
+			err = g.inner(f, path.Join(at, inner), name, depth)
+		}
+	}
+	return err
+}
+
+func (g *gatherer) inner(f *Folder, at, name string, depth int) error {
+	what, err := g.look(at)
+	if err != nil || what.Kind == beneath.Regular {
+		return err
+	}
+	rel := strings.TrimPrefix(g.abs(at), f.Path+"/")
+	switch {
+	case what.Kind != beneath.Dir:
+		f.Entries = append(f.Entries, Entry{Name: rel, Kind: what.Kind, Stamp: what.Stamp})
+		return nil
+	case name == "worktrees":
+		return g.folder(at, f.rel, Linked, depth-1)
+	case g.isGitFolder(at):
+		return g.folder(at, f.rel, Whole, depth-1)
+	case depth == 1:
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "it lies too deep"})
+		return nil
+	}
+	return g.places(f, at, name, depth-1)
+}
+
+// isGitFolder tells a git folder from a part of a name. One sign is enough: the
+// agent may put the others back in a later session.
+func (g *gatherer) isGitFolder(rel string) bool {
+	for _, sign := range []string{"HEAD", "config", "hooks", "commondir", "objects", "refs"} {
+		if what, err := g.look(path.Join(rel, sign)); err != nil || what.Kind != beneath.Absent {
+			return true
+		}
+	}
+	return false
+}
+
+// settings sums up the configurations, for those in them to be known again.
+func (g *gatherer) settings(f *Folder, rel string) {
+	if g.Before != nil {
+		return
+	}
+	for _, name := range []string{"config", "config.worktree"} {
+		if e := f.entry(name); e == nil || e.Kind != beneath.Regular {
+			continue
+		}
+		content, err := g.root.Read(path.Join(rel, name), textLimit)
+		if err != nil {
+			continue
+		}
+		entries, _ := gitconfig.Parse(content)
+		for _, e := range entries {
+			f.Own = append(f.Own, sumOf(e))
+		}
+	}
+}
+
+// deep looks, after a session, at what lies in folders with any number of
+// files: there are no links, pipes and sockets in them, no locks, and no git
+// places.
+func (g *gatherer) deep(f *Folder, rel string) error {
+	if g.Before == nil {
+		return nil
+	}
+	for _, e := range f.Entries {
+		switch rule := ruleOf(e.Name); {
+		case e.Kind != beneath.Dir:
+		case rule.sort == store:
+			g.objects(f, rel, f.before.entry(e.Name))
+		case rule.sort == tree || rule.sort == kept:
+			if err := g.tree(f, rel, e.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tree looks at every file below one folder.
+func (g *gatherer) tree(f *Folder, rel, name string) error {
+	question := survey.Question{From: []string{path.Join(rel, name)}, Wanted: everything, Limit: 2_000_000}
+	seen := survey.Walk(g.root, question, nil)
+	for range depthLimit {
+		if len(seen.Closed) == 0 {
+			break
+		}
+		for _, dir := range seen.Closed {
+			_ = g.root.Chmod(dir, 0o755)
+		}
+		seen = survey.Walk(g.root, question, nil)
+	}
+	if seen.Cut || len(seen.Closed) > 0 {
+		return errors.New("cannot look at all of " + g.abs(path.Join(rel, name)))
+	}
+	for _, file := range seen.Files {
+		switch {
+		case file.Kind == beneath.Link || file.Kind == beneath.Special:
+			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: writesThrough})
+		case strings.HasSuffix(file.Rel, ".lock") && file.Kind == beneath.Regular && file.Stamp.Change >= g.Since:
+			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: staysLocked})
+		}
+	}
+	for _, stray := range seen.Bare {
+		if g.touched(stray) {
+			f.odd = append(f.odd, Repair{Do: Disarm, Rel: stray, Why: strayPlace})
+		}
+	}
+	for _, stray := range seen.Git {
+		if g.touched(stray) {
+			f.odd = append(f.odd, Repair{Do: Rename, Rel: stray, Why: strayPlace})
+		}
+	}
+	return nil
+}
+
+const (
+	writesThrough = "git would write through it"
+	staysLocked   = "git would wait for whoever made it"
+	strayPlace    = "git puts no repository there"
+)
+
+// touched reports whether something of a git folder by which git decides what
+// it does was changed since the session began. No program can set the time of
+// change.
+func (g *gatherer) touched(rel string) bool { return Touched(g.root, rel, g.Since) }
+
+// Touched reports whether a git place was changed since a time, in nanoseconds
+// since 1970.
+func Touched(root *beneath.Folder, rel string, since int64) bool {
+	what, err := root.Look(rel)
+	if err != nil || what.Stamp.Change >= since {
+		return true
+	}
+	if what.Kind != beneath.Dir {
+		return false
+	}
+	const limit = 50_000
+	return survey.Walk(root, survey.Question{
+		From: []string{rel}, Skipped: []string{"objects", "refs", "logs"}, Limit: limit, Wanted: everything,
+	}, nil).ChangedSince(since)
+}
+
+// objects looks at the folders of objects that were changed. Git makes only
+// files in them, and deletes and writes behind a link.
+func (g *gatherer) objects(f *Folder, rel string, before *Entry) {
+	at := path.Join(rel, "objects")
+	names, err := g.names(at)
+	if err != nil {
+		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "its objects cannot be looked at"})
+		return
+	}
+	what, err := g.look(at)
+	same := err == nil && before != nil && before.Stamp.Ino == what.Stamp.Ino
+	for _, name := range names {
+		g.objectFolder(f, path.Join(at, name), same, 1)
+	}
+}
+
+// objectFolder looks at one name below objects/; same: the folder that it is in
+// was there before.
+func (g *gatherer) objectFolder(f *Folder, at string, same bool, depth int) {
+	what, err := g.look(at)
+	// What is in these two may have changed deeper.
+	deeper := path.Base(at) == "info" || path.Base(at) == "pack"
+	old := err == nil && same && what.Stamp.Change < g.Since && !deeper
+	switch {
+	case err != nil || what.Kind == beneath.Absent || old:
+		return
+	case what.Kind == beneath.Link || what.Kind == beneath.Special:
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: writesThrough})
+		return
+	case what.Kind == beneath.Regular:
+		return
+	case depth > 2:
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "git makes no folder there"})
+		return
+	}
+	names, err := g.names(at)
+	if err != nil {
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "it cannot be looked at"})
+		return
+	}
+	for _, name := range names {
+		g.objectFolder(f, path.Join(at, name), false, depth+1)
+	}
+}

@@ -1,0 +1,343 @@
+package git
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// Action is what a repair does.
+type Action int
+
+const (
+	MoveAside Action = iota // into a folder beside, in the git folder
+	Rename                  // beside, by another name
+	Disarm                  // its HEAD is renamed: git takes it for no repository then
+	Rewrite                 // moved aside, and written anew
+)
+
+// Repair is one step that takes something out of git's reach.
+type Repair struct {
+	Do      Action
+	Rel     string // below the root
+	Git     string // the git folder that keeps what is moved
+	Content []byte // of what is written anew
+	Why     string
+}
+
+// Judgement is what [Review] goes by.
+type Judgement struct {
+	Root   string
+	Before Snapshot
+	After  Snapshot
+	// Elsewhere reports whether a path outside of the root is a git place that
+	// is the user's, or was judged.
+	Elsewhere func(at string) bool
+	// Foreign reports whether a path outside of the root is one that no agent can
+	// write to unseen: git may push there.
+	Foreign func(at string) bool
+	// OpenConfig lets what the user's own configurations gained stay.
+	OpenConfig bool
+
+	good map[string]bool
+}
+
+// Review gives the repairs after which git obeys nothing that was made since
+// the look before.
+func Review(j Judgement) []Repair {
+	j.good = map[string]bool{}
+	for _, f := range j.After.Folders {
+		j.good[f.Path] = true
+	}
+	var repairs []Repair
+	judged := map[string][]Repair{}
+	for again := true; again; { // what leads to a place that goes, goes as well
+		again = false
+		for _, f := range j.After.Folders {
+			judged[f.Path] = j.folder(f)
+			if gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool { return r.takes(f.rel) }); gone && j.good[f.Path] {
+				j.good[f.Path], again = false, true
+			}
+		}
+	}
+	for _, f := range j.After.Folders {
+		for _, r := range judged[f.Path] {
+			if r.Git = f.rel; r.Rel == f.rel {
+				r.Git = f.in
+			}
+			repairs = append(repairs, r)
+		}
+	}
+	for _, f := range j.After.Files {
+		if why := j.file(f); why != "" {
+			repairs = append(repairs, Repair{Do: Rename, Rel: f.rel, Why: why})
+		}
+	}
+	for _, f := range j.After.Named {
+		if fileIn(j.Before.Named, f.Path) == nil {
+			repairs = append(repairs, Repair{Do: Rename, Rel: f.rel, Why: ByYourConfiguration})
+		}
+	}
+	return repairs
+}
+
+// ByYourConfiguration is why what the user's own configuration names may not be
+// new.
+const ByYourConfiguration = "your git's configuration names it, and git would run or obey it"
+
+// Settings are the configurations of the user's own git folders that are not
+// what they were, below the root.
+func (j Judgement) Settings() (rels []string) {
+	for _, f := range j.After.Folders {
+		for _, e := range f.Entries {
+			if was := f.before.entry(e.Name); f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) {
+				rels = append(rels, path.Join(f.rel, e.Name))
+			}
+		}
+	}
+	return rels
+}
+
+// takes reports whether after the repair a folder is no git place.
+func (r Repair) takes(rel string) bool {
+	return r.Rel == rel && (r.Do == MoveAside || r.Do == Disarm)
+}
+
+// place reports whether a path is a git folder that is the user's, or judged.
+func (j Judgement) place(at string) bool {
+	return j.good[at] || j.Elsewhere != nil && !pathname.Below(at, j.Root) && j.Elsewhere(at)
+}
+
+func (j Judgement) folder(f Folder) []Repair {
+	if f.Role == Linked && !j.linked(f) {
+		return []Repair{{Do: MoveAside, Rel: f.rel, Why: "it belongs to no worktree that leads back to it"}}
+	}
+	repairs := slices.Clone(f.odd)
+	for _, e := range f.Entries {
+		if r, bad := j.entry(f, e); bad {
+			repairs = append(repairs, r)
+		}
+	}
+	repairs = crowded(repairs)
+	if f.Role == Bare && f.before == nil && len(repairs) > 0 {
+		// It may be a folder of the user's to which only this was added.
+		return []Repair{{Do: Disarm, Rel: f.rel, Why: "git took it for a repository, and would run what is in it"}}
+	}
+	return repairs
+}
+
+// linked reports whether the git folder of a linked worktree takes everything
+// from the folder that it lies in, and belongs to a checkout that says so.
+func (j Judgement) linked(f Folder) bool {
+	common, back := f.entry("commondir"), f.entry("gitdir")
+	if f.before != nil && f.unchanged("commondir", "gitdir", "HEAD") {
+		return true
+	}
+	if common == nil || back == nil {
+		return false
+	}
+	above := path.Dir(path.Dir(f.Path))
+	if !common.same(f.before.entry("commondir")) && (!common.read || strings.TrimRight(common.text, "\n") != "../.." || !j.place(above)) {
+		return false
+	}
+	return back.same(f.before.entry("gitdir")) || j.leadsBack(f, *back)
+}
+
+// unchanged reports whether names are what they were, or are absent as before.
+func (f Folder) unchanged(names ...string) bool {
+	for _, name := range names {
+		now, was := f.entry(name), f.before.entry(name)
+		if (now == nil) != (was == nil) || now != nil && name != "HEAD" && !now.same(was) {
+			return false
+		}
+	}
+	return true
+}
+
+// leadsBack reports whether a gitdir names the .git file of a checkout that
+// names its folder.
+func (j Judgement) leadsBack(f Folder, back Entry) bool {
+	at, ok := leadsTo(f.Path, strings.TrimRight(back.text, "\n"))
+	if !ok || !back.read || path.Base(at) != ".git" {
+		return false
+	}
+	if file := j.After.file(at); file != nil {
+		to, ok := file.target()
+		return ok && to == f.Path
+	}
+	return back.back == f.Path && !pathname.Below(at, j.Root)
+}
+
+// entry judges one name.
+func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
+	before, rule := f.before.entry(e.Name), ruleOf(e.Name)
+	at := path.Join(f.rel, e.Name)
+	aside := func(why string) (Repair, bool) { return Repair{Do: MoveAside, Rel: at, Why: why}, why != "" }
+	switch {
+	case e.Kind != beneath.Dir && e.same(before):
+		return Repair{}, false
+	case rule.sort == unknown || rule.sort == kept:
+		if e.Kind == beneath.Dir && before != nil && before.Kind == beneath.Dir {
+			return Repair{}, false
+		}
+		return aside("git makes none of this name: other tools may obey it, or git")
+	case e.Kind == beneath.Link && e.Name == "HEAD" && e.read && strings.HasPrefix(e.text, "refs/") && path.Clean(e.text) == e.text:
+		return Repair{}, false // as git once made it
+	case e.Kind != rule.kind():
+		if e.Kind == beneath.Link || e.Kind == beneath.Special {
+			return aside(writesThrough)
+		}
+		return aside("git makes it otherwise")
+	case rule.sort == setting:
+		return j.setting(f, e, at)
+	case rule.sort == leads:
+		return aside(j.leads(f, e))
+	case rule.sort == file && !e.allowed(rule):
+		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
+			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"}, true
+		}
+		return aside(whyNot(e.Name))
+	}
+	return Repair{}, false
+}
+
+func (e Entry) allowed(r rule) bool {
+	return e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex.") || e.read && r.may(e.text)
+}
+
+// whyNot says why a file may not be new.
+func whyNot(name string) string {
+	switch first, _, _ := strings.Cut(name, "/"); {
+	case first == "hooks":
+		return "git would run it"
+	case first == "remotes" || first == "branches":
+		return "it sends git elsewhere"
+	case strings.HasSuffix(name, ".lock"):
+		return staysLocked
+	case name == "info/attributes":
+		return "git runs the filters that it names"
+	}
+	return "git does not write it like that"
+}
+
+// setting leaves, in a configuration, what is harmless and what stood in it
+// before.
+func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
+	if j.OpenConfig && f.before != nil && e.read {
+		return Repair{}, false
+	}
+	if !e.read {
+		return Repair{Do: MoveAside, Rel: at, Why: "it cannot be read"}, true
+	}
+	clean, dropped := gitconfig.Harmless([]byte(e.text), gitconfig.Judge{
+		Own: func(e gitconfig.Entry) bool {
+			return f.before != nil && slices.Contains(f.before.Own, sumOf(e))
+		},
+		Worktree: func(tree string) bool { return j.checkout(f, tree) },
+		Local:    j.local,
+	})
+	if len(dropped) == 0 {
+		return Repair{}, false
+	}
+	const most = 8
+	if more := len(dropped) - most; more > 0 {
+		dropped = append(dropped[:most], fmt.Sprintf("%d more", more))
+	}
+	return Repair{Do: Rewrite, Rel: at, Content: clean, Why: strings.Join(dropped, ", ")}, true
+}
+
+// checkout reports whether a core.worktree is the folder whose .git file leads
+// here: git writes files there.
+func (j Judgement) checkout(f Folder, tree string) bool {
+	at, ok := leadsTo(f.Path, tree)
+	file := j.After.file(at + "/.git")
+	if !ok || file == nil {
+		return false
+	}
+	to, ok := file.target()
+	return ok && to == f.Path
+}
+
+// local reports whether the path of a remote is a repository that is the user's
+// or was judged: git runs hooks there.
+func (j Judgement) local(at string) bool {
+	if rel, below := strings.CutPrefix(at, j.Root+"/"); below && path.Clean(rel) == rel {
+		at = path.Clean(at) // the root is no link, so ".." is what stands before it
+	}
+	if !path.IsAbs(at) || path.Clean(at) != at {
+		return false
+	}
+	return j.place(at) || j.place(at+"/.git") || !pathname.Below(at, j.Root) && j.Foreign != nil && j.Foreign(at)
+}
+
+// leads says why a file may not lead where it does; empty: it may.
+func (j Judgement) leads(f Folder, e Entry) string {
+	switch {
+	case e.Name == "gitdir" && f.Role == Linked, e.Name == "commondir" && f.Role == Linked:
+		return "" // judged with its folder
+	case e.Name == "commondir" && e.read && e.text == SamePlace:
+		return ""
+	case e.Name == "objects/info/alternates" && e.read:
+		for line := range strings.Lines(e.text) {
+			at, ok := leadsTo(f.Path+"/objects", strings.TrimRight(line, "\n"))
+			if !ok || path.Base(at) != "objects" || !j.place(path.Dir(at)) {
+				return "git would run in the repository that it leads to"
+			}
+		}
+		return ""
+	}
+	return "it sends git elsewhere"
+}
+
+// SamePlace is a commondir that changes nothing: git finds all in the folder
+// where it stands.
+const SamePlace = "./\n"
+
+// file says why a .git file may not stay; empty: it may.
+func (j Judgement) file(f File) string {
+	was := j.Before.file(f.Path)
+	switch {
+	case was != nil && was.Kind == f.Kind && was.Stamp == f.Stamp:
+		return ""
+	case f.Kind != beneath.Regular:
+		return "it is a link, or no file at all"
+	case !f.read:
+		return "it cannot be read, or is too large"
+	}
+	to, ok := f.target()
+	switch {
+	case !ok:
+		return "it leads to another place than it says"
+	case to == "" || j.place(to):
+		return ""
+	}
+	return "it leads to " + to + ", which is no repository of yours"
+}
+
+// crowded moves a folder as a whole out of which much would go.
+func crowded(repairs []Repair) []Repair {
+	const many = 20
+	count := map[string]int{}
+	for _, r := range repairs {
+		count[path.Dir(r.Rel)]++
+	}
+	var kept []Repair
+	told := map[string]bool{}
+	for _, r := range repairs {
+		dir := path.Dir(r.Rel)
+		whole := r.Do == MoveAside && count[dir] > many && Known(path.Base(dir))
+		if whole {
+			r.Rel = dir
+		}
+		if key := fmt.Sprint(r.Do, r.Rel); !told[key] {
+			told[key] = true
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

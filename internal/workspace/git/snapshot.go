@@ -1,0 +1,169 @@
+package git
+
+import (
+	"crypto/sha256"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// Snapshot is all git places of a folder, as values. Its zero value knows none:
+// what is found afterwards was made meanwhile.
+type Snapshot struct {
+	Folders []Folder
+	Files   []File
+	Named   []File // what the user's own configuration makes git obey in any working tree
+}
+
+// Role is what a git folder is to git.
+type Role int
+
+const (
+	Whole  Role = iota // named .git, below modules/, or a repository whose folder holds nothing else
+	Bare               // has a name of its own, and perhaps other things in it
+	Linked             // the part of a linked worktree, below worktrees/
+	Stray              // lies where git puts none
+)
+
+// Folder is one git folder, as far as git decides anything by it.
+type Folder struct {
+	Path    string // absolute
+	Role    Role
+	Entries []Entry
+	Own     []Sum  // of the settings in its configurations
+	rel, in string // below the root: the folder, and the git folder that it lies in
+	odd     []Repair
+	before  *Folder // the same one before the session; nil: it was not there
+}
+
+// Entry is one name in a git folder. Text is what a file holds, or a link leads
+// to; it is read only where it is judged, and never written down.
+type Entry struct {
+	Name  string // below the git folder
+	Kind  beneath.Kind
+	Stamp beneath.Stamp
+	text  string
+	read  bool
+	back  string // of a gitdir: where the .git file outside of the root leads that it names
+}
+
+// File is an entry named .git that is no folder.
+type File struct {
+	Path  string
+	Kind  beneath.Kind
+	Stamp beneath.Stamp
+	rel   string
+	text  string
+	read  bool
+}
+
+// Sum stands for one setting of a configuration, without telling it: there are
+// secrets in some.
+type Sum struct{ A, B uint64 }
+
+func sumOf(e gitconfig.Entry) Sum {
+	bare := "="
+	if e.Bare {
+		bare = ""
+	}
+	h := sha256.Sum256([]byte(e.Key() + "\x00" + bare + e.Value))
+	var s Sum
+	for i := range 8 {
+		s.A, s.B = s.A<<8|uint64(h[i]), s.B<<8|uint64(h[8+i])
+	}
+	return s
+}
+
+// Folder gives the folder at a path; nil: there is none.
+func (s Snapshot) Folder(at string) *Folder {
+	for i := range s.Folders {
+		if s.Folders[i].Path == at {
+			return &s.Folders[i]
+		}
+	}
+	return nil
+}
+
+func (s Snapshot) file(at string) *File { return fileIn(s.Files, at) }
+
+func fileIn(files []File, at string) *File {
+	for i := range files {
+		if files[i].Path == at {
+			return &files[i]
+		}
+	}
+	return nil
+}
+
+// Has reports whether there is a git place at a path.
+func (s Snapshot) Has(at string) bool { return s.Folder(at) != nil || s.file(at) != nil }
+
+// Without leaves out the places that drop reports.
+func (s Snapshot) Without(drop func(at string) bool) Snapshot {
+	var kept Snapshot
+	for _, f := range s.Folders {
+		if !drop(f.Path) {
+			kept.Folders = append(kept.Folders, f)
+		}
+	}
+	for _, f := range s.Files {
+		if !drop(f.Path) {
+			kept.Files = append(kept.Files, f)
+		}
+	}
+	for _, f := range s.Named {
+		if !drop(f.Path) {
+			kept.Named = append(kept.Named, f)
+		}
+	}
+	return kept
+}
+
+// And is all places of both.
+func (s Snapshot) And(other Snapshot) Snapshot {
+	s.Folders = append(s.Folders[:len(s.Folders):len(s.Folders)], other.Folders...)
+	s.Files = append(s.Files[:len(s.Files):len(s.Files)], other.Files...)
+	s.Named = append(s.Named[:len(s.Named):len(s.Named)], other.Named...)
+	return s
+}
+
+// entry gives a name of a git folder; nil: it is not there.
+func (f *Folder) entry(name string) *Entry {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Entries {
+		if f.Entries[i].Name == name {
+			return &f.Entries[i]
+		}
+	}
+	return nil
+}
+
+// same reports whether an entry is what it was before.
+func (e Entry) same(before *Entry) bool {
+	return before != nil && before.Kind == e.Kind && before.Stamp == e.Stamp
+}
+
+// leadsTo says where a path that stands in a file of a folder leads. One that
+// the kernel may take to another place than its text says is not ok: behind a
+// link ".." is not what stands before it, and C ends a text at a NUL.
+func leadsTo(folder, text string) (to string, ok bool) {
+	ok = text != "" && path.Clean(text) == strings.TrimSuffix(text, "/") && !strings.ContainsRune(text, 0)
+	if !filepath.IsAbs(text) {
+		text = folder + "/" + text
+	}
+	return path.Clean(text), ok
+}
+
+// target is where a .git file leads; empty: nowhere that git would go.
+func (f File) target() (to string, ok bool) {
+	text, is := strings.CutPrefix(f.text, "gitdir: ")
+	if !is {
+		return "", true
+	}
+	return leadsTo(path.Dir(f.Path), strings.TrimRight(text, "\r\n"))
+}

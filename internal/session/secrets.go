@@ -29,6 +29,7 @@ type secrets struct {
 	hello broker.Hello
 	// Of the secrets in hello, in that order.
 	placeholders []string
+	rules        []string
 	outward      broker.Outward
 	listener     *os.File        // of its proxy; nil: not taken
 	process      *broker.Process // nil: none runs
@@ -74,14 +75,14 @@ func (s *Session) findSecrets(p plan.Plan) {
 	}
 	s.secrets.hello = broker.Hello{Password: rand.Text(), Proxies: s.proxies(p), Config: broker.Config{Key: broker.NewKey()}}
 	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
-	for _, name := range s.entering(p) {
-		secret, known := usual[name]
-		value, _ := s.Facts.Env.Get(name)
+	for _, e := range s.entering(p) {
+		secret, known := usual[e.Name]
+		value, _ := s.Facts.Env.Get(e.Name)
 		if !known || value == "" {
 			continue
 		}
-		secret.Name, secret.Value = name, value
-		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")))
+		secret.Name, secret.Value = e.Name, value
+		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
 	}
 }
 
@@ -102,7 +103,9 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 	return secret
 }
 
-func (n *secrets) add(secret broker.Secret) {
+// add adds a secret that a rule lets the agent use.
+func (n *secrets) add(secret broker.Secret, rule string) {
+	n.rules = append(n.rules, rule)
 	config := &n.hello.Config
 	config.Secrets = append(config.Secrets, secret)
 	n.placeholders = append(n.placeholders, config.Key.Placeholder(secret.Name, secret.Value))
@@ -120,14 +123,17 @@ func (n *secrets) placeholder(name string) string {
 }
 
 // entering are the host's variables that a plan or the caller lets in.
-func (s *Session) entering(p plan.Plan) []string {
-	var names []string
+func (s *Session) entering(p plan.Plan) []plan.Env {
+	var list []plan.Env
 	for _, e := range p.Env {
 		if e.From == plan.FromHost {
-			names = append(names, e.Name)
+			list = append(list, e)
 		}
 	}
-	return append(names, extraEnv(s.Facts.Env)...)
+	for _, name := range extraEnv(s.Facts.Env) {
+		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
+	}
+	return list
 }
 
 // insideValue is what a variable would be inside.
@@ -137,8 +143,10 @@ func (s *Session) insideValue(p plan.Plan, name string) string {
 			return e.Value
 		}
 	}
-	if slices.Contains(s.entering(p), name) {
-		return s.Facts.Env.Value(name, "")
+	for _, e := range s.entering(p) {
+		if e.Name == name {
+			return s.Facts.Env.Value(name, "")
+		}
 	}
 	return ""
 }
@@ -184,10 +192,10 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 			h.Warnings = append(h.Warnings, secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
 		}
 		h.Overrides[secret.Name] = launch.Override{Value: s.secrets.placeholders[i], Why: placeholderWhy(secret), Public: true}
-		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts})
+		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
 	}
 	if l := s.Instance.Login; l.Outside || l.Made {
-		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts[:1]})
+		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
 	}
 	config.Login = &broker.Login{} // what is made inside stays outside, too
 	targets, err := config.Targets()

@@ -29,6 +29,9 @@ func (in *Instance) findLogin(dir *beneath.Folder) error {
 	in.login = found
 	if in.req.Post != nil {
 		in.Login = Login{File: found, Outside: may && found != "", Why: why}
+		if in.Login.Outside {
+			in.Login.Why = "agent claude"
+		}
 		if dir != nil {
 			in.lookInside(dir)
 		}

@@ -39,6 +39,7 @@ type Launch struct {
 type Outside struct {
 	Name  string   // as its owner knows it
 	Hosts []string // that it is for
+	Why   string   // the rule that names it
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.

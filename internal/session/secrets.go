@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"claudebox/internal/agent/login"
+	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
@@ -69,11 +71,15 @@ var usual = map[string]broker.Secret{
 
 // findSecrets finds those that the agent is to use by a plan. In a tier without
 // a broker there are none.
-func (s *Session) findSecrets(p plan.Plan) {
+func (s *Session) findSecrets(p plan.Plan, why Purpose) {
 	if s.secrets.used = brokered(p); !s.secrets.used {
 		return
 	}
-	s.secrets.hello = broker.Hello{Password: rand.Text(), Proxies: s.proxies(p), Config: broker.Config{Key: broker.NewKey()}}
+	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
+	if !why.Look {
+		s.secrets.hello.Password = rand.Text()
+	}
+	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
 	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
 	for _, e := range s.entering(p) {
 		secret, known := usual[e.Name]
@@ -84,6 +90,22 @@ func (s *Session) findSecrets(p plan.Plan) {
 		secret.Name, secret.Value = e.Name, value
 		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
 	}
+}
+
+// placeholderKey is the key of the instance, which its sessions share: what one
+// of them writes into the agent's files the others read. An instance that is
+// still to be made gets a new one.
+func (s *Session) placeholderKey(p plan.Plan, why Purpose) broker.Key {
+	dir, err := state.Dir(s.folders.Home, state.Kind(p.State), s.project.Root)
+	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
+		if key, there := login.ReadKey(real); there {
+			return key
+		}
+	}
+	if why.Look {
+		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
+	}
+	return broker.NewKey()
 }
 
 // secretFor makes a secret one of another host than Anthropic's, where the user
@@ -108,7 +130,7 @@ func (n *secrets) add(secret broker.Secret, rule string) {
 	n.rules = append(n.rules, rule)
 	config := &n.hello.Config
 	config.Secrets = append(config.Secrets, secret)
-	n.placeholders = append(n.placeholders, config.Key.Placeholder(secret.Name, secret.Value))
+	n.placeholders = append(n.placeholders, config.Key.Lasting(secret.Name, secret.Value))
 }
 
 // placeholder is what stands for a secret inside; empty: there is none of that

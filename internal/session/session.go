@@ -163,7 +163,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
-	s.findSecrets(p)
+	s.findSecrets(p, why)
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)
 	}
 	if s.secrets.used {
-		req.Post, req.APIKey = s.postTokens, s.secrets.placeholder(apiKey)
+		req.Post, req.Key, req.APIKey = s.postTokens, s.secrets.hello.Config.Key, s.secrets.placeholder(apiKey)
 	}
 	return state.Look(req)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,12 +65,12 @@ func (f *file) read() reading {
 type Post func(ctx context.Context, body []byte) (status int, answer []byte, err error)
 
 // NewGuard opens the folders of a place, whose Host may be empty, and reads the
-// login. Close it.
-func NewGuard(place Place, post Post) (*Guard, error) {
+// login. key is the instance's where it has none yet. Close it.
+func NewGuard(place Place, key broker.Key, post Post) (*Guard, error) {
 	g := &Guard{post: post}
 	err := g.open(place)
 	if err == nil {
-		g.key, err = instanceKey(g.instance)
+		g.key, err = instanceKey(g.instance, key)
 	}
 	if err != nil {
 		g.closeFolders()
@@ -105,19 +106,28 @@ func (g *Guard) closeFolders() {
 	}
 }
 
-// instanceKey reads the key of an instance's placeholders, or makes it. All
-// sandboxes of an instance share the agent's file, so they share the key.
-func instanceKey(instance *beneath.Folder) (broker.Key, error) {
-	key := broker.NewKey()
-	err := instance.Create(KeyName, key, privateFile)
-	if err == nil {
+// instanceKey reads the key of an instance's placeholders, or gives it one. All
+// sandboxes of an instance share the agent's files, so they share the key.
+func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
+	if instance.Create(KeyName, key, privateFile) == nil {
 		return key, nil
 	}
-	found, err := instance.Read(KeyName, int64(len(key)))
-	if err == nil && len(found) != len(key) {
-		err = errors.New(KeyName + " is not what claudebox writes there")
+	found, there := ReadKey(instance.Path())
+	if !there {
+		return nil, errors.New(KeyName + " is not what claudebox writes there")
 	}
-	return broker.Key(found), err
+	return found, nil
+}
+
+// ReadKey reads the key of the instance in a folder.
+func ReadKey(instance string) (key broker.Key, there bool) {
+	dir, err := beneath.Open(instance)
+	if err != nil {
+		return nil, false
+	}
+	defer dir.Close()
+	found, err := dir.Read(KeyName, int64(len(broker.NewKey())))
+	return broker.Key(slices.Clone(found)), err == nil && len(found) == len(broker.NewKey())
 }
 
 // Key makes the placeholders.

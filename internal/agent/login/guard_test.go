@@ -61,7 +61,7 @@ func guarded(t *testing.T) (world, *endpoint) {
 
 func (w world) guard(instance string, e *endpoint) *Guard {
 	w.t.Helper()
-	g, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path(instance)}, e.post)
+	g, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path(instance)}, broker.NewKey(), e.post)
 	must(w.t, err)
 	must(w.t, g.GiveInside())
 	return g
@@ -277,7 +277,7 @@ func TestPlaceholdersBelongToTheInstance(t *testing.T) {
 		g.Close()
 	}
 	must(t, os.WriteFile(w.path("a/"+KeyName), []byte("short"), 0o600))
-	if _, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path("a")}, e.post); err == nil {
+	if _, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path("a")}, broker.NewKey(), e.post); err == nil {
 		t.Error("another key is taken")
 	}
 }

@@ -102,14 +102,14 @@ func strip(home *beneath.Folder) error {
 // Adopt takes a login that was made inside, by an older version, out of the
 // agent's credentials, and keeps it as the instance's own. Placeholders are no
 // login.
-func Adopt(instance *beneath.Folder) error {
+func Adopt(instance *beneath.Folder, key broker.Key) error {
 	home, err := instance.Sub(agentHome)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
 	found := read(home, FileName)
-	key, err := instanceKey(instance)
+	key, err = instanceKey(instance, key)
 	if err != nil {
 		return err
 	}

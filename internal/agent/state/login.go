@@ -172,7 +172,7 @@ func (in *Instance) keepOutside() error {
 			return err
 		}
 	case login.Own:
-		if err := login.Adopt(in.dir); err != nil {
+		if err := login.Adopt(in.dir, in.req.Key); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ func (in *Instance) keepOutside() error {
 		home.Host = ""
 	}
 	var err error
-	if in.guard, err = login.NewGuard(home, in.req.Post); err != nil {
+	if in.guard, err = login.NewGuard(home, in.req.Key, in.req.Post); err != nil {
 		return err
 	}
 	if in.req.APIKey != "" {

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/secret/broker"
 )
 
 // Kind is how long an agent's home lives, and who shares it.
@@ -40,9 +41,10 @@ type Request struct {
 	// Post asks for tokens: the login stays outside, see [login.Guard], and is
 	// renewed by it. Nil: it enters as it is.
 	Post    login.Post
-	Path    []string // PATH inside
-	Status  string   // what the agent's status line says; empty: nothing
-	Servers []string // MCP servers of the user that enter, by name
+	Key     broker.Key // of the placeholders, where the instance has none yet
+	Path    []string   // PATH inside
+	Status  string     // what the agent's status line says; empty: nothing
+	Servers []string   // MCP servers of the user that enter, by name
 	// Inside reports whether a program can be run inside.
 	Inside func(program string) bool
 

@@ -91,7 +91,7 @@ func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle [
 		return b
 	case plan.Bind, plan.ROBind:
 		if m.Source == certificates && bundle != nil {
-			b.Kind, b.Source, b.Data = plan.ROData, "certificates", bundle
+			b.Kind, b.Source, b.Data, b.Mode = plan.ROData, "certificates", bundle, "0444"
 			return b
 		}
 		b.Open = isBeneathUser(m)

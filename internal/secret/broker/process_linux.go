@@ -1,12 +1,12 @@
 package broker
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -25,17 +25,17 @@ type Hello struct {
 }
 
 // Process is a broker with a proxy on loopback, in a confined process of its
-// own, for a sandbox that shares the host's network.
+// own, for a sandbox that shares the host's network. It begins with the first
+// connection: most commands make none.
 type Process struct {
 	keeper   Keeper
 	listener *os.File
-	gone     chan struct{} // closed when no broker is started any more
+	ended    sync.WaitGroup // of what waits for a connection, or for the process
 
 	mu      sync.Mutex
 	hello   Hello
-	line    *Line
-	running *os.Process
-	starts  int
+	line    *Line       // nil: it does not run
+	running *os.Process // likewise
 	closed  bool
 }
 
@@ -46,25 +46,58 @@ func Listen() (listener *os.File, port int, err error) {
 		return nil, 0, err
 	}
 	defer l.Close()
-	listener, err = l.(*net.TCPListener).File()
-	return listener, l.Addr().(*net.TCPAddr).Port, err
+	port = l.Addr().(*net.TCPAddr).Port
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return nil, 0, err
+	}
+	var fd int
+	if failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return os.NewFile(uintptr(fd), "broker's listener"), port, nil // not blocking, as Go made it
 }
 
-// Start starts a broker at a listener. One that ends is started again, with
-// what its sandbox knows already. Close it.
+// Start starts a broker at a listener when somebody connects. One that ends is
+// started again by the next connection, with what its sandbox knows already.
+// Close it.
 func Start(listener *os.File, hello Hello, keeper Keeper) (*Process, error) {
-	p := &Process{keeper: keeper, listener: listener, hello: hello, gone: make(chan struct{})}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.start(); err != nil {
+	p := &Process{keeper: keeper, listener: listener, hello: hello}
+	raw, err := listener.SyscallConn()
+	if err != nil {
 		listener.Close()
-		return nil, fmt.Errorf("start the broker: %w", err)
+		return nil, err
 	}
+	p.await(raw)
 	return p, nil
 }
 
+// await starts the broker when somebody connects.
+func (p *Process) await(raw syscall.RawConn) {
+	p.ended.Go(func() {
+		err := raw.Read(func(fd uintptr) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return err == nil && n > 0
+		})
+		if err != nil {
+			return // closed
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.closed {
+			return
+		}
+		if err := p.start(raw); err != nil {
+			p.keeper.Report(Refusal{Host: "any host", Why: "the broker cannot be started: " + err.Error()})
+		}
+	})
+}
+
 // start is called with the lock held.
-func (p *Process) start() error {
+func (p *Process) start(raw syscall.RawConn) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -72,6 +105,7 @@ func (p *Process) start() error {
 	theirs := os.NewFile(uintptr(pair[1]), "broker")
 	defer theirs.Close()
 	if err := unix.SetNonblock(pair[0], true); err != nil {
+		unix.Close(pair[0])
 		return err
 	}
 	ours := os.NewFile(uintptr(pair[0]), "broker")
@@ -81,32 +115,47 @@ func (p *Process) start() error {
 		return err
 	}
 	defer null.Close()
-	p.running, err = os.StartProcess("/proc/self/exe", []string{Name}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{null, null, null, theirs, p.listener},
-	})
+	process, err := p.fork(raw, null, theirs)
 	if err != nil {
 		ours.Close()
 		return err
 	}
-	p.starts++
-	process := p.running
-	p.line = NewLine(ours, p.keeper, func() { p.ended(process) })
+	p.running = process
+	p.ended.Add(1)
+	p.line = NewLine(ours, p.keeper, func() {
+		defer p.ended.Done()
+		p.over(process, raw)
+	})
 	p.line.say(word{Hello: &p.hello})
 	return nil
 }
 
-// maxStarts bounds how often a broker is started in one session.
-const maxStarts = 20
+// fork gives the process its listener by number: os.File.Fd would make it block.
+func (p *Process) fork(raw syscall.RawConn, null, line *os.File) (process *os.Process, err error) {
+	failed := raw.Control(func(listener uintptr) {
+		var pid int
+		files := []uintptr{null.Fd(), null.Fd(), null.Fd(), line.Fd(), listener}
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files})
+		if err == nil {
+			process, err = os.FindProcess(pid)
+		}
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return process, err
+}
 
-// ended starts the broker anew when it ended by itself.
-func (p *Process) ended(process *os.Process) {
+// over reaps a broker, and waits for the next connection.
+func (p *Process) over(process *os.Process, raw syscall.RawConn) {
+	_ = process.Kill() // it has no parent to speak to any more
 	_, _ = process.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.line.Close()
-	if p.closed || p.starts >= maxStarts || p.start() != nil {
-		p.listener.Close()
-		close(p.gone)
+	p.line, p.running = nil, nil
+	if !p.closed {
+		p.await(raw)
 	}
 }
 
@@ -117,16 +166,21 @@ func (p *Process) SetLogin(access, scope string) {
 	if l := p.hello.Config.Login; l != nil {
 		p.hello.Config.Login = &Login{Key: l.Key, Access: access, Scope: scope}
 	}
-	p.line.SetLogin(access, scope)
+	if p.line != nil {
+		p.line.SetLogin(access, scope)
+	}
 }
 
 // Close ends the broker, and waits until it is gone.
 func (p *Process) Close() {
 	p.mu.Lock()
 	p.closed = true
-	_ = p.running.Kill() // it may be gone
+	p.listener.Close()
+	if p.running != nil {
+		_ = p.running.Kill()
+	}
 	p.mu.Unlock()
-	<-p.gone
+	p.ended.Wait()
 }
 
 // Descriptors of the process.

@@ -16,6 +16,7 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
+	defer s.Launch.Post.Reap()
 	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err

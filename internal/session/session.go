@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -41,6 +43,19 @@ type Caller struct {
 // profiles are those that lie on this host.
 func (c Caller) profiles(f host.Facts) profiledir.Files {
 	return profiledir.New(f, c.Manifest)
+}
+
+// flake is where claudebox was built from, if that is known and still there.
+func (c Caller) flake() string {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Manifest), "flake"))
+	if err != nil {
+		return ""
+	}
+	flake := strings.TrimSpace(string(text))
+	if _, err := os.Stat(filepath.Join(flake, "flake.nix")); err != nil || storepath.Check(flake) != nil {
+		return ""
+	}
+	return flake
 }
 
 // Options are what was asked for, beside the profile.
@@ -272,10 +287,12 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
 		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID, GID: s.Facts.GID,
+		Flake: s.caller.flake(),
 	})
 	if err != nil {
 		return err
 	}
+	h.Owns = true
 	h.Agent = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	h.Libraries = program.Libraries
 	h.Notes = append(h.Notes, program.Notes...)

@@ -32,6 +32,7 @@ type Launch struct {
 	Outside  []Outside                   // secrets that the agent uses and never holds
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
+	Owns     bool                        // the agent takes a terminal for itself: what is typed ahead of its end is no command
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
 }
 

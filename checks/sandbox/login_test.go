@@ -54,7 +54,7 @@ func TestTheLoginIsInTheAudit(t *testing.T) {
 	w.write(t, loginFile, lentLogin(1, time.Now().Add(time.Hour)))
 	got := run(t, w.claudebox("--dry-run"))
 	said := strings.Join(strings.Fields(got.stderr), " ")
-	for _, want := range []string{"secrets that stay outside", "your Claude login api.anthropic.com, console.anthropic.com"} {
+	for _, want := range []string{"secrets that stay outside", "your Claude login api.anthropic.com agent claude console.anthropic.com"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %s\n%s", want, got.stderr)
 		}

@@ -44,7 +44,11 @@ func (v View) Text(l launch.Launch) string {
 func (p *page) outside(l launch.Launch) {
 	var rows [][]string
 	for _, o := range l.Outside {
-		rows = append(rows, []string{diag.Visible(o.Name), strings.Join(o.Hosts, ", "), o.Why})
+		name := diag.Visible(o.Name)
+		for _, host := range o.Hosts {
+			rows = append(rows, []string{name, host, o.Why})
+			name = ""
+		}
 	}
 	p.section("secrets that stay outside: a placeholder is inside, swapped on the way to", rows, 1, -1)
 }

@@ -205,6 +205,9 @@ var extraVariables = map[string]string{
 // addSecrets puts placeholders in the place of secrets, and leads the sandbox to
 // the broker.
 func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
+	if p.Network.Tier == "none" {
+		s.dropSecrets(h, p)
+	}
 	if !s.secrets.used {
 		return nil
 	}
@@ -242,6 +245,16 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	})
 	s.addVariables(h, port, broker.Names(targets))
 	return nil
+}
+
+// dropSecrets keeps out what would be of no use.
+func (s *Session) dropSecrets(h *launch.Host, p plan.Plan) {
+	for _, e := range s.entering(p) {
+		if _, known := usual[e.Name]; known && s.Facts.Env.Value(e.Name, "") != "" {
+			h.Overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
+			h.Notes = append(h.Notes, e.Name+" does not enter: there is no network to use it")
+		}
+	}
 }
 
 // brokerRule is the rule by which the broker's things enter.
@@ -319,21 +332,21 @@ func (s *Session) openSecrets() (err error) {
 	s.secrets.refused = &refusals{}
 	listener := s.secrets.listener
 	s.secrets.listener = nil
-	s.secrets.process, err = broker.Start(listener, s.secrets.hello, keeper{s, guard})
+	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s, guard})
 	if err != nil {
 		return &diag.Error{Op: "keep your secrets outside", Err: err}
 	}
 	return nil
 }
 
-// keeper works for the broker here.
-type keeper struct {
+// secretKeeper works for the broker here.
+type secretKeeper struct {
 	*Session
 	*login.Guard
 }
 
 // Report notes what was refused.
-func (k keeper) Report(r broker.Refusal) { k.secrets.refused.note(r) }
+func (k secretKeeper) Report(r broker.Refusal) { k.secrets.refused.note(r) }
 
 func (n *refusals) note(r broker.Refusal) {
 	const most = 50

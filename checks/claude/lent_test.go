@@ -175,7 +175,7 @@ func TestLoginOfOutsideReachesASession(t *testing.T) {
 	w.nothingInside(t)
 }
 
-// holds tells whether the file that a pattern finds holds a text.
+// holds reports whether the file that a pattern finds holds a text.
 func (w *world) holds(t *testing.T, pattern, text string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(w.home, pattern))

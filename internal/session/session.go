@@ -92,6 +92,7 @@ type Session struct {
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
+	secrets  secrets
 	nix      nixInside
 	gitFiles gitFiles
 }
@@ -100,6 +101,7 @@ type Session struct {
 func (s *Session) Close() error {
 	s.closeNix()
 	s.release()
+	s.secrets.close()
 	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()
@@ -168,6 +170,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
+	s.findSecrets(p, why)
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
@@ -177,7 +180,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err

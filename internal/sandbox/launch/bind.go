@@ -36,7 +36,10 @@ type Host struct {
 	Mounts    []Mount  // all of the launch, see [Mounts]
 	Closure   []string // store paths that the agent's program needs, where not the whole store is mounted
 	StandIns  []StandIn
-	ExtraEnv  []string // host variables added for this launch
+	ExtraEnv  []string   // host variables added for this launch
+	Made      []Variable // that claudebox makes for this launch; a plan's of the same name does not count
+	Bundle    []byte     // certificates, in the place of the host's own; nil: those
+	Outside   []Outside
 	Overrides map[string]Override
 	Libraries bool // Mounts hold the host's library folders: no other loader fits beside them
 
@@ -54,6 +57,8 @@ type Override struct {
 	Value string
 	Drop  bool
 	Why   string
+	// Public says that the value is no secret, whatever the host's was.
+	Public bool
 }
 
 // Bind makes the launch of a plan on a host. It is a pure function. It fails
@@ -63,7 +68,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Pasta: h.Pasta, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
+		Outside: h.Outside, Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)

@@ -22,7 +22,7 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 		if unbound(m, h) {
 			continue
 		}
-		b := bindMount(m, late, files, p.Network.Tier == "full")
+		b := bindMount(m, late, files, h.Bundle, p.Network.Tier == "full")
 		if b.Destination == storeDir {
 			b.Upper = h.NixStore
 		}
@@ -69,8 +69,8 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 // does not fit beside it.
 func unbound(m plan.Mount, h Host) bool {
 	switch {
-	case m.Source == "${certs}":
-		return h.Etc.Certificates == ""
+	case m.Source == certificates:
+		return h.Etc.Certificates == "" && h.Bundle == nil
 	case strings.Contains(m.Destination, "${zone-name}") || strings.Contains(m.Source, "${zone-name}"):
 		return h.Etc.Zone == nil
 	}
@@ -82,7 +82,10 @@ func unbound(m plan.Mount, h Host) bool {
 // roams or a VPN comes up.
 const resolvConf = "/etc/resolv.conf"
 
-func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, full bool) Mount {
+// certificates is the source of the bundle in a plan.
+const certificates = "${certs}"
+
+func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle []byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
 		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
@@ -95,6 +98,10 @@ func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, full boo
 		}
 		return b
 	case plan.Bind, plan.ROBind:
+		if m.Source == certificates && bundle != nil {
+			b.Kind, b.Source, b.Data, b.Mode = plan.ROData, "certificates", bundle, "0444"
+			return b
+		}
 		b.Open = isBeneathUser(m)
 	}
 	b.Source = late.Replace(m.Source)

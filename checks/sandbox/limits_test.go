@@ -34,10 +34,10 @@ func TestLimitsThatDoNotHoldAreSaid(t *testing.T) {
 	w := newWorld(t)
 	w.env["XDG_RUNTIME_DIR"] = t.TempDir()
 	flags := []string{"--profile", w.profile(t, "limits: {memory: 8G}")}
-	if said := words(run(t, w.claudebox(append([]string{"--dry-run"}, flags...)...)).stderr); !strings.Contains(said, "limits: memory and cpu do not hold: no systemd of this user can be reached") {
+	if said := oneLine(run(t, w.claudebox(append([]string{"--dry-run"}, flags...)...)).stderr); !strings.Contains(said, "limits: memory and cpu do not hold: no systemd of this user can be reached") {
 		t.Errorf("not said: %s", said)
 	}
-	if got := run(t, w.session("echo runs", flags...)); got.stdout != "runs\n" || !strings.Contains(words(got.stderr), "memory and cpu do not hold") {
+	if got := run(t, w.session("echo runs", flags...)); got.stdout != "runs\n" || !strings.Contains(oneLine(got.stderr), "memory and cpu do not hold") {
 		t.Errorf("status %d, %s%s", got.status, got.stdout, got.stderr)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -105,16 +104,6 @@ func (s *Session) makeEmptyFolder() error {
 		return &diag.Error{Op: "make " + s.emptyFolder(), Err: diag.Cause(err), Remedy: "make its folder writable for you"}
 	}
 	return nil
-}
-
-func (s *Session) absolute(path string) string {
-	switch rest, tilde := strings.CutPrefix(path, "~"); {
-	case tilde && (rest == "" || rest[0] == '/'):
-		return filepath.Join(s.Facts.Home, rest)
-	case filepath.IsAbs(path):
-		return filepath.Clean(path)
-	}
-	return filepath.Join(s.Facts.Cwd, path)
 }
 
 func (s *Session) isImport(path string) bool {

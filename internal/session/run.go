@@ -16,6 +16,7 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
+	defer s.Launch.Post.Reap()
 	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		for _, session := range after {
 			session.Follow()
 		}
-		s.keepNow()
+		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
 	}
 	err := s.Launch.Run()

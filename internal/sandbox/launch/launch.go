@@ -31,6 +31,7 @@ type Launch struct {
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
+	Owns     bool                        // the agent takes a terminal for itself: what is typed ahead of its end is no command
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
 }
 

@@ -41,7 +41,7 @@ func newCheckCommand(sys System) *cobra.Command {
 		},
 	}
 	o = addLaunchFlags(c.Flags(), slices.Concat([]string{"yes"}, planFlags))
-	c.Flags().BoolVar(&attacked, "attack", false, "attack a sandbox from inside, and say what was got")
+	c.Flags().BoolVar(&attacked, "attack", false, "attack a sandbox from inside")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	return c
 }

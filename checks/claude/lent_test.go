@@ -149,7 +149,7 @@ func TestLoginRenewedOutsideReachesASession(t *testing.T) {
 	w.authorised(t, 100, 1, 1)
 }
 
-// holds tells whether the file that a pattern finds holds a text.
+// holds reports whether the file that a pattern finds holds a text.
 func (w *world) holds(t *testing.T, pattern, text string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(w.home, pattern))

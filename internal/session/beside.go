@@ -103,7 +103,7 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 // inside is where a path of the folder lies in the sandbox.
 func (b beside) inside(path string) string { return b.at + strings.TrimPrefix(path, b.Path) }
 
-// isMoved tells whether a folder lies at another path inside than out here.
+// isMoved reports whether a folder lies at another path inside than out here.
 func (s *Session) isMoved(given project.Project) bool {
 	return slices.ContainsFunc(s.beside, func(b beside) bool { return b.Path == given.Path && b.at != b.Path })
 }

@@ -197,9 +197,6 @@ func (p planner) profiles() (files profiledir.Files, seen *plancache.Witnesses) 
 // planOf makes the plan of a profile. paths are what nothing keeps in the store
 // but this session.
 func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
-	if err := refuseWishes(prof); err != nil {
-		return planned{}, nil, err
-	}
 	manifest, err := readManifest(p.caller.Manifest)
 	if err != nil {
 		return planned{}, nil, err

@@ -17,7 +17,7 @@ func (s *Session) Run() (err error) {
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
 	defer s.Launch.Post.Reap()
-	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openNix, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -99,6 +99,11 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		}
 		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
+	}
+	if s.nix.filter != nil {
+		if err := s.nix.filter.Ready(); err != nil {
+			return err
+		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

@@ -92,11 +92,13 @@ type Session struct {
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
+	nix      nixInside
 	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
+	s.closeNix()
 	s.release()
 	var home error
 	if s.Instance.ID != "" {

@@ -86,7 +86,7 @@ const (
 // tokenChars are those of a bearer token (RFC 6750, section 2.1).
 const tokenChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
-// isToken tells whether a text can be a token, or none at all.
+// isToken reports whether a text can be a token, or none at all.
 func isToken(text string) bool { return len(text) <= maxToken && strings.Trim(text, tokenChars) == "" }
 
 func isDate(ms float64) bool { return ms >= 0 && ms <= maxDate }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findLogin finds the user's login, and says whether it enters. None is no
+// findLogin finds the user's login, and reports whether it enters. None is no
 // fault: the user logs in inside (AUTH-02). None enters when an API key does, for
 // Claude Code warns about both. A login that entered earlier and may not stay is
 // noted for [Instance.withdraw].
@@ -99,7 +99,7 @@ func (in *Instance) usersLogin(may bool) (string, error) {
 var errInUse = errors.New("another session works there with your login")
 
 // withdraw takes a login out of the agent's home that may not stay there. One
-// that was renewed there is brought to the user first, while he is logged in.
+// that was renewed there is brought to the user first, while they are logged in.
 func (in *Instance) withdraw() error {
 	if in.stale == "" {
 		return nil

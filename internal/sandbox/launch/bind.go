@@ -25,6 +25,9 @@ type Host struct {
 	Dir       string   // current folder inside, at or below Project
 	State     string   // the instance's folder
 	Daemon    bool     // the Nix daemon may be reached
+	NixStore  string   // folder of a store of the sandbox's own, which lies over the host's; empty: there is none
+	NixConf   []byte   // the made nix.conf
+	Registry  []byte   // the made registry of flakes
 	Agent     []string // the program and the words it always gets, as the sandbox sees them
 	Owns      bool     // see [Launch.Owns]
 	LookUp    bool     // the program is a name for the PATH inside, or may not be there

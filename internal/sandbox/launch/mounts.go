@@ -21,6 +21,9 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 			continue
 		}
 		b := bindMount(m, late, files, p.Network.Tier == "full")
+		if b.Destination == storeDir {
+			b.Upper = h.NixStore
+		}
 		kept, err := resolved(&b, h.Real)
 		if err != nil {
 			return nil, err
@@ -37,7 +40,10 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 	return append(list, h.Mounts...), nil
 }
 
-// resolved follows the links of a source that a user named, and tells whether
+// storeDir is Nix's store, inside and outside.
+const storeDir = "/nix/store"
+
+// resolved follows the links of a source that a user named, and reports whether
 // the mount is kept: an optional one whose source is missing is not.
 func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	if !m.Open || m.Why == plan.Base || real == nil {
@@ -57,7 +63,7 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	}
 }
 
-// unbound tells whether the host has nothing for a mount, or something that
+// unbound reports whether the host has nothing for a mount, or something that
 // does not fit beside it.
 func unbound(m plan.Mount, h Host) bool {
 	switch {

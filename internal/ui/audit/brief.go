@@ -32,7 +32,7 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 	}
 }
 
-// brief gives each field that matters so many lines, and tells whether nothing
+// brief gives each field that matters so many lines, and reports whether nothing
 // had to be left out for that.
 func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
 	p := page{view: v}
@@ -92,7 +92,7 @@ func (p *page) painted(label, text, code string, lines int) {
 }
 
 // warnings writes red remarks into so many lines, each of them into at most so
-// many. What is left is counted on the last line; whole tells whether nothing is.
+// many. What is left is counted on the last line; whole reports whether nothing is.
 func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	label := "warning"
 	for i, w := range list {

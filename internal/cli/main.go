@@ -8,6 +8,7 @@ import (
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
+	"claudebox/internal/secret/broker"
 	"claudebox/internal/ui/attack"
 )
 
@@ -26,6 +27,9 @@ func Main(words []string, sys System) int {
 		return status
 	}
 	if status, ran := inside.Run(words); ran {
+		return status
+	}
+	if status, ran := broker.Run(words); ran {
 		return status
 	}
 	if status, ran := attack.Run(words); ran {

@@ -208,15 +208,33 @@ func reachColour(l launch.Launch) string {
 	return ""
 }
 
-// secrets says which secrets can be read inside.
+// secrets says which secrets can be read inside, and which are used from
+// outside.
 func (p *page) secrets(l launch.Launch, lines int) {
-	list := p.readable(l)
-	if len(list) == 0 {
+	list, outside := p.readable(l), outside(l)
+	if len(list) == 0 && len(outside) == 0 {
 		p.one("secrets", "none can be read inside", "")
 		return
 	}
-	const head = "can be read inside: "
-	p.painted("secrets", head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+	label := "secrets"
+	if len(outside) > 0 {
+		const head = "stay outside, used by placeholders: "
+		p.one(label, head+p.list(outside, "", p.room()-layout.Width(head)), "")
+		label = ""
+	}
+	if len(list) > 0 {
+		const head = "can be read inside: "
+		p.painted(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+	}
+}
+
+// outside are the secrets that are used and never enter, by name.
+func outside(l launch.Launch) []string {
+	var list []string
+	for _, o := range l.Outside {
+		list = append(list, diag.Visible(o.Name))
+	}
+	return list
 }
 
 // readable are the secrets that a plan lets in as they are.

@@ -8,7 +8,7 @@ import (
 )
 
 // reaches makes a call that no sandbox needs, with arguments that do nothing,
-// and tells whether the kernel looked at them. A filter answers before that,
+// and reports whether the kernel looked at them. A filter answers before that,
 // with one of two errors.
 func reaches(what string, number uintptr, args ...uintptr) func(Targets) string {
 	return func(Targets) string {

@@ -1,1 +1,1 @@
-"sha256-bksOEf0pD+RqeUacpR8u0XQNDcB1UOB+h7o1RRpQNiM="
+"sha256-WgpxbFXO0cNlnMIL44dYOpxBJ/agl4GYDww2/nlYGFA="

@@ -101,6 +101,7 @@ type Session struct {
 func (s *Session) Close() error {
 	s.closeNix()
 	s.release()
+	s.network.close()
 	s.secrets.close()
 	var home error
 	if s.Instance.ID != "" {

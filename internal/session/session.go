@@ -321,7 +321,7 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
 	}
-	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS}
+	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
 		access.Hosts = append(access.Hosts, gitconfig.Host{Name: host.Host, Variable: host.Variable})
 		if token, _ := s.Facts.Env.Get(host.Variable); token == "" {

@@ -90,6 +90,9 @@ func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
 		t.Errorf("%d of %d times nobody had ended pasta", ignorant, rounds)
 	}
 	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil && strings.Contains(path, "/.nix-trial-") {
+			return nil // a folder that the kernel closed; the next trial removes it
+		}
 		own := strings.HasSuffix(path, "/nix/main/"+inside.Socket) // the next session makes it anew
 		if err == nil && !own && entry.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
 			t.Errorf("it left %s", path)

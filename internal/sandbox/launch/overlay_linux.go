@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -17,14 +18,14 @@ import (
 // on this machine: the kernel, the file system of the folder, a mount in the
 // host's store.
 func TryStore(bwrap, env, folder string) error {
-	dir, err := os.MkdirTemp(folder, ".nix-trial-")
-	if err != nil {
-		return &diag.Error{Op: "try a Nix store inside", Err: diag.Cause(err)}
-	}
+	removeTrials(folder)
+	dir := filepath.Join(folder, fmt.Sprint(trialPrefix, os.Getpid()))
 	defer removeTrial(dir)
 	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
-	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755)); err != nil {
-		return &diag.Error{Op: "try a Nix store inside", Err: err}
+	for _, name := range []string{dir, upper, work} {
+		if err := errors.Join(os.Mkdir(name, 0o700), os.Chmod(name, 0o700)); err != nil { // whatever the umask
+			return &diag.Error{Op: "try a Nix store inside", Err: err}
+		}
 	}
 	cmd := exec.Command(bwrap, "--unshare-user", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/",
 		"--overlay-src", storeDir, "--overlay", upper, work, storeDir, "--", env, "true")
@@ -35,6 +36,24 @@ func TryStore(bwrap, env, folder string) error {
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
+}
+
+// trialPrefix begins the name of a folder in which a process, whose number
+// follows, tries a store.
+const trialPrefix = ".nix-trial-"
+
+// removeTrials removes what processes left that were killed.
+func removeTrials(folder string) {
+	left, err := filepath.Glob(filepath.Join(folder, trialPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		number := strings.TrimPrefix(filepath.Base(dir), trialPrefix)
+		if _, err := os.Stat("/proc/" + number); err != nil || number == strconv.Itoa(os.Getpid()) {
+			removeTrial(dir)
+		}
+	}
 }
 
 // removeTrial removes a folder in which the kernel made one without rights.

@@ -91,7 +91,7 @@ func storePath(file string) string {
 	return store + name
 }
 
-// daemon tells whether Nix can be used, outside for what a profile asks for
+// daemon reports whether Nix can be used, outside for what a profile asks for
 // and inside by the agent.
 func daemon(e examination) Finding {
 	switch {
@@ -106,8 +106,8 @@ func daemon(e examination) Finding {
 	return judgeDaemon(e.client.Info(), e.Nix)
 }
 
-// judgeDaemon says what the daemon is for. One that trusts the user makes root of
-// him, so that no sandbox may reach it itself (SAND-07).
+// judgeDaemon says what the daemon is for. One that trusts the user makes root
+// of them, so that no sandbox may reach it itself (SAND-07).
 func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 	version := "Nix " + info.Version
 	switch {

@@ -58,9 +58,8 @@ type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// LastModified is when the revision was made, in seconds since 1970, as flakes
-	// lock it; 0: not known.
-	LastModified int64 `json:"lastModified,omitempty"`
+
+	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
 }
 
 // Package is one pinned package.

@@ -129,7 +129,7 @@ func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 	}
 }
 
-// nixInside tells whether a sandbox can have a Nix store of its own.
+// nixInside reports whether a sandbox can have a Nix store of its own.
 func nixInside(e examination) Finding {
 	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" {
 		return Finding{}

@@ -1,1 +1,1 @@
-"sha256-fHdpIgVgGhJGJc2aEayu2VRPJ0akubZJzFiUaHebbM4="
+"sha256-WgpxbFXO0cNlnMIL44dYOpxBJ/agl4GYDww2/nlYGFA="

@@ -23,6 +23,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Pins:    pins(res),
 		Path:    searchPath(res.Packages),
 		Network: network(prof),
+		Limits:  Limits(prof.Limits),
 		State:   string(prof.State),
 		Cache:   string(prof.Cache),
 		Project: string(prof.Project),
@@ -193,11 +194,8 @@ func (p Plan) WithTier(tier string) Plan {
 	return p
 }
 
-// hasResolver reports whether names can be resolved inside a tier. In tier allow
-// the proxy does that, outside.
-func hasResolver(tier string) bool {
-	return tier == string(profile.TierFull) || tier == string(profile.TierInet)
-}
+// hasResolver reports whether names can be resolved inside a tier.
+func hasResolver(tier string) bool { return tier != string(profile.TierNone) }
 
 // WithPorts is the plan with more ports of the host that lead inside: what
 // `--publish` asks for.

@@ -76,7 +76,7 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 
 // reaches reports whether a sandbox reaches a cache on the network.
 func reaches(tier string, allowed hostpattern.List, name string) bool {
-	if tier == launch.ProxiedTier {
+	if tier == launch.ListedTier {
 		_, found := allowed.Find(name, httpsPort)
 		return found
 	}

@@ -27,7 +27,14 @@
       lib.mkClaudebox = import ./nix inputs;
 
       packages = eachSystem (pkgs: rec {
-        claudebox = self.lib.mkClaudebox { inherit pkgs; };
+        claudebox = self.lib.mkClaudebox {
+          inherit pkgs;
+          flake = self.outPath;
+        };
+        claudebox-with-claude-code = self.lib.mkClaudebox {
+          inherit pkgs;
+          agentPackage = import ./nix/claude-code.nix { inherit nixpkgs pkgs; };
+        };
         default = claudebox;
       });
 

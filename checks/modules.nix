@@ -69,12 +69,16 @@ let
       builtins.substring (builtins.stringLength builtins.storeDir + 34) (-1) "${path}"
     );
 
-  # The difference that our module makes to a system without it.
+  # The difference that our module makes to a system without it. That one is
+  # evaluated once for all that compare with it.
   difference =
-    part: evaluate: others: ours:
+    part: evaluate: others:
+    let
+      without = part (evaluate others).config;
+    in
+    ours:
     let
       with' = part (evaluate (others ++ ours)).config;
-      without = part (evaluate others).config;
       more = key: lib.filter (it: !(lib.elem it (names key without))) (names key with');
       names =
         key: of:
@@ -98,35 +102,42 @@ let
         lib.genAttrs [ "installs" "writes" "aliases" "warnings" "beyond" ] more
         // {
           knows = lib.concatMap (package: package.known) packages;
+          agent = map (package: lib.getName package.agent) (lib.filter (package: package.agent != null) packages);
           profiles = lib.zipAttrsWith (_: lib.head) (
             map (package: lib.optionalAttrs (more "writes" != [ ]) package.configuration.texts) packages
           );
         }
       );
 
-  home =
+  homeWith =
+    others:
+    let
+      changed = difference parts.home evaluateHome [ others ];
+    in
     settings:
-    difference parts.home evaluateHome
-      [ ]
-      [
-        (import ../modules/home-manager.nix flake)
-        { programs.claudebox = settings; }
-      ];
+    changed [
+      (import ../modules/home-manager.nix flake)
+      { programs.claudebox = settings; }
+    ];
+  home = homeWith { };
   system =
-    others: settings:
-    difference parts.system evaluateSystem
-      [ others ]
-      [
-        (import ../modules/nixos.nix flake)
-        { programs.claudebox = settings; }
-      ];
+    others:
+    let
+      changed = difference parts.system evaluateSystem [ others ];
+    in
+    settings:
+    changed [
+      (import ../modules/nixos.nix flake)
+      { programs.claudebox = settings; }
+    ];
+  plainSystem = system { };
 
   # The same settings mean the same in both.
   both =
     settings:
     let
       inHome = home settings;
-      inSystem = system { } settings;
+      inSystem = plainSystem settings;
     in
     assert inHome == inSystem;
     inHome;
@@ -244,6 +255,24 @@ in
   "a package has to be a claudebox" = both (on { package = pkgs.hello; });
   "an attribute has to exist" = both (on { profiles.work.packages = [ "helo" ]; });
   "an attribute has to be a package" = both (on { extraPackages = [ "sampleSet" ]; });
+
+  "home-manager's Claude Code is the agent" = homeWith {
+    programs.claude-code = {
+      enable = true;
+      package = fake "d" "claude-code";
+    };
+  } (on { });
+  "an agent of one's own is not replaced" =
+    homeWith
+      {
+        programs.claude-code = {
+          enable = true;
+          package = fake "d" "claude-code";
+        };
+      }
+      (on {
+        agentPackage = fake "e" "other-agent";
+      });
 
   "no user namespaces, no sandbox" = system { security.allowUserNamespaces = false; } (on { });
   "no user namespaces by sysctl" = system { boot.kernel.sysctl."user.max_user_namespaces" = 0; } (on { });

@@ -140,6 +140,20 @@ in
   "a platform that is not named is refused" = asked (with' { platforms = [ "riscv64-linux" ]; }).outPath;
   "a platform that is named is not" = asked (with' { platforms = [ "x86_64-linux" ]; }).name;
   "what is broken is refused" = asked (with' { broken = true; }).drvPath;
+  "what is unfree can be allowed by name" =
+    let
+      allowing =
+        name:
+        (import pkgs.path {
+          system = "x86_64-linux";
+          config.allowUnfreePredicate = package: lib.getName package == name;
+        }).claude-code.outPath;
+    in
+    [
+      (typeOf (allowing "claude-code"))
+      (asked (allowing "hello"))
+      (asked pkgs.claude-code.outPath)
+    ];
   "what is unfree is refused" = asked (with' { license.free = false; }).drvPath;
   "what is refused says so in meta" = (with' { broken = true; }).meta.available;
   "the builders give packages" =

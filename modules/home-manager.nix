@@ -10,6 +10,7 @@ flake:
 }:
 let
   cfg = config.programs.claudebox;
+  claude = config.programs.claude-code or { enable = false; };
   made = import ./profile.nix {
     inherit
       lib
@@ -23,6 +24,10 @@ in
   imports = [ (import ./options.nix flake) ];
 
   config = lib.mkIf cfg.enable {
+    programs.claudebox.agentPackage = lib.mkIf (claude.enable && claude.package != null) (
+      lib.mkDefault claude.finalPackage
+    );
+
     inherit (made) assertions;
     home.packages = lib.optional (made.package != null) made.package;
     home.shellAliases = lib.mkIf (cfg.alias != null) { ${cfg.alias} = "claudebox"; };

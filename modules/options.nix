@@ -60,7 +60,8 @@ in
       example = lib.literalExpression "pkgs.claude-code";
       description = ''
         The agent to run, pinned like everything else. `null` takes the
-        {command}`claude` of a profile's packages, or of your {env}`PATH`.
+        {command}`claude` of your {env}`PATH`. Where home-manager has
+        {option}`programs.claude-code.enable`, that one is the default.
         Claude Code is unfree: your `pkgs` has to allow it.
       '';
     };

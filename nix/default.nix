@@ -30,6 +30,7 @@ let
       settings ? { }, # of every profile
       extraPackages ? [ ], # of every profile
       agentPackage ? null, # the agent; null: the one on the caller's PATH
+      flake ? null, # ours, which has a claudebox-with-claude-code for who has none
       option ? "mkClaudebox", # how errors name these arguments
       position ? path: (import ./position.nix arguments path).at, # where they were set
     }@arguments:
@@ -97,6 +98,7 @@ let
                 plain
                 configuration
                 ;
+              agent = agentPackage;
               known = lib.attrNames (removeAttrs made.packages base);
             };
           }
@@ -104,6 +106,10 @@ let
             cp -r ${unwrapped} $out
             chmod -R u+w $out
             install -Dm444 ${manifest} $out/share/claudebox/manifest.json
+            ${lib.optionalString (flake != null)
+              # Named, not kept: it is where it was run from, or told of no more.
+              "printf '%s\\n' '${builtins.unsafeDiscardStringContext "${flake}"}' > $out/share/claudebox/flake"
+            }
             ${more}
           '';
 

@@ -146,3 +146,24 @@ func TestAProjectWithAClaudeboxOfItsOwn(t *testing.T) {
 	out = succeed(t, u.claudebox("shell", "--yes", "--no-report", "--network", "none", "--", "bash", "-c", "hello; echo $SHOP"))
 	contains(t, out, "Hello, world!", "closed")
 }
+
+// TestTheRemedyForAMissingAgentEndsInALaunch follows what is printed to who has
+// no Claude Code, to the letter.
+func TestTheRemedyForAMissingAgentEndsInALaunch(t *testing.T) {
+	t.Parallel()
+	bin := strings.TrimSpace(succeed(t, nix("", "build", "--no-link", "--print-out-paths", "path:"+root+"#claudebox"))) + "/bin"
+	u := newUser(t, bin)
+	launch := []string{"--yes", "--no-report", "--network", "none"}
+	c := u.claudebox(launch...)
+	c.Env = append(c.Env, "PATH=/usr/bin:/bin")
+	complaint := fail(t, c)
+	_, remedy, found := strings.Cut(complaint, "claudebox: remedy: ")
+	words := strings.Fields(remedy)
+	if !found || len(words) != 3 || words[0] != "nix" || words[1] != "run" || c.ProcessState.ExitCode() != 127 {
+		t.Fatalf("exit status %d: %s", c.ProcessState.ExitCode(), complaint)
+	}
+	c = nix("", words[1:]...)
+	c.Args = append(append(c.Args, "--"), append(launch, "hello")...)
+	c.Dir, c.Env = u.project, append(u.environment(), "PATH="+os.Getenv("PATH"), "NIX_REMOTE=daemon")
+	contains(t, succeed(t, c), "Claude Code: ", "hello")
+}

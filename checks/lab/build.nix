@@ -1,12 +1,16 @@
 # The builders that our own Nix files call, in the form nixpkgs has them.
 {
   system,
+  config, # what of it is unfree may be used
   programs, # what is on PATH while something is built
   bash,
   go,
 }:
 let
   path = builtins.concatStringsSep ":" (map (program: "${program}/bin") programs);
+
+  allowsUnfree =
+    attributes: config.allowUnfree or false || (config.allowUnfreePredicate or (_: false)) attributes;
 
   # A package of a shell script, in the form mkDerivation gives: `attributes` is
   # a function of the package that comes of it. `inputs` are on PATH, `script` is
@@ -52,7 +56,7 @@ let
       refusal =
         if ours.meta.broken or false then
           "broken"
-        else if !(ours.meta.license.free or true) then
+        else if !(ours.meta.license.free or true || allowsUnfree given) then
           "of an unfree license"
         else if !(builtins.elem system (ours.meta.platforms or [ system ])) then
           "not for ${system}"

@@ -27,7 +27,7 @@ let
   plain = attr: debian attr attr "";
 
   build = import ./build.nix {
-    inherit system;
+    inherit system config;
     inherit (packages) bash go;
     programs = with packages; [
       bash
@@ -148,6 +148,20 @@ let
             }) machines
           );
         };
+
+      # It says that it ran, and with which words.
+      claude-code = build.runCommand "claude-code-1.0" {
+        pname = "claude-code";
+        version = "1.0";
+        meta = {
+          mainProgram = "claude";
+          license = lib.licenses.unfree;
+        };
+      } ''
+        mkdir -p $out/bin
+        printf '#!%s\necho "Claude Code:" "$@"\n' ${packages.bash}/bin/bash > $out/bin/claude
+        chmod +x $out/bin/claude
+      '';
 
       # Every library is in the one set.
       acl = store.libraries;

@@ -202,9 +202,12 @@ rec {
       "${getBin package}/bin/${program}";
   getExe = package: getExe' package (package.meta.mainProgram or (getName package));
 
-  licenses.mit = {
-    spdxId = "MIT";
-    free = true;
+  licenses = {
+    mit = {
+      spdxId = "MIT";
+      free = true;
+    };
+    unfree.free = false;
   };
 
   # A file set is the predicate on paths that decides what belongs to it, with

@@ -283,3 +283,29 @@ func TestALinkPlantedInTheAgentsHomeLeadsNowhere(t *testing.T) {
 		})
 	}
 }
+
+// U4: folders beside the project that `worktrees` names are there and guarded
+// like it; a link of that name, and a folder that no pattern names, are not.
+func TestWorktreesBesideTheProjectAreMounted(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	w.write(t, "project/file", "a\n")
+	w.git(t, "project", "add", ".")
+	w.git(t, "project", "commit", "-qm", "one")
+	w.git(t, "project", "worktree", "add", "-q", "../wt-a")
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
+	w.write(t, "wt-a/.env", "A=secret")
+	w.write(t, "private/diary", "dear")
+	w.link(t, w.path("private"), "wt-link")
+	file := w.profile(t, "worktrees: [../wt-*]")
+	got := w.inside(t, `cd ../wt-a; cat .env; git log --oneline | wc -l; echo b >file; git commit -qam two && git log --oneline | wc -l; ls -d ../wt-*; cat ../private/diary 2>/dev/null || :`, "--profile", file)
+	wantEqual(t, w.normal(got), "1\n2\n../wt-a\n")
+}
+
+// U4: folders that an agent keeps in its home are those that the profile says.
+func TestFoldersOfTheAgentsHomeAreKept(t *testing.T) {
+	w := newWorld(t)
+	file := w.profile(t, "agent: {command: [bash], home: {.own/data: persist, .other: ephemeral}}")
+	w.inside(t, "echo kept >~/.own/data/file; mkdir -p ~/.other; echo gone >~/.other/file", "--profile", file)
+	wantEqual(t, w.inside(t, "cat ~/.own/data/file; ls -A ~/.other 2>/dev/null || echo none", "--profile", file), "kept\nnone\n")
+}

@@ -30,6 +30,7 @@ type Request struct {
 	Home    string   // what ~ stands for in the profile's command
 	UID     int      // the user that the agent runs as
 	GID     int      // his primary group
+	Flake   string   // claudebox's own, which has an agent for who has none; empty: not known
 	Files   Files    // nil: the host's
 }
 
@@ -145,7 +146,7 @@ func (f *finder) onPath(word string) (string, error) {
 	if name := f.first(outside, word, func(found) bool { return true }); name != "" {
 		return "", notExecutable(name, "chmod +x "+name, "its mode does not let user %d run it", f.UID)
 	}
-	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: howToGet(word)}
+	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: f.howToGet(word)}
 }
 
 // search finds the first file in folders that the user may execute.
@@ -166,17 +167,16 @@ func (f *finder) first(folders []string, word string, suits func(found) bool) st
 	return ""
 }
 
-// installs are the ways to get an agent that people are told about, by name.
-var installs = map[string]string{
-	"claude": "install Claude Code: add claude-code to the profile's packages, or run " +
-		"npm install -g @anthropic-ai/claude-code, or use Anthropic's installer",
-}
-
-func howToGet(word string) string {
-	if remedy, ok := installs[word]; ok {
-		return remedy
+// howToGet says how an agent is got.
+func (f *finder) howToGet(word string) string {
+	switch {
+	case word != "claude":
+		return "install " + word + ", add its package to the profile's packages, or give its path in agent: {command: [...]}"
+	case f.Flake != "":
+		return "nix run " + f.Flake + "#claudebox-with-claude-code"
 	}
-	return "install " + word + ", add its package to the profile's packages, or give its path in agent: {command: [...]}"
+	return "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), " +
+		"or set programs.claudebox.agentPackage where a module installs claudebox"
 }
 
 // notExecutable is an [ErrNotExecutable] with its reason.

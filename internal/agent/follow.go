@@ -130,7 +130,7 @@ func (f *finder) trusted(name string) (found, error) {
 	file, err := f.follow(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return found{}, &diag.Error{Op: "find " + name, Err: ErrNotFound, Remedy: howToGet(path.Base(name))}
+		return found{}, &diag.Error{Op: "find " + name, Err: ErrNotFound, Remedy: f.howToGet(path.Base(name))}
 	case err != nil:
 		return found{}, &diag.Error{Op: "find " + name, Err: err}
 	case file.fault != nil:

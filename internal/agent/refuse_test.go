@@ -25,6 +25,10 @@ func TestFindRefuses(t *testing.T) {
 			files: map[string]string{"/usr/bin": ""}, cause: agent.ErrNotFound,
 			text: "find claude on PATH: not found", remedy: "npm install -g @anthropic-ai/claude-code",
 		},
+		"no agent anywhere, and a flake that has one": {
+			change: func(r *agent.Request) { r.Flake = "/nix/store/x-source" }, cause: agent.ErrNotFound,
+			text: "find claude on PATH: not found", remedy: "nix run /nix/store/x-source#claudebox-with-claude-code",
+		},
 		"no such agent of another name": {
 			change: func(r *agent.Request) { r.Name = "codex" }, cause: agent.ErrNotFound,
 			text: "find codex on PATH: not found", remedy: "agent: {command: [...]}",

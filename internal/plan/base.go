@@ -77,10 +77,9 @@ var caches = []string{
 }
 
 // hostVariables are the variables that pass from the caller when they are
-// set (SAND-03). Each is a habit of terminals, locales or people; only the
-// key is secret.
+// set (SAND-03). Each is a habit of terminals, locales or people, and none is
+// secret. The keys of agents stand in [agents].
 var hostVariables = []Env{
-	{Name: "ANTHROPIC_API_KEY", Secret: true},
 	{Name: "COLORTERM"},
 	{Name: "EDITOR"},
 	{Name: "FORCE_COLOR"},
@@ -113,12 +112,4 @@ var toolVariables = []struct{ name, tool string }{
 	{"SHELL", resolve.ToolBash},
 	{"LOCALE_ARCHIVE", resolve.ToolLocale},
 	{"TERMINFO_DIRS", resolve.ToolTerminfo},
-}
-
-// agentArgs are always passed to an agent, before the caller's words.
-func agentArgs(name string) []string {
-	if name == "claude" {
-		return []string{"--dangerously-skip-permissions"}
-	}
-	return nil
 }

@@ -26,16 +26,14 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		State:   string(prof.State),
 		Cache:   string(prof.Cache),
 		Project: string(prof.Project),
-		Nix: Nix{
-			Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store),
-			Builds: string(prof.Nix.Builds), Fetch: string(prof.Nix.Fetch),
-		},
+		Nix:     Nix{Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store)},
 		Git:     git(prof.Git),
 		Hide:    globs(prof.Hide),
 		Show:    globs(prof.Show),
 		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
 		Agent:   agent(prof.Agent),
 		MCP:     prof.MCP.Import,
+		Beside:  globs(prof.Worktrees),
 		Compat:  string(prof.Compat),
 		Confirm: string(prof.Confirm),
 	}
@@ -107,7 +105,7 @@ func globs(patterns []profile.Pattern) []string {
 }
 
 func agent(a profile.Agent) Agent {
-	return Agent{Name: a.Name, Command: a.Command, Args: agentArgs(a.Name)}
+	return Agent{Name: a.Name, Command: a.Command, Args: agents[a.Name].args, Home: keptFolders(a)}
 }
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {
@@ -116,7 +114,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		e.From, e.Why = from, rule
 		vars[e.Name] = e
 	}
-	for _, e := range hostVariables {
+	keys, own := agentEnvironment(prof.Agent.Name)
+	for _, e := range slices.Concat(hostVariables, keys) {
 		add(e, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
@@ -128,6 +127,9 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		if _, known := vars[h.Variable]; !known {
 			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+", git.hosts")
 		}
+	}
+	for _, e := range own {
+		add(e, FromMade, Base)
 	}
 	for _, c := range prof.Env {
 		add(Env{Name: c.Name, Value: c.Value, Secret: leak.Variable(c.Name, c.Value) != ""}, FromConst, c.Origin.Rule())
@@ -149,7 +151,7 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	if res.Nixpkgs.Path != "" {
 		list = append(list, Env{Name: "NIX_PATH", Value: "nixpkgs=" + res.Nixpkgs.Path})
 	}
-	if prof.Nix.Daemon != profile.DaemonOff {
+	if prof.Nix.Daemon == profile.DaemonHost {
 		list = append(list, Env{Name: "NIX_REMOTE", Value: "daemon"})
 	}
 	return append(list, loaderVariables(prof, res)...)

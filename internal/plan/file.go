@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -86,6 +87,13 @@ func migrate(p Plan) Plan {
 		if p.Pins.Closure != nil {
 			p.Mounts = append(rest, Mount{Kind: Closure, Destination: storeDir, Why: Base})
 			SortMounts(p.Mounts)
+		}
+	}
+	if p.Version <= 2 { // what was a gate that was never built is a store of its own
+		words := map[string]string{"gate": "own", "raw": "host"}
+		p.Nix = Nix{Daemon: cmp.Or(words[p.Nix.Daemon], p.Nix.Daemon), Store: p.Nix.Store}
+		if p.Nix.Daemon != "host" {
+			p.Env = slices.DeleteFunc(p.Env, func(e Env) bool { return e.Name == "NIX_REMOTE" })
 		}
 	}
 	p.Version = Version

@@ -20,6 +20,7 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	list = append(list, storeMounts(prof, res)...)
 	list = append(list, links(prof, res)...)
 	list = append(list, cacheMounts(prof.Cache)...)
+	list = append(list, homeMounts(prof.Agent)...)
 	list = based(list)
 	for _, m := range prof.Mounts {
 		list = append(list, profileMount(m))

@@ -1,7 +1,7 @@
 package plan
 
 // Version is the version of the plan file that this build writes.
-const Version = 2
+const Version = 3
 
 // Plan is a pinned and portable launch: store paths, mounts and environment
 // by rule, with nothing in it that depends on host, folder or moment but the
@@ -29,7 +29,8 @@ type Plan struct {
 	Show    []string `json:"show,omitempty"`
 	Protect Protect  `json:"protect"`
 	Agent   Agent    `json:"agent"`
-	MCP     []string `json:"mcp,omitempty"` // MCP servers of the user that enter, by name
+	MCP     []string `json:"mcp,omitempty"`       // MCP servers of the user that enter, by name
+	Beside  []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
 	Compat  string   `json:"compat"`
 	Confirm string   `json:"confirm"`
 }
@@ -153,8 +154,8 @@ type Network struct {
 type Nix struct {
 	Daemon string `json:"daemon"`
 	Store  string `json:"store"`
-	Builds string `json:"builds"`
-	Fetch  string `json:"fetch"`
+	Builds string `json:"builds,omitempty"` // of plans up to version 2
+	Fetch  string `json:"fetch,omitempty"`  // likewise
 }
 
 // Git is what git may do inside.
@@ -182,4 +183,5 @@ type Agent struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"` // always passed, before the caller's words
+	Home    []string `json:"home,omitempty"` // folders of its home that are kept, below home
 }

@@ -173,8 +173,6 @@ func buildNix(v shape.Value) Nix {
 	return Nix{
 		Daemon: Daemon(said(&nixShape, v, "daemon")),
 		Store:  Store(said(&nixShape, v, "store")),
-		Builds: Builds(said(&nixShape, v, "builds")),
-		Fetch:  Fetch(said(&nixShape, v, "fetch")),
 	}
 }
 

@@ -20,7 +20,7 @@ var wrong = map[string]struct{ src, want string }{
 	},
 	"a key that is near none gets the list": {
 		"nix: {sandbox: off}",
-		`work.yaml:1:7: unknown key "sandbox" in nix; expected daemon, store, builds, fetch`,
+		`work.yaml:1:7: unknown key "sandbox" in nix; expected daemon, store`,
 	},
 	"a key said twice names the first": {
 		"name: a\n# b\nname: b",
@@ -92,7 +92,7 @@ work.yaml:1:15: B: expected text, found nothing -> write "" for an empty value, 
 		"network: inte\nstate: projekt\nconfirm: ask",
 		`work.yaml:1:10: network: unknown word "inte"; expected full, inet, allow or none -> write inet
 work.yaml:2:8: state: unknown word "projekt"; expected project, shared, ephemeral or host -> write project
-work.yaml:3:10: confirm: unknown word "ask"; expected always, changed or never`,
+work.yaml:3:10: confirm: unknown word "ask"; expected changed, always or never`,
 	},
 	"ports in every wrong way": {
 		"ports: {in: [0x1F90, 010, 3_000, 0, 65536, -1, '80', 8080:80, 1e3, 99999999999999999999]}",
@@ -144,8 +144,8 @@ work.yaml:2:30: allow: "[::1]:80" is an address; expected a host name -> name th
 work.yaml:2:42: allow: "bücher.de" is not a host -> write the name in its ASCII form (xn--…)
 work.yaml:2:55: allow: "a_b.org" is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be
 work.yaml:2:66: allow: "-a.org" is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be
-work.yaml:2:76: allow: "githab" is neither a preset (anthropic, github, go, nixpkgs, npm, pypi) nor a host with a domain -> write github
-work.yaml:2:86: allow: "intranet" is neither a preset (anthropic, github, go, nixpkgs, npm, pypi) nor a host with a domain
+work.yaml:2:76: allow: "githab" is neither a preset (anthropic, gemini, github, go, nixpkgs, npm, openai, opencode, pypi) nor a host with a domain -> write github
+work.yaml:2:86: allow: "intranet" is neither a preset (anthropic, gemini, github, go, nixpkgs, npm, openai, opencode, pypi) nor a host with a domain
 work.yaml:2:98: allow: "x..org" is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be
 work.yaml:2:108: allow: the text is empty -> write a value, or remove the key`,
 	},

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,6 +153,9 @@ func checkServerName(text string) *shape.Fault {
 	return nil
 }
 
+// madeFolders are those of the agent's home that claudebox makes in any case.
+var madeFolders = []string{".bun", ".cache", ".cargo", ".claude", ".claude.json", ".gitconfig", ".gradle", ".m2", ".npm"}
+
 // checkHomeFolder judges a folder of the agent's home, below it.
 func checkHomeFolder(text string) *shape.Fault {
 	if fault := checkLine(text); fault != nil {
@@ -164,6 +168,13 @@ func checkHomeFolder(text string) *shape.Fault {
 		return fault("", "%s is absolute; expected a folder below home", show(text))
 	case path.Clean(text) != text || text == "." || climbs(text):
 		return fault("write "+path.Clean("/" + text)[1:], "%s is not a plain path below home", show(text))
+	}
+	first, _, _ := strings.Cut(text, "/")
+	switch {
+	case first[0] != '.':
+		return fault("", "%s does not begin with a dot; expected a folder of an agent's own", show(text))
+	case slices.Contains(madeFolders, first):
+		return fault("", "%s is made by claudebox", show(text))
 	}
 	return nil
 }

@@ -90,15 +90,15 @@ var schema = shape.Shape{
 			Doc: "Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		}},
 		{Name: "project", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"cwd", "git-root"},
-			Doc: "Which folder is the project: the one claudebox is called in, or the git root above it.",
+			Kind: shape.Word, Words: []string{"git-root", "cwd"},
+			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that folder alone.",
 		}},
 		{Name: "worktrees", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &siblingGlob},
-			Doc: "Folders beside the project that may be made and are mounted read-write, for git worktrees.",
+			Doc: "Folders beside the project that are mounted read-write where they are there, for git worktrees.",
 		}},
 		{Name: "confirm", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"always", "changed", "never"},
+			Kind: shape.Word, Words: []string{"changed", "always", "never"},
 			Doc: "When the audit asks before it launches; changed asks only when it differs from the last one you approved.",
 		}},
 	},
@@ -176,21 +176,23 @@ var nixShape = shape.Shape{
 	Doc:  "How much of Nix the sandbox may use.",
 	Keys: []shape.Key{
 		{Name: "daemon", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"gate", "raw", "off"},
-			Doc: "The Nix daemon: through a filter, as it is, or not at all.",
+			Kind: shape.Word, Words: []string{"own", "host", "off"},
+			Doc: "What Nix uses inside: a store of its own over the host's, which stays as it is; the host's daemon " +
+				"(in the tier full only, and only when the daemon does not trust you), so that the agent builds into the " +
+				"host's store; or nothing.",
+			Former: []shape.Former{
+				{Name: "gate", Remedy: "write own: Nix inside has a store of its own now, in every tier"},
+				{Name: "raw", Remedy: "write host, or own for a store that is the sandbox's"},
+			},
 		}},
 		{Name: "store", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"full", "closure"},
 			Doc: "Which store paths are visible: all, or only those that the plan needs.",
 		}},
-		{Name: "builds", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"sandboxed", "unsandboxed", "off"},
-			Doc: "Whether the agent may build through the daemon.",
-		}},
-		{Name: "fetch", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"tier", "any"},
-			Doc: "What builds may download: only what the network tier allows, or anything.",
-		}},
+	},
+	Former: []shape.Former{
+		{Name: "builds", Remedy: "leave it out: builds run in the sandbox, as everything that the agent runs"},
+		{Name: "fetch", Remedy: "leave it out: what builds fetch passes the network tier, as everything that the agent fetches"},
 	},
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -33,6 +32,9 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 		if err := s.addFlagMount(h, word, plan.Bind, "--mount-rw"); err != nil {
 			return err
 		}
+	}
+	if err := s.addWorktrees(h, p.Beside); err != nil {
+		return err
 	}
 	for _, path := range h.Etc.Managed {
 		h.Mounts = append(h.Mounts, launch.Mount{
@@ -102,16 +104,6 @@ func (s *Session) makeEmptyFolder() error {
 		return &diag.Error{Op: "make " + s.emptyFolder(), Err: diag.Cause(err), Remedy: "make its folder writable for you"}
 	}
 	return nil
-}
-
-func (s *Session) absolute(path string) string {
-	switch rest, tilde := strings.CutPrefix(path, "~"); {
-	case tilde && (rest == "" || rest[0] == '/'):
-		return filepath.Join(s.Facts.Home, rest)
-	case filepath.IsAbs(path):
-		return filepath.Clean(path)
-	}
-	return filepath.Join(s.Facts.Cwd, path)
 }
 
 func (s *Session) isImport(path string) bool {

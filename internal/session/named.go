@@ -225,7 +225,7 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 
 // userNamed tells what a flag or a profile asked for.
 func userNamed(m launch.Mount) bool {
-	return slices.ContainsFunc([]string{"--mount-", "profile ", profile.ProjectFile + ":"}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile ", profile.ProjectFile + ":"}, func(prefix string) bool {
 		return strings.HasPrefix(m.Why, prefix)
 	})
 }

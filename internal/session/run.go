@@ -16,7 +16,8 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
-	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	defer s.Launch.Post.Reap()
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openNix, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -96,8 +97,13 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		for _, session := range after {
 			session.Follow()
 		}
-		s.keepNow()
+		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
+	}
+	if s.nix.filter != nil {
+		if err := s.nix.filter.Ready(); err != nil {
+			return err
+		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
@@ -43,6 +44,19 @@ func (c Caller) profiles(f host.Facts) profiledir.Files {
 	return profiledir.New(f, c.Manifest)
 }
 
+// flake is where claudebox was built from, if that is known and still there.
+func (c Caller) flake() string {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Manifest), "flake"))
+	if err != nil {
+		return ""
+	}
+	flake := strings.TrimSpace(string(text))
+	if _, err := os.Stat(filepath.Join(flake, "flake.nix")); err != nil || storepath.Check(flake) != nil {
+		return ""
+	}
+	return flake
+}
+
 // Options are what was asked for, beside the profile.
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not said
@@ -65,44 +79,32 @@ type Purpose struct {
 
 // Session is one launch with what it was made from.
 type Session struct {
-	Facts    host.Facts
+	call
 	Launch   launch.Launch
 	Instance state.Instance
 
-	caller   Caller
-	folders  profiledir.Folders
-	orders   []string // profile and plan, where the caller named files
-	ignored  []string // signals that the caller ignores
+	planned  planned
+	keeper   *keeper
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
-	told     []string            // remarks on the project's own profile
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
-	missing  []string         // packages that a dry run did not fetch
-	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
-	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
-	holds    []io.Closer      // keep store paths alive, too
-	made     string           // see [Session.build]
+	nix      nixInside
 	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
+	s.closeNix()
 	s.release()
-	var store, home error
-	if s.held != nil {
-		store = s.held.Close()
-	}
-	for _, h := range s.holds {
-		store = errors.Join(store, h.Close())
-	}
+	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()
 	}
-	return errors.Join(home, store)
+	return errors.Join(home, s.keeper.Close())
 }
 
 // Prepare makes a session: from the facts of the host through plan and
@@ -116,10 +118,10 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
-	p, err := s.choosePlan(o, why)
+	s := newSession(newCall(c, o, why, facts))
+	s.planned, err = s.planner().plan()
 	if err == nil {
-		err = s.bind(p, o, why)
+		err = s.bind(s.planned.plan, o, why)
 	}
 	if err != nil {
 		s.Close()
@@ -127,6 +129,10 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	}
 	return s, nil
 }
+
+func newSession(c call) *Session { return &Session{call: c, keeper: &keeper{call: c}} }
+
+func (s *Session) planner() planner { return planner{s.call, s.keeper} }
 
 // Plan makes the plan of a launch and stops there. It looks at no project and
 // for no agent, so a build of Nix can make one. Mounts of flags belong to a
@@ -140,12 +146,13 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
 			"--mount-ro and --mount-rw stand in no plan")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest)}
-	p, err := s.choosePlan(o, why)
+	asked := newCall(c, o, why, facts)
+	k := &keeper{call: asked}
+	found, err := planner{asked, k}.plan()
 	if !why.Look {
-		s.keepNow()
+		k.keepNow()
 	}
-	return p, errors.Join(err, s.Close())
+	return found.plan, errors.Join(err, k.Close())
 }
 
 // bind gathers what the plan's late values stand for, and binds them.
@@ -213,8 +220,8 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
-		Build: s.build(), GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.orders, s.ledElsewhere()),
+		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.planned.orders, s.ledElsewhere()),
 		UserGit: s.userGit(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
@@ -268,10 +275,12 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
 		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID, GID: s.Facts.GID,
+		Flake: s.caller.flake(),
 	})
 	if err != nil {
 		return err
 	}
+	h.Owns = true
 	h.Agent = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	h.Libraries = program.Libraries
 	h.Notes = append(h.Notes, program.Notes...)
@@ -315,8 +324,8 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 
 // addRemarks adds what a person should know before the start.
 func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
-	if len(s.missing) > 0 {
-		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.missing, ", "))
+	if len(s.planned.missing) > 0 {
+		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
 	}
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
@@ -325,7 +334,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	h.Notes = append(h.Notes, s.told...)
+	h.Notes = append(h.Notes, s.planned.remarks...)
 	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
 	return nil
 }

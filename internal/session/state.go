@@ -24,7 +24,7 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
 		Lend: p.Agent.Name == "claude", // no other agent has a use for it
 		Path: p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
-		Inside: func(program string) bool { return isInside(p, program) },
+		Folders: keptFolders(p), Inside: func(program string) bool { return isInside(p, program) },
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)
@@ -64,4 +64,14 @@ func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 	}
 	h.Notes = append(h.Notes, s.Instance.Notes...)
 	return nil
+}
+
+// keptFolders are those of the instance that hold the agent's home beside
+// ~/.claude.
+func keptFolders(p plan.Plan) []string {
+	folders := make([]string, len(p.Agent.Home))
+	for i, folder := range p.Agent.Home {
+		folders[i] = plan.KeptFolder(folder)
+	}
+	return folders
 }

@@ -36,6 +36,13 @@ func (in *Instance) folders(dir *beneath.Folder) error {
 	for _, name := range in.req.Caches {
 		want = append(want, path.Join(cacheName, name))
 	}
+	for _, folder := range in.req.Folders {
+		for _, rel := range parents(folder) {
+			if !slices.Contains(want, rel) {
+				want = append(want, rel)
+			}
+		}
+	}
 	for _, rel := range want {
 		if dir != nil {
 			what, err := dir.Look(rel)
@@ -52,6 +59,15 @@ func (in *Instance) folders(dir *beneath.Folder) error {
 		in.plan(write{rel: rel, what: "make", do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) }})
 	}
 	return nil
+}
+
+// parents are a folder and those that it lies in, outermost first.
+func parents(folder string) []string {
+	var list []string
+	for at := folder; at != "."; at = path.Dir(at) {
+		list = append([]string{at}, list...)
+	}
+	return list
 }
 
 // plan adds one step.

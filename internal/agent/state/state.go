@@ -34,6 +34,7 @@ type Request struct {
 	Root     string   // the project's canonical root (STATE-01)
 	Trusted  []string // canonical folders that the agent is told to trust
 	Caches   []string // folders that the cache must hold, by name
+	Folders  []string // further folders of the instance that are mounted, below it
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Lend     bool     // the user's Claude login enters
 	Path     []string // PATH inside

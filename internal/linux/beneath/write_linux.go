@@ -55,12 +55,19 @@ func (f *Folder) Rewrite(rel string, content []byte, perm uint32) error {
 }
 
 func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) error {
-	temporary := "." + path.Base(rel) + "." + rand.Text()
 	return f.in("write", rel, func(fd int, name string) error {
-		if err := create(fd, temporary, content, perm, sync); err != nil {
+		// One name for all: what a killed process left is taken by the next.
+		temporary := "." + name + ".new"
+		err := createAnew(fd, temporary, content, perm, sync)
+		if err != nil {
+			// A folder lies there, or another writer is at work.
+			temporary = "." + name + "." + rand.Text()
+			err = create(fd, temporary, content, perm, sync)
+		}
+		if err != nil {
 			return err
 		}
-		err := unix.Renameat(fd, temporary, fd, name)
+		err = unix.Renameat(fd, temporary, fd, name)
 		if err != nil {
 			err = errors.Join(err, unix.Unlinkat(fd, temporary, 0))
 		}
@@ -68,28 +75,59 @@ func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) err
 	})
 }
 
-// create writes a new file in an open folder; sync waits for the disk.
+// createAnew is [create] after what lies there, other than a folder, was removed.
+func createAnew(parent int, name string, content []byte, perm uint32, sync bool) error {
+	if err := unix.Unlinkat(parent, name, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return create(parent, name, content, perm, sync)
+}
+
+// create makes a new file in an open folder; sync waits for the disk. The file
+// has its name only once it is whole, where the file system can do that
+// (O_TMPFILE, open(2)).
 func create(parent int, name string, content []byte, perm uint32, sync bool) error {
+	fd, err := unix.Openat(parent, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, perm)
+	if err != nil {
+		return createNamed(parent, name, content, perm, sync)
+	}
+	file := os.NewFile(uintptr(fd), name)
+	defer file.Close()
+	if err := fill(file, content, sync); err != nil {
+		return err
+	}
+	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), parent, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+// createNamed is [create] where a file must have a name from the beginning.
+func createNamed(parent int, name string, content []byte, perm uint32, sync bool) error {
 	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
 	if err != nil {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), name)
-	_, err = file.Write(content)
-	if err == nil && sync {
-		err = file.Sync()
-	}
+	err = fill(file, content, sync)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		var at *os.PathError
-		if errors.As(err, &at) {
-			err = at.Err // the path in it is a temporary name
-		}
 		return errors.Join(err, unix.Unlinkat(parent, name, 0))
 	}
 	return nil
+}
+
+// fill writes the content of a new file. Its error names no path: the one that
+// the file has is not the one that was asked for.
+func fill(file *os.File, content []byte, sync bool) error {
+	_, err := file.Write(content)
+	if err == nil && sync {
+		err = file.Sync()
+	}
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // Symlink makes a link with the given text.

@@ -21,6 +21,14 @@ var Presets = []Preset{
 		"Claude Code documentation, Network configuration: Network access requirements",
 	},
 	{
+		"gemini",
+		[]string{
+			"accounts.google.com", "cloudcode-pa.googleapis.com", "generativelanguage.googleapis.com", "oauth2.googleapis.com",
+			"www.googleapis.com",
+		},
+		"Gemini CLI 0.61.0, its program: where it logs in and asks",
+	},
+	{
 		"github",
 		[]string{
 			"api.github.com", "codeload.github.com", "github-cloud.s3.amazonaws.com", "github.com", "uploads.github.com",
@@ -45,6 +53,16 @@ var Presets = []Preset{
 		"npm",
 		[]string{"registry.npmjs.org", "registry.yarnpkg.com"},
 		"npm documentation, config: registry; Yarn 1 documentation, yarn config: registry",
+	},
+	{
+		"openai",
+		[]string{"api.openai.com", "auth.openai.com", "chatgpt.com"},
+		"Codex CLI 0.169.0, its program: where it logs in and asks",
+	},
+	{
+		"opencode",
+		[]string{"models.dev", "opencode.ai"},
+		"OpenCode documentation, Models and Zen; the providers have hosts of their own",
 	},
 	{
 		"pypi",

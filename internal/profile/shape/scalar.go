@@ -51,7 +51,9 @@ func (d *decoder) word(s *Shape, n *Node, what string) bool {
 		return true
 	}
 	remedy := ""
-	if near := Nearest(n.Value, s.Words); near != "" {
+	if former := s.former(n.Value); former != "" {
+		remedy = former
+	} else if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
 	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, quote(n.Value), either(s.Words))

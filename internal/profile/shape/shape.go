@@ -36,6 +36,24 @@ type Shape struct {
 	Single  bool     // List: a bare scalar stands for a list of one
 	Filled  bool     // List: an empty list is a mistake
 	Whole   bool     // a later document replaces it, where it else would be joined
+	Former  []Former // Record: keys that there were once; Word: words
+}
+
+// Former is a key or a word that there was once.
+type Former struct {
+	Name   string
+	Remedy string // what to write instead
+}
+
+// former gives what to write instead of a name; empty: there never was such a
+// one.
+func (s *Shape) former(name string) string {
+	for _, f := range s.Former {
+		if f.Name == name {
+			return f.Remedy
+		}
+	}
+	return ""
 }
 
 // Key is one known key of a [Record].

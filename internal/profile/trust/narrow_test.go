@@ -96,8 +96,8 @@ func TestWhatAProjectAsksForIsAWideningUnlessItIsCertainlyLess(t *testing.T) {
 		"the home of all":               {"state: project", "state: shared", []string{"state: shared instead of project"}},
 		"one's own home instead":        {"state: shared", "state: project", nil},
 		"the user's home":               {"state: ephemeral", "state: host", []string{"state: host instead of ephemeral"}},
-		"less of Nix":                   {"nix: {daemon: raw}", "nix: {daemon: off, store: closure, builds: off}", nil},
-		"more of Nix":                   {"nix: {daemon: off}", "nix: {daemon: raw, builds: unsandboxed, fetch: any}", []string{"nix.daemon: raw instead of off", "nix.builds: unsandboxed instead of sandboxed", "nix.fetch: any instead of tier"}},
+		"less of Nix":                   {"nix: {daemon: host}", "nix: {daemon: off, store: closure}", nil},
+		"more of Nix":                   {"nix: {daemon: off, store: closure}", "nix: {daemon: host, store: full}", []string{"nix.daemon: host instead of off", "nix.store: full instead of closure"}},
 		"a login of git":                {"{}", "git: {hosts: {evil.example: GH_TOKEN}}", []string{"git.hosts: evil.example with GH_TOKEN .claudebox.yaml:1"}},
 		"another token for a host":      {"git: {hosts: {a.example: A}}", "git: {hosts: {a.example: B}}", []string{"git.hosts: a.example with B .claudebox.yaml:1"}},
 		"git's configuration":           {"{}", "git: {config: writable, ssh_to_https: true}", []string{"git.config: writable instead of readonly", "git.ssh_to_https: true instead of false"}},
@@ -134,7 +134,7 @@ func TestWhatIsLessCountsAlthoughTheRestDoesNot(t *testing.T) {
 	if len(widens) != 4 {
 		t.Errorf("widenings %q", widens)
 	}
-	if made.Name != "mine" || made.Description != "" || made.Confirm != profile.ConfirmAlways || made.Network.Tier != profile.TierInet {
+	if made.Name != "mine" || made.Description != "" || made.Confirm != profile.ConfirmChanged || made.Network.Tier != profile.TierInet {
 		t.Errorf("made %q, %q, confirm %s, network %s", made.Name, made.Description, made.Confirm, made.Network.Tier)
 	}
 	if len(made.Packages) != 1 || made.Packages[0].Attr != "b" || len(made.Mounts) != 1 || made.Mounts[0].Host != "~/d" || made.Mounts[0].Writable {
@@ -175,7 +175,7 @@ var settings = [][]string{
 	{"extra_env_passthrough: [X, Y]", "extra_env_passthrough: !replace [X]", "extra_env_passthrough: [Z]"},
 	{"mounts: [{host: ~/d, mode: rw}, {host: /e, sandbox: ./k}]", "mounts: !replace [{host: ~/d}]", "mounts: !replace [{host: ~/d, secret: true}, {host: /e, sandbox: /f}]", "mounts: !replace []"},
 	{"state: project", "state: shared", "state: ephemeral", "state: host"},
-	{"nix: {daemon: raw, store: full}", "nix: {daemon: off, store: closure}", "nix: {daemon: gate, fetch: any, builds: off}"},
+	{"nix: {daemon: host, store: full}", "nix: {daemon: off, store: closure}", "nix: {daemon: own}"},
 	{"git: {hosts: {a.example: T}, ssh_to_https: true}", "git: {config: writable}", "git: !replace {}"},
 	{"hide: [a, b]", "hide: !replace [b]", "hide: [c]"},
 	{"show: [a, b]", "show: !replace [b]", "show: [c]"},

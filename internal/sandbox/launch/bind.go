@@ -25,7 +25,11 @@ type Host struct {
 	Dir       string   // current folder inside, at or below Project
 	State     string   // the instance's folder
 	Daemon    bool     // the Nix daemon may be reached
+	NixStore  string   // folder of a store of the sandbox's own, which lies over the host's; empty: there is none
+	NixConf   []byte   // the made nix.conf
+	Registry  []byte   // the made registry of flakes
 	Agent     []string // the program and the words it always gets, as the sandbox sees them
+	Owns      bool     // see [Launch.Owns]
 	LookUp    bool     // the program is a name for the PATH inside, or may not be there
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
@@ -62,7 +66,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Pasta: h.Pasta, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs,
+		Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)

@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"slices"
+	"strings"
+
 	"claudebox/internal/network/netns"
 	"claudebox/internal/plan"
 )
@@ -31,7 +34,23 @@ type Launch struct {
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
+	Owns     bool                        // the agent takes a terminal for itself: what is typed ahead of its end is no command
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
+}
+
+// WithNixStore is the launch with another folder for the store of its own.
+func (l Launch) WithNixStore(from, to string) Launch {
+	mounts := slices.Clone(l.Mounts)
+	for i := range mounts {
+		if mounts[i].Upper == from {
+			mounts[i].Upper = to
+		}
+		if rest, below := strings.CutPrefix(mounts[i].Source, from+"/"); below {
+			mounts[i].Source = to + "/" + rest
+		}
+	}
+	l.Mounts = mounts
+	return l
 }
 
 // Mount is one mount of a launch. Every path is absolute and final.
@@ -43,6 +62,7 @@ type Mount struct {
 	Size        int64  // bytes
 	Data        []byte // of a made file
 	Follows     string // file of the host that a made file is kept equal to; empty: none
+	Upper       string // folder of what is written there, which lies over a read-only source; empty: nothing is written
 	Open        bool   // the source is opened by claudebox and handed over as a descriptor
 	Above       Place  // what Destination is on the host, when it lies in a writable bind
 	Secret      bool

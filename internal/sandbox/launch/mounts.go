@@ -21,6 +21,9 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 			continue
 		}
 		b := bindMount(m, late, files, p.Network.Tier == "full")
+		if b.Destination == storeDir {
+			b.Upper = h.NixStore
+		}
 		kept, err := resolved(&b, h.Real)
 		if err != nil {
 			return nil, err
@@ -36,6 +39,9 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 	}
 	return append(list, h.Mounts...), nil
 }
+
+// storeDir is Nix's store, inside and outside.
+const storeDir = "/nix/store"
 
 // resolved follows the links of a source that a user named, and tells whether
 // the mount is kept: an optional one whose source is missing is not.

@@ -56,6 +56,7 @@ func (l Launch) Run() error {
 	}
 	defer copies.close()
 	terminal := saveTerminal()
+	l.Post.pausing(terminal.lend)
 	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (l Launch) Run() error {
 	}
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.release()
-	terminal.restoreAfter(err)
+	terminal.restoreAfter(err, l.Owns)
 	return disconnect(inet, err)
 }
 
@@ -189,6 +190,7 @@ func (s *sandbox) wait(ownPIDs bool) error {
 	code, ran := s.report()
 	if ran && ownPIDs && s.empty() {
 		s.post.stop()
+		s.post.unreaped = s.pid
 		return exit(code)
 	}
 	state, err := s.reap()

@@ -22,7 +22,7 @@ func variables(p plan.Plan, h Host, late late) []Variable {
 			list = append(list, v)
 		}
 	}
-	for _, e := range slices.Concat(hostMade(h), extra(h)) {
+	for _, e := range slices.Concat(hostMade(p, h), extra(h)) {
 		if !slices.ContainsFunc(list, func(v Variable) bool { return v.Name == e.Name }) {
 			list = append(list, e)
 		}
@@ -72,11 +72,15 @@ func judge(list []Variable) (warnings, notes []string) {
 
 // hostMade are variables that are made only where the host has not said
 // something better.
-func hostMade(h Host) []Variable {
+func hostMade(p plan.Plan, h Host) []Variable {
 	made := func(name, value, why string) Variable {
 		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
 	}
 	list := []Variable{made("LANG", "C.UTF-8", plan.Base), made("USER", h.Facts.User, plan.Base)}
+	if h.NixStore != "" && p.Network.Tier == "none" {
+		// Set and empty it names no proxy, and ends a warning of Nix that there is no network.
+		list = append(list, made("http_proxy", "", "nix"))
+	}
 	if h.Overrides["EDITOR"].Drop {
 		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
 	}

@@ -165,15 +165,20 @@ func portList(ports []int) string {
 	return strings.Join(words, ", ")
 }
 
+// nix says what the agent can do with Nix.
 func nix(l launch.Launch) string {
-	store := "the whole store is readable"
+	store := "the host's whole store is readable"
 	if l.Plan.Nix.Store == "closure" {
-		store = fmt.Sprintf("of the store %d paths are readable, what the plan refers to", len(l.Closure))
+		store = fmt.Sprintf("of the host's store %d paths are readable, what the plan refers to", len(l.Closure))
 	}
-	if hasDaemon(l) {
-		return store + "; daemon"
+	switch {
+	case l.OwnStore():
+		return store + "; the agent builds and fetches into a store of its own, and cannot change the host's"
+	case hasDaemon(l):
+		return store + "; the agent builds and fetches into it by the host's daemon, " +
+			"which lets it collect garbage and see everybody's roots"
 	}
-	return store + "; no daemon"
+	return store + "; the agent can neither build nor fetch"
 }
 
 func hasDaemon(l launch.Launch) bool {

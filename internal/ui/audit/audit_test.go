@@ -241,3 +241,21 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 		})
 	}
 }
+
+// What the agent can do with Nix is said in plain words.
+func TestTheLineForNix(t *testing.T) {
+	store := launch.Mount{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"}
+	own := store
+	own.Upper = "/home/u/.claudebox/instances/00ff/nix/main"
+	daemon := launch.Mount{Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir}
+	for want, mounts := range map[string][]launch.Mount{
+		"builds and fetches into a store of its own, and cannot change the host's": {own},
+		"can neither build nor fetch":               {store},
+		"collect garbage and see everybody's roots": {store, daemon},
+	} {
+		got := strings.Join(strings.Fields(View{Width: 80}.Text(launch.Launch{Mounts: mounts})), " ")
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+}

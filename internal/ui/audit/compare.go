@@ -33,6 +33,9 @@ func Lines(l launch.Launch) []string {
 	if hasDaemon(l) {
 		lines = append(lines, "nix daemon")
 	}
+	for _, server := range l.Plan.MCP {
+		lines = append(lines, "MCP server "+server)
+	}
 	for _, v := range l.Env {
 		if v.From != plan.FromMade {
 			lines = append(lines, "variable "+v.Name+" from "+string(v.From))

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitdir"
 )
 
@@ -35,7 +36,7 @@ func (o *opener) open() error {
 	if err != nil {
 		return &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" && o.GitRoot {
+	if git.Worktree != "" && o.GitRoot && !git.Bare && !pathname.Below(o.Path, git.Worktree+"/.git") {
 		o.Path, o.Root = git.Worktree, git.Worktree
 	}
 	if !o.beside {

@@ -163,7 +163,7 @@ func Root(dir, home string) (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" {
+	if git.Worktree != "" && !git.Bare {
 		return git.Worktree, nil
 	}
 	return real, nil

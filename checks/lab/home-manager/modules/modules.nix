@@ -38,12 +38,25 @@ let
           activationPackage = mkOption { type = types.package; };
         };
         xdg.configFile = files;
+        programs.claude-code = {
+          enable = mkOption {
+            type = types.bool;
+            default = false;
+          };
+          package = mkOption {
+            type = types.nullOr types.package;
+            default = pkgs.claude-code;
+          };
+          finalPackage = mkOption { type = types.package; };
+        };
         manual.manpages.enable = mkOption {
           type = types.bool;
           default = true;
         };
       };
 
+      config.programs.claude-code.finalPackage =
+        lib.mkIf (config.programs.claude-code.package != null) config.programs.claude-code.package;
       config.home.file = lib.mapAttrs' (name: lib.nameValuePair ".config/${name}") config.xdg.configFile;
       config.home.activationPackage = pkgs.runCommand "home-manager-generation" { } ''
         mkdir -p $out/home-files

@@ -20,7 +20,7 @@ func TestASecretThatIsCalledLikeAnythingElse(t *testing.T) {
 		".claude/settings.local.json": `{"env": {"API_TOKEN": "` + token + `"}, "x": "` + canary + `"}`,
 		"pip.conf":                    "[global]\nindex-url = https://u:" + token + "@x.example/\n# " + canary,
 		"notes":                       "deploy with " + token + " " + canary,
-		"deep/in/it/todo.md":          "AKIA2E0A8F3B244C9986 " + canary,
+		"deep/in/it/todo.md":          "AKIAQYLPMN5HFIQR7XYA " + canary,
 		"run.sh":                      "curl -H 'Authorization: Bearer " + token + "' # " + canary,
 	} {
 		w.write("project/"+name, content)

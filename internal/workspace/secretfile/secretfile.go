@@ -27,7 +27,9 @@ const SmallLimit = 64 << 10
 
 // HoldsToken reports whether a file of any name holds a token of a known shape,
 // or a private key. An address with a password is in many a manual.
-func HoldsToken(content []byte) bool { return leak.Token(string(content)) != "" }
+func HoldsToken(content []byte) bool {
+	return bytes.Contains(content, []byte(" PRIVATE KEY-----")) || leak.Token(string(content)) != ""
+}
 
 // signs are what makes a file a secret one whose name does not tell.
 var signs = []string{

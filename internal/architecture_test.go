@@ -23,7 +23,7 @@ var rooms = []room{
 	{"diag", nil},
 	{"linux", nil},
 	{"host", []string{"diag", "linux"}},
-	{"secret", nil},
+	{"secret", []string{"diag", "linux"}},
 	{"nix", []string{"diag", "linux"}},
 	{"network", []string{"diag", "linux"}},
 	{"profile", []string{"diag", "linux", "host", "secret", "nix", "network"}},
@@ -33,7 +33,7 @@ var rooms = []room{
 	{"workspace", []string{"diag", "linux", "secret", "agent"}},
 	{"ui", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox"}},
 	{"session", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "workspace", "ui"}},
-	{"cli", []string{"diag", "linux", "host", "nix", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
+	{"cli", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
 }
 
 // modules says which packages may import code that is neither ours nor Go's.

@@ -141,7 +141,7 @@ func TestACoveredSecretIsReadByTheNextSession(t *testing.T) {
 	}
 }
 
-// What the user himself puts into the index between two sessions is no secret.
+// What the user puts into the index between two sessions is no secret.
 func TestAFileThatTheUserTracksIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.git("project", "init", "-q")

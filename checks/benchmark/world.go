@@ -16,7 +16,7 @@ import (
 	"claudebox/internal/plan/resolve"
 )
 
-// world is a user with a home, a project, and a claudebox of his own whose
+// world is a user with a home, a project, and a claudebox of their own whose
 // manifest can be changed.
 type world struct {
 	home      string

@@ -30,7 +30,7 @@ const pasted = "code-from-the-browser"
 
 // In tier allow the preset is enough to log in, with the code that a browser
 // elsewhere has shown. The login is kept inside; it reaches the user when it
-// renews his own, and nothing else of his changes.
+// renews their own, and nothing else of theirs changes.
 func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

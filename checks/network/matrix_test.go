@@ -163,7 +163,7 @@ func symbol(name, answer string) byte {
 	return '!'
 }
 
-// differences names each row that is not as the table has it, and tells whether
+// differences names each row that is not as the table has it, and reports whether
 // one of them has more open.
 func differences(tier string, got cells) (found []string, leak bool) {
 	for name, want := range wanted(tier) {

@@ -72,7 +72,7 @@ func (c *conversation) awaitClosed(t *testing.T, place string) {
 	}
 }
 
-// reached tells whether a line of the probe names who answered.
+// reached reports whether a line of the probe names who answered.
 func reached(line string) bool {
 	answer := line[strings.LastIndexByte(line, '\t')+1:]
 	return !strings.HasPrefix(answer, "(")

@@ -30,8 +30,11 @@ var (
 	resolver = regexp.MustCompile(`(?m)^.* /etc/resolv\.conf .*\n`)
 )
 
+// brokerProxy is the proxy of one launch.
+var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:\d+`)
+
 func comparable(text string) string {
-	return resolver.ReplaceAllString(ids.ReplaceAllString(text, ""), "")
+	return brokerProxy.ReplaceAllString(resolver.ReplaceAllString(ids.ReplaceAllString(text, ""), ""), "proxy")
 }
 
 // What is printed is what runs: a shell that follows the script has the same

@@ -23,9 +23,9 @@ func runLaunch(sys System, o options, command []string) error {
 	}
 }
 
-// startSeen starts what the user has seen, and shows him what he has not. What
-// he approves of is given back, and is to be prepared anew: he takes his time to
-// answer, and meanwhile he, or another session, makes files that have to be
+// startSeen starts what the user has seen, and shows what they have not. What
+// they approve of is given back, and is to be prepared anew: an answer takes
+// time, and meanwhile they, or another session, make files that have to be
 // hidden and protected. It is kept, so that the next audit can say what has
 // changed since.
 func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
@@ -67,7 +67,7 @@ func show(sys System, s *session.Session) error {
 }
 
 // approve shows what will enter and has the user confirm it, unless a flag or the
-// profile say that he need not. What he approved of is given back; nil: nobody
+// profile say that it need not be. What they approved of is given back; nil: nobody
 // was asked.
 func approve(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {

@@ -60,8 +60,8 @@ func shortened(said string) string {
 // tun is the device that every rootless network is made with.
 const tun = "/dev/net/tun"
 
-// CheckTun tells by opening it whether this user may make interfaces of his
-// own, in a network namespace of his own.
+// CheckTun tells by opening it whether this user may make interfaces, in a
+// network namespace of their own.
 func CheckTun() error {
 	file, err := os.OpenFile(tun, os.O_RDWR, 0)
 	if err == nil {

@@ -161,7 +161,7 @@ func (p *pasta) close() {
 	}
 }
 
-// CheckTool tells whether there is a pasta to be started.
+// CheckTool reports whether there is a pasta to be started.
 func CheckTool(program string) error {
 	const op = "start the network of tier inet"
 	if program == "" {

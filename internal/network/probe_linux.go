@@ -37,7 +37,7 @@ func AskPasta(program string) (Pasta, error) {
 	return p, nil
 }
 
-// Suits tells whether launches can use this pasta.
+// Suits reports whether launches can use this pasta.
 func (p Pasta) Suits() error {
 	if len(p.Lacks) > 0 {
 		return diag.Errorf("use pasta", ownPasta, "it is too old: it has no %s", strings.Join(p.Lacks, ", "))

@@ -193,7 +193,7 @@ func (p Plan) WithTier(tier string) Plan {
 	return p
 }
 
-// hasResolver tells whether names can be resolved inside a tier. In tier allow
+// hasResolver reports whether names can be resolved inside a tier. In tier allow
 // the proxy does that, outside.
 func hasResolver(tier string) bool {
 	return tier == string(profile.TierFull) || tier == string(profile.TierInet)

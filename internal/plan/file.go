@@ -100,7 +100,7 @@ func migrate(p Plan) Plan {
 	return p
 }
 
-// fits tells whether the digest is the content's. For the very bytes that
+// fits reports whether the digest is the content's. For the very bytes that
 // Encode gives, which is the usual case, nothing has to be encoded again.
 func (f file) fits(src []byte) bool {
 	if rest, found := bytes.CutPrefix(src, []byte("{\n  \"digest\": \""+f.Digest+"\",\n")); found {

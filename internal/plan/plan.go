@@ -35,8 +35,8 @@ type Plan struct {
 	Confirm string   `json:"confirm"`
 }
 
-// Asks tells whether the user confirms what enters (UX-02), where no flag says
-// that he does.
+// Asks reports whether the user confirms what enters (UX-02), where no flag says
+// that they do.
 func (p Plan) Asks() bool { return p.Confirm != "never" }
 
 // Source is one profile file, by name and content.

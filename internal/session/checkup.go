@@ -124,7 +124,7 @@ func (c *Checkup) launch() {
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
 }
 
-// project looks at the folder and at what is kept for it. It tells whether
+// project looks at the folder and at what is kept for it. It reports whether
 // the folder may be given away.
 func (c *Checkup) project(p plan.Plan) bool {
 	var err error

@@ -110,7 +110,7 @@ func (s *Session) isImport(path string) bool {
 	return slices.ContainsFunc(s.Instance.Imports, func(in state.Import) bool { return in.Source == path })
 }
 
-// showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie
+// showsState reports whether a canonical path is CLAUDEBOX_HOME, which may lie
 // anywhere, or lies in it or around it.
 func (s *Session) showsState(path string) bool {
 	home, err := beneath.Canonical(s.folders.Home)

@@ -86,7 +86,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 	return made, err
 }
 
-// sameSources tells whether a plan was made of these files of a profile.
+// sameSources reports whether a plan was made of these files of a profile.
 func sameSources(planned []plan.Source, loaded []profile.Source) bool {
 	return slices.EqualFunc(planned, loaded, func(p plan.Source, l profile.Source) bool {
 		return p.Name == l.Name && p.SHA256 == l.SHA256

@@ -60,7 +60,7 @@ func (k *keeper) roots() gcroot.Folder {
 	return gcroot.Folder{Dir: filepath.Join(k.folders.Home, "roots"), Auto: gcroot.AutoDir}
 }
 
-// holdRoots holds the roots that were made for a file, and tells whether they
+// holdRoots holds the roots that were made for a file, and reports whether they
 // are all there.
 func (k *keeper) holdRoots(file string, paths []string) bool {
 	if len(paths) == 0 {

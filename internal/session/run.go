@@ -17,7 +17,7 @@ func (s *Session) Run() (err error) {
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
 	defer s.Launch.Post.Reap()
-	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openNix, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -49,6 +49,7 @@ func (s *Session) Run() (err error) {
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
+	s.endSecrets()
 	s.endState()
 	return err
 }
@@ -94,6 +95,7 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	var lost uncovered
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
+		s.followSecrets()
 		for _, session := range after {
 			session.Follow()
 		}

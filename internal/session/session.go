@@ -92,6 +92,7 @@ type Session struct {
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
+	secrets  secrets
 	nix      nixInside
 	gitFiles gitFiles
 }
@@ -100,6 +101,7 @@ type Session struct {
 func (s *Session) Close() error {
 	s.closeNix()
 	s.release()
+	s.secrets.close()
 	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()
@@ -168,30 +170,36 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
+	s.findSecrets(p, why)
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
 	h := launch.Host{
 		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
 		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
-		ExtraEnv: extraEnv(s.Facts.Env), Real: s.real,
+		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
 		}
 	}
-	if s.Launch, err = launch.Bind(p, h); err != nil {
+	if h.Mounts, err = launch.Mounts(p, h, s.real); err != nil {
 		return err
 	}
-	for _, step := range []func() error{
-		s.judgeWritables, func() error { return s.guardBeside(&h, p) }, s.judgeSearchPlaces,
-	} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := s.judgeWritables(h.Mounts); err != nil {
+		return err
+	}
+	if err := s.guardBeside(&h, p); err != nil {
+		return err
+	}
+	if err := s.judgeSearchPlaces(); err != nil {
+		return err
+	}
+	if s.Launch, err = launch.Bind(p, h); err != nil {
+		return err
 	}
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(

@@ -20,7 +20,7 @@ type Network struct {
 	// LAN, where neighbours may have public addresses, containers, VPNs. They
 	// are masked and sorted, each there once.
 	Prefixes []netip.Prefix
-	// IPv4 and IPv6 tell whether there is a default route.
+	// IPv4 and IPv6 report whether there is a default route.
 	IPv4, IPv6 bool
 }
 

@@ -91,7 +91,7 @@ func family2(a netip.Addr) byte {
 	return unix.AF_INET6
 }
 
-// leaves tells whether a packet to there may leave.
+// leaves reports whether a packet to there may leave.
 func leaves(t *testing.T, ns netns.Namespace, to netip.AddrPort) bool {
 	t.Helper()
 	fds, err := ns.Sockets(1, int(family2(to.Addr())), unix.SOCK_DGRAM, 0)

@@ -109,7 +109,7 @@ func (s *Socket) Dump(request Message) ([]Answer, error) {
 	}
 }
 
-// Drain takes what the kernel has told by itself, and says whether there was
+// Drain takes what the kernel has told by itself, and reports whether there was
 // anything. Its error is ENOBUFS when some was lost.
 func (s *Socket) Drain() (told bool, err error) {
 	piece := make([]byte, 1<<14)

@@ -175,7 +175,7 @@ func (c *client) plainTunnel(server *net.TCPConn, t target) error {
 	return c.exchange(server, h.origin(t, h.target), content)
 }
 
-// judge reads as much of a tunnel as tells whether it is for its target.
+// judge reads as much of a tunnel as reports whether it is for its target.
 func (c *client) judge(t target) error {
 	for {
 		if len(c.pending) > 0 {

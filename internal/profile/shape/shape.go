@@ -117,7 +117,7 @@ type Member struct {
 	Value Value
 }
 
-// Said tells whether a document said the value at all.
+// Said reports whether a document said the value at all.
 func (v Value) Said() bool { return v.Shape != nil }
 
 // Get returns the value of a key, or the zero Value.
@@ -171,7 +171,7 @@ func (s *Shape) Key(name string) *Shape {
 	return s.Keys[i].Shape
 }
 
-// isScalar tells whether the kind is written as a YAML scalar.
+// isScalar reports whether the kind is written as a YAML scalar.
 func (k Kind) isScalar() bool { return k <= Word }
 
 // expected says what a shape takes, as errors show it.

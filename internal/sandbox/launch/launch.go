@@ -32,10 +32,18 @@ type Launch struct {
 	Attach   func(netns.Namespace) error // makes what else of the sandbox's network is claudebox's own, before the agent runs; nil: nothing
 	OwnPIDs  bool                        // bwrap gets a pid namespace, see [CanOwnPIDs]
 	Seccomp  []byte                      // the filter, as bwrap --seccomp takes it
+	Outside  []Outside                   // secrets that the agent uses and never holds
 	Notes    []string                    // what a person should know before it starts
 	Warnings []string                    // the same, in red
 	Owns     bool                        // the agent takes a terminal for itself: what is typed ahead of its end is no command
 	Post     *Post                       // gets the signals that would end claudebox, see [Listen]; nil: they end it
+}
+
+// Outside is a secret that is used inside, and stays outside.
+type Outside struct {
+	Name  string   // as its owner knows it
+	Hosts []string // that it is for
+	Why   string   // the rule that names it
 }
 
 // WithNixStore is the launch with another folder for the store of its own.

@@ -14,7 +14,7 @@ const (
 	ProxiedTier   = "allow" // nothing but a listener on its loopback
 )
 
-// OwnNetwork tells whether bwrap is started in a network namespace that
+// OwnNetwork reports whether bwrap is started in a network namespace that
 // claudebox makes and reaches into. Tier none has none of that unless ports
 // are carried: bwrap makes its own.
 func (l Launch) OwnNetwork() bool {

@@ -24,7 +24,7 @@ type ExitError struct {
 // Error is for logs of tests; the command line prints nothing for it.
 func (e *ExitError) Error() string { return "agent exited with status " + strconv.Itoa(e.Code) }
 
-// signaled tells whether the status is that of an end by a signal. bwrap
+// signaled reports whether the status is that of an end by a signal. bwrap
 // reports it in this form only, so an agent that exits with such a status by
 // itself is not told apart.
 func (e *ExitError) signaled() bool {
@@ -167,7 +167,7 @@ func (l Launch) fork(t tree, files []int) (pid int, err error) {
 	return l.Post.blocked(begin)
 }
 
-// CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
+// CanOwnPIDs reports whether bwrap can be given a pid namespace. It looks its
 // child, which has number 2 there, up in the /proc of this process (bubblewrap
 // 0.12, namespace_ids_read), and stops when there is no such number: in most
 // containers, and where /proc is mounted with hidepid=. What it finds it only

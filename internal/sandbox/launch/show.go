@@ -147,7 +147,7 @@ func quoteUnseen(s string) string {
 	return "$'" + b.String() + "'"
 }
 
-// isSeen tells whether text shows as what it is: it has no control character,
+// isSeen reports whether text shows as what it is: it has no control character,
 // none that turns or hides others, and no byte that is no character.
 func isSeen(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0

@@ -236,10 +236,10 @@ func (p *Post) deliver(s syscall.Signal) {
 	}
 }
 
-// notYet tells whether there is no agent yet that a signal could be sent to.
+// notYet reports whether there is no agent yet that a signal could be sent to.
 func (p *Post) notYet(s syscall.Signal) bool { return !sendToAgent(p.bwrap, s) }
 
-// sendToAgent signals the agent, and tells whether there is one. It is the
+// sendToAgent signals the agent, and reports whether there is one. It is the
 // first child of pid 1 inside.
 func sendToAgent(bwrap int, s syscall.Signal) bool {
 	init := proctree.Init(bwrap)

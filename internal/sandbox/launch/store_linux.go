@@ -81,7 +81,7 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 	return l.explain(err)
 }
 
-// hasTree tells whether the closure is mounted as one tree, which needs a pid
+// hasTree reports whether the closure is mounted as one tree, which needs a pid
 // namespace: it ends the stage that does it.
 func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 && !l.OwnStore() }
 

@@ -107,7 +107,7 @@ func outputTerminal() (*os.File, bool) {
 	return nil, false
 }
 
-// isOthers tells whether another living job has the terminal: a shell that
+// isOthers reports whether another living job has the terminal: a shell that
 // claudebox runs in the background of, with modes of its own.
 func (t *terminal) isOthers() bool {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)

@@ -11,7 +11,7 @@ import (
 
 // variables are the whole environment inside, sorted by name.
 func variables(p plan.Plan, h Host, late late) []Variable {
-	list := proxyVariables(p)
+	list := append(proxyVariables(p), h.Made...)
 	proxied := len(list)
 	list = slices.Grow(list, len(p.Env)+len(h.ExtraEnv)+3)
 	for _, e := range p.Env {
@@ -39,7 +39,7 @@ func variable(e plan.Env, h Host, late late) (Variable, bool) {
 		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
 	}
 	if o, ok := h.Overrides[e.Name]; ok {
-		e.From, e.Why = plan.FromMade, o.Why
+		e.From, e.Why, e.Secret = plan.FromMade, o.Why, e.Secret && !o.Public
 		return Variable{Env: e, Value: o.Value}, !o.Drop
 	}
 	value, ok := h.Facts.Env.Get(e.Name)
@@ -98,9 +98,9 @@ func isName(s string) bool {
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
-		if value, ok := h.Facts.Env.Get(name); ok && isName(name) {
-			entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
-			list = append(list, Variable{Env: entry, Value: value})
+		entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
+		if v, ok := variable(entry, h, nil); ok && isName(name) {
+			list = append(list, v)
 		}
 	}
 	return list

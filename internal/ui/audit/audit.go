@@ -33,10 +33,24 @@ type Sizes struct {
 func (v View) Text(l launch.Launch) string {
 	p := page{view: v}
 	p.head(l, "claudebox: this will enter the sandbox")
+	p.outside(l)
 	p.variables(l.Env)
 	p.mounts(l)
 	p.remarks(l)
 	return p.b.String()
+}
+
+// outside says where a secret may go that stays outside.
+func (p *page) outside(l launch.Launch) {
+	var rows [][]string
+	for _, o := range l.Outside {
+		name := diag.Visible(o.Name)
+		for _, host := range o.Hosts {
+			rows = append(rows, []string{name, host, o.Why})
+			name = ""
+		}
+	}
+	p.section("secrets that stay outside: a placeholder is inside, swapped on the way to", rows, 1, -1)
 }
 
 // page collects the lines of an audit.

@@ -7,7 +7,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// needsPasta tells whether the launch would be in the tier that pasta
+// needsPasta reports whether the launch would be in the tier that pasta
 // connects. What it needs is not judged otherwise, see [wouldConnect].
 func (e examination) needsPasta() bool { return e.Tier == launch.ConnectedTier }
 

@@ -242,7 +242,7 @@ func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen
 	return nil
 }
 
-// covers tells whether a name is, or lies below, what was read-only or hidden.
+// covers reports whether a name is, or lies below, what was read-only or hidden.
 // A folder with something hidden in it can be renamed: the file is known by its
 // inode then.
 func (was record) covers(tree *beneath.Folder, name string) bool {

@@ -37,7 +37,7 @@ func (t Tracked) Without(names []string) Tracked {
 	return t
 }
 
-// Has tells whether a place is tracked, or something below it.
+// Has reports whether a place is tracked, or something below it.
 func (t Tracked) Has(rel string) bool {
 	if _, found := slices.BinarySearch(t.Names, rel); found {
 		return true

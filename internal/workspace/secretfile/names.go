@@ -244,7 +244,7 @@ func endsIn(name []byte, endings []string) bool {
 	return slices.Contains(endings, string(fold(room[:0], name[bytes.LastIndexByte(name, '.')+1:])))
 }
 
-// ends tells whether a word ends before a place in a name.
+// ends reports whether a word ends before a place in a name.
 func ends(name []byte, i int) bool {
 	c := name[i]
 	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'

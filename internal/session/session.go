@@ -101,6 +101,7 @@ type Session struct {
 func (s *Session) Close() error {
 	s.closeNix()
 	s.release()
+	s.network.close()
 	s.secrets.close()
 	var home error
 	if s.Instance.ID != "" {
@@ -326,6 +327,7 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
 		}
 	}
+	s.addGitHabits(h, identity)
 	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }
@@ -338,6 +340,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
+	addMissed(h, p, s.Facts.Env)
 	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")

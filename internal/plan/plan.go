@@ -66,6 +66,8 @@ type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"`
+
+	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
 }
 
 // Package is one pinned package.

@@ -23,7 +23,7 @@ var rooms = []room{
 	{"diag", nil},
 	{"linux", nil},
 	{"host", []string{"diag", "linux"}},
-	{"secret", nil},
+	{"secret", []string{"diag", "linux"}},
 	{"nix", []string{"diag", "linux"}},
 	{"network", []string{"diag", "linux"}},
 	{"profile", []string{"diag", "linux", "host", "secret", "nix", "network"}},
@@ -33,17 +33,19 @@ var rooms = []room{
 	{"workspace", []string{"diag", "linux", "secret", "agent"}},
 	{"ui", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox"}},
 	{"session", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "workspace", "ui"}},
-	{"cli", []string{"diag", "linux", "host", "nix", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
+	{"cli", []string{"diag", "linux", "host", "secret", "nix", "network", "profile", "plan", "sandbox", "agent", "ui", "session"}},
 }
 
 // modules says which packages may import code that is neither ours nor Go's.
 // Everything may import golang.org/x/sys/unix.
 var modules = map[string][]string{
-	"nix/storepath":  {nix + "storepath", nix + "nixbase32"},
-	"nix/nixdaemon":  {nix + "wire", nix + "derivation"},
-	"nix/gcroot":     {nix + "nixbase32"},
-	"profile/syntax": {"gopkg.in/yaml.v3"},
-	"network/dns":    {"golang.org/x/net/dns/dnsmessage"},
+	"nix/storepath":   {nix + "storepath", nix + "nixbase32"},
+	"nix/nixdaemon":   {nix + "wire", nix + "derivation"},
+	"nix/gcroot":      {nix + "nixbase32"},
+	"profile/syntax":  {"gopkg.in/yaml.v3"},
+	"network/hostnet": {"github.com/vishvananda/netlink"},
+	"network/stage":   {"github.com/vishvananda/netlink"},
+	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {
 		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/fdbased", tcpip + "/link/nested",
 		tcpip + "/network/arp", tcpip + "/network/ipv4", tcpip + "/network/ipv6", tcpip + "/stack",
@@ -65,7 +67,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/forbidden", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
+var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -177,7 +177,7 @@ func TestAFileAsOutputIsReadAndWrittenOver(t *testing.T) {
 
 func TestOutputToAFullDiskIsAnError(t *testing.T) {
 	w := newWorld(t)
-	got := w.run(nil, "/bin/sh", "-c", `ulimit -f 128; "$0" shell -y --no-report -- bash -c 'ulimit -f unlimited; head -c 1000000 /dev/zero || exit 0' >$HOME/log`, os.Getenv("CLAUDEBOX_BIN"))
+	got := w.run(nil, "/bin/sh", "-c", `ulimit -f 1500; "$0" shell -y --no-report -- bash -c 'ulimit -f unlimited; head -c 1000000 /dev/zero || exit 0' >$HOME/log`, os.Getenv("CLAUDEBOX_BIN"))
 	if got.status != 125 || !strings.Contains(got.stderr, "write the output to its file") {
 		t.Error(got)
 	}

@@ -17,7 +17,7 @@ import (
 	"claudebox/checks/gitserver"
 )
 
-// day is a user with a project of his, a server that he pushes it to, and a
+// day is a user with a project, a server that it is pushed to, and a
 // login that has run out over night.
 type day struct {
 	*world

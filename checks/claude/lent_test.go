@@ -4,11 +4,12 @@ package claude_test
 
 import (
 	"bytes"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 	"claudebox/checks/claude/window"
 )
 
-// The user's login is outside; the agent gets it, and either may renew it.
+// The user's login is outside; the agent uses it by placeholders, and claudebox
+// alone renews it.
 
 const loginFile = ".claude/.credentials.json"
 
@@ -96,15 +98,11 @@ func (w *world) authorised(t *testing.T, numbers ...int) {
 	}
 }
 
-func TestLoginRenewedInsideReachesTheUser(t *testing.T) {
+func TestLoginIsRenewedOutside(t *testing.T) {
 	w, a := expired(t, script.Say("Hello."), script.Say("Hello again."), script.Say("Hello outside."))
 	before := w.read(t, loginFile)
-	got := w.print(t)
-	got.succeed(t, "Hello.")
+	w.print(t).succeed(t, "Hello.")
 	refreshes(t, a, 1)
-	if !strings.Contains(got.stderr, "your login was renewed inside") {
-		t.Errorf("nothing is said:\n%s", indent(got.stderr))
-	}
 	after := w.read(t, loginFile)
 	if !strings.Contains(after, account.Access(1)) || !strings.Contains(after, `"subscriptionType":"max"`) {
 		t.Errorf("the user's login was\n%s\nand is\n%s", before, after)
@@ -115,13 +113,40 @@ func TestLoginRenewedInsideReachesTheUser(t *testing.T) {
 	}
 	refreshes(t, a, 1)
 	w.authorised(t, 1, 1, 1)
-	if entries, _ := filepath.Glob(filepath.Join(w.home, ".claude/.*lock*")); len(entries) > 0 {
+	w.nothingInside(t)
+	if entries, _ := filepath.Glob(filepath.Join(w.home, ".claude*lock*")); len(entries) > 0 || w.found(t, ".claude/.*lock*") {
 		t.Errorf("locks are left: %q", entries)
 	}
 }
 
+// nothingInside wants no true token to be in what the sandbox keeps.
+func (w *world) nothingInside(t *testing.T) {
+	t.Helper()
+	for _, part := range []string{".claude", "cache"} {
+		homes, err := filepath.Glob(filepath.Join(w.home, ".claudebox/*/*", part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, home := range homes {
+			err := filepath.WalkDir(home, func(name string, entry fs.DirEntry, err error) error {
+				if err != nil || !entry.Type().IsRegular() {
+					return err
+				}
+				content, err := os.ReadFile(name)
+				if bytes.Contains(content, []byte("01-access-")) || bytes.Contains(content, []byte("01-refresh-")) {
+					t.Errorf("%s holds a true token", name)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // An agent's home that goes at the end does not take the login with it.
-func TestLoginRenewedInAnEphemeralHomeReachesTheUser(t *testing.T) {
+func TestLoginIsRenewedForAnEphemeralHome(t *testing.T) {
 	w, a := expired(t, script.Say("Hello."), script.Say("Hello again."))
 	w.more = map[string]any{"state": "ephemeral"}
 	w.print(t).succeed(t, "Hello.")
@@ -130,7 +155,8 @@ func TestLoginRenewedInAnEphemeralHomeReachesTheUser(t *testing.T) {
 	w.authorised(t, 1, 1)
 }
 
-func TestLoginRenewedOutsideReachesASession(t *testing.T) {
+// Whoever logs in or renews outside, a session that runs goes on with it.
+func TestLoginOfOutsideReachesASession(t *testing.T) {
 	w, a := expired(t, script.Say("First."), script.Say("Outside."), script.Say("Second."))
 	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
 	c := w.interact(t)
@@ -141,15 +167,15 @@ func TestLoginRenewedOutsideReachesASession(t *testing.T) {
 	if out, err := w.outside(t).CombinedOutput(); err != nil || string(out) != "Outside.\n" {
 		t.Fatalf("outside: %q, %v", out, err)
 	}
-	until(t, "the new login is inside", func() bool { return w.holds(t, ".claudebox/instances/*/"+loginFile, account.Access(1)) })
 	c.Enter(t, "second")
 	c.Await(t, "Second.")
 	c.Leave(t)
 	refreshes(t, a, 1)
 	w.authorised(t, 100, 1, 1)
+	w.nothingInside(t)
 }
 
-// holds tells whether the file that a pattern finds holds a text.
+// holds reports whether the file that a pattern finds holds a text.
 func (w *world) holds(t *testing.T, pattern, text string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(w.home, pattern))
@@ -160,40 +186,40 @@ func (w *world) holds(t *testing.T, pattern, text string) bool {
 	return err == nil && bytes.Contains(content, []byte(text))
 }
 
-// Two sandboxes and Claude Code outside need a new token at the same time. Who
+// Five sandboxes and Claude Code outside need a new token at the same time. Who
 // is first holds up the others; they then have what it got.
 func TestSeveralAtOnceRenewOnce(t *testing.T) {
-	w, a := expired(t, script.Say("Done."), script.Say("Done."), script.Say("Done."))
+	const sandboxes = 5
+	w, a := expired(t)
 	open := a.Hold()
 	defer open()
-	var stdout [3]bytes.Buffer
-	first := w.command(t, "-p", "please begin")
-	first.Stdout = &stdout[0]
-	start(t, first)
-	until(t, "the lock of the user is held for the first", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
-
-	other := *w
-	other.project = filepath.Join(w.home, "other")
-	w.write(t, "other/README.md", "# Another\n")
-	second := other.command(t, "-p", "please begin")
-	second.Stdout = &stdout[1]
-	start(t, second)
-	third := w.outside(t)
-	third.Stdout = &stdout[2]
-	start(t, third)
-	until(t, "the second waits", func() bool {
-		names, _ := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/.claude/.oauth_refresh.lock"))
-		return len(names) == 2
-	})
+	var commands []*exec.Cmd
+	var stdout [sandboxes + 1]bytes.Buffer
+	for i := range sandboxes {
+		other := *w
+		other.project = filepath.Join(w.home, fmt.Sprint("project", i))
+		w.write(t, fmt.Sprintf("project%d/README.md", i), "# One of many\n")
+		commands = append(commands, other.command(t, "-p", "please begin"))
+	}
+	commands = append(commands, w.outside(t))
+	for i, cmd := range commands {
+		w.model.Add(script.Say("Done."))
+		cmd.Stdout = &stdout[i]
+		start(t, cmd)
+	}
+	until(t, "somebody renews", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
 	time.Sleep(2 * time.Second) // long enough for the others to have tried; were they not held up, they would be refused
 	open()
-	for i, cmd := range []*exec.Cmd{first, second, third} {
+	numbers := make([]int, len(commands))
+	for i, cmd := range commands {
 		if err := cmd.Wait(); err != nil || stdout[i].String() != "Done.\n" {
 			t.Errorf("%d: %q, %v", i+1, stdout[i].String(), err)
 		}
+		numbers[i] = 1
 	}
 	refreshes(t, a, 1)
-	w.authorised(t, 1, 1, 1)
+	w.authorised(t, numbers...)
+	w.nothingInside(t)
 	if w.found(t, ".claude/.oauth_refresh.lock") {
 		t.Error("the user's lock is left")
 	}
@@ -206,6 +232,8 @@ func start(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
+// A login that has ended outside is not emptied inside, and not outside. When
+// the user is back, so is the agent.
 func TestRevokedLoginIsNotTakenFromTheUser(t *testing.T) {
 	w, a := expired(t)
 	before := w.read(t, loginFile)
@@ -214,62 +242,32 @@ func TestRevokedLoginIsNotTakenFromTheUser(t *testing.T) {
 	if got.status == 0 || w.read(t, loginFile) != before {
 		t.Errorf("status %d, the user's login is\n%s", got.status, w.read(t, loginFile))
 	}
+	if !strings.Contains(got.stderr, "your Claude login has ended") {
+		t.Errorf("it is not said:\n%s", indent(got.stderr))
+	}
 	w.write(t, loginFile, a.Login(time.Now().Add(time.Hour))) // the user logs in anew
 	w.model.Add(script.Say("Back."))
 	w.print(t).succeed(t, "Back.")
 }
 
-// Killed in the moment in which it was renewed inside, claudebox brings it
-// back at the next start.
-func TestLoginRenewedInsideSurvivesAKill(t *testing.T) {
-	w, a := expired(t)
-	open := a.Hold()
-	defer open()
-	cmd := w.command(t, "-p", "please begin")
-	start(t, cmd)
-	until(t, "it is being renewed", func() bool { return w.found(t, ".claude/.oauth_refresh.lock") })
-	if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed
-	open()
-	inside, err := filepath.Glob(filepath.Join(w.home, ".claudebox/instances/*/"+loginFile))
-	if err != nil || len(inside) != 1 {
-		t.Fatal(inside, err)
-	}
-	// As Claude Code would have left it, had it come so far.
-	content := strings.ReplaceAll(w.read(t, loginFile), "-0", "-77")
-	if err := os.WriteFile(inside[0], []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(w.home, ".claude/.oauth_refresh.lock")); err != nil {
-		t.Fatal(err)
-	}
-	w.shell(t, "true")
-	if got := w.read(t, loginFile); got != content && !strings.Contains(got, account.Access(77)) {
+// Anybody may have given the code of a login that is made inside.
+func TestLoginMadeInsideIsTheProjectsAlone(t *testing.T) {
+	w := newWorld(t, script.Say("Hello."), script.Say("Elsewhere."))
+	a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+	before := a.Login(time.Now().Add(time.Hour))
+	w.write(t, loginFile, before)
+	w.login(t, "code-from-the-browser")
+	if got := w.read(t, loginFile); got != before {
 		t.Errorf("the user's login is\n%s", got)
 	}
-}
-
-func TestLoginInsideReachesTheUserOnlyIfItIsHis(t *testing.T) {
-	for owner, want := range map[string]int{
-		"11111111-1111-4111-8111-111111111111": 1, // as the account says
-		"33333333-3333-4333-8333-333333333333": 0,
-	} {
-		t.Run(owner, func(t *testing.T) {
-			w := newWorld(t, script.Say("Hello."))
-			a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
-			w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
-			w.write(t, ".claude.json", `{"oauthAccount":{"accountUuid":"`+owner+`"},"hasCompletedOnboarding":true}`)
-			w.login(t, "code-from-the-browser")
-			if !w.holds(t, loginFile, account.Access(want)) {
-				t.Errorf("the user's login is\n%s", w.read(t, loginFile))
-			}
-			if !w.holds(t, ".claudebox/instances/*/"+loginFile, account.Access(1)) {
-				t.Error("the login inside is not kept")
-			}
-		})
+	if !w.holds(t, ".claudebox/instances/*/made-login", account.Access(1)) {
+		t.Error("the login is not kept")
 	}
+	w.nothingInside(t)
+	w.project = filepath.Join(w.home, "elsewhere")
+	w.write(t, "elsewhere/README.md", "# Another\n")
+	w.print(t).succeed(t, "Elsewhere.")
+	w.authorised(t, 1, 0)
 }
 
 func TestUnusableLoginsAreSaid(t *testing.T) {

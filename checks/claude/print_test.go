@@ -69,12 +69,12 @@ func TestCallersSecretsAreNotSeen(t *testing.T) {
 	w.model.Add(
 		script.Bash("env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline | tr '\\0' '\\n'"),
 		script.Bash("cat ~/.ssh/* ~/other-project/* ~/.claude/.claude.json; find / -xdev -name id_ed25519").
-			After(script.Succeeded("CLAUDEBOX=1", "ANTHROPIC_API_KEY="+apiKey)),
+			After(script.Succeeded("CLAUDEBOX=1", "ANTHROPIC_API_KEY=sk-ant-api03-")),
 		script.Say("Nothing."),
 	)
 	w.print(t).succeed(t, "Nothing.")
 	for i, request := range w.model.Requests() {
-		if strings.Contains(request.Text(), canary) {
+		if strings.Contains(request.Text(), canary) || strings.Contains(request.Text(), apiKey) {
 			t.Errorf("request %d holds the canary:\n%s", i+1, indent(request.Prompt()))
 		}
 	}

@@ -94,6 +94,7 @@ func (w *world) openAccount(t *testing.T, code string, lifetime time.Duration) *
 	w.write(t, "roots.pem", string(a.Roots()))
 	w.env["SSL_CERT_FILE"] = filepath.Join(w.home, "roots.pem")
 	delete(w.env, "ANTHROPIC_API_KEY")
+	delete(w.constants, "ANTHROPIC_BASE_URL") // the account's hosts have the model, too
 	return a
 }
 

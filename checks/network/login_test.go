@@ -30,7 +30,7 @@ const pasted = "code-from-the-browser"
 
 // In tier allow the preset is enough to log in, with the code that a browser
 // elsewhere has shown. The login is kept inside; it reaches the user when it
-// renews his own, and nothing else of his changes.
+// renews their own, and nothing else of theirs changes.
 func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -67,7 +67,7 @@ func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 			if grants := a.Grants(); len(grants) != 1 || !grants[0].OK {
 				t.Errorf("tokens were asked for as %+v; want once", grants)
 			}
-			if strays := model.Strays(); len(strays) > 0 || model.Err() != nil {
+			if strays := slices.DeleteFunc(model.Strays(), isAhead); len(strays) > 0 || model.Err() != nil {
 				t.Errorf("%v; asked for besides: %q", model.Err(), strays)
 			}
 			after := u.files(t)

@@ -27,7 +27,7 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 		},
 		"a VPN": {(*world.World).RaiseVPN, []string{target.At(target.LaterVPN, target.Port)}, nil},
 	} {
-		for _, c := range pastas(t, "inet") {
+		for _, c := range usual("inet") {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)
@@ -72,7 +72,7 @@ func (c *conversation) awaitClosed(t *testing.T, place string) {
 	}
 }
 
-// reached tells whether a line of the probe names who answered.
+// reached reports whether a line of the probe names who answered.
 func reached(line string) bool {
 	answer := line[strings.LastIndexByte(line, '\t')+1:]
 	return !strings.HasPrefix(answer, "(")

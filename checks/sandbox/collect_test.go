@@ -27,13 +27,13 @@ type collector struct {
 }
 
 // newCollector is a collector in a world of its own.
-func newCollector(t *testing.T) *collector {
-	return newCollectorIn(t, newWorld(t))
+func newCollector(t *testing.T, lines ...string) *collector {
+	return newCollectorIn(t, newWorld(t), lines...)
 }
 
 // newCollectorIn makes a package set with one package, "own", and a profile
-// that asks for it.
-func newCollectorIn(t *testing.T, w *world) *collector {
+// that asks for it, with further lines.
+func newCollectorIn(t *testing.T, w *world, lines ...string) *collector {
 	t.Helper()
 	shared, err := os.MkdirTemp("", "claudebox-collect-")
 	must(t, err)
@@ -50,7 +50,7 @@ func newCollectorIn(t *testing.T, w *world) *collector {
 	set := strings.TrimSpace(c.must("nix-store", "--add", w.path("set")))
 	c.drv = strings.TrimSpace(c.must("nix-instantiate", set, "--argstr", "system", "x86_64-linux", "-A", "own"))
 	c.path = strings.TrimSpace(c.must("nix-store", "--query", "--binding", "lib", c.drv))
-	c.profile = w.profile(t, "packages: ['own^out,lib']", "nixpkgs: "+set)
+	c.profile = w.profile(t, append(lines, "packages: ['own^out,lib']", "nixpkgs: "+set)...)
 	time.Sleep(1100 * time.Millisecond) // no plan is kept of a profile that was written a moment ago
 	return c
 }
@@ -225,10 +225,10 @@ func TestAPlanInTheStoreKeepsItsPathsWhileItIsUsed(t *testing.T) {
 	c.takes("after the session", c.path)
 }
 
-// What the agent realises inside is kept as it would be outside: by a link in
-// the project, and while a program of it runs.
+// What the agent realises by the host's daemon is kept as it would be outside: by
+// a link in the project, and while a program of it runs.
 func TestWhatIsRealisedInsideIsKeptWhileItIsUsed(t *testing.T) {
-	c := newCollector(t)
+	c := newCollector(t, "nix: {daemon: host}")
 	const realise = `
 		make() { nix-build --expr "derivation { name = \"$1\"; system = builtins.currentSystem; builder = \"/bin/sh\"; args = [ \"-c\" \"echo '#!/bin/sh\nread x' >\$out; /bin/chmod 755 \$out\" ]; n = \"$RANDOM$RANDOM$$\"; }" "${@:2}" 2>/dev/null; }
 		make linked --out-link result
@@ -252,7 +252,7 @@ func TestWhatIsRealisedInsideIsKeptWhileItIsUsed(t *testing.T) {
 func TestALongBuildInsideIsNotDisturbed(t *testing.T) {
 	late := newCollector(t)
 	late.builderWaits()
-	c := newCollectorIn(t, late.w) // its profile is the last
+	c := newCollectorIn(t, late.w, "nix: {daemon: host}") // its profile is the last
 	realise := `nix-store --realise ` + late.drv + ` >built 2>&1 </dev/null &`
 	c.session(realise, func(string) {
 		must(t, read(late.begun))

@@ -23,15 +23,18 @@ const report = `sort -s -k5,5 /proc/self/mountinfo; env; cat /proc/self/status |
 	find / -path /proc -prune -o -path /nix/store -prune -o -printf '%M %U %s %p %l\n' | sort; cat /etc/passwd /etc/nix/nix.conf "$HOME/.gitconfig"; pwd; ls /proc/self/fd`
 
 // ids are numbers that the kernel hands out anew for each mount, and names that
-// bwrap makes up; resolver is a file that a launch follows the host's by, with
+// bwrap makes up, and what the kernel notes on an overlay once it was used; resolver is a file that a launch follows the host's by, with
 // a copy, where a script mounts the host's own.
 var (
-	ids      = regexp.MustCompile(`(?m)^\d+ \d+ \d+:\d+ |/bindfile[A-Za-z0-9]+`)
+	ids      = regexp.MustCompile(`(?m)^\d+ \d+ \d+:\d+ |/bindfile[A-Za-z0-9]+|/proc/self/fd/\d+|uuid=on,`)
 	resolver = regexp.MustCompile(`(?m)^.* /etc/resolv\.conf .*\n`)
 )
 
+// brokerProxy is the proxy of one launch.
+var brokerProxy = regexp.MustCompile(`http://claudebox:[A-Z0-9]+@127\.0\.0\.1:\d+`)
+
 func comparable(text string) string {
-	return resolver.ReplaceAllString(ids.ReplaceAllString(text, ""), "")
+	return brokerProxy.ReplaceAllString(resolver.ReplaceAllString(ids.ReplaceAllString(text, ""), ""), "proxy")
 }
 
 // What is printed is what runs: a shell that follows the script has the same
@@ -48,9 +51,9 @@ func TestThePrintedScriptMakesTheSandboxOfALaunch(t *testing.T) {
 			w.write(t, "project/.env", "SECRET=x\n")
 			w.write(t, "project/.vscode/tasks.json", "{}\n")
 			w.git(t, "project", "init", "-q", "inner")
-			profile := w.profile(t, "env: {QUOTED: \"it's \\\"$HOME\\\" `id`\"}", "mounts: [{host: ~/data, sandbox: \"/mnt/a b'c\", mode: ro}]",
+			profile := w.profile(t, "env: {QUOTED: \"it's \\\"$HOME\\\" `id`\"}", "mounts: [{host: ~/data, sandbox: \"/mnt/a b'c\", mode: ro}]", "nix: {daemon: off}",
 				"agent: {command: [bash, -euc, '"+strings.ReplaceAll(report, "'", "''")+"']}")
-			flags := []string{"--profile", profile, "--network", tier}
+			flags := []string{"--profile", profile, "--network", tier} // by hand there is no store of its own
 			launched := succeed(t, w.claudebox(append([]string{"--yes", "--no-report"}, flags...)...))
 			script := succeed(t, w.claudebox(append([]string{"plan", "--format", "sh"}, flags...)...))
 			hand := exec.Command("/bin/sh")

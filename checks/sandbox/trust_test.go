@@ -12,7 +12,7 @@ import (
 
 const theirs = "project/.claudebox.yaml"
 
-// hasNetwork says whether anything but loopback is there.
+// hasNetwork reports whether anything but loopback is there.
 const hasNetwork = `if tail -n +3 /proc/net/dev | grep -qv '^ *lo:'; then echo network; else echo none; fi`
 
 // warned runs a script inside whose launch says something on standard error.
@@ -69,7 +69,7 @@ func TestAProjectsProfileWidensOnlyWhenAllowedAndAsItWasAllowed(t *testing.T) {
 	w.write(t, theirs, w.read(t, theirs)+"\n")
 	wantEqual(t, w.warned(t, script, "asks for what you have not allowed since it changed"), "unset\nabsent\n")
 
-	// the user's other profile grants less: what he allowed is more there
+	// the user's other profile grants less: what they allowed is more there
 	w.write(t, theirs, "network: full\n")
 	w.allow(t)
 	less := w.profile(t, "network: none")

@@ -48,7 +48,7 @@ func TestTheAnswerDecides(t *testing.T) {
 	}
 }
 
-// The user fills in a file while he is asked, or another agent makes one.
+// The user fills in a file while being asked, or another agent makes one.
 func TestASecretFileIsMadeWhileTheQuestionIsAsked(t *testing.T) {
 	w := newWorld(t)
 	w.profile(t, "probe", `agent: {command: [bash, -c, "printf \"in%s: %s\" side $(cat .env)", `+w.home+`]}`)

@@ -103,21 +103,91 @@ func TestATerminalIsPutBackWhenTheAgentIsKilled(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenForAnAgentThatExitsByItself(t *testing.T) {
-	for _, code := range []string{"0", "1", "128", "255"} {
+// A5: an agent that exits by itself can leave the terminal as it likes, too.
+func TestATerminalIsPutBackWhenTheAgentExits(t *testing.T) {
+	for _, code := range []string{"0", "1", "128"} {
 		t.Run(code, func(t *testing.T) {
 			w := newWorld(t)
 			c := on(t, w.claudebox("-y"))
 			agent := w.agent(t)
-			agent.ask(t, "print from the agent", "print: done")
+			before := c.modes(t)
+			agent.ask(t, "raw", "raw: done")
 			agent.say(t, "exit "+code)
 			c.end(t)
-			c.await(t, "from the agent")
-			if _, got, _ := strings.Cut(c.text(), "\r\n"); got != "from the agent" { // behind what says that it starts
-				t.Errorf("on the terminal: %q", got)
+			if after := c.modes(t); after != before {
+				t.Errorf("the terminal was %+v and is %+v", before, after)
+			}
+			c.await(t, "\x1b[?25l") // the last that the agent wrote
+			for _, off := range []string{"\x1b[<u", "\x1b[?1049l", "\x1b[>4m", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"} {
+				c.await(t, off)
 			}
 		})
 	}
+}
+
+// So can one that changes nothing but the modes of the window.
+func TestTheModesOfTheWindowAreOffWhenTheAgentExits(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.claudebox("-y"))
+	agent := w.agent(t)
+	agent.ask(t, "print \x1b[?1003h\x1b[?2004h", "print: done")
+	agent.say(t, "exit 0")
+	c.end(t)
+	c.await(t, "\x1b[?1003h")
+	c.await(t, "\x1b[?1003l")
+	c.await(t, "\x1b[?2004l")
+}
+
+// A5: what the window answers to an agent's question would be a command of the
+// user's shell.
+func TestTheAnswerToAQuestionIsNoCommand(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	agent.ask(t, "print \x1b[6n", "print: done")
+	shell.await(t, "\x1b[6n")
+	shell.press(t, "echo ans''wer\n")
+	agent.say(t, "exit 0")
+	shell.status(t, "0")
+	if strings.Contains(shell.text(), "\nanswer") {
+		t.Errorf("it was run:\n%q", shell.text())
+	}
+}
+
+// What people type ahead of the end of a command stays.
+func TestWhatIsTypedAheadOfACommandsEndStays(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	shell.enter(t, os.Getenv("CLAUDEBOX_BIN")+` -P `+w.file("probe")+` shell -y -- bash -c "echo beg''un; sleep 1"`)
+	shell.await(t, "\nbegun")
+	shell.press(t, "echo ah''ead\n")
+	shell.await(t, prompt+"ahead")
+}
+
+// The output of another program is not the agent's to put back.
+func TestNothingIsWrittenWhereTheOutputGoesElsewhere(t *testing.T) {
+	w := newWorld(t)
+	c := on(t, w.command("sh", "-c", strings.Join(w.claudebox("-y").Args, " ")+" | cat >/dev/null"))
+	agent := w.agent(t)
+	agent.say(t, "exit 0")
+	c.end(t)
+	if got := c.text(); strings.Contains(got, "\x1b[?") {
+		t.Errorf("on the terminal: %q", got)
+	}
+}
+
+// A5: the user's shell, which Ctrl-Z brings, writes to the same terminal.
+func TestAStoppedAgentStopsTheTerminalsOutput(t *testing.T) {
+	w := newWorld(t)
+	shell := w.shell(t)
+	agent := shell.launch(t, w)
+	agent.ask(t, "default", "default: done")
+	agent.ask(t, "hold", "hold: <nil>")
+	shell.press(t, "\x1a")
+	shell.enter(t, "echo again >/dev/tty")
+	shell.await(t, "\nagain")
+	shell.enter(t, "kill %1; fg")
+	shell.await(t, prompt)
 }
 
 // What claudebox has to say then would wait for ever, and the shell after it.

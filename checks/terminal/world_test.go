@@ -159,7 +159,7 @@ func (w *world) processes() []process {
 	return list
 }
 
-// isFirst tells whether a process is pid 1 in a namespace of its own.
+// isFirst reports whether a process is pid 1 in a namespace of its own.
 func isFirst(pid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(text), "\nNSpid:")

@@ -5,6 +5,8 @@ module claudebox/checks/tools
 go 1.26.0
 
 tool (
+	github.com/golangci/misspell/cmd/misspell
+	golang.org/x/tools/cmd/deadcode
 	golang.org/x/vuln/cmd/govulncheck
 	honnef.co/go/tools/cmd/staticcheck
 	mvdan.cc/gofumpt
@@ -12,6 +14,7 @@ tool (
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
+	github.com/golangci/misspell v0.8.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect

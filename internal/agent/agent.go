@@ -29,7 +29,7 @@ type Request struct {
 	Project string   // canonical root of the project
 	Home    string   // what ~ stands for in the profile's command
 	UID     int      // the user that the agent runs as
-	GID     int      // his primary group
+	GID     int      // the primary group
 	Flake   string   // claudebox's own, which has an agent for who has none; empty: not known
 	Files   Files    // nil: the host's
 }
@@ -74,7 +74,7 @@ func Find(r Request) (Program, error) {
 	return f.program(words, rest), nil
 }
 
-// Displaces tells whether a mount or link of the plan at destination has no
+// Displaces reports whether a mount or link of the plan at destination has no
 // place beside the program's mounts: the plan's loader, when the folders that
 // hold the host's are mounted.
 func (p Program) Displaces(destination string) bool {
@@ -184,7 +184,7 @@ func notExecutable(name, remedy, format string, args ...any) error {
 	return diag.Errorf("run "+name, remedy, "%w: %s", ErrNotExecutable, fmt.Sprintf(format, args...))
 }
 
-// within tells whether name is folder or lies in it.
+// within reports whether name is folder or lies in it.
 func within(name, folder string) bool {
 	return folder != "" && (name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"))
 }

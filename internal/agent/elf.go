@@ -62,7 +62,7 @@ func (f *finder) hostLoader(name, loader string) error {
 // kernelFolders show what the kernel says, not files.
 var kernelFolders = []string{"/proc", "/sys", "/dev"}
 
-// isCode tells whether a file that a program names may be shown to it: the
+// isCode reports whether a file that a program names may be shown to it: the
 // program may be hostile, and name a secret as its loader or library.
 func (f *finder) isCode(file found) bool {
 	for _, folder := range kernelFolders {

@@ -119,8 +119,8 @@ func (f *finder) fault(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// ownGroup tells whether only the user and administrators are in the group:
-// his private one, by the custom that its number is his.
+// ownGroup reports whether only the user and administrators are in the group:
+// the user's private one, by the custom that both have one number.
 func (f *finder) ownGroup(gid int) bool {
 	return gid == 0 || gid == staffGroup || gid == f.GID && gid == f.UID
 }
@@ -142,7 +142,7 @@ func (f *finder) trusted(name string) (found, error) {
 	return file, nil
 }
 
-// mayExecute asks the mode, as the kernel will for the user and his primary
+// mayExecute asks the mode, as the kernel will for the user and their primary
 // group.
 func (f *finder) mayExecute(file found) bool {
 	owner, ok := file.info.Sys().(*syscall.Stat_t)

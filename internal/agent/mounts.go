@@ -47,7 +47,7 @@ func libraryFolder(folder, end string) Mount {
 	return readOnly(end, folder, why)
 }
 
-// covers tells whether what is mounted already shows name at its own place.
+// covers reports whether what is mounted already shows name at its own place.
 func (f *finder) covers(name string) bool {
 	return inStore(name) || slices.ContainsFunc(f.mounts, func(m Mount) bool {
 		return !m.Link && m.Source == m.Destination && within(name, m.Destination)

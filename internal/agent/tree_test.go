@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/agent"
 )
 
-// user runs the tests' agents; his primary group has his number.
+// user runs the tests' agents; the primary group has the user's number.
 const user = 1000
 
 // tree is a host in memory: files by name, and the folders they lie in. A

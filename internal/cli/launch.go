@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
@@ -23,9 +24,9 @@ func runLaunch(sys System, o options, command []string) error {
 	}
 }
 
-// startSeen starts what the user has seen, and shows him what he has not. What
-// he approves of is given back, and is to be prepared anew: he takes his time to
-// answer, and meanwhile he, or another session, makes files that have to be
+// startSeen starts what the user has seen, and shows what they have not. What
+// they approve of is given back, and is to be prepared anew: an answer takes
+// time, and meanwhile they, or another session, make files that have to be
 // hidden and protected. It is kept, so that the next audit can say what has
 // changed since.
 func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
@@ -40,9 +41,6 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return nil, err
 	}
-	if err := s.Launch.CheckNetwork(); err != nil {
-		return nil, err
-	}
 	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
 		if approved, err = approve(sys, s, o.Yes); err != nil || approved != nil {
 			return approved, err
@@ -50,7 +48,28 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 		sys.announce(s)
 	}
 	s.Instance.Approve(seen)
-	return nil, s.Run()
+	began := time.Now()
+	err = s.Run()
+	if command == nil && !o.NoReport && isTerminal(sys.Stderr) {
+		sys.sayResume(s, o, began)
+	}
+	return nil, err
+}
+
+// sayResume says how the conversation goes on in the sandbox. Claude Code's own
+// last line would have it go on outside.
+func (sys System) sayResume(s *session.Session, o options, began time.Time) {
+	if s.Launch.Plan.Agent.Name != "claude" || slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
+		return
+	}
+	const clock = time.Second // what times of files may be behind
+	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
+		words := "claudebox --resume " + id
+		if o.Profile != "" {
+			words = "claudebox --profile " + o.Profile + " --resume " + id
+		}
+		diag.Note(sys.Stderr, "resume with: "+words)
+	}
 }
 
 // show prints the very launch: for people on standard error, the words on
@@ -67,7 +86,7 @@ func show(sys System, s *session.Session) error {
 }
 
 // approve shows what will enter and has the user confirm it, unless a flag or the
-// profile say that he need not. What he approved of is given back; nil: nobody
+// profile say that it need not be. What they approved of is given back; nil: nobody
 // was asked.
 func approve(sys System, s *session.Session, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {

@@ -71,7 +71,7 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 	if path, isPath := s.NamedPath(word); isPath {
 		if real := realPath(path); s.IsLogin(real) {
 			l := s.Instance.Login
-			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Enters, l.Made, l.Why), nil
+			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Enters, l.Made, l.Why), nil
 		}
 		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home)}
 		return why.Path(s.Launch, asked), nil
@@ -89,7 +89,7 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 		if err != nil {
 			return why.Answer{}, &diag.Error{Op: "read this machine's networks", Err: err}
 		}
-		host.Networks = here.Prefixes
+		host.Here = here
 	}
 	return why.Reach(s.Launch, host), nil
 }

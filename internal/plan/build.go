@@ -26,10 +26,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		State:   string(prof.State),
 		Cache:   string(prof.Cache),
 		Project: string(prof.Project),
-		Nix: Nix{
-			Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store),
-			Builds: string(prof.Nix.Builds), Fetch: string(prof.Nix.Fetch),
-		},
+		Nix:     Nix{Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store)},
 		Git:     git(prof.Git),
 		Hide:    globs(prof.Hide),
 		Show:    globs(prof.Show),
@@ -154,7 +151,7 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	if res.Nixpkgs.Path != "" {
 		list = append(list, Env{Name: "NIX_PATH", Value: "nixpkgs=" + res.Nixpkgs.Path})
 	}
-	if prof.Nix.Daemon != profile.DaemonOff {
+	if prof.Nix.Daemon == profile.DaemonHost {
 		list = append(list, Env{Name: "NIX_REMOTE", Value: "daemon"})
 	}
 	return append(list, loaderVariables(prof, res)...)
@@ -196,11 +193,8 @@ func (p Plan) WithTier(tier string) Plan {
 	return p
 }
 
-// hasResolver tells whether names can be resolved inside a tier. In tier allow
-// the proxy does that, outside.
-func hasResolver(tier string) bool {
-	return tier == string(profile.TierFull) || tier == string(profile.TierInet)
-}
+// hasResolver reports whether names can be resolved inside a tier.
+func hasResolver(tier string) bool { return tier != string(profile.TierNone) }
 
 // WithPorts is the plan with more ports of the host that lead inside: what
 // `--publish` asks for.

@@ -32,7 +32,7 @@ func checkClaims(p Plan) error {
 	return nil
 }
 
-// isBase tells whether a mount shows nothing of the host but what the base
+// isBase reports whether a mount shows nothing of the host but what the base
 // does.
 func isBase(m Mount) bool {
 	if m.Kind != Bind && m.Kind != ROBind {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -88,11 +89,18 @@ func migrate(p Plan) Plan {
 			SortMounts(p.Mounts)
 		}
 	}
+	if p.Version <= 2 { // what was a gate that was never built is a store of its own
+		words := map[string]string{"gate": "own", "raw": "host"}
+		p.Nix = Nix{Daemon: cmp.Or(words[p.Nix.Daemon], p.Nix.Daemon), Store: p.Nix.Store}
+		if p.Nix.Daemon != "host" {
+			p.Env = slices.DeleteFunc(p.Env, func(e Env) bool { return e.Name == "NIX_REMOTE" })
+		}
+	}
 	p.Version = Version
 	return p
 }
 
-// fits tells whether the digest is the content's. For the very bytes that
+// fits reports whether the digest is the content's. For the very bytes that
 // Encode gives, which is the usual case, nothing has to be encoded again.
 func (f file) fits(src []byte) bool {
 	if rest, found := bytes.CutPrefix(src, []byte("{\n  \"digest\": \""+f.Digest+"\",\n")); found {

@@ -1,7 +1,7 @@
 package plan
 
 // Version is the version of the plan file that this build writes.
-const Version = 2
+const Version = 3
 
 // Plan is a pinned and portable launch: store paths, mounts and environment
 // by rule, with nothing in it that depends on host, folder or moment but the
@@ -35,8 +35,8 @@ type Plan struct {
 	Confirm string   `json:"confirm"`
 }
 
-// Asks tells whether the user confirms what enters (UX-02), where no flag says
-// that he does.
+// Asks reports whether the user confirms what enters (UX-02), where no flag says
+// that they do.
 func (p Plan) Asks() bool { return p.Confirm != "never" }
 
 // Source is one profile file, by name and content.
@@ -154,8 +154,8 @@ type Network struct {
 type Nix struct {
 	Daemon string `json:"daemon"`
 	Store  string `json:"store"`
-	Builds string `json:"builds"`
-	Fetch  string `json:"fetch"`
+	Builds string `json:"builds,omitempty"` // of plans up to version 2
+	Fetch  string `json:"fetch,omitempty"`  // likewise
 }
 
 // Git is what git may do inside.

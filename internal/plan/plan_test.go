@@ -28,7 +28,7 @@ func example() profile.Profile {
 			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "work:6"},
 		},
 		State: profile.StateProject, Cache: profile.CacheProject, Compat: profile.CompatNixLd,
-		Nix:     profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull},
+		Nix:     profile.Nix{Daemon: profile.DaemonOwn, Store: profile.StoreFull},
 		Sources: []profile.Source{{Name: "work", File: "work.yaml", SHA256: "00"}},
 	}
 }
@@ -110,7 +110,7 @@ func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
 }
 
 func TestTiersWithoutAResolver(t *testing.T) {
-	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: false, profile.TierNone: false} {
+	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: true, profile.TierNone: false} {
 		prof := example()
 		prof.Network.Tier = tier
 		for how, p := range map[string]Plan{"by profile": build(t, prof), "by flag": build(t, example()).WithTier(string(tier))} {
@@ -169,8 +169,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"a changed package":       {strings.Replace(good, "jq-bin", "jq-bad", 1), "does not fit its digest"},
 		"a mount more":            {strings.Replace(good, `"mounts": [`, `"mounts": [{"kind":"bind","source":"/","destination":"/host","why":"base"},`, 1), "does not fit its digest"},
 		"an unknown key":          {strings.Replace(good, `"system"`, `"sytem"`, 1), "unknown field"},
-		"another version":         {strings.Replace(good, `"version": 2,`, `"version": 7,`, 1), "version 7; this claudebox reads versions 1 to 2"},
-		"no version":              {strings.Replace(good, `"version": 2,`, "", 1), "version 0; this claudebox"},
+		"another version":         {strings.Replace(good, `"version": 3,`, `"version": 7,`, 1), "version 7; this claudebox reads versions 1 to 3"},
+		"no version":              {strings.Replace(good, `"version": 3,`, "", 1), "version 0; this claudebox"},
 		"a value of another kind": {strings.Replace(good, `"state": "project"`, `"state": 3`, 1), "state is a number"},
 		"a file cut short":        {good[:len(good)/2], "not JSON, or cut short"},
 		"an empty file":           {"", "not JSON, or cut short"},

@@ -163,7 +163,7 @@ func buildMount(v shape.Value) Mount {
 	return m
 }
 
-// sameMount tells whether two mounts say the same, wherever they say it.
+// sameMount reports whether two mounts say the same, wherever they say it.
 func sameMount(a, b Mount) bool {
 	a.Origin = b.Origin
 	return a == b
@@ -173,8 +173,6 @@ func buildNix(v shape.Value) Nix {
 	return Nix{
 		Daemon: Daemon(said(&nixShape, v, "daemon")),
 		Store:  Store(said(&nixShape, v, "store")),
-		Builds: Builds(said(&nixShape, v, "builds")),
-		Fetch:  Fetch(said(&nixShape, v, "fetch")),
 	}
 }
 

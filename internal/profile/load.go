@@ -135,7 +135,7 @@ func (p project) Open(ref string, from diag.Position) (name, file string, src []
 	return p.Opener.Open(ref, from)
 }
 
-// IsFile tells whether a reference names a file, and not a profile.
+// IsFile reports whether a reference names a file, and not a profile.
 func IsFile(ref string) bool {
 	return strings.Contains(ref, "/") || slices.Contains(Extensions, path.Ext(ref))
 }

@@ -75,7 +75,7 @@ var tokenPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat
 // tokenRun is how many letters, digits and dashes follow at least.
 const tokenRun = 16
 
-// isToken tells whether a text is probably a token itself, where a name is
+// isToken reports whether a text is probably a token itself, where a name is
 // expected: it must reach neither a message nor a plan.
 func isToken(text string) bool {
 	inRun := func(c byte) bool { return isAlnum(c) || c == '-' }

@@ -20,7 +20,7 @@ var wrong = map[string]struct{ src, want string }{
 	},
 	"a key that is near none gets the list": {
 		"nix: {sandbox: off}",
-		`work.yaml:1:7: unknown key "sandbox" in nix; expected daemon, store, builds, fetch`,
+		`work.yaml:1:7: unknown key "sandbox" in nix; expected daemon, store`,
 	},
 	"a key said twice names the first": {
 		"name: a\n# b\nname: b",

@@ -122,8 +122,6 @@ type Ports struct {
 type Nix struct {
 	Daemon Daemon
 	Store  Store
-	Builds Builds
-	Fetch  Fetch
 }
 
 // Git is what git may do inside.
@@ -150,8 +148,6 @@ type (
 	State       string
 	Daemon      string
 	Store       string
-	Builds      string
-	Fetch       string
 	GitConfig   string
 	ProtectMode string
 	Cache       string
@@ -171,19 +167,12 @@ const (
 	StateEphemeral State = "ephemeral"
 	StateHost      State = "host"
 
-	DaemonGate Daemon = "gate"
-	DaemonRaw  Daemon = "raw"
+	DaemonOwn  Daemon = "own"
+	DaemonHost Daemon = "host"
 	DaemonOff  Daemon = "off"
 
 	StoreFull    Store = "full"
 	StoreClosure Store = "closure"
-
-	BuildsSandboxed   Builds = "sandboxed"
-	BuildsUnsandboxed Builds = "unsandboxed"
-	BuildsOff         Builds = "off"
-
-	FetchTier Fetch = "tier"
-	FetchAny  Fetch = "any"
 
 	GitConfigReadonly GitConfig = "readonly"
 	GitConfigWritable GitConfig = "writable"

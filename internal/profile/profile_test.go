@@ -113,7 +113,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		Nixpkgs:     "pinned",
 		Network:     profile.Network{Tier: profile.TierFull},
 		State:       profile.StateProject,
-		Nix:         profile.Nix{Daemon: profile.DaemonGate, Store: profile.StoreFull, Builds: profile.BuildsSandboxed, Fetch: profile.FetchTier},
+		Nix:         profile.Nix{Daemon: profile.DaemonOwn, Store: profile.StoreFull},
 		Git:         profile.Git{Config: profile.GitConfigReadonly},
 		ProtectMode: profile.ProtectDefault,
 		Cache:       profile.CacheProject,
@@ -183,7 +183,7 @@ mounts:
   - {host: ~/datasets/, mode: rw, optional: true}
   - {host: ./fixtures, sandbox: /srv//fixtures}
 state: shared
-nix: {daemon: "off", store: closure, builds: off, fetch: any}
+nix: {daemon: "off", store: closure}
 git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: true, config: writable}
 hide: [".env", "secrets/**"]
 show: [".env.test"]
@@ -229,7 +229,7 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 			{Host: "~/datasets", Sandbox: "~/datasets", Writable: true, Optional: true, Origin: "work:17"},
 		},
 		State: profile.StateShared,
-		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure, Builds: profile.BuildsOff, Fetch: profile.FetchAny},
+		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure},
 		Git: profile.Git{
 			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
 			SSHToHTTPS: true, Config: profile.GitConfigWritable,
@@ -265,10 +265,8 @@ func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
 	}{
 		"tier":         {schema.Key("network").Key("tier").Words, words(profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone)},
 		"state":        {schema.Key("state").Words, words(profile.StateProject, profile.StateShared, profile.StateEphemeral, profile.StateHost)},
-		"daemon":       {schema.Key("nix").Key("daemon").Words, words(profile.DaemonGate, profile.DaemonRaw, profile.DaemonOff)},
+		"daemon":       {schema.Key("nix").Key("daemon").Words, words(profile.DaemonOwn, profile.DaemonHost, profile.DaemonOff)},
 		"store":        {schema.Key("nix").Key("store").Words, words(profile.StoreFull, profile.StoreClosure)},
-		"builds":       {schema.Key("nix").Key("builds").Words, words(profile.BuildsSandboxed, profile.BuildsUnsandboxed, profile.BuildsOff)},
-		"fetch":        {schema.Key("nix").Key("fetch").Words, words(profile.FetchTier, profile.FetchAny)},
 		"config":       {schema.Key("git").Key("config").Words, words(profile.GitConfigReadonly, profile.GitConfigWritable)},
 		"protect_mode": {schema.Key("protect_mode").Words, words(profile.ProtectDefault, profile.ProtectStrict)},
 		"cache":        {schema.Key("cache").Words, words(profile.CacheProject, profile.CacheEphemeral)},

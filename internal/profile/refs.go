@@ -118,7 +118,7 @@ func checkNixpkgs(text string) *shape.Fault {
 		"%s is not locked; expected a reference with a revision or narHash", show(text))
 }
 
-// hasScheme tells whether text begins like a flake reference: "git+https:".
+// hasScheme reports whether text begins like a flake reference: "git+https:".
 func hasScheme(text string) bool {
 	scheme, _, found := strings.Cut(text, ":")
 	isLower := func(c byte) bool { return c >= 'a' && c <= 'z' }
@@ -128,7 +128,7 @@ func hasScheme(text string) bool {
 // forges are the schemes that may hold the revision in their path.
 var forges = []string{"github", "gitlab", "sourcehut"}
 
-// isLocked tells whether a flake reference names one content: by a revision
+// isLocked reports whether a flake reference names one content: by a revision
 // in its path or query, or by the hash of what it unpacks to.
 func isLocked(text string) bool {
 	place, query, _ := strings.Cut(text, "?")
@@ -145,7 +145,7 @@ func isLocked(text string) bool {
 	return false
 }
 
-// isRevision tells whether text is a full SHA-1 of git.
+// isRevision reports whether text is a full SHA-1 of git.
 func isRevision(text string) bool {
 	isHex := func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' }
 	return len(text) == 40 && made(text, isHex, isHex)

@@ -64,7 +64,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isAlnum(c byte) bool  { return isLetter(c) || isDigit(c) }
 
-// made tells whether text is one byte of first and then bytes of rest.
+// made reports whether text is one byte of first and then bytes of rest.
 func made(text string, first, rest func(byte) bool) bool {
 	if text == "" || !first(text[0]) {
 		return false
@@ -179,7 +179,7 @@ func checkHomeFolder(text string) *shape.Fault {
 	return nil
 }
 
-// climbs tells whether a path has a segment "..".
+// climbs reports whether a path has a segment "..".
 func climbs(text string) bool {
 	return text == ".." || strings.HasPrefix(text, "../") || strings.HasSuffix(text, "/..") ||
 		strings.Contains(text, "/../")

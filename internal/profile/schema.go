@@ -176,21 +176,23 @@ var nixShape = shape.Shape{
 	Doc:  "How much of Nix the sandbox may use.",
 	Keys: []shape.Key{
 		{Name: "daemon", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"gate", "raw", "off"},
-			Doc: "The Nix daemon: through a filter, as it is, or not at all.",
+			Kind: shape.Word, Words: []string{"own", "host", "off"},
+			Doc: "What Nix uses inside: a store of its own over the host's, which stays as it is; the host's daemon " +
+				"(in the tier full only, and only when the daemon does not trust you), so that the agent builds into the " +
+				"host's store; or nothing.",
+			Former: []shape.Former{
+				{Name: "gate", Remedy: "write own: Nix inside has a store of its own now, in every tier"},
+				{Name: "raw", Remedy: "write host, or own for a store that is the sandbox's"},
+			},
 		}},
 		{Name: "store", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"full", "closure"},
 			Doc: "Which store paths are visible: all, or only those that the plan needs.",
 		}},
-		{Name: "builds", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"sandboxed", "unsandboxed", "off"},
-			Doc: "Whether the agent may build through the daemon.",
-		}},
-		{Name: "fetch", Shape: &shape.Shape{
-			Kind: shape.Word, Words: []string{"tier", "any"},
-			Doc: "What builds may download: only what the network tier allows, or anything.",
-		}},
+	},
+	Former: []shape.Former{
+		{Name: "builds", Remedy: "leave it out: builds run in the sandbox, as everything that the agent runs"},
+		{Name: "fetch", Remedy: "leave it out: what builds fetch passes the network tier, as everything that the agent fetches"},
 	},
 }
 

@@ -180,7 +180,7 @@ func relation(host, secret string) Relation {
 	return globRelation(host, secret)
 }
 
-// isBelow tells whether name is folder or lies in it.
+// isBelow reports whether name is folder or lies in it.
 func isBelow(name, folder string) bool {
 	return strings.HasPrefix(name, folder) && (len(name) == len(folder) || name[len(folder)] == '/')
 }

@@ -10,7 +10,6 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
-	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/ui/doctor"
@@ -23,7 +22,7 @@ type Checkup struct {
 
 	caller  Caller
 	options Options
-	session Session
+	session *Session
 	told    []string // errors that became findings
 }
 
@@ -31,14 +30,14 @@ type Checkup struct {
 // the session, then of the machine. It changes nothing.
 func Check(caller Caller, o Options) Checkup {
 	c := Checkup{caller: caller, options: o}
-	defer c.session.Close()
 	facts, err := host.Detect()
 	if err != nil {
 		c.judge("caller", err, "")
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
 		return c
 	}
-	c.session = Session{Facts: facts, caller: caller, folders: profiledir.FoldersOf(facts, caller.Manifest)}
+	c.session = newSession(newCall(caller, o, looking, facts))
+	defer c.session.Close()
 	p := c.plan()
 	c.parts(p)
 	c.launch()
@@ -47,7 +46,12 @@ func Check(caller Caller, o Options) Checkup {
 }
 
 // Facts are those of the caller, as far as they could be found.
-func (c Checkup) Facts() host.Facts { return c.session.Facts }
+func (c Checkup) Facts() host.Facts {
+	if c.session == nil {
+		return host.Facts{}
+	}
+	return c.session.Facts
+}
 
 // looking is the Purpose of all that a check does.
 var looking = Purpose{Look: true}
@@ -60,15 +64,19 @@ func (c *Checkup) plan() plan.Plan {
 	if c.options.Plan != "" {
 		name = "plan"
 	}
-	p, err := c.session.choosePlan(c.options, looking)
+	found, err := c.session.planner().plan()
 	if err == nil {
-		c.judge(name, nil, describePlan(p))
-		return p
+		c.session.planned = found
+		c.judge(name, nil, describePlan(found.plan))
+		return found.plan
 	}
 	c.judge(name, err, "")
-	c.session.missing = nil
-	p, second := c.session.choosePlan(Options{Profile: "default"}, looking)
+	other := c.session.planner()
+	other.options = Options{Profile: "default"}
+	found, second := other.plan()
 	if second == nil {
+		c.session.planned = found
+		p := found.plan
 		c.add(name, doctor.Info, "what follows was looked at for the profile default")
 		p.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
 		return p
@@ -116,7 +124,7 @@ func (c *Checkup) launch() {
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
 }
 
-// project looks at the folder and at what is kept for it. It tells whether
+// project looks at the folder and at what is kept for it. It reports whether
 // the folder may be given away.
 func (c *Checkup) project(p plan.Plan) bool {
 	var err error
@@ -153,9 +161,9 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
 		Seccomp: seccomp.Filter(),
 		Tier:    p.Network.Tier,
-		Pasta:   plan.ToolPath(p, resolve.ToolPasta),
-		Paths:   presentPaths(p, c.session.missing),
-		Fetched: c.session.missing,
+		Network: networkHelper(p),
+		Paths:   presentPaths(p, c.session.planned.missing),
+		Fetched: c.session.planned.missing,
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
 		Daemon:  p.Nix.Daemon != "off" && p.Network.Tier == "full",
 		Home:    c.session.folders.Home,
@@ -186,4 +194,14 @@ func (c *Checkup) judge(name string, err error, detail string) {
 
 func (c *Checkup) add(name string, level doctor.Level, detail string) {
 	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
+}
+
+// networkHelper is the program that would serve the network of a launch by the
+// plan; empty: it needs none.
+func networkHelper(p plan.Plan) string {
+	program, err := helperProgram()
+	if err != nil || !launch.OwnNetwork(p.Network) {
+		return ""
+	}
+	return program
 }

@@ -36,7 +36,7 @@ func (s *Session) closureOfAgent(root string, why Purpose) ([]string, error) {
 	}
 	var paths []string
 	err := s.interruptible(func(ctx context.Context) (err error) {
-		paths, err = closure(ctx, s.store(), []string{root})
+		paths, err = closure(ctx, s.keeper.store(), []string{root})
 		return err
 	})
 	if err == nil && !why.Dry {

@@ -12,7 +12,7 @@ import (
 func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	var said bytes.Buffer
 	var lost uncovered
-	s := &Session{caller: Caller{Stderr: &said}}
+	s := &Session{call: call{caller: Caller{Stderr: &said}}}
 	for range 1000 {
 		s.tellUncovered(&lost, "/p/.env", errors.New("moved"))
 	}

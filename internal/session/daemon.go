@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,37 +10,137 @@ import (
 	"strings"
 	"time"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
 
-// addDaemon decides whether the Nix daemon may be reached inside. Until there
-// is a gate in front of it, it may in tier full only, and only when the
-// daemon itself says that it does not trust this user: for a trusted one its
-// socket is a way to become root (SAND-07).
-func (s *Session) addDaemon(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
-	if p.Nix.Daemon == "off" {
+// nixInside is what a launch needs besides its words to have a Nix store of its
+// own.
+type nixInside struct {
+	dir    string // folder of the store; empty: there is none
+	only   []string
+	slot   *inside.Slot
+	filter *inside.Filter
+}
+
+// addDaemon decides what Nix uses inside (SAND-07).
+func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
+	h.Registry = inside.Registry(p.Pins.Nixpkgs.Path)
+	switch p.Nix.Daemon {
+	case "own":
+		return s.addOwnStore(h, p)
+	case "host":
+		return s.addHostDaemon(h, p, why)
+	}
+	h.NixConf = inside.NoConf("Nix is off in this sandbox")
+	return nil
+}
+
+// addOwnStore gives the sandbox a store of its own over the host's.
+func (s *Session) addOwnStore(h *launch.Host, p plan.Plan) error {
+	dir, extra := inside.Choose(filepath.Join(s.Instance.Dir, "nix"))
+	if extra {
+		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in this one is gone at its end")
+	}
+	s.nix.dir, h.NixStore = dir, dir
+	caches := inside.CachesOf(h.Etc.NixConf).Reached(func(name string) bool { return reaches(p.Network, name) })
+	h.NixConf = inside.Conf(caches)
+	for _, m := range []launch.Mount{
+		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
+		{Kind: plan.ROBind, Source: inside.Upper(dir), Destination: inside.UpperInner},
+		{Kind: plan.ROBind, Source: inside.SocketPath(dir), Destination: inside.SocketInner},
+	} {
+		m.Why = plan.Base
+		h.Mounts = append(h.Mounts, m)
+	}
+	return nil
+}
+
+// reaches reports whether a sandbox reaches a cache on the network.
+func reaches(n plan.Network, name string) bool {
+	switch n.Tier {
+	case "none":
+		return false
+	case launch.ListedTier:
+		return slices.ContainsFunc(n.Allow, func(allowed string) bool { return allowed == name })
+	}
+	return true
+}
+
+// openNix makes the store ready and starts the filter in front of the host's.
+func (s *Session) openNix() (err error) {
+	if s.nix.dir == "" {
 		return nil
 	}
+	s.nix.slot, err = inside.Open(s.nix.dir)
+	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
+		dir, _ := inside.Choose(filepath.Dir(s.nix.dir))
+		s.Launch = s.Launch.WithNixStore(s.nix.dir, dir)
+		s.nix.dir = dir
+		s.nix.slot, err = inside.Open(dir)
+	}
+	if err != nil {
+		return err
+	}
+	for _, note := range s.nix.slot.Notes {
+		diag.Note(s.caller.Stderr, note)
+	}
+	if s.Launch.Plan.Nix.Store == "closure" {
+		s.nix.only = s.Launch.Closure
+		if err := s.nix.slot.Lay(s.nix.only); err != nil {
+			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
+		}
+	}
+	socket := s.keeper.store().Socket
+	s.nix.filter, err = inside.Start(inside.Request{
+		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
+		Dial: func() (*os.File, error) { return nixdaemon.Connect(socket) },
+		Collected: func() {
+			diag.Note(s.caller.Stderr, "the host collected a store path that the Nix inside relies on: it answers no more in this session")
+		},
+	})
+	return err
+}
+
+// closeNix ends the filter and lets go of the store.
+func (s *Session) closeNix() {
+	if s.nix.filter != nil {
+		s.nix.filter.Close()
+	}
+	if s.nix.slot != nil {
+		s.nix.slot.Close()
+	}
+	s.nix.filter, s.nix.slot = nil, nil
+}
+
+// addHostDaemon lets the sandbox reach the host's daemon: in tier full only, as
+// what it fetches passes no tier, and only when the daemon itself says that it
+// does not trust this user, as for a trusted one its socket is a way to become
+// root.
+func (s *Session) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
+	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if p.Network.Tier != "full" {
-		h.Notes = append(h.Notes, "the Nix daemon is not reachable inside in tier "+p.Network.Tier)
-		return nil
+		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
+			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
 	trust, err := s.daemonTrust(why)
 	switch {
 	case err != nil:
-		h.Notes = append(h.Notes, "the Nix daemon is not reachable inside: "+err.Error())
+		return err
 	case trust != nixdaemon.NotTrusted.String():
-		h.Warnings = append(h.Warnings, "the Nix daemon is not reachable inside: it does not say that it distrusts you "+
-			"(take yourself out of `trusted-users` in nix.conf; Nix before 2.15 cannot tell)")
-	default:
-		h.Daemon = true
-		if off := h.Etc.NixSandbox; off == "false" || off == "relaxed" {
-			h.Warnings = append(h.Warnings, "what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
-		}
+		return diag.Errorf("reach the host's Nix daemon",
+			"write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
+			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
+	}
+	h.Daemon, h.NixConf = true, inside.DaemonConf(h.Etc.NixConf)
+	h.Warnings = append(h.Warnings, "the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, and sees everybody's roots")
+	if off := h.Etc.NixSandbox; off == "false" || off == "relaxed" {
+		h.Warnings = append(h.Warnings, "what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
 	}
 	return nil
 }

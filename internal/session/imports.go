@@ -24,7 +24,7 @@ const (
 )
 
 // coverLent covers what looks secret in a folder of the user's own that the
-// agent can read, and tells whether all of it was looked at.
+// agent can read, and reports whether all of it was looked at.
 func (s *Session) coverLent(h *launch.Host, source, destination string, show []string) (whole bool, err error) {
 	shown := func(rel string) bool { return project.Shown(show, s.pattern(filepath.Join(source, rel))) }
 	covers, cut, err := lent.Covers(source, shown)

@@ -5,7 +5,6 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/profiledir"
 )
 
 // InstanceDir is the folder that is kept for the project the caller stands in,
@@ -15,12 +14,11 @@ func InstanceDir(c Caller, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref := profileRef(facts, o)
-	prof, _, err := profile.Load(ref, c.profiles(facts))
+	s := newSession(newCall(c, o, looking, facts))
+	prof, _, err := profile.Load(s.profileRef(), c.profiles(facts))
 	if err != nil {
 		return "", err
 	}
-	s := Session{Facts: facts, folders: profiledir.FoldersOf(facts, c.Manifest)}
 	found, err := s.openProject(plan.Plan{Project: string(prof.Project)}, o, looking)
 	if err != nil {
 		return "", err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -107,21 +106,11 @@ func (s *Session) makeEmptyFolder() error {
 	return nil
 }
 
-func (s *Session) absolute(path string) string {
-	switch rest, tilde := strings.CutPrefix(path, "~"); {
-	case tilde && (rest == "" || rest[0] == '/'):
-		return filepath.Join(s.Facts.Home, rest)
-	case filepath.IsAbs(path):
-		return filepath.Clean(path)
-	}
-	return filepath.Join(s.Facts.Cwd, path)
-}
-
 func (s *Session) isImport(path string) bool {
 	return slices.ContainsFunc(s.Instance.Imports, func(in state.Import) bool { return in.Source == path })
 }
 
-// showsState tells whether a canonical path is CLAUDEBOX_HOME, which may lie
+// showsState reports whether a canonical path is CLAUDEBOX_HOME, which may lie
 // anywhere, or lies in it or around it.
 func (s *Session) showsState(path string) bool {
 	home, err := beneath.Canonical(s.folders.Home)

@@ -41,7 +41,7 @@ func (s *Session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 	return nil
 }
 
-// NamedPath tells whether a word names a path of the host, and which: what holds
+// NamedPath reports whether a word names a path of the host, and which: what holds
 // a slash does, and what is there in the current folder.
 func (s *Session) NamedPath(word string) (string, bool) {
 	path := s.absolute(word)
@@ -230,7 +230,7 @@ func userNamed(m launch.Mount) bool {
 	})
 }
 
-// opens tells whether a mount makes reachable what another keeps the agent
+// opens reports whether a mount makes reachable what another keeps the agent
 // from: from writing to it or, where it is covered, from reading it.
 func opens(m launch.Mount, kept project.Mount) bool {
 	switch kept.Mode {

@@ -53,7 +53,7 @@ func knowsTerminal(p plan.Plan, name string) bool {
 	return false
 }
 
-// isInside tells whether the program of a command line can be run inside.
+// isInside reports whether the program of a command line can be run inside.
 func isInside(p plan.Plan, command string) bool {
 	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	if filepath.IsAbs(program) {

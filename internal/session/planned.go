@@ -18,29 +18,46 @@ import (
 	"claudebox/internal/plan/plancache"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/profiledir"
 )
 
-// choosePlan finds the plan of a launch: the file of a flag, a plan that a
-// module made, or one made now from a profile. Then what the project brings
-// is laid over it, judged by what the flags leave of the profile.
-func (s *Session) choosePlan(o Options, why Purpose) (plan.Plan, error) {
-	if err := o.judgeTier(); err != nil {
-		return plan.Plan{}, err
+// planner finds or makes the plan of a launch. What that needs of the store its
+// keeper holds.
+type planner struct {
+	call
+	keeper *keeper
+}
+
+// planned is the plan of a launch, with what is to be known of it.
+type planned struct {
+	plan    plan.Plan
+	orders  []string // files that it was made of: one that lies in the project says what the next sandbox may do
+	missing []string // packages that a dry run did not fetch
+	remarks []string // on the project's own profile
+}
+
+// plan finds the plan of a launch: the file of a flag, a plan that a module
+// made, or one made now from a profile. Then what the project brings is laid over
+// it, judged by what the flags leave of the profile.
+func (p planner) plan() (planned, error) {
+	if err := p.options.judgeTier(); err != nil {
+		return planned{}, err
 	}
-	p, err := s.findPlan(o, why)
+	found, err := p.find()
 	if err == nil {
-		p, err = s.withProject(p, o, why)
+		found, err = p.overlay(found)
 	}
 	if err != nil {
-		return plan.Plan{}, err
+		return planned{}, err
 	}
-	if o.Network != "" {
-		p = p.WithTier(o.Network)
+	found.orders = append(orders(p.Facts, p.options), found.orders...)
+	if p.options.Network != "" {
+		found.plan = found.plan.WithTier(p.options.Network)
 	}
-	if len(o.Publish) > 0 {
-		return withPublished(p, o.Publish)
+	if len(p.options.Publish) > 0 {
+		found.plan, err = withPublished(found.plan, p.options.Publish)
 	}
-	return p, nil
+	return found, err
 }
 
 // judgeTier refuses a tier of --network that there is not.
@@ -60,15 +77,15 @@ func (o Options) networkFlags() []string {
 	return []string{"--network " + o.Network}
 }
 
-func (s *Session) findPlan(o Options, why Purpose) (plan.Plan, error) {
-	if o.Plan != "" {
-		return s.readPlan(o.Plan, o, why)
+func (p planner) find() (planned, error) {
+	if p.options.Plan != "" {
+		return p.read(p.options.Plan)
 	}
-	ref := profileRef(s.Facts, o)
-	if file := s.modulePlan(ref); file != "" {
-		return s.readPlan(file, o, why)
+	ref := p.profileRef()
+	if file := modulePlan(p.folders.Search(), ref); file != "" {
+		return p.read(file)
 	}
-	return s.makePlan(ref, o, why)
+	return p.make(ref)
 }
 
 // profileRef is the profile that was asked for.
@@ -78,11 +95,11 @@ func profileRef(f host.Facts, o Options) string {
 
 // modulePlan finds a plan that a module made for a profile. It wins over a
 // profile of that name in the same place, not over one in an earlier place.
-func (s *Session) modulePlan(ref string) (file string) {
+func modulePlan(places []string, ref string) (file string) {
 	if profile.IsFile(ref) {
 		return ""
 	}
-	for _, dir := range s.folders.Search() {
+	for _, dir := range places {
 		file := filepath.Join(dir, "plans", ref+".json")
 		if _, err := os.Stat(file); err == nil {
 			return file
@@ -96,29 +113,29 @@ func (s *Session) modulePlan(ref string) (file string) {
 	return ""
 }
 
-// readPlan reads a plan file, checks that it fits this machine now, and sees to
-// it that its store paths stay. A file that has not changed since the last time
-// is not decoded again.
-func (s *Session) readPlan(file string, o Options, why Purpose) (plan.Plan, error) {
-	cache := s.planCache("plan file", file)
+// read reads a plan file, checks that it fits this machine now, and sees to it
+// that its store paths stay. A file that has not changed since the last time is
+// not decoded again.
+func (p planner) read(file string) (planned, error) {
+	cache := p.cache("plan file", file)
 	kept, found := cache.Find()
-	p := kept.Plan
 	if !found {
 		var seen plancache.Witnesses
 		seen.Note(file)
 		var err error
-		if p, err = decodePlan(file); err != nil {
-			return plan.Plan{}, err
+		if kept.Plan, err = decodePlan(file); err != nil {
+			return planned{}, err
 		}
-		s.later(func() { cache.Keep(p, nil, seen) })
+		p.keeper.later(func() { cache.Keep(kept.Plan, nil, seen) })
 	} else {
-		s.later(func() { cache.Renew(kept) })
+		p.keeper.later(func() { cache.Renew(kept) })
 	}
-	if why.Look {
-		s.missing = namesOf(p, absent(p.Roots()))
-		return p, nil
+	read := planned{plan: kept.Plan}
+	if p.why.Look {
+		read.missing = namesOf(read.plan, absent(read.plan.Roots()))
+		return read, nil
 	}
-	return p, s.holdFile(file, p)
+	return read, p.keeper.holdFile(file, read.plan)
 }
 
 func decodePlan(file string) (plan.Plan, error) {
@@ -137,87 +154,91 @@ func decodePlan(file string) (plan.Plan, error) {
 	return p, nil
 }
 
-// makePlan goes the whole way from a profile to a plan.
-func (s *Session) makePlan(ref string, o Options, why Purpose) (plan.Plan, error) {
-	cache := s.planCache(ref)
-	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
-		s.obey(kept.Made)
-		s.later(func() { cache.Renew(kept) })
-		return kept.Plan, nil
+// make goes the whole way from a profile to a plan.
+func (p planner) make(ref string) (planned, error) {
+	cache := p.cache(ref)
+	if kept, found := p.kept(cache); found {
+		return kept, nil
 	}
-	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
-	files.Seen = seen.Note
-	seen.Note(s.caller.Manifest)
+	files, seen := p.profiles()
 	prof, warnings, err := profile.Load(ref, files)
 	if err != nil {
-		return plan.Plan{}, err
+		return planned{}, err
 	}
 	for _, w := range warnings {
-		diag.Warn(s.caller.Stderr, w)
+		diag.Warn(p.caller.Stderr, w)
 	}
-	s.obey(*seen)
-	p, paths, err := s.planOf(prof, why)
-	if err == nil && !why.Look && len(warnings) == 0 {
-		s.later(func() { s.keepPlan(cache, p, paths, *seen) })
+	made, paths, err := p.planOf(prof)
+	made.orders = filesOf(*seen)
+	if err == nil && !p.why.Look && len(warnings) == 0 {
+		p.keeper.later(func() { p.keeper.keepPlan(cache, made.plan, paths, *seen) })
 	}
-	return p, err
+	return made, err
+}
+
+// kept is a plan that was kept and still holds.
+func (p planner) kept(cache plancache.Cache) (planned, bool) {
+	kept, found := cache.Find()
+	if !found || !p.keeper.holdRoots(cache.File(), kept.Roots) {
+		return planned{}, false
+	}
+	p.keeper.later(func() { cache.Renew(kept) })
+	return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, true
+}
+
+// profiles are those that lie on this host. seen is told what is read of them.
+func (p planner) profiles() (files profiledir.Files, seen *plancache.Witnesses) {
+	files, seen = p.caller.profiles(p.Facts), &plancache.Witnesses{}
+	files.Seen = seen.Note
+	seen.Note(p.caller.Manifest)
+	return files, seen
 }
 
 // planOf makes the plan of a profile. paths are what nothing keeps in the store
 // but this session.
-func (s *Session) planOf(prof profile.Profile, why Purpose) (p plan.Plan, paths []string, err error) {
-	if err := refuseWishes(prof); err != nil {
-		return plan.Plan{}, nil, err
-	}
-	manifest, err := readManifest(s.caller.Manifest)
+func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
+	manifest, err := readManifest(p.caller.Manifest)
 	if err != nil {
-		return plan.Plan{}, nil, err
+		return planned{}, nil, err
 	}
 	var res resolve.Resolution
-	err = s.waiting(func(ctx context.Context, _ *progress) (err error) {
-		res, err = s.resolve(ctx, manifest, prof, why)
+	err = p.keeper.waiting(func(ctx context.Context, _ *progress) (err error) {
+		res, err = p.resolve(ctx, manifest, prof)
 		return err
 	})
 	if err != nil {
-		return plan.Plan{}, nil, err
+		return planned{}, nil, err
 	}
 	for _, pkg := range res.Packages {
 		if pkg.Missing {
-			s.missing = append(s.missing, pkg.Attr)
+			made.missing = append(made.missing, pkg.Attr)
 		}
 	}
-	p, err = plan.Build(prof, res)
-	return p, unheld(manifest, res), err
+	made.plan, err = plan.Build(prof, res)
+	return made, unheld(manifest, res), err
 }
 
-// obey takes down the files that a plan was made of. One that lies in the
-// project says what the next sandbox may do.
-func (s *Session) obey(made plancache.Witnesses) {
+// filesOf are the files that a plan was made of, without those that were not
+// there.
+func filesOf(made plancache.Witnesses) []string {
+	var files []string
 	for _, w := range made {
-		if cachefile.Known(w.State) && !slices.Contains(s.orders, w.Path) {
-			s.orders = append(s.orders, w.Path)
+		if cachefile.Known(w.State) && !slices.Contains(files, w.Path) {
+			files = append(files, w.Path)
 		}
 	}
+	return files
 }
 
-// planCache is where the plan of a profile is kept: the question is what it
+// cache is where the plan of a profile is kept: the question is what it
 // was made of, with all that decides which files are looked for.
-func (s *Session) planCache(question ...string) plancache.Cache {
-	f := s.Facts
-	question = slices.Concat(question, []string{s.caller.Version, s.caller.Manifest, f.Cwd, f.Home}, s.folders.Search())
+func (p planner) cache(question ...string) plancache.Cache {
+	f := p.Facts
+	question = slices.Concat(question, []string{p.caller.Version, p.caller.Manifest, f.Cwd, f.Home}, p.folders.Search())
 	for _, name := range nixVariables {
 		question = append(question, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(s.folders.Home, "plan-cache"), f.UID, s.build(), question...)
-}
-
-// build is the state of the running program, which every cache depends on:
-// another build may look for something else. Empty: it is not known.
-func (s *Session) build() string {
-	if state := cachefile.State("/proc/self/exe"); s.made == "" && cachefile.Known(state) {
-		s.made = state
-	}
-	return s.made
+	return plancache.For(filepath.Join(p.folders.Home, "plan-cache"), f.UID, p.build, question...)
 }
 
 // readManifest reads what Nix knew when claudebox was built. Without it there
@@ -232,15 +253,15 @@ func readManifest(file string) (*resolve.Manifest, error) {
 	return resolve.ReadManifest(f)
 }
 
-func (s *Session) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile, why Purpose) (resolve.Resolution, error) {
-	store, cache := s.store(), filepath.Join(s.folders.Cache, "resolve")
-	if why.Dry {
+func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile) (resolve.Resolution, error) {
+	store, cache := p.keeper.store(), filepath.Join(p.folders.Cache, "resolve")
+	if p.why.Dry {
 		cache = ""
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
-		Store: store, Evaluator: s.evaluator(m),
-		Cache: cache, DryRun: why.Look,
+		Store: store, Evaluator: p.evaluator(m),
+		Cache: cache, DryRun: p.why.Look,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
 		res.Nixpkgs.Path = "" // what was looked up is found; nothing inside reads the source
@@ -256,26 +277,14 @@ func (s *Session) resolve(ctx context.Context, m *resolve.Manifest, prof profile
 // that an evaluation learns of the caller's environment.
 var nixVariables = []string{"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE"}
 
-func (s *Session) evaluator(m *resolve.Manifest) nixeval.Evaluator {
+func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 	e := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
 	for _, name := range nixVariables {
-		if value, ok := s.Facts.Env.Get(name); ok {
+		if value, ok := p.Facts.Env.Get(name); ok {
 			e.Env = append(e.Env, name+"="+value)
 		}
 	}
 	return e
-}
-
-// store is the connection to the Nix daemon, made when it is first used and
-// kept until the Session ends: the daemon keeps its paths as long.
-func (s *Session) store() *nixdaemon.Store {
-	if s.held == nil {
-		env := s.Facts.Env
-		s.held = &nixdaemon.Store{
-			Socket: nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
-		}
-	}
-	return s.held
 }
 
 // named are the store paths that a profile's variables and mounts name, as far

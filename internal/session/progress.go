@@ -33,11 +33,11 @@ type progress struct {
 
 // waiting does what the Nix daemon may take long for, with a line of progress,
 // until it is done or a signal ends this program.
-func (s *Session) waiting(do func(context.Context, *progress) error) error {
-	p := showProgress(s.caller.Stderr, s.caller.Terminal)
+func (k *keeper) waiting(do func(context.Context, *progress) error) error {
+	p := showProgress(k.caller.Stderr, k.caller.Terminal)
 	defer p.done()
-	s.store().Options.Log = p.hear
-	return s.interruptible(func(ctx context.Context) error { return do(ctx, p) })
+	k.store().Options.Log = p.hear
+	return k.interruptible(func(ctx context.Context) error { return do(ctx, p) })
 }
 
 // showProgress begins to wait. The caller ends it with done.

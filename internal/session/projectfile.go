@@ -9,86 +9,84 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
-	"claudebox/internal/plan/plancache"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/trust"
 	"claudebox/internal/workspace/project"
 )
 
-// withProject lays the project's own profile over that of the plan, as far as
-// it narrows or the user allowed it (EXT-01). Where there is none, that costs
-// one system call.
-func (s *Session) withProject(p plan.Plan, o Options, why Purpose) (plan.Plan, error) {
-	root, err := projectRoot(s.Facts, p.Project)
+// overlay lays the project's own profile over that of a plan, as far as it
+// narrows or the user allowed it (EXT-01). Where there is none, that costs one
+// system call.
+func (p planner) overlay(base planned) (planned, error) {
+	root, err := projectRoot(p.Facts, base.plan.Project)
 	if err != nil {
-		return plan.Plan{}, err
+		return planned{}, err
 	}
 	file, err := trust.Read(root)
 	if err != nil || file == nil {
-		return p, err
+		return base, err
 	}
-	if o.Plan != "" {
-		s.tell(profile.ProjectFile + " does not count: --plan launches exactly its plan")
-		return p, nil
+	if p.options.Plan != "" {
+		base.remarks = append(base.remarks, profile.ProjectFile+" does not count: --plan launches exactly its plan")
+		return base, nil
 	}
-	verdict, err := trustStore(s.folders, s.Facts.UID).Find(file.Path)
+	verdict, err := trustStore(p.folders, p.Facts.UID).Find(file.Path)
 	if err != nil {
-		diag.Print(s.caller.Stderr, err)
+		diag.Print(p.caller.Stderr, err)
 	}
 	if verdict.On(*file) && !verdict.Allowed {
-		s.tell(profile.ProjectFile + " does not count: you denied it")
-		return p, nil
+		base.remarks = append(base.remarks, profile.ProjectFile+" does not count: you denied it")
+		return base, nil
 	}
-	return s.planOver(p, o, *file, verdict, why)
+	made, err := p.makeOver(base.plan, *file, verdict)
+	made.orders = append(base.orders, made.orders...)
+	return made, err
 }
 
-// planOver makes the plan of a profile with the project's laid over it. The
-// flags count first: the project is judged by what they leave of the profile.
-func (s *Session) planOver(p plan.Plan, o Options, file trust.File, verdict trust.Verdict, why Purpose) (plan.Plan, error) {
-	ref, flags, mounted := profileRef(s.Facts, o), o.networkFlags(), s.mountedByFlags(o)
-	files, seen := s.caller.profiles(s.Facts), &plancache.Witnesses{}
-	files.Seen = seen.Note
-	seen.Note(s.caller.Manifest)
-	cache := s.planCache(append([]string{
+// makeOver makes the plan of a profile with the project's laid over it. The flags
+// count first: the project is judged by what they leave of the profile.
+func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
+	ref, flags, mounted := p.profileRef(), p.options.networkFlags(), p.mountedByFlags()
+	cache := p.cache(append([]string{
 		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file)),
 	}, verdict.Widens...)...)
-	if kept, found := cache.Find(); found && s.holdRoots(cache.File(), kept.Roots) {
-		s.obey(kept.Made)
-		s.tellApplied(file, verdict)
-		s.later(func() { cache.Renew(kept) })
-		return kept.Plan, nil
+	if kept, found := p.kept(cache); found {
+		kept.remarks = []string{applied(file, verdict)}
+		return kept, nil
 	}
+	files, seen := p.profiles()
 	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
-	s.obey(*seen)
 	if err != nil {
-		return plan.Plan{}, err
+		return planned{}, err
 	}
-	if !sameSources(p.Sources, base.Sources) {
-		return plan.Plan{}, diag.Errorf("lay "+file.Path+" over profile "+p.Profile, "name a profile with -P, or `claudebox deny`",
+	if !sameSources(under.Sources, base.Sources) {
+		return planned{}, diag.Errorf("lay "+file.Path+" over profile "+under.Profile, "name a profile with -P, or `claudebox deny`",
 			"its plan was made of other files than there are now")
 	}
-	base, asked = base.WithTier(o.Network), asked.WithTier(o.Network)
-	at := place(s.Facts, file)
+	base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
+	at := place(p.Facts, file)
 	at.Mounted = mounted
 	prof, left := verdict.Decide(file, base, asked, at)
 	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) }) // the others were told
+	var remarks []string
 	if len(left) > 0 {
 		warnings = append(warnings, leftOut(file, verdict, left, flags))
 	} else {
-		s.tellApplied(file, verdict)
+		remarks = []string{applied(file, verdict)}
 	}
 	for _, w := range warnings {
-		diag.Warn(s.caller.Stderr, w)
+		diag.Warn(p.caller.Stderr, w)
 	}
-	made, paths, err := s.planOf(prof, why)
-	if err == nil && !why.Look && len(warnings) == 0 {
-		s.keepPlan(cache, made, paths, *seen)
+	made, paths, err := p.planOf(prof)
+	made.orders, made.remarks = filesOf(*seen), remarks
+	if err == nil && !p.why.Look && len(warnings) == 0 {
+		p.keeper.keepPlan(cache, made.plan, paths, *seen)
 	}
 	return made, err
 }
 
-// sameSources tells whether a plan was made of these files of a profile.
+// sameSources reports whether a plan was made of these files of a profile.
 func sameSources(planned []plan.Source, loaded []profile.Source) bool {
 	return slices.EqualFunc(planned, loaded, func(p plan.Source, l profile.Source) bool {
 		return p.Name == l.Name && p.SHA256 == l.SHA256
@@ -117,16 +115,13 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 	}
 }
 
-func (s *Session) tellApplied(file trust.File, verdict trust.Verdict) {
-	text := profile.ProjectFile + " counts: it asks for no more than your profile grants"
+// applied is what is to be said of a project's profile that counts.
+func applied(file trust.File, verdict trust.Verdict) string {
 	if verdict.Allowed && verdict.On(file) {
-		text = profile.ProjectFile + " counts, as you allowed it"
+		return profile.ProjectFile + " counts, as you allowed it"
 	}
-	s.tell(text)
+	return profile.ProjectFile + " counts: it asks for no more than your profile grants"
 }
-
-// tell adds a remark to the audit.
-func (s *Session) tell(text string) { s.told = append(s.told, text) }
 
 // projectRoot is where a project's own profile lies. The current folder is
 // not looked up by its path: somebody may have moved it.
@@ -142,13 +137,13 @@ func place(f host.Facts, file trust.File) trust.Place {
 }
 
 // mountedByFlags is where the flags mount something inside.
-func (s *Session) mountedByFlags(o Options) (places []string) {
-	for _, word := range slices.Concat(o.MountRO, o.MountRW) {
+func (c call) mountedByFlags() (places []string) {
+	for _, word := range slices.Concat(c.options.MountRO, c.options.MountRW) {
 		source, inside, split := strings.Cut(word, ":")
 		if !split {
 			inside = source
 		}
-		places = append(places, s.absolute(inside))
+		places = append(places, c.absolute(inside))
 	}
 	return places
 }

@@ -2,12 +2,15 @@ package session
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/gcroot"
+	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/plancache"
@@ -20,49 +23,82 @@ import (
 // connection to the daemon that resolved it, a set of durable roots, or an
 // open file of a plan that is in the store itself.
 
-func (s *Session) roots() gcroot.Folder {
-	return gcroot.Folder{Dir: filepath.Join(s.folders.Home, "roots"), Auto: gcroot.AutoDir}
+// keeper keeps store paths while a session lives, and what the next launch
+// finds. The caller closes it.
+type keeper struct {
+	call
+	held  *nixdaemon.Store // the connection; nil: none was needed yet
+	holds []io.Closer      // roots and open files
+	keeps []func()         // keep what the next launch finds
 }
 
-// holdRoots holds the roots that were made for a file, and tells whether they
+// Close lets go of all that is held.
+func (k *keeper) Close() error {
+	var err error
+	if k.held != nil {
+		err = k.held.Close()
+	}
+	for _, h := range k.holds {
+		err = errors.Join(err, h.Close())
+	}
+	return err
+}
+
+// store is the connection to the Nix daemon, made when it is first used and
+// kept until the end: the daemon keeps its paths as long.
+func (k *keeper) store() *nixdaemon.Store {
+	if k.held == nil {
+		env := k.Facts.Env
+		k.held = &nixdaemon.Store{
+			Socket: nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
+		}
+	}
+	return k.held
+}
+
+func (k *keeper) roots() gcroot.Folder {
+	return gcroot.Folder{Dir: filepath.Join(k.folders.Home, "roots"), Auto: gcroot.AutoDir}
+}
+
+// holdRoots holds the roots that were made for a file, and reports whether they
 // are all there.
-func (s *Session) holdRoots(file string, paths []string) bool {
+func (k *keeper) holdRoots(file string, paths []string) bool {
 	if len(paths) == 0 {
 		return true
 	}
-	set, ok := s.roots().Hold(file, paths)
+	set, ok := k.roots().Hold(file, paths)
 	if ok {
-		s.holds = append(s.holds, set)
+		k.holds = append(k.holds, set)
 	}
 	return ok
 }
 
 // keepNow keeps what there is to keep. A launch does it when bwrap is at work:
 // it takes nothing of the start, and claudebox's folder is there by then.
-func (s *Session) keepNow() {
-	for _, keep := range s.keeps {
+func (k *keeper) keepNow() {
+	for _, keep := range k.keeps {
 		keep()
 	}
 }
 
-// later leaves something to [Session.keepNow].
-func (s *Session) later(keep func()) { s.keeps = append(s.keeps, keep) }
+// later leaves something to [keeper.keepNow].
+func (k *keeper) later(keep func()) { k.keeps = append(k.keeps, keep) }
 
 // keepPlan keeps a plan for the next launch, if its paths can be kept, too.
-func (s *Session) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
+func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
 	if cache.File() == "" {
 		return
 	}
-	if len(paths) > 0 && s.makeRoots(cache.File(), paths) != nil {
+	if len(paths) > 0 && k.makeRoots(cache.File(), paths) != nil {
 		return // this session holds them by its connection
 	}
 	cache.Keep(p, paths, seen)
 }
 
-func (s *Session) makeRoots(of string, paths []string) error {
-	set, err := s.roots().Make(context.Background(), s.store(), of, paths)
+func (k *keeper) makeRoots(of string, paths []string) error {
+	set, err := k.roots().Make(context.Background(), k.store(), of, paths)
 	if err == nil {
-		s.holds = append(s.holds, set)
+		k.holds = append(k.holds, set)
 	}
 	return err
 }
@@ -89,30 +125,30 @@ func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 // there. A plan of a module is in the store itself, and refers to it all: it is
 // enough to have it open, as the collector looks for the open files of every
 // process.
-func (s *Session) holdFile(file string, p plan.Plan) error {
-	real, err := filepath.EvalSymlinks(s.absolute(file))
+func (k *keeper) holdFile(file string, p plan.Plan) error {
+	real, err := filepath.EvalSymlinks(k.absolute(file))
 	if err != nil {
 		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
 	}
 	if _, err := storepath.Of(real); err == nil && len(absent(p.Roots())) == 0 {
-		return s.holdOpen(real)
+		return k.holdOpen(real)
 	}
 	paths := p.Roots()
-	if s.holdRoots(real, paths) {
+	if k.holdRoots(real, paths) {
 		return nil
 	}
-	if err := s.have(file, paths); err != nil {
+	if err := k.have(file, paths); err != nil {
 		return err
 	}
-	s.later(func() { _ = s.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
+	k.later(func() { _ = k.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
 	return nil
 }
 
-func (s *Session) holdOpen(file string) error {
+func (k *keeper) holdOpen(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
 	}
-	s.holds = append(s.holds, f)
+	k.holds = append(k.holds, f)
 	return nil
 }

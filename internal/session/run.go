@@ -16,7 +16,8 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
-	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.holdGiven, s.makeEmptyFolder} {
+	defer s.Launch.Post.Reap()
+	for _, step := range []func() error{s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -48,6 +49,7 @@ func (s *Session) Run() (err error) {
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
+	s.endSecrets()
 	s.endState()
 	return err
 }
@@ -93,11 +95,17 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	var lost uncovered
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
+		s.followSecrets()
 		for _, session := range after {
 			session.Follow()
 		}
-		s.keepNow()
+		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
+	}
+	if s.nix.filter != nil {
+		if err := s.nix.filter.Ready(); err != nil {
+			return err
+		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

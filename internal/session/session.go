@@ -17,7 +17,6 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -80,44 +79,35 @@ type Purpose struct {
 
 // Session is one launch with what it was made from.
 type Session struct {
-	Facts    host.Facts
+	call
 	Launch   launch.Launch
 	Instance state.Instance
 
-	caller   Caller
-	folders  profiledir.Folders
-	orders   []string // profile and plan, where the caller named files
-	ignored  []string // signals that the caller ignores
+	planned  planned
+	keeper   *keeper
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
-	told     []string            // remarks on the project's own profile
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
 	network  outside
-	missing  []string         // packages that a dry run did not fetch
-	held     *nixdaemon.Store // keeps store paths alive; nil when nothing has to
-	keeps    []func()         // keep what the next launch finds, as the plan and its store paths
-	holds    []io.Closer      // keep store paths alive, too
-	made     string           // see [Session.build]
+	secrets  secrets
+	nix      nixInside
 	gitFiles gitFiles
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
+	s.closeNix()
 	s.release()
-	var store, home error
-	if s.held != nil {
-		store = s.held.Close()
-	}
-	for _, h := range s.holds {
-		store = errors.Join(store, h.Close())
-	}
+	s.network.close()
+	s.secrets.close()
+	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()
 	}
-	return errors.Join(home, store)
+	return errors.Join(home, s.keeper.Close())
 }
 
 // Prepare makes a session: from the facts of the host through plan and
@@ -131,10 +121,10 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest), orders: orders(facts, o), ignored: ignoredSignals()}
-	p, err := s.choosePlan(o, why)
+	s := newSession(newCall(c, o, why, facts))
+	s.planned, err = s.planner().plan()
 	if err == nil {
-		err = s.bind(p, o, why)
+		err = s.bind(s.planned.plan, o, why)
 	}
 	if err != nil {
 		s.Close()
@@ -142,6 +132,10 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	}
 	return s, nil
 }
+
+func newSession(c call) *Session { return &Session{call: c, keeper: &keeper{call: c}} }
+
+func (s *Session) planner() planner { return planner{s.call, s.keeper} }
 
 // Plan makes the plan of a launch and stops there. It looks at no project and
 // for no agent, so a build of Nix can make one. Mounts of flags belong to a
@@ -155,12 +149,13 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
 			"--mount-ro and --mount-rw stand in no plan")
 	}
-	s := &Session{Facts: facts, caller: c, folders: profiledir.FoldersOf(facts, c.Manifest)}
-	p, err := s.choosePlan(o, why)
+	asked := newCall(c, o, why, facts)
+	k := &keeper{call: asked}
+	found, err := planner{asked, k}.plan()
 	if !why.Look {
-		s.keepNow()
+		k.keepNow()
 	}
-	return p, errors.Join(err, s.Close())
+	return found.plan, errors.Join(err, k.Close())
 }
 
 // bind gathers what the plan's late values stand for, and binds them.
@@ -176,30 +171,36 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
+	s.findSecrets(p, why)
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
 	h := launch.Host{
 		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
 		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
-		ExtraEnv: extraEnv(s.Facts.Env), Real: s.real,
+		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
 		}
 	}
-	if s.Launch, err = launch.Bind(p, h); err != nil {
+	if h.Mounts, err = launch.Mounts(p, h, s.real); err != nil {
 		return err
 	}
-	for _, step := range []func() error{
-		s.judgeWritables, func() error { return s.guardBeside(&h, p) }, s.judgeSearchPlaces,
-	} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := s.judgeWritables(h.Mounts); err != nil {
+		return err
+	}
+	if err := s.guardBeside(&h, p); err != nil {
+		return err
+	}
+	if err := s.judgeSearchPlaces(); err != nil {
+		return err
+	}
+	if s.Launch, err = launch.Bind(p, h); err != nil {
+		return err
 	}
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(
@@ -228,8 +229,8 @@ func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Proj
 func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
-		Build: s.build(), GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.orders, s.ledElsewhere()),
+		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
+		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.planned.orders, s.ledElsewhere()),
 		UserGit:       s.userGit(),
 		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
 		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
@@ -289,6 +290,7 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 	if err != nil {
 		return err
 	}
+	h.Owns = true
 	h.Agent = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
 	h.Libraries = program.Libraries
 	h.Notes = append(h.Notes, program.Notes...)
@@ -326,23 +328,25 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
 		}
 	}
+	s.addGitHabits(h, identity)
 	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }
 
 // addRemarks adds what a person should know before the start.
 func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
-	if len(s.missing) > 0 {
-		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.missing, ", "))
+	if len(s.planned.missing) > 0 {
+		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
 	}
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
+	addMissed(h, p, s.Facts.Env)
 	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
-	h.Notes = append(h.Notes, s.told...)
+	h.Notes = append(h.Notes, s.planned.remarks...)
 	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
 	return nil
 }

@@ -12,11 +12,11 @@ import (
 // is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {
 	err = s.interruptible(func(ctx context.Context) error {
-		valid, err := s.store().Pin(ctx, s.Launch.Plan.Roots())
+		valid, err := s.keeper.store().Pin(ctx, s.Launch.Plan.Roots())
 		if err != nil {
 			return err
 		}
-		client, err := s.store().Client(ctx)
+		client, err := s.keeper.store().Client(ctx)
 		if err != nil {
 			return err
 		}

@@ -22,12 +22,18 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 	req := state.Request{
 		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
-		Lend: p.Agent.Name == "claude", // no other agent has a use for it
+		Lend: p.Agent.Name == "claude" && p.Network.Tier != "none", // no other has a use for it
 		Path: p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 		Folders: keptFolders(p), Inside: func(program string) bool { return isInside(p, program) },
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)
+	}
+	if p.Network.Tier == "none" {
+		req.APIKey = ""
+	}
+	if s.secrets.used {
+		req.Post, req.Key, req.APIKey = s.postTokens, s.secrets.hello.Config.Key, s.secrets.placeholder(apiKey)
 	}
 	return state.Look(req)
 }

@@ -22,9 +22,9 @@ import (
 
 // have pins the paths that a plan file names, and fetches those that are not
 // in the store. It says first how much that is.
-func (s *Session) have(file string, paths []string) error {
-	return s.waiting(func(ctx context.Context, p *progress) error {
-		valid, err := s.store().Pin(ctx, paths)
+func (k *keeper) have(file string, paths []string) error {
+	return k.waiting(func(ctx context.Context, p *progress) error {
+		valid, err := k.store().Pin(ctx, paths)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (s *Session) have(file string, paths []string) error {
 		if len(gone) == 0 {
 			return nil
 		}
-		missing, err := s.store().Missing(ctx, gone)
+		missing, err := k.store().Missing(ctx, gone)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *Session) have(file string, paths []string) error {
 			p.say(fmt.Sprintf("%s: %d store paths are to be fetched, %d MiB, unpacked %d MiB",
 				file, n, mebibytes(missing.DownloadSize), mebibytes(missing.NARSize)))
 		}
-		failed, err := s.store().Realise(ctx, gone)
+		failed, err := k.store().Realise(ctx, gone)
 		if err != nil {
 			return err
 		}

@@ -58,6 +58,7 @@ func Start(code string, lifetime time.Duration, next http.Handler) (*Account, er
 	mux.HandleFunc("POST platform.claude.com/v1/oauth/token", a.token)
 	mux.HandleFunc("GET api.anthropic.com/api/oauth/profile", reply.Always(profile))
 	mux.HandleFunc("GET api.anthropic.com/api/oauth/claude_cli/roles", reply.Always(roles))
+	mux.HandleFunc("GET api.anthropic.com/api/claude_code/", http.NotFound) // what an organization prescribes
 	mux.HandleFunc("/", next.ServeHTTP)
 	a.hosts = httptest.NewUnstartedServer(mux)
 	a.hosts.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}

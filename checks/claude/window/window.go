@@ -112,7 +112,7 @@ func (w *Window) Until(t *testing.T, what string, fits func(shown string) bool) 
 	}
 }
 
-// within tells whether the display comes to fit before the time is up or the
+// within reports whether the display comes to fit before the time is up or the
 // program has ended.
 func (w *Window) within(limit time.Duration, fits func(shown string) bool) bool {
 	timeout := time.After(limit)
@@ -128,7 +128,7 @@ func (w *Window) within(limit time.Duration, fits func(shown string) bool) bool 
 	return true
 }
 
-// Shows tells whether a display holds the text.
+// Shows reports whether a display holds the text.
 func Shows(text string) func(shown string) bool {
 	return func(shown string) bool { return strings.Contains(shown, text) }
 }

@@ -41,10 +41,10 @@ func Main(prepare func() error, run func() int) int {
 	return enter()
 }
 
-// Entered tells whether this is the program in its user namespace.
+// Entered reports whether this is the program in its user namespace.
 func Entered() bool { return os.Getenv(entered) != "" }
 
-// tunnels tells whether pasta will be able to make one.
+// tunnels reports whether pasta will be able to make one.
 func tunnels() error {
 	device, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {

@@ -163,7 +163,7 @@ func answer(query []byte, server string, most int) []byte {
 	return packed
 }
 
-// records adds the answers to a question, and tells whether the name is known.
+// records adds the answers to a question, and reports whether the name is known.
 func records(m *dnsmessage.Message, q dnsmessage.Question, server string) bool {
 	name := strings.ToLower(q.Name.String())
 	add := func(kind dnsmessage.Type, body dnsmessage.ResourceBody) {

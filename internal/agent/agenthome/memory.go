@@ -17,7 +17,7 @@ func MemoryFiles(r Request) []string {
 }
 
 // makeMemory gives the first that there is, with what was changed inside. What
-// was added there at the end stays at the end when the user changes his own.
+// was added there at the end stays at the end when the user changes their own.
 // Where both changed more than that the user's own counts, and what was
 // written inside is kept under another name.
 func makeMemory(_ Request, f From) (Made, error) {
@@ -62,7 +62,7 @@ func behind(text []byte, signed string) (rest []byte, is bool) {
 }
 
 // FirstMemory is the CLAUDE.md that a user who has none finds below Home, to
-// change as he likes (AWARE-01). What the sandbox is stands in SANDBOX.md.
+// change as they like (AWARE-01). What the sandbox is stands in SANDBOX.md.
 const FirstMemory = `# Notes for Claude
 
 These notes reach Claude in every claudebox sandbox. Change them as you like;

@@ -27,6 +27,8 @@ type login struct {
 	ends            int64  // of the whole login, likewise; 0: not said
 	account         string // whose it is, as far as the file says
 	organization    string
+	client          string // the client id that it was made with, where that is not the usual one
+	scope           string // what it may do, with blanks between
 }
 
 // good tells a login that can be used from one that has ended.
@@ -63,14 +65,15 @@ func parse(content []byte) (l login, found bool, err error) {
 	var expires, ends float64
 	for key, value := range map[string]any{
 		"accessToken": &l.access, "refreshToken": &l.refresh, "expiresAt": &expires, "refreshTokenExpiresAt": &ends,
-		"accountUuid": &l.account, "organizationUuid": &l.organization,
+		"accountUuid": &l.account, "organizationUuid": &l.organization, "clientId": &l.client,
 	} {
 		if raw, ok := oauth[key]; ok && json.Unmarshal(raw, value) != nil {
 			return login{}, false, errNotLogin
 		}
 	}
-	l.expires, l.ends = int64(expires), int64(ends)
-	if !isToken(l.access) || !isToken(l.refresh) || !isDate(expires) || !isDate(ends) || len(l.account)+len(l.organization) > maxToken {
+	l.expires, l.ends, l.scope = int64(expires), int64(ends), scopeOf(oauth)
+	if !isToken(l.access) || !isToken(l.refresh) || !isToken(l.client) || !isDate(expires) || !isDate(ends) ||
+		len(l.account)+len(l.organization)+len(l.scope) > maxToken {
 		return login{}, false, errNotLogin
 	}
 	return l, true, nil
@@ -86,7 +89,7 @@ const (
 // tokenChars are those of a bearer token (RFC 6750, section 2.1).
 const tokenChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
-// isToken tells whether a text can be a token, or none at all.
+// isToken reports whether a text can be a token, or none at all.
 func isToken(text string) bool { return len(text) <= maxToken && strings.Trim(text, tokenChars) == "" }
 
 func isDate(ms float64) bool { return ms >= 0 && ms <= maxDate }

@@ -31,7 +31,7 @@ const (
 )
 
 // decide compares both with base, the sum of the login that both had last;
-// empty when the agent's is its own, from a login inside. same tells whether
+// empty when the agent's is its own, from a login inside. same reports whether
 // both files belong to one account; it is asked only when that matters.
 func decide(host, inside reading, base string, when moment, same func() bool) step {
 	insideNew := inside.good() && inside.refresh != "" && inside.sum() != base

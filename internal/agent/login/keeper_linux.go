@@ -94,7 +94,7 @@ func (k *Keeper) Lend() error {
 	return k.sync(atLaunch)
 }
 
-// unchanged tells whether both files are those that were compared last.
+// unchanged reports whether both files are those that were compared last.
 func (k *Keeper) unchanged() bool {
 	was := k.readRecord()
 	host, err := k.host.Look(k.name)
@@ -131,7 +131,7 @@ func (k *Keeper) sync(when moment) error {
 	return nil
 }
 
-// round does one step, and tells whether another has to follow.
+// round does one step, and reports whether another has to follow.
 func (k *Keeper) round(when moment) (again bool, err error) {
 	was, host, inside := k.readRecord(), read(k.host, k.name), read(k.inside, FileName)
 	if errors.Is(host.fault, fs.ErrPermission) {

@@ -92,7 +92,7 @@ const (
 	insideBLock = "b/.claude/" + refreshLock
 )
 
-// holds tells whether a file has the n-th login.
+// holds reports whether a file has the n-th login.
 func (w world) holds(file string, n int) func() bool {
 	return func() bool { return strings.Contains(w.read(file), fmt.Sprintf(`"refreshToken":"r%d"`, n)) }
 }

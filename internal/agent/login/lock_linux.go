@@ -14,10 +14,16 @@ import (
 const (
 	refreshLock = ".oauth_refresh.lock" // held while a login is renewed
 	writeLock   = ".storage-write.lock" // held while credentials are written
+	// A third, named like the folder, lies beside it: see [locks].
 )
 
-// stale is after what time each is given up.
-var stale = map[string]time.Duration{refreshLock: time.Minute, writeLock: 15 * time.Second}
+// staleAfter is when each is given up.
+func staleAfter(name string) time.Duration {
+	if name == writeLock {
+		return 15 * time.Second
+	}
+	return time.Minute
+}
 
 // The mode of a lock says who made it. That of a mirror tells other claudeboxes
 // in the same home that it is not the agent who renews.
@@ -52,7 +58,7 @@ func claim(dir *beneath.Folder, name string, mode uint32) (*held, error) {
 // holder tells who holds a lock.
 func holder(dir *beneath.Folder, name string) (h struct{ alive, mirror bool }) {
 	what, err := dir.Look(name)
-	h.alive = err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < stale[name]
+	h.alive = err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < staleAfter(name)
 	h.mirror = h.alive && what.Perm == ofMirror
 	return h
 }

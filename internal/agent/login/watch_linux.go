@@ -157,7 +157,7 @@ func (k *Keeper) hostChanged(name string, gone bool) {
 	}
 }
 
-// renews tells whether a login is being renewed in a folder, by somebody who
+// renews reports whether a login is being renewed in a folder, by somebody who
 // works there.
 func renews(dir *beneath.Folder) bool {
 	h := holder(dir, refreshLock)

@@ -10,6 +10,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/secret/broker"
 )
 
 // Origin says where a login in an agent's home comes from.
@@ -96,4 +97,35 @@ func strip(home *beneath.Folder) error {
 		return home.Rename(FileName, FileName+".inside-"+rand.Text())
 	}
 	return err
+}
+
+// Adopt takes a login that was made inside, by an older version, out of the
+// agent's credentials, and keeps it as the instance's own. Placeholders are no
+// login.
+func Adopt(instance *beneath.Folder, key broker.Key) error {
+	home, err := instance.Sub(agentHome)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	found := read(home, FileName)
+	key, err = instanceKey(instance, key)
+	if err != nil {
+		return err
+	}
+	if !found.good() || key.In(broker.ClaudeLogin, found.access) || found.refresh == "" {
+		return nil
+	}
+	var file object
+	if err := json.Unmarshal(found.content, &file); err != nil {
+		return errNotJSON
+	}
+	content, err := encode(object{keyOf: file[keyOf]})
+	if err != nil {
+		return err
+	}
+	if err := instance.Create(MadeName, content, privateFile); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -72,7 +72,7 @@ func (in *Instance) restamp() error {
 	return in.apply(in.dir)
 }
 
-// untouched tells whether every made file is the one that the record knows:
+// untouched reports whether every made file is the one that the record knows:
 // an agent that did nothing costs nothing.
 func (in *Instance) untouched() bool {
 	in.dir.Hold(agentHome)
@@ -102,7 +102,7 @@ func (in *Instance) sweep(parent string) {
 	}
 }
 
-// Live tells whether a session holds the instance in a folder.
+// Live reports whether a session holds the instance in a folder.
 func Live(at string) bool {
 	claim, free := claim(at)
 	claim.Close()

@@ -110,7 +110,7 @@ func (in *Instance) fill(at string) error {
 	return in.apply(dir)
 }
 
-// firstMemory makes the user a CLAUDE.md of his own below Home, once
+// firstMemory makes the user a CLAUDE.md of their own below Home, once
 // (AWARE-01). undo takes it away again.
 func (in *Instance) firstMemory() (undo func(), err error) {
 	nothing := func() {}

@@ -3,7 +3,7 @@ package state
 import "claudebox/internal/linux/beneath"
 
 // OpenThen does what [Instance.Prepare] does with an instance that exists, and
-// something else before it is locked. It tells whether the instance is held.
+// something else before it is locked. It reports whether the instance is held.
 func (in *Instance) OpenThen(do func()) (held bool, err error) {
 	if in.dir, err = beneath.Open(in.Dir); err != nil {
 		return false, err

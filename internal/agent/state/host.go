@@ -196,7 +196,7 @@ func (in *Instance) unclean(at string, err error) error {
 }
 
 // giveHistory adds the prompts that were typed inside to the user's history,
-// in one write: his Claude Code adds to it as well.
+// in one write: their Claude Code adds to it as well.
 func (in *Instance) giveHistory() error {
 	inside, err := in.dir.Read(path.Join(agentHome, "history.jsonl"), fileLimit)
 	if err != nil {

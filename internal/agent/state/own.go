@@ -24,8 +24,8 @@ type foreignError struct{ link string }
 
 func (e *foreignError) Error() string { return e.link + " is a link that an agent could have made" }
 
-// own resolves a path of the user, as far as the links on the way are his:
-// those in his home folder itself, in ~/.claude and in CLAUDEBOX_HOME, and
+// own resolves a path of the user, as far as the links on the way are theirs:
+// those in their home folder itself, in ~/.claude and in CLAUDEBOX_HOME, and
 // those that only root or Nix can make. It fails with a [*foreignError] for
 // others, else as lstat(2) does.
 func (r Request) own(name string) (string, error) {
@@ -108,7 +108,7 @@ func isRoots(name string, st unix.Stat_t) bool {
 }
 
 // readOwn reads a file of the user: nil when there is none, or when the way to
-// it is not his; then a note says so.
+// it is not theirs; then a note says so.
 func (r Request) readOwn(name string) (content []byte, note string, err error) {
 	real, err := r.own(name)
 	var foreign *foreignError

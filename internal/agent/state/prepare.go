@@ -78,7 +78,7 @@ func (in *Instance) lock() (held bool, err error) {
 	return true, err
 }
 
-// inPlace tells whether an open folder is still the one of the instance's name:
+// inPlace reports whether an open folder is still the one of the instance's name:
 // [Remove] renames one away before it removes it. When that cannot be told, it
 // is.
 func (in *Instance) inPlace(dir *beneath.Folder) bool {

@@ -21,7 +21,7 @@ func Folder(home string) string { return path.Join(home, instances) }
 // AgentHome is the agent's home below an instance.
 const AgentHome = agentHome
 
-// IsOf tells whether an instance of that name belongs to the project with that
+// IsOf reports whether an instance of that name belongs to the project with that
 // canonical root.
 func IsOf(id, root string) bool { return strings.TrimSuffix(id, hostSuffix) == ID(root) }
 

@@ -13,6 +13,7 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/secret/broker"
 )
 
 // Kind is how long an agent's home lives, and who shares it.
@@ -37,9 +38,13 @@ type Request struct {
 	Folders  []string // further folders of the instance that are mounted, below it
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
 	Lend     bool     // the user's Claude login enters
-	Path     []string // PATH inside
-	Status   string   // what the agent's status line says; empty: nothing
-	Servers  []string // MCP servers of the user that enter, by name
+	// Post asks for tokens: the login stays outside, see [login.Guard], and is
+	// renewed by it. Nil: it enters as it is.
+	Post    login.Post
+	Key     broker.Key // of the placeholders, where the instance has none yet
+	Path    []string   // PATH inside
+	Status  string     // what the agent's status line says; empty: nothing
+	Servers []string   // MCP servers of the user that enter, by name
 	// Inside reports whether a program can be run inside.
 	Inside func(program string) bool
 
@@ -88,6 +93,7 @@ type work struct {
 	login    string          // the user's file of a login that could be lent; empty: none
 	stale    string          // why a login that was lent earlier must go; empty: there is none
 	keeper   *login.Keeper   // of what is lent, from Prepare to Close
+	guard    *login.Guard    // of what stays outside, likewise
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.

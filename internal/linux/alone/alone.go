@@ -14,7 +14,7 @@ import (
 // marker names, in the process of its own, the test that it is for.
 const marker = "CLAUDEBOX_TEST_ALONE"
 
-// In tells whether this is the test's own process. Elsewhere it makes one, with
+// In reports whether this is the test's own process. Elsewhere it makes one, with
 // attributes if there are any, runs the test there, and fails when it fails.
 //
 //	if !alone.In(t, nil) {

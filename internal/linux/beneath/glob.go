@@ -74,7 +74,7 @@ func (g *globber) each(at string, do func(name string) error) error {
 	return nil
 }
 
-// Matches tells whether a pattern of [Folder.Glob] matches a path.
+// Matches reports whether a pattern of [Folder.Glob] matches a path.
 func Matches(pattern, rel string) bool {
 	return matches(strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(rel, "/"))
 }

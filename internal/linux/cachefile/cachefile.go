@@ -41,7 +41,7 @@ func stateOf(parts ...uint64) string {
 	return string(text)
 }
 
-// Known tells whether a state is that of a file that is there.
+// Known reports whether a state is that of a file that is there.
 func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
 
 // most is far more than any cache holds, in bytes.

@@ -15,7 +15,7 @@ type Program struct {
 
 	// PIDs makes it the first process of a pid namespace, Network and Mounts give
 	// it a network and a mount namespace. With any of them it is in a user
-	// namespace, too, in which this user is who he is outside and nobody else
+	// namespace, too, in which this user has the same ids as outside and nobody else
 	// exists.
 	PIDs, Network, Mounts bool
 	// Rights are capabilities over its user namespace that it keeps. They are

@@ -81,7 +81,7 @@ const (
 	NoSubstituters
 )
 
-// OK says whether the path is there.
+// OK reports whether the path is there.
 func (s Status) OK() bool { return s <= AlreadyValid || s == ResolvesToAlreadyValid }
 
 // BuildResult is the outcome for one [DerivedPath]. Daemons from 2.34 on

@@ -51,7 +51,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Alive says whether the connection still holds its pins: nil, or why not.
+// Alive reports whether the connection still holds its pins: nil, or why not.
 // It sends nothing, and waits for an operation that runs.
 func (c *Client) Alive() error {
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -64,6 +65,18 @@ func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts Op
 		return nil, explain(op, dialFailure(ctx, err))
 	}
 	return c, nil
+}
+
+// Connect makes a connection and leaves the handshake to who gets it.
+func Connect(socket string) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := connect(ctx, socket)
+	if err != nil {
+		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(ctx, err))
+	}
+	defer conn.Close()
+	return conn.File()
 }
 
 // dialFailure tells the caller's own cancellation from our time limit.

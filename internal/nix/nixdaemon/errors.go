@@ -83,7 +83,7 @@ func streamCause(err error) error {
 	return err
 }
 
-// ended says whether the other side is gone.
+// ended reports whether the other side is gone.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

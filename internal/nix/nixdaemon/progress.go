@@ -19,7 +19,7 @@ type Progress struct {
 	copied map[uint64][2]uint64 // bytes done and expected, by activity
 }
 
-// Hear takes an event in, and says whether the sum has changed.
+// Hear takes an event in, and reports whether the sum has changed.
 func (p *Progress) Hear(e Event) bool {
 	switch e := e.(type) {
 	case Start:

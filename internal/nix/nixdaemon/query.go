@@ -20,7 +20,7 @@ type PathInfo struct {
 	CA         string // content address; empty for an input-addressed path
 }
 
-// IsValidPath says whether path is in the store and complete.
+// IsValidPath reports whether path is in the store and complete.
 func (c *Client) IsValidPath(ctx context.Context, path string) (bool, error) {
 	var valid bool
 	r := request{op: opIsValidPath, encode: oneText(path), decode: func(d *decoder) { valid = d.bool() }}

@@ -107,8 +107,8 @@ func (s *Server) Next() (operation uint64, err error) {
 	return operation, s.Err()
 }
 
-// Number, Text and Count read the next part of a request. A list is its Count
-// and then the elements.
+// Number reads the next part of a request, as Text and Count do. A list is its
+// Count and then the elements.
 func (s *Server) Number() uint64 { return s.dec.uint() }
 
 // Text reads a string of at most 4 KiB.

@@ -79,7 +79,7 @@ type run struct {
 	Evaluator
 	query Query
 	slots chan struct{} // one for each process that may run
-	// sound says whether the package set itself has a value, asked once and
+	// sound reports whether the package set itself has a value, asked once and
 	// only when a process broke: else every package would be to blame.
 	sound func() error
 }

@@ -38,7 +38,7 @@ func CheckBase(base string) error {
 	return checkName(base[hashLen+1:])
 }
 
-// CheckHash says whether hash is the hash part of a store path.
+// CheckHash reports whether hash is the hash part of a store path.
 func CheckHash(hash string) error {
 	if len(hash) != hashLen || nixbase32.ValidateString(hash) != nil {
 		return fmt.Errorf("%q is not a store hash", hash)

@@ -42,7 +42,7 @@ func example() plan.Plan {
 		},
 		Network: plan.Network{Tier: "allow", Allow: []string{"api.anthropic.com"}},
 		State:   "project", Cache: "project", Project: "cwd",
-		Nix:  plan.Nix{Daemon: "gate", Store: "full", Builds: "sandboxed", Fetch: "tier"},
+		Nix:  plan.Nix{Daemon: "own", Store: "full"},
 		Git:  plan.Git{Config: "readonly", Hosts: []plan.GitHost{{Host: "github.com", Variable: "GH_TOKEN"}}},
 		Hide: []string{".env"}, Show: []string{".env.test"},
 		Protect: plan.Protect{Mode: "default", Globs: []string{".envrc"}},

@@ -77,10 +77,8 @@ func network(changes []Change) []Change {
 // ranks orders the words of settings, the narrowest first.
 var ranks = map[string][]string{
 	"network.tier": {"none", "allow", "inet", "full"},
-	"nix.daemon":   {"off", "gate", "raw"},
+	"nix.daemon":   {"off", "own", "host"},
 	"nix.store":    {"closure", "full"},
-	"nix.builds":   {"off", "sandboxed", "unsandboxed"},
-	"nix.fetch":    {"tier", "any"},
 	"git.config":   {"readonly", "writable"},
 	"protect.mode": {"strict", "default"},
 	"state":        {"ephemeral", "project", "shared", "host"},

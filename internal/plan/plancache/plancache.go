@@ -81,7 +81,7 @@ func (c Cache) Find() (k Kept, found bool) {
 	return k, c.file != "" && c.read(c.file, &k) && c.holds(k)
 }
 
-// read reads a file of the cache into a value, and tells whether it is whole.
+// read reads a file of the cache into a value, and reports whether it is whole.
 func (c Cache) read(file string, value any) bool {
 	content, err := profiledir.Read(file, c.uid)
 	if err != nil || len(content) < sha256.Size {

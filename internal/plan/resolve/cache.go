@@ -72,7 +72,7 @@ func (e entry) saveSource(n Nixpkgs) { e.write(n) }
 // turn waits until no other process evaluates for this cache, and holds that
 // until done is called: an evaluation takes a processor and much memory, and a
 // hundred sessions that begin at once mostly ask the same. Where the turn
-// cannot be had everybody evaluates for himself.
+// cannot be had each caller evaluates alone.
 func (e entry) turn(ctx context.Context) (done func()) {
 	nothing := func() {}
 	if e.file == "" || os.MkdirAll(filepath.Dir(e.file), 0o700) != nil {

@@ -31,7 +31,7 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 	return r.ask(ctx, query, entry, unknown)
 }
 
-// canEvaluate says whether there is somebody to ask. If not, each package
+// canEvaluate reports whether there is somebody to ask. If not, each package
 // gets its problem.
 func (r *resolver) canEvaluate(unknown []*wanted) (bool, error) {
 	if r.nixpkgs.Path == "" {

@@ -43,6 +43,6 @@ type Request struct {
 	Cache     string    // folder for evaluations, made when needed; empty: none
 	DryRun    bool      // say which packages are missing, but fetch and build none
 
-	// Exists says whether a store path is on disk. Nil means by lstat.
+	// Exists reports whether a store path is on disk. Nil means by lstat.
 	Exists func(path string) bool
 }

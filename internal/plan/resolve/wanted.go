@@ -108,7 +108,7 @@ func (w *wanted) choose() {
 	}
 }
 
-// has says whether p can answer an ask for outputs. A manifest need not list
+// has reports whether p can answer an ask for outputs. A manifest need not list
 // all that a package has.
 func (p ManifestPackage) has(outputs []string) bool {
 	return !slices.ContainsFunc(outputs, func(name string) bool { return p.Outputs[name] == "" })

@@ -216,7 +216,7 @@ func writableByOthers(st unix.Stat_t) bool {
 	return group || st.Mode&unix.S_IWOTH != 0
 }
 
-// inStore tells whether an open file lies in the Nix store, which nobody
+// inStore reports whether an open file lies in the Nix store, which nobody
 // writes. In a Nix build its owner is a user without a name.
 func inStore(fd int) bool {
 	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))

@@ -257,6 +257,10 @@ func (d *decoder) duplicate(key, first *Node, what string) {
 }
 
 func (d *decoder) unknownKey(s *Shape, key *Node, what string) {
+	if remedy := s.former(key.Value); remedy != "" {
+		d.addf(key, remedy, "%s has no key %s any more", what, quote(key.Value))
+		return
+	}
 	if near := Nearest(key.Value, s.names()); near != "" {
 		d.addf(key, "", "unknown key %s in %s; did you mean %q?", quote(key.Value), what, near)
 		return

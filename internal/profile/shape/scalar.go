@@ -32,7 +32,7 @@ func (d *decoder) scalar(s *Shape, n *Node, what string) (Value, bool) {
 	return v, d.obeys(s.Rule, n, what)
 }
 
-// takes tells whether the YAML type of a scalar is right for the kind.
+// takes reports whether the YAML type of a scalar is right for the kind.
 func (s *Shape) takes(n *Node) bool {
 	tag := n.Tag
 	switch s.Kind {
@@ -51,7 +51,9 @@ func (d *decoder) word(s *Shape, n *Node, what string) bool {
 		return true
 	}
 	remedy := ""
-	if near := Nearest(n.Value, s.Words); near != "" {
+	if former := s.former(n.Value); former != "" {
+		remedy = former
+	} else if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
 	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, quote(n.Value), either(s.Words))
@@ -73,7 +75,7 @@ func (d *decoder) number(s *Shape, n *Node, what string) bool {
 	return false
 }
 
-// takes tells whether a text obeys a rule, if there is one.
+// takes reports whether a text obeys a rule, if there is one.
 func (r *Rule) takes(text string) bool { return r == nil || r.Check(text) == nil }
 
 // obeys judges a text, or the key of a table, by its rule.

@@ -36,6 +36,24 @@ type Shape struct {
 	Single  bool     // List: a bare scalar stands for a list of one
 	Filled  bool     // List: an empty list is a mistake
 	Whole   bool     // a later document replaces it, where it else would be joined
+	Former  []Former // Record: keys that there were once; Word: words
+}
+
+// Former is a key or a word that there was once.
+type Former struct {
+	Name   string
+	Remedy string // what to write instead
+}
+
+// former gives what to write instead of a name; empty: there never was such a
+// one.
+func (s *Shape) former(name string) string {
+	for _, f := range s.Former {
+		if f.Name == name {
+			return f.Remedy
+		}
+	}
+	return ""
 }
 
 // Key is one known key of a [Record].
@@ -99,7 +117,7 @@ type Member struct {
 	Value Value
 }
 
-// Said tells whether a document said the value at all.
+// Said reports whether a document said the value at all.
 func (v Value) Said() bool { return v.Shape != nil }
 
 // Get returns the value of a key, or the zero Value.
@@ -153,7 +171,7 @@ func (s *Shape) Key(name string) *Shape {
 	return s.Keys[i].Shape
 }
 
-// isScalar tells whether the kind is written as a YAML scalar.
+// isScalar reports whether the kind is written as a YAML scalar.
 func (k Kind) isScalar() bool { return k <= Word }
 
 // expected says what a shape takes, as errors show it.

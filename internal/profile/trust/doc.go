@@ -1,6 +1,6 @@
 // Package trust decides what a project's own profile, the .claudebox.yaml at
 // its root, may do (EXT-01): narrow what the user's profile grants, always;
-// widen it only after the user allowed this very content, and only by what he
+// widen it only after the user allowed this very content, and only by what they
 // was shown. Any change asks again.
 //
 // [Narrow] is a pure function of two profiles, by a table that knows every

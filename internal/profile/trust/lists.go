@@ -176,7 +176,7 @@ func (n *narrowing) mounts() {
 	n.made.Mounts = made
 }
 
-// covers tells whether something may show when a mount is left out.
+// covers reports whether something may show when a mount is left out.
 func (n *narrowing) covers(m profile.Mount) bool {
 	at := n.at.absolute(m.Sandbox)
 	within := func(place string) bool { return pathname.Below(at, place) }
@@ -185,7 +185,7 @@ func (n *narrowing) covers(m profile.Mount) bool {
 	})
 }
 
-// isLess tells whether a mount shows the same as another and grants no more.
+// isLess reports whether a mount shows the same as another and grants no more.
 // Whether it is optional grants nothing.
 func isLess(was, is profile.Mount) bool {
 	return is.Host == was.Host && (was.Writable || !is.Writable) && (was.Secret || !is.Secret)

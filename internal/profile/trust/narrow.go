@@ -121,7 +121,7 @@ var lessState = less[profile.State]{
 }
 
 // lessNetwork: tier allow reaches names that lead to the internet only, whatever
-// it lists (package proxy), so it is a part of inet.
+// it lists (package network/policy), so it is a part of inet.
 var lessNetwork = less[profile.Tier]{
 	profile.TierFull:  {profile.TierInet, profile.TierAllow, profile.TierNone},
 	profile.TierInet:  {profile.TierAllow, profile.TierNone},
@@ -153,7 +153,7 @@ func (n *narrowing) network() {
 	}
 }
 
-// nix judges four words. They do not depend on one another.
+// nix judges two words. They do not depend on one another.
 func (n *narrowing) nix() {
 	made, asked := &n.made.Nix, n.asked.Nix
 	for _, judge := range []struct {
@@ -161,13 +161,9 @@ func (n *narrowing) nix() {
 		do    func()
 	}{
 		{"nix.daemon", func() {
-			word(n, &made.Daemon, asked.Daemon, order(profile.DaemonRaw, profile.DaemonGate, profile.DaemonOff))
+			word(n, &made.Daemon, asked.Daemon, order(profile.DaemonHost, profile.DaemonOwn, profile.DaemonOff))
 		}},
 		{"nix.store", func() { word(n, &made.Store, asked.Store, order(profile.StoreFull, profile.StoreClosure)) }},
-		{"nix.builds", func() {
-			word(n, &made.Builds, asked.Builds, order(profile.BuildsUnsandboxed, profile.BuildsSandboxed, profile.BuildsOff))
-		}},
-		{"nix.fetch", func() { word(n, &made.Fetch, asked.Fetch, order(profile.FetchAny, profile.FetchTier)) }},
 	} {
 		n.field = judge.label
 		judge.do()

@@ -21,7 +21,7 @@ type Verdict struct {
 	Path    string   `json:"path"`
 	SHA256  string   `json:"sha256"` // of the content
 	Allowed bool     `json:"allowed"`
-	Widens  []string `json:"widens,omitempty"` // what he was shown and allowed
+	Widens  []string `json:"widens,omitempty"` // what was shown and allowed
 }
 
 const verdictVersion = 1
@@ -36,10 +36,10 @@ func (v Verdict) Decide(f File, base, asked profile.Profile, at Place) (profile.
 	return narrowed, widenings
 }
 
-// On tells whether the verdict is on this content at this place.
+// On reports whether the verdict is on this content at this place.
 func (v Verdict) On(f File) bool { return v.Path == f.Path && v.SHA256 == f.SHA256() }
 
-// Allows tells whether all of a list was shown and allowed. The same content
+// Allows reports whether all of a list was shown and allowed. The same content
 // can ask for more over another profile than it did over the one it was
 // allowed with.
 func (v Verdict) Allows(f File, list []Widening) bool {

@@ -19,26 +19,29 @@ type Host struct {
 	Facts     host.Facts
 	Etc       host.Etc
 	Bwrap     string   // the program; the manifest's, or one from PATH
-	Pasta     string   // the program, for tier inet
 	Env       string   // coreutils' env
 	Project   string   // canonical folder, mounted at its own path
 	Dir       string   // current folder inside, at or below Project
 	State     string   // the instance's folder
 	Daemon    bool     // the Nix daemon may be reached
+	NixStore  string   // folder of a store of the sandbox's own, which lies over the host's; empty: there is none
+	NixConf   []byte   // the made nix.conf
+	Registry  []byte   // the made registry of flakes
 	Agent     []string // the program and the words it always gets, as the sandbox sees them
+	Owns      bool     // see [Launch.Owns]
 	LookUp    bool     // the program is a name for the PATH inside, or may not be there
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
-	Mounts    []Mount  // of the project's git, the agent's program, the imports
+	Mounts    []Mount  // all of the launch, see [Mounts]
 	Closure   []string // store paths that the agent's program needs, where not the whole store is mounted
 	StandIns  []StandIn
-	ExtraEnv  []string // host variables added for this launch
+	ExtraEnv  []string   // host variables added for this launch
+	Made      []Variable // that claudebox makes for this launch; a plan's of the same name does not count
+	Bundle    []byte     // certificates, in the place of the host's own; nil: those
+	Outside   []Outside
 	Overrides map[string]Override
 	Libraries bool // Mounts hold the host's library folders: no other loader fits beside them
 
-	// Real resolves every link of a source that a user named. Its error says
-	// that the source is missing. Nil: paths are taken as they are.
-	Real     func(path string) (string, error)
 	OwnPIDs  bool     // bwrap gets a pid namespace, see [CanOwnPIDs]
 	CanLay   bool     // mounts can be laid, see [CanLay]
 	Ignored  []string // signals that the caller had ignored: "INT", "HUP"
@@ -53,6 +56,8 @@ type Override struct {
 	Value string
 	Drop  bool
 	Why   string
+	// Public says that the value is no secret, whatever the host's was.
+	Public bool
 }
 
 // Bind makes the launch of a plan on a host. It is a pure function. It fails
@@ -60,18 +65,14 @@ type Override struct {
 func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
-		Plan: p, Bwrap: h.Bwrap, Pasta: h.Pasta, Tier: p.Network.Tier, Hostname: Hostname,
+		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Command: command(h), Runner: h.Env, OwnPIDs: h.OwnPIDs,
+		Outside: h.Outside, Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
-	var err error
-	if l.Mounts, err = bindMounts(p, h, late); err != nil {
-		return Launch{}, err
-	}
-	parents := projectParents(h, l.Mounts)
-	l.Mounts = withoutLinksAbove(l.Mounts)
+	parents := projectParents(h, h.Mounts)
+	l.Mounts = withoutLinksAbove(slices.Clone(h.Mounts))
 	for _, dir := range parents {
 		l.Mounts = append(l.Mounts, Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"claudebox/internal/network"
+	"claudebox/internal/network/link"
 	"claudebox/internal/plan"
 )
 
@@ -18,8 +18,8 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 		plan.MadeHosts:     hosts(p, h),
 		plan.MadeResolv:    resolvConfInside(p, h),
 		plan.MadeZone:      h.Etc.Zone,
-		plan.MadeNixConf:   nixConf(h),
-		plan.MadeRegistry:  registry(p),
+		plan.MadeNixConf:   h.NixConf,
+		plan.MadeRegistry:  h.Registry,
 		plan.MadeSandboxMD: sandboxMD(p, h),
 		plan.MadeGitconfig: h.Gitconfig,
 	}
@@ -67,32 +67,13 @@ func hosts(p plan.Plan, h Host) []byte {
 }
 
 // resolvConfInside is the host's where its network is shared. Else it names
-// where pasta answers for the host's.
+// the network helper, which answers for the host's.
 func resolvConfInside(p plan.Plan, h Host) []byte {
-	if p.Network.Tier == ConnectedTier {
-		return network.ResolvConf(h.Etc.Resolv)
+	switch p.Network.Tier {
+	case InternetTier, ListedTier:
+		return []byte("nameserver " + link.Server4.String() + "\n")
 	}
 	return h.Etc.Resolv
-}
-
-// nixConf is nix.conf(5) inside (TOOL-02): the experimental features that
-// everybody uses are on, whatever the host says, and the registry is the
-// pinned one, so that no evaluation needs the network.
-func nixConf(h Host) []byte {
-	const own = "experimental-features = nix-command flakes\n" +
-		"flake-registry = /etc/nix/registry.json\n" +
-		"warn-dirty = false\n"
-	return append([]byte(own), h.Etc.NixConf...)
-}
-
-// registry pins the flake `nixpkgs` to the plan's source path, a store path,
-// which JSON needs no escapes for.
-func registry(p plan.Plan) []byte {
-	flakes := ""
-	if path := p.Pins.Nixpkgs.Path; path != "" {
-		flakes = `{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"` + path + `"}}`
-	}
-	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
 }
 
 // sandboxMD tells the agent where it is (AWARE-02). The host's managed
@@ -109,19 +90,25 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"home":     h.Facts.Home,
 		"tier":     p.Network.Tier,
 		"network":  networkText(p.Network),
-		"nix":      nixWords(h.Daemon),
+		"nix":      nixWords(h),
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
 	}))
 	return b.Bytes()
 }
 
-func nixWords(daemon bool) string {
-	if !daemon {
-		return "The Nix daemon is not reachable here: only the programs on PATH are there. Ask the user to add a package to the profile."
+// nixWords tells what Nix can do inside.
+func nixWords(h Host) string {
+	const missing = "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c PROGRAM ARGS`.\n"
+	switch {
+	case h.NixStore != "":
+		return missing + "Nix builds into a store of this sandbox, over the host's: what you build or fetch stays here, and a\n" +
+			"`result` link leads nowhere outside. `nixpkgs` is pinned; `nix profile` is of no use here."
+	case h.Daemon:
+		return missing + "`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
 	}
-	return "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c PROGRAM ARGS`.\n" +
-		"`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
+	return "Nix can evaluate here, but neither build nor fetch: only the programs on PATH are there. " +
+		"Ask the user to add a package to the profile."
 }
 
 // readOnlyWords tells which files of the project the agent cannot write, and

@@ -51,11 +51,3 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 		t.Errorf("a placeholder, or a file outside the project, is left in\n%s", got)
 	}
 }
-
-func TestTheRegistryPinsNixpkgs(t *testing.T) {
-	p := plan.Plan{Pins: plan.Pins{Nixpkgs: plan.Nixpkgs{Path: "/nix/store/x-source"}}}
-	want := `{"flakes":[{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"/nix/store/x-source"}}],"version":2}` + "\n"
-	if got := string(registry(p)); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}

@@ -14,11 +14,11 @@ import (
 	"claudebox/internal/linux/proctree"
 )
 
-// pausing are the signals that stop a job: Ctrl-Z, and a terminal that belongs
+// stopping are the signals that stop a job: Ctrl-Z, and a terminal that belongs
 // to another job. Whoever stops claudebox stops what watches over the covers of
 // files, so all inside has to be stopped first: a process that ignores them, or
 // is in a group of its own, would read what the user changes meanwhile.
-var pausing = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+var stopping = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 const (
 	// tidying is how long the agent's own group may take to stop by itself: a
@@ -37,6 +37,9 @@ var errRestless = errors.New("its processes do not stop, and unwatched they may 
 // pause stops the sandbox, and then this process.
 func (p *Post) pause(s syscall.Signal) {
 	frozen := p.freeze()
+	if p.before != nil {
+		p.before()
+	}
 	stopBy(s)
 	frozen.thaw()
 }

@@ -31,7 +31,7 @@ func (m Mount) isOver() bool {
 // isReadOnly tells what nobody inside may write to.
 func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 
-// lays tells whether a mount is laid when bwrap has made the others. Those that
+// lays reports whether a mount is laid when bwrap has made the others. Those that
 // lie below it then are laid with it.
 func (l Launch) lays(m Mount) bool { return l.Lay && m.isOver() }
 

@@ -12,7 +12,7 @@ import (
 // sockets (landlock(7): Linux 6.12).
 const scopeABI = 6
 
-// ClosesAbstractSockets tells whether this kernel can keep a sandbox in the
+// ClosesAbstractSockets reports whether this kernel can keep a sandbox in the
 // host's network namespace from abstract sockets: X11 and D-Bus listen there.
 func ClosesAbstractSockets() bool {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)

@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/plan"
 )
 
-// CanLay tells whether this kernel has all the calls that laying mounts needs:
+// CanLay reports whether this kernel has all the calls that laying mounts needs:
 // the youngest is mount_setattr(2), of Linux 5.12. Here it may only refuse.
 func CanLay() bool {
 	return !errors.Is(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{}), unix.ENOSYS)
@@ -129,7 +129,7 @@ func (list laidMounts) script() *within.Script {
 	return &s
 }
 
-// overItself tells whether the file itself is what is seen.
+// overItself reports whether the file itself is what is seen.
 func (m *laid) overItself() bool { return m.Kind != plan.ROData }
 
 func (m *laid) lay(s *within.Script) {
@@ -147,7 +147,7 @@ func (m *laid) lay(s *within.Script) {
 	s.Close(at, mount)
 }
 
-// judge tells whether the mount lies where it should, and is what it should be.
+// judge reports whether the mount lies where it should, and is what it should be.
 func (m *laid) judge() error {
 	want := m.outside
 	if !m.overItself() {

@@ -12,16 +12,21 @@ import (
 	"claudebox/internal/plan"
 )
 
-// bindMounts makes the plan's mounts final and adds the host's own.
-func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
-	files := madeFiles(p, h)
+// Mounts are those of a plan and then those of the host, final and in no order
+// yet. real resolves every link of a source that a user named; its error says
+// that the source is missing, which leaves an optional mount out.
+func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Mount, error) {
+	files, late := madeFiles(p, h), lateValues(h)
 	list := make([]Mount, 0, len(p.Mounts)+1+len(h.Mounts))
 	for _, m := range p.Mounts {
 		if unbound(m, h) {
 			continue
 		}
-		b := bindMount(m, late, files, p.Network.Tier == "full")
-		kept, err := resolved(&b, h.Real)
+		b := bindMount(m, late, files, h.Bundle, p.Network.Tier == "full")
+		if b.Destination == storeDir {
+			b.Upper = h.NixStore
+		}
+		kept, err := resolved(&b, real)
 		if err != nil {
 			return nil, err
 		}
@@ -37,10 +42,13 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 	return append(list, h.Mounts...), nil
 }
 
-// resolved follows the links of a source that a user named, and tells whether
+// storeDir is Nix's store, inside and outside.
+const storeDir = "/nix/store"
+
+// resolved follows the links of a source that a user named, and reports whether
 // the mount is kept: an optional one whose source is missing is not.
 func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
-	if !m.Open || m.Why == plan.Base || real == nil {
+	if !m.Open || m.Why == plan.Base {
 		return true, nil
 	}
 	source, err := real(m.Source)
@@ -57,12 +65,12 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	}
 }
 
-// unbound tells whether the host has nothing for a mount, or something that
+// unbound reports whether the host has nothing for a mount, or something that
 // does not fit beside it.
 func unbound(m plan.Mount, h Host) bool {
 	switch {
-	case m.Source == "${certs}":
-		return h.Etc.Certificates == ""
+	case m.Source == certificates:
+		return h.Etc.Certificates == "" && h.Bundle == nil
 	case strings.Contains(m.Destination, "${zone-name}") || strings.Contains(m.Source, "${zone-name}"):
 		return h.Etc.Zone == nil
 	}
@@ -74,7 +82,10 @@ func unbound(m plan.Mount, h Host) bool {
 // roams or a VPN comes up.
 const resolvConf = "/etc/resolv.conf"
 
-func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, full bool) Mount {
+// certificates is the source of the bundle in a plan.
+const certificates = "${certs}"
+
+func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle []byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
 		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
@@ -87,6 +98,10 @@ func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, full boo
 		}
 		return b
 	case plan.Bind, plan.ROBind:
+		if m.Source == certificates && bundle != nil {
+			b.Kind, b.Source, b.Data, b.Mode = plan.ROData, "certificates", bundle, "0444"
+			return b
+		}
 		b.Open = isBeneathUser(m)
 	}
 	b.Source = late.Replace(m.Source)

@@ -113,7 +113,7 @@ var options = []string{
 	"--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts",
 }
 
-// Suits tells whether launches can use this bwrap.
+// Suits reports whether launches can use this bwrap.
 func (b Bwrap) Suits() error {
 	switch {
 	case b.Before(OldestBwrap):
@@ -124,7 +124,7 @@ func (b Bwrap) Suits() error {
 	return nil
 }
 
-// Before tells whether the version is lower than another. One that is no
+// Before reports whether the version is lower than another. One that is no
 // version is lower than all.
 func (b Bwrap) Before(other string) bool {
 	return slices.Compare(numbers(b.Version), numbers(other)) < 0

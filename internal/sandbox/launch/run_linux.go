@@ -24,7 +24,7 @@ type ExitError struct {
 // Error is for logs of tests; the command line prints nothing for it.
 func (e *ExitError) Error() string { return "agent exited with status " + strconv.Itoa(e.Code) }
 
-// signaled tells whether the status is that of an end by a signal. bwrap
+// signaled reports whether the status is that of an end by a signal. bwrap
 // reports it in this form only, so an agent that exits with such a status by
 // itself is not told apart.
 func (e *ExitError) signaled() bool {
@@ -56,13 +56,13 @@ func (l Launch) Run() error {
 	}
 	defer copies.close()
 	terminal := saveTerminal()
+	l.Post.pausing(terminal.lend)
 	child, err := l.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
 	copies.follow()
-	inet, err := l.connect(child)
-	if err != nil {
+	if err := l.connect(child); err != nil {
 		return err
 	}
 	if l.Started != nil {
@@ -70,8 +70,8 @@ func (l Launch) Run() error {
 	}
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.release()
-	terminal.restoreAfter(err)
-	return disconnect(inet, err)
+	terminal.restoreAfter(err, l.Owns)
+	return err
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
@@ -156,9 +156,7 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (l Launch) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return spawn.Start(t.mounting(spawn.Program{
-			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(),
-		}))
+		return l.networked(t.mounting(spawn.Program{Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs}))
 	}
 	if l.OwnPIDs {
 		return begin()
@@ -166,7 +164,7 @@ func (l Launch) fork(t tree, files []int) (pid int, err error) {
 	return l.Post.blocked(begin)
 }
 
-// CanOwnPIDs tells whether bwrap can be given a pid namespace. It looks its
+// CanOwnPIDs reports whether bwrap can be given a pid namespace. It looks its
 // child, which has number 2 there, up in the /proc of this process (bubblewrap
 // 0.12, namespace_ids_read), and stops when there is no such number: in most
 // containers, and where /proc is mounted with hidepid=. What it finds it only
@@ -189,6 +187,7 @@ func (s *sandbox) wait(ownPIDs bool) error {
 	code, ran := s.report()
 	if ran && ownPIDs && s.empty() {
 		s.post.stop()
+		s.post.unreaped = s.pid
 		return exit(code)
 	}
 	state, err := s.reap()

@@ -32,14 +32,17 @@ var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 type Post struct {
 	signals chan os.Signal
 	caught  []syscall.Signal // those of guarded that the caller had not ignored
-	pauses  []syscall.Signal // those of pausing
+	pauses  []syscall.Signal // those of stopping
 
 	bwrap  int              // its process id
 	whole  bool             // all of the sandbox dies with bwrap, see [Launch.fork]
 	unsent []syscall.Signal // for the agent, as soon as there is one
 	ending <-chan time.Time // when what does not end by itself is killed; nil: nobody has asked it to end
+	before func()           // done before claudebox is stopped; nil: nothing
 	end    chan struct{}    // closed when nothing is to be handed out any more; nil: it has not begun
 	ended  chan struct{}    // closed when nothing is
+
+	unreaped int // the process id of a bwrap that has nothing inside any more; 0: none
 
 	mu    sync.Mutex
 	last  syscall.Signal // the last that came; 0: none
@@ -57,7 +60,7 @@ func Listen(ignored []string) *Post {
 		return !slices.Contains(ignored, strings.TrimPrefix(unix.SignalName(s), "SIG"))
 	})
 	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
-	p.pauses = filtered(pausing, ours)
+	p.pauses = filtered(stopping, ours)
 	notify(p.signals, slices.Concat(p.caught, p.pauses))
 	notify(make(chan os.Signal, 1), filtered(harmless, ours)) // nobody waits for these
 	return p
@@ -109,6 +112,23 @@ func (p *Post) End() {
 	case p.signals <- syscall.SIGTERM:
 	default:
 	}
+}
+
+// pausing says what is done before a signal stops claudebox.
+func (p *Post) pausing(do func()) { p.before = do }
+
+// Reap waits for a bwrap that [Launch.Run] left to end by itself: a claudebox
+// that ended first would leave it to a process 1 that may not reap, as in
+// containers.
+func (p *Post) Reap() {
+	if p == nil || p.unreaped == 0 {
+		return
+	}
+	_ = uninterrupted(func() error {
+		_, err := syscall.Wait4(p.unreaped, nil, 0, nil)
+		return err
+	})
+	p.unreaped = 0
 }
 
 func (p *Post) serve() {
@@ -216,10 +236,10 @@ func (p *Post) deliver(s syscall.Signal) {
 	}
 }
 
-// notYet tells whether there is no agent yet that a signal could be sent to.
+// notYet reports whether there is no agent yet that a signal could be sent to.
 func (p *Post) notYet(s syscall.Signal) bool { return !sendToAgent(p.bwrap, s) }
 
-// sendToAgent signals the agent, and tells whether there is one. It is the
+// sendToAgent signals the agent, and reports whether there is one. It is the
 // first child of pid 1 inside.
 func sendToAgent(bwrap int, s syscall.Signal) bool {
 	init := proctree.Init(bwrap)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -79,9 +81,15 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 	return l.explain(err)
 }
 
-// hasTree tells whether the closure is mounted as one tree, which needs a pid
+// hasTree reports whether the closure is mounted as one tree, which needs a pid
 // namespace: it ends the stage that does it.
-func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
+func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 && !l.OwnStore() }
+
+// OwnStore reports whether the sandbox has a Nix store of its own over what it
+// sees of the host's.
+func (l Launch) OwnStore() bool {
+	return slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Upper != "" })
+}
 
 // gated reports whether bwrap waits at a gate: for something that is made while
 // it is at work or, by itself in a pid namespace, for the sign that claudebox
@@ -90,15 +98,29 @@ func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.Lay }
 
 // byWords is the launch as words alone can do it: with a mount for each store
 // path, and all mounts made by bwrap.
+// A Nix store of the sandbox's own needs a process outside: by words there is
+// none.
 func (l Launch) byWords() Launch {
 	l.OwnPIDs, l.Lay = false, false
+	var mounts []Mount
+	upper := ""
+	for _, m := range l.Mounts {
+		if m.Upper != "" {
+			m.Upper, upper = "", m.Upper
+		}
+		mounts = append(mounts, m)
+	}
+	l.Mounts = slices.DeleteFunc(mounts, func(m Mount) bool { return upper != "" && strings.HasPrefix(m.Source, upper+"/") })
 	return l
 }
 
 // closure adds the words for the store paths that are mounted.
-func (w *words) closure(l Launch, destination string) {
-	if l.hasTree() {
-		w.add("--ro-bind", storetree.Place, destination)
+func (w *words) closure(l Launch, m Mount) {
+	if m.Upper != "" {
+		w.add("--overlay-src", path.Join(m.Upper, "points"))
+		w.more("--overlay", path.Join(m.Upper, "upper"), path.Join(m.Upper, "work"), m.Destination)
+	} else if l.hasTree() {
+		w.add("--ro-bind", storetree.Place, m.Destination)
 		return
 	}
 	for _, path := range l.Closure {

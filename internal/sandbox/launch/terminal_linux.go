@@ -37,6 +37,20 @@ func (t *terminal) release() {
 	// The terminal may still belong to a process group of the agent's that is
 	// gone; to change it then stops us otherwise.
 	signal.Ignore(syscall.SIGTTOU)
+	t.open()
+}
+
+// lend does so for the shell that comes when claudebox is stopped.
+func (t *terminal) lend() {
+	if t == nil {
+		return
+	}
+	if group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err == nil && group == syscall.Getpgrp() {
+		t.open()
+	}
+}
+
+func (t *terminal) open() {
 	_ = unix.IoctlSetInt(t.fd, unix.TCXONC, tcoon)
 	_ = unix.IoctlSetInt(t.fd, unix.TIOCNXCL, 0)
 }
@@ -54,26 +68,46 @@ const resetModes = "\x1b[?2026l\x1b[<u\x1b7\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
 
-// restoreAfter puts the terminal back when the agent was ended by a signal
-// and so had no chance to do it. An agent that exits by itself has cleaned
-// up, and is not second-guessed.
-func (t *terminal) restoreAfter(err error) {
+// restoreAfter puts the terminal back when the agent has ended: its modes in
+// the kernel, those of its window, and what was asked of it and not read: a
+// shell would take the answer for a command. An agent that a signal ended had no
+// chance to do it, another may not have wanted to. owns tells an agent that takes
+// the terminal for itself from a command, ahead of whose end people type.
+//
+// The window's modes are not known. After an agent that left the kernel's as
+// they were they are set where it wrote to the window by its output alone: else
+// another program may show something there (`claudebox -p x | less`).
+func (t *terminal) restoreAfter(err error, owns bool) {
+	if t == nil || t.isOthers() {
+		return
+	}
 	var exit *ExitError
-	if t == nil || !errors.As(err, &exit) || !exit.signaled() || t.isOthers() {
+	now, failed := term.GetState(t.fd)
+	torn := errors.As(err, &exit) && exit.signaled() || failed != nil || *now != *t.state
+	if torn && term.Restore(t.fd, t.state) != nil {
 		return
 	}
-	if term.Restore(t.fd, t.state) != nil {
-		return
+	switch out, isTerminal := outputTerminal(); {
+	case !isTerminal || os.Getenv("TERM") == "dumb":
+	case torn, owns && out == os.Stdout:
+		out.WriteString(resetModes)
 	}
-	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
-		if term.IsTerminal(int(stream.Fd())) {
-			stream.WriteString(resetModes)
-			return
-		}
+	if torn || owns {
+		_ = unix.IoctlSetInt(t.fd, unix.TCFLSH, unix.TCIFLUSH)
 	}
 }
 
-// isOthers tells whether another living job has the terminal: a shell that
+// outputTerminal is the first of standard output and error that is a terminal.
+func outputTerminal() (*os.File, bool) {
+	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
+		if term.IsTerminal(int(stream.Fd())) {
+			return stream, true
+		}
+	}
+	return nil, false
+}
+
+// isOthers reports whether another living job has the terminal: a shell that
 // claudebox runs in the background of, with modes of its own.
 func (t *terminal) isOthers() bool {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)

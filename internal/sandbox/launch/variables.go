@@ -11,18 +11,18 @@ import (
 
 // variables are the whole environment inside, sorted by name.
 func variables(p plan.Plan, h Host, late late) []Variable {
-	list := proxyVariables(p)
-	proxied := len(list)
+	list := slices.Clone(h.Made)
+	made := len(list)
 	list = slices.Grow(list, len(p.Env)+len(h.ExtraEnv)+3)
 	for _, e := range p.Env {
-		if slices.ContainsFunc(list[:proxied], func(v Variable) bool { return v.Name == e.Name }) {
-			continue // another proxy is not within reach
+		if slices.ContainsFunc(list[:made], func(v Variable) bool { return v.Name == e.Name }) {
+			continue
 		}
 		if v, ok := variable(e, h, late); ok {
 			list = append(list, v)
 		}
 	}
-	for _, e := range slices.Concat(hostMade(h), extra(h)) {
+	for _, e := range slices.Concat(hostMade(p, h), extra(h)) {
 		if !slices.ContainsFunc(list, func(v Variable) bool { return v.Name == e.Name }) {
 			list = append(list, e)
 		}
@@ -39,7 +39,7 @@ func variable(e plan.Env, h Host, late late) (Variable, bool) {
 		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
 	}
 	if o, ok := h.Overrides[e.Name]; ok {
-		e.From, e.Why = plan.FromMade, o.Why
+		e.From, e.Why, e.Secret = plan.FromMade, o.Why, e.Secret && !o.Public
 		return Variable{Env: e, Value: o.Value}, !o.Drop
 	}
 	value, ok := h.Facts.Env.Get(e.Name)
@@ -72,11 +72,15 @@ func judge(list []Variable) (warnings, notes []string) {
 
 // hostMade are variables that are made only where the host has not said
 // something better.
-func hostMade(h Host) []Variable {
+func hostMade(p plan.Plan, h Host) []Variable {
 	made := func(name, value, why string) Variable {
 		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
 	}
 	list := []Variable{made("LANG", "C.UTF-8", plan.Base), made("USER", h.Facts.User, plan.Base)}
+	if h.NixStore != "" && p.Network.Tier == "none" {
+		// Set and empty it names no proxy, and ends a warning of Nix that there is no network.
+		list = append(list, made("http_proxy", "", "nix"))
+	}
 	if h.Overrides["EDITOR"].Drop {
 		list = append(list, made("GIT_EDITOR", "true", "EDITOR is not inside"))
 	}
@@ -94,9 +98,9 @@ func isName(s string) bool {
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
-		if value, ok := h.Facts.Env.Get(name); ok && isName(name) {
-			entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
-			list = append(list, Variable{Env: entry, Value: value})
+		entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
+		if v, ok := variable(entry, h, nil); ok && isName(name) {
+			list = append(list, v)
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"path"
 	"slices"
 	"strconv"
 
@@ -92,7 +93,7 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	}
 	for _, m := range l.Mounts {
 		if m.Kind == plan.Closure {
-			w.closure(l, m.Destination)
+			w.closure(l, m)
 			continue
 		}
 		if !l.lays(m) {
@@ -173,6 +174,11 @@ func (w *words) mount(m Mount, state string) {
 // bind hands the source over as a descriptor when a user or an agent could
 // have changed it since it was checked: what was checked is what is mounted.
 func (w *words) bind(m Mount, state string) {
+	if m.Upper != "" {
+		w.more("--overlay-src", m.Source)
+		w.more("--overlay", path.Join(m.Upper, "upper"), path.Join(m.Upper, "work"), m.Destination)
+		return
+	}
 	if m.Follows != "" {
 		d := Descriptor{Name: m.Source, Data: m.Data, Follows: m.Follows, Folder: state}
 		w.more("--ro-bind-fd", w.descriptor(d), m.Destination)

@@ -33,6 +33,8 @@ type Login struct {
 	Key    Key    `json:"key"` // of its placeholders: the instance's
 	Access string `json:"access"`
 	Scope  string `json:"scope"` // as the token endpoint says it, with blanks between
+	// Pending says that it is being renewed: requests wait for [Broker.SetLogin].
+	Pending bool `json:"pending,omitempty"`
 }
 
 // Targets are the connections that have to be given to [Broker.Serve].
@@ -81,6 +83,9 @@ type Broker struct {
 	scope   string // of the login
 	refused string // the last access token that its server refused
 
+	settled chan struct{} // closed when the login is not pending
+	settle  func()
+
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
 	server    *http.Server
@@ -101,13 +106,17 @@ func New(c Config, keeper Keeper, dial Dial) (*Broker, error) {
 	}
 	b := &Broker{
 		targets: targets, leaves: leaves, keeper: keeper, secrets: knownOf(c),
-		accepted: make(chan net.Conn), closed: make(chan struct{}),
+		accepted: make(chan net.Conn), closed: make(chan struct{}), settled: make(chan struct{}),
 	}
+	b.settle = sync.OnceFunc(func() { close(b.settled) })
 	if c.Login != nil {
 		b.loginKey, b.scope = c.Login.Key, c.Login.Scope
 	}
+	if c.Login == nil || !c.Login.Pending {
+		b.settle()
+	}
 	b.close = sync.OnceFunc(func() { close(b.closed) })
-	b.transport = newTransport(c.Roots, dial)
+	b.transport = NewTransport(c.Roots, dial)
 	b.proxy = &httputil.ReverseProxy{
 		Transport: b.transport, FlushInterval: -1, Rewrite: b.rewrite, ModifyResponse: b.modify, ErrorHandler: b.failed,
 		ErrorLog: silent, BufferPool: &buffers{},
@@ -177,7 +186,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.any.RoundTrip(r)
 }
 
-func newTransport(roots []byte, dial Dial) transport {
+// NewTransport verifies hosts by roots, in PEM.
+func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 	trust := sync.OnceValue(func() *x509.CertPool {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(roots)
@@ -275,6 +285,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
 		return
 	}
+	b.await(r)
 	secrets := b.known()
 	v := judge(target, secrets, request{
 		method: r.Method, serverName: r.TLS.ServerName, host: r.Host, uri: r.RequestURI, url: r.URL, header: r.Header,
@@ -293,6 +304,23 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+}
+
+// await waits until the login is renewed that a request would be sent with.
+func (b *Broker) await(r *http.Request) {
+	select {
+	case <-b.settled:
+		return
+	default:
+	}
+	if !b.loginKey.In(ClaudeLogin, r.Header.Get("Authorization")) {
+		return
+	}
+	select {
+	case <-b.settled:
+	case <-r.Context().Done():
+	case <-time.After(patience):
+	}
 }
 
 // exchange is what is known of a request when its answer comes.
@@ -410,6 +438,7 @@ func (b *Broker) SetLogin(access, scope string) {
 	defer b.mu.Unlock()
 	b.set(ClaudeLogin, access)
 	b.scope = scope
+	b.settle()
 }
 
 func (b *Broker) login() (access, scope string, refused bool) {

@@ -36,10 +36,19 @@ var encoding = base32.NewEncoding(letters).WithPadding(base32.NoPadding)
 // where that is long enough, and beginning like it where that says nothing but
 // what kind of token it is.
 func (k Key) Placeholder(name, value string) string {
-	prefix := shape(value)
 	random := make([]byte, nonceLen)
 	_, _ = rand.Read(random)
-	nonce := encoding.EncodeToString(random)[:nonceLen]
+	return k.placeholder(name, value, encoding.EncodeToString(random)[:nonceLen])
+}
+
+// Lasting is the one placeholder of a name and value that is the same each
+// time: sessions that share an agent's files agree on it.
+func (k Key) Lasting(name, value string) string {
+	return k.placeholder(name, value, k.proof(name, "\x00"+value)[:nonceLen])
+}
+
+func (k Key) placeholder(name, value, nonce string) string {
+	prefix := shape(value)
 	filled := max(0, len(value)-len(prefix)-len(mark)-nonceLen-proofLen)
 	return prefix + strings.Repeat(filling, filled) + mark + nonce + k.proof(name, nonce)
 }

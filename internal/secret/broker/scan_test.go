@@ -70,6 +70,9 @@ func TestPlaceholdersAreKnownAgainAndSayNothing(t *testing.T) {
 		if !key.Is("A", p) || !key.In("A", "x"+p+"y") || key.Is("B", p) || key.In("B", p) || NewKey().Is("A", p) {
 			t.Errorf("%q of %q is not known, or is known as another's", p, value)
 		}
+		if last := key.Lasting("A", value); last != key.Lasting("A", value) || last == p || !key.Is("A", last) || last == key.Lasting("A", value+"x") {
+			t.Errorf("%q does not last", last)
+		}
 		if len(value) > 40 && len(p) != len(value) || key.Placeholder("A", value) == p {
 			t.Errorf("%q for %q", p, value)
 		}

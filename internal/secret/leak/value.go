@@ -123,7 +123,7 @@ const (
 	leastOfAClass = 2
 )
 
-// isRandom tells whether a value as a whole looks drawn by lot.
+// isRandom reports whether a value as a whole looks drawn by lot.
 func isRandom(value string) bool {
 	if len(value) < leastRandom || len(value) > mostRandom || value[0] == '/' {
 		return false

@@ -33,10 +33,24 @@ type Sizes struct {
 func (v View) Text(l launch.Launch) string {
 	p := page{view: v}
 	p.head(l, "claudebox: this will enter the sandbox")
+	p.outside(l)
 	p.variables(l.Env)
 	p.mounts(l)
 	p.remarks(l)
 	return p.b.String()
+}
+
+// outside says where a secret may go that stays outside.
+func (p *page) outside(l launch.Launch) {
+	var rows [][]string
+	for _, o := range l.Outside {
+		name := diag.Visible(o.Name)
+		for _, host := range o.Hosts {
+			rows = append(rows, []string{name, host, o.Why})
+			name = ""
+		}
+	}
+	p.section("secrets that stay outside: a placeholder is inside, swapped on the way to", rows, 1, -1)
 }
 
 // page collects the lines of an audit.
@@ -128,7 +142,7 @@ func names(list []plan.Package) []string {
 var networks = map[string]string{
 	"full":  "the host's, its LAN and local services included",
 	"inet":  "the internet; no LAN, no service of this host",
-	"allow": "these hosts only, by a proxy outside",
+	"allow": "these hosts only, by their names",
 	"none":  "loopback inside only",
 }
 
@@ -165,15 +179,20 @@ func portList(ports []int) string {
 	return strings.Join(words, ", ")
 }
 
+// nix says what the agent can do with Nix.
 func nix(l launch.Launch) string {
-	store := "the whole store is readable"
+	store := "the host's whole store is readable"
 	if l.Plan.Nix.Store == "closure" {
-		store = fmt.Sprintf("of the store %d paths are readable, what the plan refers to", len(l.Closure))
+		store = fmt.Sprintf("of the host's store %d paths are readable, what the plan refers to", len(l.Closure))
 	}
-	if hasDaemon(l) {
-		return store + "; daemon"
+	switch {
+	case l.OwnStore():
+		return store + "; the agent builds and fetches into a store of its own, and cannot change the host's"
+	case hasDaemon(l):
+		return store + "; the agent builds and fetches into it by the host's daemon, " +
+			"which lets it collect garbage and see everybody's roots"
 	}
-	return store + "; no daemon"
+	return store + "; the agent can neither build nor fetch"
 }
 
 func hasDaemon(l launch.Launch) bool {

@@ -211,7 +211,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 		"allow": {
 			plan.Network{Tier: "allow", Allow: []string{"*.b.example:443", "a.example"}, In: []int{3000}, Out: []int{5432}},
 			[]string{
-				"network   allow: these hosts only, by a proxy outside: *.b.example:443, a.example",
+				"network   allow: these hosts only, by their names: *.b.example:443, a.example",
 				"this host reaches inside, on 127.0.0.1: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
 			},
 			[]string{"network allow *.b.example:443 a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
@@ -239,5 +239,23 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 				t.Error("a port that needs no carrying is told of")
 			}
 		})
+	}
+}
+
+// What the agent can do with Nix is said in plain words.
+func TestTheLineForNix(t *testing.T) {
+	store := launch.Mount{Kind: plan.ROBind, Source: "/nix/store", Destination: "/nix/store", Why: "base"}
+	own := store
+	own.Upper = "/home/u/.claudebox/instances/00ff/nix/main"
+	daemon := launch.Mount{Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir}
+	for want, mounts := range map[string][]launch.Mount{
+		"builds and fetches into a store of its own, and cannot change the host's": {own},
+		"can neither build nor fetch":               {store},
+		"collect garbage and see everybody's roots": {store, daemon},
+	} {
+		got := strings.Join(strings.Fields(View{Width: 80}.Text(launch.Launch{Mounts: mounts})), " ")
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 	}
 }
 
-// brief gives each field that matters so many lines, and tells whether nothing
+// brief gives each field that matters so many lines, and reports whether nothing
 // had to be left out for that.
 func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
 	p := page{view: v}
@@ -92,7 +92,7 @@ func (p *page) painted(label, text, code string, lines int) {
 }
 
 // warnings writes red remarks into so many lines, each of them into at most so
-// many. What is left is counted on the last line; whole tells whether nothing is.
+// many. What is left is counted on the last line; whole reports whether nothing is.
 func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	label := "warning"
 	for i, w := range list {
@@ -208,15 +208,33 @@ func reachColour(l launch.Launch) string {
 	return ""
 }
 
-// secrets says which secrets can be read inside.
+// secrets says which secrets can be read inside, and which are used from
+// outside.
 func (p *page) secrets(l launch.Launch, lines int) {
-	list := p.readable(l)
-	if len(list) == 0 {
+	list, outside := p.readable(l), outside(l)
+	if len(list) == 0 && len(outside) == 0 {
 		p.one("secrets", "none can be read inside", "")
 		return
 	}
-	const head = "can be read inside: "
-	p.painted("secrets", head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+	label := "secrets"
+	if len(outside) > 0 {
+		const head = "stay outside, used by placeholders: "
+		p.one(label, head+p.list(outside, "", p.room()-layout.Width(head)), "")
+		label = ""
+	}
+	if len(list) > 0 {
+		const head = "can be read inside: "
+		p.painted(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+	}
+}
+
+// outside are the secrets that are used and never enter, by name.
+func outside(l launch.Launch) []string {
+	var list []string
+	for _, o := range l.Outside {
+		list = append(list, diag.Visible(o.Name))
+	}
+	return list
 }
 
 // readable are the secrets that a plan lets in as they are.

@@ -41,6 +41,9 @@ func Lines(l launch.Launch) []string {
 			lines = append(lines, "variable "+v.Name+" from "+string(v.From))
 		}
 	}
+	for _, o := range l.Outside {
+		lines = append(lines, "secret "+o.Name+" is used for "+strings.Join(o.Hosts, " "))
+	}
 	for _, m := range l.Mounts {
 		if accesses[m.Kind] != "" && m.Why != plan.Base {
 			lines = append(lines, MountLine(m))

@@ -90,7 +90,7 @@ func storePath(file string) string {
 	return store + name
 }
 
-// daemon tells whether Nix can be used, outside for what a profile asks for
+// daemon reports whether Nix can be used, outside for what a profile asks for
 // and inside by the agent.
 func daemon(e examination) Finding {
 	switch {
@@ -106,7 +106,7 @@ func daemon(e examination) Finding {
 }
 
 // judgeDaemon says what the daemon's trust means. One that trusts the user
-// makes root of him, so that no sandbox may reach it (SAND-07).
+// makes root of them, so that no sandbox may reach it (SAND-07).
 func judgeDaemon(info nixdaemon.Info, tier string, inside bool) Finding {
 	version := "Nix " + info.Version
 	switch {

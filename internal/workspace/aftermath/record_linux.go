@@ -43,17 +43,17 @@ type record struct {
 	Conversations []string // the user's folders of them where the agent writes
 }
 
-func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
+func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
 
 // write keeps a record in a locked file: one that is free, or a new one. To
 // make a file takes ten times as long as to write to it. The lock goes with
 // this process.
-func (r record) write(home string, free []string) (*os.File, error) {
+func (was record) write(home string, free []string) (*os.File, error) {
 	f, err := slot(path.Join(home, sessions), free)
 	if err != nil {
 		return nil, failed(path.Join(home, sessions), err)
 	}
-	if _, err := f.WriteAt(r.encode(), 0); err != nil {
+	if _, err := f.WriteAt(was.encode(), 0); err != nil {
 		release(f)
 		f.Close()
 		return nil, failed(f.Name(), err)

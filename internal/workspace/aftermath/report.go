@@ -126,7 +126,7 @@ func folderOf(rel string, folders []string) string {
 	return ""
 }
 
-// mentions tells whether something at or below a path has been told already.
+// mentions reports whether something at or below a path has been told already.
 func (r *Report) mentions(rel string) bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
 }
@@ -138,7 +138,7 @@ func (r *Report) finish() {
 	}
 }
 
-// Silent tells whether there is nothing to say.
+// Silent reports whether there is nothing to say.
 func (r Report) Silent() bool {
 	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
 }

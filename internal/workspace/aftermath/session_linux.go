@@ -234,7 +234,7 @@ func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
 	return names
 }
 
-// covers tells whether a name is, or lies below, what was read-only or hidden.
+// covers reports whether a name is, or lies below, what was read-only or hidden.
 // A folder with something hidden in it can be renamed: the file is known by its
 // inode then.
 func (was record) covers(tree *beneath.Folder, name string) bool {

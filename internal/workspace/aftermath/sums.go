@@ -77,7 +77,7 @@ func (s *sums) stop() {
 	s.mu.Unlock()
 }
 
-// same tells whether a file that was written to holds what it held before.
+// same reports whether a file that was written to holds what it held before.
 func (s *sums) same(tree *beneath.Folder, now survey.File) bool {
 	if s == nil {
 		return false

@@ -56,7 +56,7 @@ func Files(home string, env func(string) (string, bool)) []string {
 	return append(files, path.Join(xdg, "git/config"), path.Join(home, ".gitconfig"))
 }
 
-// IsInclude tells whether a setting includes another file, under a condition or
+// IsInclude reports whether a setting includes another file, under a condition or
 // not.
 func IsInclude(e Entry) bool {
 	return e.Name == "path" && (e.Section == "include" || e.Section == "includeif")

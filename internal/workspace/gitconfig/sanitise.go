@@ -32,7 +32,7 @@ func Sanitise(src []byte, without ...string) []byte {
 	return out
 }
 
-// HoldsSecrets tells whether [Sanitise] would take something out of a
+// HoldsSecrets reports whether [Sanitise] would take something out of a
 // configuration. Any comment counts, and all that git refuses.
 func HoldsSecrets(src []byte) bool {
 	entries, err := Parse(src)

@@ -80,7 +80,7 @@ var people = map[string]struct {
 	env    []string
 }{
 	"name and e-mail":           {"[user]\nname = A\nemail = a@x\n", nil},
-	"an author of his own":      {"[user]\nname = A\nemail = a@x\n[author]\nname = B\n[committer]\nemail = c@x\n", nil},
+	"an author of its own":      {"[user]\nname = A\nemail = a@x\n[author]\nname = B\n[committer]\nemail = c@x\n", nil},
 	"an author by variable":     {"[user]\nname = A\nemail = a@x\n", []string{"GIT_AUTHOR_NAME=E", "GIT_COMMITTER_EMAIL=e@x"}},
 	"variables alone":           {"", []string{"GIT_AUTHOR_NAME=E", "GIT_AUTHOR_EMAIL=e@x", "GIT_COMMITTER_NAME=F", "GIT_COMMITTER_EMAIL=f@x"}},
 	"EMAIL stands in":           {"[user]\nname = A\n", []string{"EMAIL=m@x"}},

@@ -38,7 +38,7 @@ func Find(start, home string) (Found, error) {
 	}
 }
 
-// Looks tells whether a folder has what git takes for a git folder.
+// Looks reports whether a folder has what git takes for a git folder.
 func Looks(dir string) bool {
 	return exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs")
 }

@@ -30,7 +30,7 @@ func (r Repo) Root() string {
 
 // Rules are what the caller knows about paths.
 type Rules struct {
-	// Inside tells whether a path is the agent's already.
+	// Inside reports whether a path is the agent's already.
 	Inside func(path string) bool
 	// Mountable tells why a git folder that is not must not become so; nil
 	// when it may.

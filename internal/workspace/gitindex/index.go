@@ -52,7 +52,7 @@ type scanner struct {
 	mode    uint32
 }
 
-// next reads one entry, and tells whether there was one.
+// next reads one entry, and reports whether there was one.
 func (s *scanner) next() bool {
 	size := s.stat + flagsSize
 	if len(s.rest) < size {

@@ -90,7 +90,7 @@ func (m *Matcher) find(folder string, name []byte, below bool) *Rule {
 	return nil
 }
 
-// endsIn tells whether the last components of a folder are those of above,
+// endsIn reports whether the last components of a folder are those of above,
 // which ends with a slash, or is empty.
 func endsIn(folder, above string) bool {
 	rest, ends := strings.CutSuffix(folder, strings.TrimSuffix(above, "/"))

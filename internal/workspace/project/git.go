@@ -104,6 +104,6 @@ func (o *opener) judgeGitFolder(path string) error {
 	return nil
 }
 
-// contains tells whether a canonical path lies in the project and is thus
+// contains reports whether a canonical path lies in the project and is thus
 // the agent's already.
 func (o *opener) contains(path string) bool { return pathname.Below(path, o.Path) }

@@ -101,7 +101,7 @@ func (g *gitGuard) folder(rel string) error {
 	return g.checkout(rel, entries)
 }
 
-// worktreeConfig tells whether git reads config.worktree. What git takes for
+// worktreeConfig reports whether git reads config.worktree. What git takes for
 // false in other words counts as true here: a placeholder does no harm.
 func worktreeConfig(entries []gitconfig.Entry) (on bool) {
 	for _, e := range entries {

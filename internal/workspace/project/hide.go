@@ -141,10 +141,10 @@ func (o *opener) keepHidden(rel string) {
 	guard{o, o.tree}.pin(path.Dir(rel), whyHidden)
 }
 
-// shown tells whether the profile lets a path in: it, or a folder above.
+// shown reports whether the profile lets a path in: it, or a folder above.
 func (o *opener) shown(rel string) bool { return Shown(o.Show, rel) }
 
-// Shown tells whether patterns of a profile's `show` let a path in.
+// Shown reports whether patterns of a profile's `show` let a path in.
 func Shown(patterns []string, rel string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return shows(pattern, rel) })
 }

@@ -20,7 +20,7 @@ type Tracked struct {
 	Links []string // repositories in the working tree, whose configuration git obeys
 }
 
-// Has tells whether a place is tracked, or something below it.
+// Has reports whether a place is tracked, or something below it.
 func (t Tracked) Has(rel string) bool {
 	if _, found := slices.BinarySearch(t.Names, rel); found {
 		return true

@@ -91,7 +91,7 @@ func (g *gitGuard) module(rel string) error {
 // agent may have removed the others, to put them back later.
 var gitFolderSigns = []string{"HEAD", "config", "objects", "refs", "hooks"}
 
-// counts tells whether the folder at rel is to be protected: it is one, and
+// counts reports whether the folder at rel is to be protected: it is one, and
 // the limit is not reached. A link cannot be.
 func (g *gitGuard) counts(rel string) (bool, error) {
 	what, err := g.at.Look(rel)

@@ -130,7 +130,7 @@ func Open(req Request) (Project, error) {
 	return o.Project, nil
 }
 
-// OpenBeside looks at a folder that a user gives away beside his project,
+// OpenBeside looks at a folder that a user gives away beside the project,
 // read-write: the host's git obeys what is in there, too. What of its
 // repositories lies elsewhere stays there, and its sockets were asked for.
 func OpenBeside(req Request) (Project, error) {
@@ -203,7 +203,7 @@ func (p Project) SafeDirectories() []string {
 // before the sandbox starts, and released when it has ended.
 func (p Project) Hold() (*placeholder.Hold, error) { return placeholder.Make(p.placeholders) }
 
-// Holds tells whether [Project.Hold] makes anything.
+// Holds reports whether [Project.Hold] makes anything.
 func (p Project) Holds() bool { return len(p.placeholders) > 0 }
 
 // Placeholders are what Hold makes.

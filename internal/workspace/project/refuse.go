@@ -104,7 +104,7 @@ func (o *opener) forbids(dir string) string {
 	return ""
 }
 
-// shows tells whether a folder is, holds or lies in a path of SAND-09, or what
+// shows reports whether a folder is, holds or lies in a path of SAND-09, or what
 // that leads to when it is a link. A path that has a rule of its own above
 // keeps that: /tmp must never be seen, but a project may lie in it. home is the
 // open home of the user; there is no link in one that cannot be opened.

@@ -109,7 +109,7 @@ func (s Scope) wanted() func(folder string) func(name []byte) bool {
 	}
 }
 
-// Hides tells whether what comes to lie at a path would be hidden for its name.
+// Hides reports whether what comes to lie at a path would be hidden for its name.
 func (s Scope) Hides(rel string) bool {
 	return s.looksSecret(lastTwo([]byte(rel))) ||
 		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
@@ -120,7 +120,7 @@ func (s Scope) looksSecret(folder, name []byte) bool {
 	return secretfile.Of(folder, name) != secretfile.Plain || s.isNamed(name)
 }
 
-// isNamed tells whether the profile hides a name.
+// isNamed reports whether the profile hides a name.
 func (s Scope) isNamed(name []byte) bool {
 	for _, pattern := range s.Hide {
 		if matched, err := path.Match(pattern, string(name)); err == nil && matched {

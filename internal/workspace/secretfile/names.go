@@ -213,7 +213,7 @@ func hasSettings(name []byte) bool {
 	return slices.Contains(settings, string(fold(room[:0], name[dot+1:])))
 }
 
-// ends tells whether a word ends before a place in a name.
+// ends reports whether a word ends before a place in a name.
 func ends(name []byte, i int) bool {
 	c := name[i]
 	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'

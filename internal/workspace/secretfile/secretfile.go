@@ -28,7 +28,7 @@ var signs = []string{
 	"<password>", "ClearTextPassword", "\"github-oauth\"", "\"http-basic\"", "\"gitlab-token\"", "\"auth\":", "assword=", "Token=", "Secret=",
 }
 
-// Holds tells whether the content of a file whose name asks is secret: by a
+// Holds reports whether the content of a file whose name asks is secret: by a
 // sign of a secret file, a token of a known shape, a setting whose name is a
 // secret's, or because it is one word and nothing else. A setting that only
 // names a variable ("${NPM_TOKEN}") is none.
@@ -48,7 +48,7 @@ func Holds(content []byte) bool {
 	return isOneWord(content) || leak.Text(string(content)) != ""
 }
 
-// namesVariable tells whether a setting's value is a variable's name and
+// namesVariable reports whether a setting's value is a variable's name and
 // nothing else.
 func namesVariable(value []byte) bool {
 	text := strings.Trim(string(value), " \t\r\n=:\"'")
@@ -84,7 +84,7 @@ var (
 	endsOfThem   = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
 )
 
-// isSecret tells whether the value of a setting with a secret's name is one.
+// isSecret reports whether the value of a setting with a secret's name is one.
 // Numbers and sentences are none.
 func isSecret(value string) bool {
 	low := strings.ToLower(value)
@@ -100,7 +100,7 @@ func isSecret(value string) bool {
 // mostOneWord is how long one word may be that is a secret, in bytes.
 const mostOneWord = 4096
 
-// isOneWord tells whether a file is one printable word, as a file for a
+// isOneWord reports whether a file is one printable word, as a file for a
 // password or token is.
 func isOneWord(content []byte) bool {
 	word := bytes.TrimSpace(content)

@@ -46,7 +46,7 @@ func (l *lister) entry(name []byte, kind byte) {
 	}
 }
 
-// tooDeep tells whether a folder's path is longer than the kernel takes (path
+// tooDeep reports whether a folder's path is longer than the kernel takes (path
 // names, PATH_MAX). Nobody can name what is in there: git gives up, and so does
 // every other program. To look costs the square of the depth, and an agent can
 // make a depth that would take hours.

@@ -2,7 +2,7 @@ package survey
 
 import "claudebox/internal/linux/cachefile"
 
-// Large tells whether a survey is worth keeping: whether a first walk takes
+// Large reports whether a survey is worth keeping: whether a first walk takes
 // longer than to read it back.
 func (s *Survey) Large() bool {
 	const folders = 200

@@ -114,7 +114,7 @@ func unseen(rels []string) []folder {
 	return list
 }
 
-// ChangedSince tells whether a folder that was walked, or a file that was
+// ChangedSince reports whether a folder that was walked, or a file that was
 // noted, was changed at a time or later, in nanoseconds since 1970. What is not
 // known counts as changed.
 func (s *Survey) ChangedSince(since int64) bool {
@@ -129,7 +129,7 @@ func (s *Survey) ChangedSince(since int64) bool {
 	return slices.ContainsFunc(s.Files, func(f File) bool { return f.Kind != beneath.Dir && f.Stamp.Change >= since })
 }
 
-// Saw tells whether a folder was looked into.
+// Saw reports whether a folder was looked into.
 func (s *Survey) Saw(rel string) bool { return s != nil && s.folders[rel] != nil }
 
 // Where gives the folder with an inode's number, if one was looked into.

@@ -1,0 +1,99 @@
+package internal
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// top is the folder of the whole project.
+const top = ".."
+
+// eachFile hands every file of Go's to a function, parsed with its comments.
+func eachFile(t *testing.T, do func(name string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
+	count := 0
+	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		if err == nil {
+			count++
+			do(strings.TrimPrefix(name, top+"/"), set, file)
+		}
+		return err
+	})
+	if err != nil || count < 100 {
+		t.Fatalf("%d files were read: %v", count, err)
+	}
+}
+
+// A function that does not fit a screen does two things. The table of a test may
+// be as long as it likes.
+func TestFunctionsAreShort(t *testing.T) {
+	const most = 60
+	eachFile(t, func(name string, set *token.FileSet, file *ast.File) {
+		if strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		for _, decl := range file.Decls {
+			f, is := decl.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			if lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; lines > most {
+				t.Errorf("%s: %s has %d lines; at most %d", name, f.Name.Name, lines, most)
+			}
+		}
+	})
+}
+
+// Comments speak of a user as they, and of what a function reports.
+func TestCommentsAreInPlainEnglish(t *testing.T) {
+	dialect := regexp.MustCompile(`(?i)\b(tells? whether|says whether|he|him|his|himself)\b`)
+	eachFile(t, func(name string, set *token.FileSet, file *ast.File) {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				if found := dialect.FindString(comment.Text); found != "" {
+					t.Errorf("%s: a comment says %q", set.Position(comment.Pos()), found)
+				}
+			}
+		}
+	})
+}
+
+// Nothing runs before main, so the order of imports decides nothing.
+func TestNothingRunsBeforeMain(t *testing.T) {
+	eachFile(t, func(name string, _ *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
+			if f, is := decl.(*ast.FuncDecl); is && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has an init", name)
+			}
+		}
+	})
+}
+
+func TestThereIsNoAssembly(t *testing.T) {
+	err := filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(name, ".s") {
+			t.Errorf("%s", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheHouseHasAtMostFourteenRooms(t *testing.T) {
+	if len(rooms) > 14 {
+		t.Errorf("there are %d", len(rooms))
+	}
+}

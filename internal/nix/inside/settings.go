@@ -1,0 +1,121 @@
+package inside
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Where a sandbox finds what belongs to its store.
+const (
+	runDir      = "/run/claudebox"
+	SocketInner = runDir + "/nix-daemon" // the filter
+	UpperInner  = runDir + "/nix-upper"  // what the inner store holds itself, read-only
+	StateInner  = "/nix/var"             // its database, logs and roots
+)
+
+// nowhere is the real place of the lower store as the inner Nix is told: it
+// reads all files through the overlay, and asks the lower store for facts only.
+const nowhere = runDir + "/nix-lower/nix/store"
+
+// storeURL names the inner store, and keeps Nix from looking for another.
+func storeURL() string {
+	lower := "unix://" + SocketInner + "?real=" + nowhere
+	return "local-overlay://?lower-store=" + url.QueryEscape(lower) + "&upper-layer=" + UpperInner + "&check-mount=false"
+}
+
+// own are the settings of nix.conf(5) in every sandbox. Without a sandbox of its
+// own a build runs in this one.
+const own = `flake-registry = /etc/nix/registry.json
+warn-dirty = false
+`
+
+// ownStore are further ones where the store is the sandbox's own. The sandbox is
+// claudebox's; hard links between two layers are not possible; and a cache that
+// cannot be reached is asked once, not five times.
+const ownStore = `extra-experimental-features = nix-command flakes local-overlay-store
+sandbox = false
+build-users-group =
+auto-optimise-store = false
+gc-reserved-space = 0
+download-attempts = 1
+`
+
+// Caches are the binary caches that a host uses, and the keys it trusts.
+type Caches struct {
+	Substituters []string
+	Keys         []string
+}
+
+// What Nix uses where nothing is said.
+const (
+	officialCache = "https://cache.nixos.org/"
+	officialKey   = "cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="
+)
+
+// CachesOf reads them from a nix.conf.
+func CachesOf(conf []byte) Caches {
+	return Caches{
+		Substituters: setting(conf, "substituters", officialCache),
+		Keys:         setting(conf, "trusted-public-keys", officialKey),
+	}
+}
+
+// setting is a list of words, with what is added to it.
+func setting(conf []byte, name, usual string) []string {
+	words := []string{usual}
+	for line := range strings.Lines(string(conf)) {
+		key, value, _ := strings.Cut(line, "=")
+		switch strings.TrimSpace(key) {
+		case name:
+			words = strings.Fields(value)
+		case "extra-" + name:
+			words = append(words, strings.Fields(value)...)
+		}
+	}
+	return words
+}
+
+// Reached leaves those caches out that a sandbox cannot reach: Nix would try
+// each before every build.
+func (c Caches) Reached(host func(name string) bool) Caches {
+	c.Substituters = slices.DeleteFunc(slices.Clone(c.Substituters), func(cache string) bool {
+		u, err := url.Parse(cache)
+		return err != nil || u.Scheme != "https" && u.Scheme != "http" || !host(u.Hostname())
+	})
+	return c
+}
+
+// Conf is nix.conf(5) of a sandbox with a store of its own.
+func Conf(c Caches) []byte {
+	return []byte("store = " + storeURL() + "\n" + ownStore + own +
+		"substituters = " + strings.Join(c.Substituters, " ") + "\n" +
+		"trusted-public-keys = " + strings.Join(c.Keys, " ") + "\n")
+}
+
+// DaemonConf is nix.conf(5) of a sandbox whose Nix asks the host's daemon;
+// public are the host's own settings of caches and keys.
+func DaemonConf(public []byte) []byte {
+	return append([]byte("experimental-features = nix-command flakes\n"+own), public...)
+}
+
+// NoConf is nix.conf(5) of a sandbox without a store: Nix evaluates there, and
+// says why it does nothing else. It would else make a store in the home, whose
+// paths are not those of any other.
+func NoConf(why string) []byte {
+	words := strings.FieldsFunc(why, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+	return []byte("experimental-features = nix-command flakes\n" + own +
+		"store = unix:///" + strings.Join(words, "-") + "\n")
+}
+
+// Registry is the registry of flakes of a sandbox, where `nixpkgs` is the plan's
+// source.
+func Registry(path string) []byte {
+	flakes := ""
+	if path != "" { // a store path, which JSON needs no escapes for
+		flakes = `{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"` + path + `"}}`
+	}
+	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
+}

@@ -1,0 +1,345 @@
+package inside
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/nix/storepath"
+)
+
+// What lies in the folder of an inner store. All of it is out of the agent's
+// reach, but for what a session writes through the overlay, and for var.
+const (
+	upperName = "upper" // the layer over the host's store
+	workName  = "work"  // the kernel's, beside it
+	varName   = "var"   // the database of the Nix inside
+	knownName = "known" // the paths of the host that it relies on
+	// pointsName holds empty files and folders that closures are mounted on.
+	pointsName = "points"
+)
+
+// Names of the folders themselves.
+const (
+	mainName    = "main"    // kept between sessions
+	extraPrefix = "extra-"  // of a session beside another one
+	gonePrefix  = "remove-" // to be removed
+)
+
+// Slot is the folder of an inner store that one session holds. The kernel takes
+// one upper layer for two overlays, and what becomes of it then is not defined.
+type Slot struct {
+	Dir   string
+	Known *os.File // open for appending
+	// Notes say what a person should know.
+	Notes []string
+
+	extra bool
+	lock  *os.File
+}
+
+// Choose names the folder that a session beginning now would have, in a folder
+// of them that need not be there. It changes nothing.
+func Choose(parent string) (dir string, extra bool) {
+	dir = filepath.Join(parent, mainName)
+	lock, err := hold(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		closeFile(lock)
+		return dir, false
+	}
+	return filepath.Join(parent, extraPrefix+strings.ToLower(rand.Text()[:8])), true
+}
+
+// Upper, Var and Socket are what of a folder a sandbox has mounted.
+func Upper(dir string) string      { return filepath.Join(dir, upperName) }
+func Var(dir string) string        { return filepath.Join(dir, varName) }
+func SocketPath(dir string) string { return filepath.Join(dir, Socket) }
+
+// ErrBusy says that another session holds a folder.
+var ErrBusy = errors.New("another session uses it")
+
+// hold locks a folder for this process.
+func hold(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrBusy
+		}
+		return nil, err
+	}
+	return f, nil
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// Open makes the folder that [Choose] named ready for a session, and holds it.
+// Its error is [ErrBusy] when another session was faster.
+func Open(dir string) (*Slot, error) {
+	s := &Slot{Dir: dir, extra: strings.HasPrefix(filepath.Base(dir), extraPrefix)}
+	err := s.open()
+	if err != nil {
+		s.Close()
+		if errors.Is(err, ErrBusy) {
+			return nil, err
+		}
+		return nil, &diag.Error{Op: "prepare the Nix store inside", Err: err, Remedy: "look at " + dir + ", or remove it"}
+	}
+	return s, nil
+}
+
+func (s *Slot) open() (err error) {
+	parent := filepath.Dir(s.Dir)
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = hold(s.Dir); err != nil {
+		return err
+	}
+	left := leftovers(parent)
+	go removeAll(left)
+	if err := s.fill(); err != nil {
+		return err
+	}
+	gone, err := s.collected()
+	if err != nil {
+		return err
+	}
+	if gone != "" {
+		s.Notes = append(s.Notes, "Nix inside begins anew: "+gone+" was collected on the host, and what was built inside may rely on it")
+		if err := s.empty(); err != nil {
+			return err
+		}
+	}
+	return s.lay()
+}
+
+// fill makes what is missing.
+func (s *Slot) fill() (err error) {
+	for _, name := range []string{upperName, workName, varName, pointsName} {
+		if err := os.Mkdir(filepath.Join(s.Dir, name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	closeFile(s.Known)
+	s.Known, err = os.OpenFile(filepath.Join(s.Dir, knownName), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	return err
+}
+
+// collected names a path of the host that the inner database may know and that
+// is not there any more; empty: all are. A list that cannot be read counts, too.
+func (s *Slot) collected() (string, error) {
+	paths, err := ReadKnown(s.Known)
+	if err != nil {
+		return "the list of what it relies on is damaged, and some of that", nil
+	}
+	for _, path := range paths {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return path, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", s.cutOff(paths)
+}
+
+// cutOff takes a line away that was never finished.
+func (s *Slot) cutOff(paths []string) error {
+	size := int64(0)
+	for _, path := range paths {
+		size += int64(len(path)) + 1
+	}
+	return s.Known.Truncate(size)
+}
+
+// empty puts all that the inner store holds aside, to be removed.
+func (s *Slot) empty() error {
+	aside := filepath.Join(filepath.Dir(s.Dir), gonePrefix+rand.Text())
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{upperName, workName, varName, knownName} {
+		if err := os.Rename(filepath.Join(s.Dir, name), filepath.Join(aside, name)); err != nil {
+			return err
+		}
+	}
+	if err := s.fill(); err != nil {
+		return err
+	}
+	go removeTree(aside)
+	return nil
+}
+
+// lay sees to it that the upper layer adds to the host's store and changes
+// nothing of it. The agent may have made folders there, and whiteouts, under
+// names of the host's: folders of the same name are merged, and a whiteout
+// hides. A path that the host has by now itself goes, too.
+func (s *Slot) lay() error {
+	upper := filepath.Join(s.Dir, upperName)
+	if err := unix.Chmod(upper, 0o755); err != nil {
+		return err
+	}
+	if _, err := unix.Lgetxattr(upper, "user.overlay.opaque", nil); err == nil { // it hides all that is below
+		return s.empty()
+	}
+	names, err := readNames(upper)
+	if err != nil {
+		return err
+	}
+	aside := ""
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(storepath.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if aside == "" {
+			aside = filepath.Join(filepath.Dir(s.Dir), gonePrefix+rand.Text())
+			if err := os.Mkdir(aside, 0o700); err != nil {
+				return err
+			}
+		}
+		if err := moveAway(upper, name, aside); err != nil {
+			return err
+		}
+	}
+	if aside != "" {
+		go removeTree(aside)
+	}
+	return nil
+}
+
+// moveAway takes an entry out of a folder. Moving a folder changes its "..", so
+// one that is read-only is opened first.
+func moveAway(from, name, to string) error {
+	path := filepath.Join(from, name)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		if err := os.Chmod(path, 0o700); err != nil {
+			return err
+		}
+	}
+	return os.Rename(path, filepath.Join(to, name))
+}
+
+func readNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// Lay makes a mount point in the lower layer for each path of a closure, which
+// is all that the sandbox sees of the host's store, and for nothing else.
+func (s *Slot) Lay(closure []string) error {
+	points := filepath.Join(s.Dir, pointsName)
+	have, err := readNames(points)
+	if err != nil {
+		return err
+	}
+	wanted := make(map[string]bool, len(closure))
+	for _, path := range closure {
+		wanted[filepath.Base(path)] = true
+	}
+	for _, name := range have {
+		if wanted[name] {
+			delete(wanted, name)
+		} else if err := os.Remove(filepath.Join(points, name)); err != nil {
+			return err
+		}
+	}
+	for name := range wanted {
+		if err := point(filepath.Join(storepath.Dir, name), filepath.Join(points, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// point makes an empty folder or file as the source is one.
+func point(source, at string) error {
+	info, err := os.Lstat(source)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return os.Mkdir(at, 0o755)
+	}
+	return os.WriteFile(at, nil, 0o444)
+}
+
+// Close lets go of the folder. One of a session beside another is removed.
+func (s *Slot) Close() {
+	closeFile(s.Known)
+	if s.lock != nil && s.extra {
+		removeTree(s.Dir)
+	}
+	closeFile(s.lock)
+	s.lock, s.Known = nil, nil
+}
+
+// leftovers are what sessions left that were killed, and what was to be removed.
+// Those that can be mistaken for a session's are put aside first.
+func leftovers(parent string) (paths []string) {
+	names, err := readNames(parent)
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		path := filepath.Join(parent, name)
+		if strings.HasPrefix(name, extraPrefix) {
+			lock, err := hold(path)
+			if err != nil {
+				continue
+			}
+			aside := filepath.Join(parent, gonePrefix+rand.Text())
+			err = os.Rename(path, aside)
+			lock.Close()
+			if err != nil {
+				continue
+			}
+			path = aside
+		} else if !strings.HasPrefix(name, gonePrefix) {
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func removeAll(paths []string) {
+	for _, path := range paths {
+		removeTree(path)
+	}
+}
+
+// removeTree removes a folder whatever the modes of those in it. Links are not
+// followed: nobody writes there any more.
+func removeTree(path string) {
+	if os.RemoveAll(path) == nil {
+		return
+	}
+	_ = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(at, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(path) // what is left, a later session tries again
+}

@@ -1,0 +1,213 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+)
+
+// A broker's process and its parent speak JSON over a socket, one message after
+// the other.
+
+// word is a message to the broker.
+type word struct {
+	Hello *Hello     `json:"hello,omitempty"` // the first one to a process that is a broker and nothing else
+	Login *loginWord `json:"login,omitempty"`
+	Done  *doneWord  `json:"done,omitempty"`
+}
+
+type loginWord struct {
+	Access string `json:"access"`
+	Scope  string `json:"scope"`
+}
+
+// doneWord ends a question.
+type doneWord struct {
+	ID     int  `json:"id"`
+	Failed bool `json:"failed,omitempty"`
+}
+
+// event is a message of the broker.
+type event struct {
+	Refusal *Refusal `json:"refusal,omitempty"`
+	Forget  bool     `json:"forget,omitempty"`
+	ID      int      `json:"id,omitempty"` // of a question: it waits for a doneWord
+	Renew   string   `json:"renew,omitempty"`
+	Keep    *Grant   `json:"keep,omitempty"`
+}
+
+// Line is the parent's end.
+type Line struct {
+	conn io.ReadWriteCloser
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+// NewLine speaks with a broker, for which keeper works. ended is called when
+// the broker is gone.
+func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
+	l := &Line{conn: conn, out: json.NewEncoder(conn)}
+	go func() {
+		defer ended()
+		l.serve(keeper)
+	}()
+	return l
+}
+
+// SetLogin tells the broker of another login, see [Broker.SetLogin].
+func (l *Line) SetLogin(access, scope string) { l.say(word{Login: &loginWord{access, scope}}) }
+
+// Close ends the broker.
+func (l *Line) Close() error { return l.conn.Close() }
+
+func (l *Line) say(w word) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.out.Encode(w) // a broker that is gone is noticed by serve
+}
+
+func (l *Line) serve(keeper Keeper) {
+	in := json.NewDecoder(l.conn)
+	for {
+		var e event
+		if in.Decode(&e) != nil {
+			return
+		}
+		switch {
+		case e.Refusal != nil:
+			keeper.Report(*e.Refusal)
+		case e.Forget:
+			keeper.Forget()
+		case e.ID != 0:
+			go l.answer(keeper, e)
+		}
+	}
+}
+
+func (l *Line) answer(keeper Keeper, e event) {
+	err := errors.New("bug: an empty question")
+	switch {
+	case e.Renew != "":
+		err = keeper.Renew(context.Background(), e.Renew)
+	case e.Keep != nil:
+		err = keeper.Keep(*e.Keep)
+	}
+	l.say(word{Done: &doneWord{ID: e.ID, Failed: err != nil}})
+}
+
+// Parent is the broker's end: a [Keeper] far away.
+type Parent struct {
+	in *json.Decoder
+
+	mu      sync.Mutex
+	out     *json.Encoder
+	last    int
+	waiting map[int]chan bool
+	told    map[Refusal]int // how often, by all but the path
+}
+
+// NewParent speaks with the parent.
+func NewParent(conn io.ReadWriter) *Parent {
+	return &Parent{
+		in: json.NewDecoder(conn), out: json.NewEncoder(conn), waiting: map[int]chan bool{}, told: map[Refusal]int{},
+	}
+}
+
+// hello reads the first message.
+func (p *Parent) hello() (Hello, error) {
+	var w word
+	if err := p.in.Decode(&w); err != nil {
+		return Hello{}, err
+	}
+	if w.Hello == nil {
+		return Hello{}, errors.New("bug: no hello")
+	}
+	return *w.Hello, nil
+}
+
+// Serve does what the parent says to a broker, until the parent is gone.
+func (p *Parent) Serve(b *Broker) error {
+	for {
+		var w word
+		if err := p.in.Decode(&w); err != nil {
+			return err
+		}
+		switch {
+		case w.Login != nil:
+			b.SetLogin(w.Login.Access, w.Login.Scope)
+		case w.Done != nil:
+			p.mu.Lock()
+			if done := p.waiting[w.Done.ID]; done != nil {
+				done <- !w.Done.Failed
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+var errFailed = errors.New("claudebox could not do it")
+
+func (p *Parent) ask(ctx context.Context, e event) error {
+	done := make(chan bool, 1)
+	p.mu.Lock()
+	p.last++
+	e.ID = p.last
+	p.waiting[e.ID] = done
+	err := p.out.Encode(e)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.waiting, e.ID)
+	}()
+	if err != nil {
+		return err
+	}
+	select {
+	case ok := <-done:
+		if !ok {
+			return errFailed
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Renew asks the parent to renew the login.
+func (p *Parent) Renew(ctx context.Context, refused string) error {
+	return p.ask(ctx, event{Renew: refused})
+}
+
+// Keep asks the parent to keep a login.
+func (p *Parent) Keep(g Grant) error { return p.ask(context.Background(), event{Keep: &g}) }
+
+// Forget tells the parent to give such a login up.
+func (p *Parent) Forget() { p.tell(event{Forget: true}) }
+
+// Report tells the parent what was refused, each thing a few times: an agent
+// can do it for ever.
+func (p *Parent) Report(r Refusal) {
+	const each, kinds = 20, 200
+	kind := r
+	kind.Path = ""
+	p.mu.Lock()
+	p.told[kind]++
+	enough := p.told[kind] > each || len(p.told) > kinds
+	if enough && p.told[kind] == 1 {
+		delete(p.told, kind)
+	}
+	p.mu.Unlock()
+	if !enough {
+		p.tell(event{Refusal: &r})
+	}
+}
+
+func (p *Parent) tell(e event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.out.Encode(e) // a parent that is gone is noticed by Serve
+}

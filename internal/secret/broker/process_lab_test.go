@@ -1,0 +1,146 @@
+//go:build lab
+
+package broker
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/alone"
+)
+
+// This program is the broker's process, too.
+func TestMain(m *testing.M) {
+	if status, ran := Run(os.Args); ran {
+		os.Exit(status)
+	}
+	if alone.LinkedWithC() {
+		os.Exit(alone.WithoutC())
+	}
+	os.Exit(m.Run())
+}
+
+// company is a proxy that leads to the upstream, whatever host is asked for.
+func (w *world) company() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(w.t, err)
+	w.t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				r := bufio.NewReader(c)
+				asked, err := http.ReadRequest(r)
+				if err != nil || asked.Method != http.MethodConnect {
+					c.Close()
+					return
+				}
+				server, err := net.Dial("tcp", w.upstream.Listener.Addr().String())
+				if err != nil {
+					c.Close()
+					return
+				}
+				fmt.Fprint(c, "HTTP/1.1 200 OK\r\n\r\n")
+				join(early{c, r}, server)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// process is a broker in a process of its own, and a client of its proxy.
+func (w *world) process() (*Process, *http.Client) {
+	w.t.Helper()
+	listener, port, err := Listen()
+	must(w.t, err)
+	hello := Hello{Config: w.config, Password: "password", Proxies: Proxies{HTTPS: w.company()}}
+	p, err := Start(listener, hello, w.keeper)
+	must(w.t, err)
+	w.t.Cleanup(p.Close)
+	return p, w.clientThrough(w.t, fmt.Sprintf("http://claudebox:password@127.0.0.1:%d", port))
+}
+
+func (p *Process) process() *os.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running
+}
+
+func TestAProcessOfItsOwnServes(t *testing.T) {
+	w := newWorld(t)
+	p, client := w.process()
+	get := func(secret string) string {
+		r, err := http.NewRequest("GET", api+"/v1/models", nil)
+		must(t, err)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		in, err := client.Do(r)
+		must(t, err)
+		defer in.Body.Close()
+		body, err := io.ReadAll(in.Body)
+		must(t, err)
+		if canaryIn(string(body)) {
+			t.Errorf("a secret came back: %s", body)
+		}
+		return w.last().Header.Get("Authorization")
+	}
+	login := w.placeholder(ClaudeLogin)
+	if got := get(login); got != "Bearer "+trueAccess {
+		t.Errorf("upstream got %q", got)
+	}
+	p.SetLogin("sk-ant-oat01-CANARYnext", "")
+	for end := time.Now().Add(20 * time.Second); get(login) != "Bearer sk-ant-oat01-CANARYnext"; {
+		if time.Now().After(end) {
+			t.Fatal("never: the new login is used")
+		}
+	}
+	// A running client trusts no new authority: the next process has the old one.
+	first := p.process()
+	must(t, first.Kill())
+	client.CloseIdleConnections()
+	for end := time.Now().Add(20 * time.Second); p.process() == first; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: its end is noticed")
+		}
+	}
+	if got := get(login); got != "Bearer sk-ant-oat01-CANARYnext" {
+		t.Errorf("upstream got %q", got)
+	}
+	get(w.placeholder("GH_TOKEN"))
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(w.keeper.said(), "GH_TOKEN"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: a refusal is told")
+		}
+	}
+}
+
+// Whoever takes the process over has the network, and nothing else of the host.
+func TestTheProcessIsConfined(t *testing.T) {
+	w := newWorld(t)
+	p, client := w.process()
+	in, err := client.Get(api + "/echo")
+	must(t, err)
+	in.Body.Close()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process().Pid))
+	must(t, err)
+	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("no %q in\n%s", want, status)
+		}
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.process().Pid))
+	if !errors.Is(err, fs.ErrPermission) && (err != nil || len(environ) > 0) {
+		t.Errorf("environment %q, %v", environ, err)
+	}
+}

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/internal/host"
+	"claudebox/internal/plan"
+	"claudebox/internal/profile/profiledir"
+)
+
+// aCall is a call from a home of its own that looks at what would be.
+func aCall(t *testing.T, o Options) call {
+	t.Helper()
+	home := t.TempDir()
+	facts := host.Facts{Home: home, Cwd: home, UID: os.Getuid()}
+	return call{
+		Facts: facts, caller: Caller{Stderr: io.Discard}, options: o, why: Purpose{Look: true},
+		folders: profiledir.Folders{Home: filepath.Join(home, ".claudebox"), Config: filepath.Join(home, ".config/claudebox")},
+	}
+}
+
+// keepFile writes a file and what leads to it.
+func keepFile(t *testing.T, file string, content []byte) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func planFor(system string) []byte {
+	return plan.Plan{Version: 1, Profile: "p", System: system, Network: plan.Network{Tier: "none"}}.Encode()
+}
+
+func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {
+	c := aCall(t, Options{Network: "allow", Publish: []string{"3000"}})
+	c.options.Plan = keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
+	got, err := planner{c, &keeper{call: c}}.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.plan.Profile != "p" || got.plan.Network.Tier != "allow" || !slices.Equal(got.plan.Network.In, []int{3000}) {
+		t.Errorf("got %+v", got.plan)
+	}
+	if !slices.Equal(got.orders, []string{c.options.Plan}) {
+		t.Errorf("it was made of %q", got.orders)
+	}
+}
+
+func TestWhatCannotBePlannedIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"a tier that is none":      {Options{Network: "wide"}, `there is no tier "wide"`},
+		"a port that is none":      {Options{Publish: []string{"0"}}, `"0" is not a port`},
+		"a port with a sign":       {Options{Publish: []string{"+80"}}, `"+80" is not a port`},
+		"another machine's plan":   {Options{Plan: "other.json"}, "it is for pdp11-linux"},
+		"a plan that is not there": {Options{Plan: "absent.json"}, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := aCall(t, tc.options)
+			keepFile(t, filepath.Join(c.Facts.Home, "other.json"), planFor("pdp11-linux"))
+			usual := keepFile(t, filepath.Join(c.Facts.Home, "plan.json"), planFor(nixSystem()))
+			if c.options.Plan == "" {
+				c.options.Plan = usual
+			}
+			c.options.Plan = c.absolute(c.options.Plan)
+			if _, err := (planner{c, &keeper{call: c}}).plan(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v; want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"none":                          {nil, ""},
+		"a plan":                        {[]string{"b/plans/p.json"}, "b/plans/p.json"},
+		"the earlier of two":            {[]string{"a/plans/p.json", "b/plans/p.json"}, "a/plans/p.json"},
+		"over a profile beside it":      {[]string{"a/plans/p.json", "a/profiles/p.yaml"}, "a/plans/p.json"},
+		"not over an earlier profile":   {[]string{"a/profiles/p.yml", "b/plans/p.json"}, ""},
+		"over another profile's name":   {[]string{"a/profiles/q.yaml", "b/plans/p.json"}, "b/plans/p.json"},
+		"the plan of another profile":   {[]string{"a/plans/q.json"}, ""},
+		"a profile alone is no plan":    {[]string{"a/profiles/p.yaml"}, ""},
+		"a folder of profiles is empty": {[]string{"a/profiles/x", "b/plans/p.json"}, "b/plans/p.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range tc.files {
+				keepFile(t, filepath.Join(dir, file), nil)
+			}
+			got, want := modulePlan([]string{dir + "/a", dir + "/b"}, "p"), tc.want
+			if want != "" {
+				want = filepath.Join(dir, want)
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	if got := modulePlan([]string{t.TempDir()}, "./p.yaml"); got != "" {
+		t.Errorf("for a file: %q", got)
+	}
+}

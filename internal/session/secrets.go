@@ -1,0 +1,411 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"claudebox/internal/agent/login"
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/broker"
+)
+
+// secrets are what the agent uses and never holds: how the broker that swaps
+// them is made, and what runs of it. The zero value has none.
+type secrets struct {
+	used  bool // there is a broker
+	hello broker.Hello
+	// Of the secrets in hello, in that order.
+	placeholders []string
+	rules        []string
+	outward      broker.Outward
+	listener     *os.File        // of its proxy; nil: not taken
+	process      *broker.Process // nil: none runs
+	refused      *refusals
+}
+
+// refusals are what a broker refused.
+type refusals struct {
+	mu   sync.Mutex
+	list []refusedUse
+}
+
+// refusedUse is what the broker refused, and how often.
+type refusedUse struct {
+	broker.Refusal
+	times int
+}
+
+// tiersWithBroker are those whose connections can be led to it.
+var tiersWithBroker = []string{"full"}
+
+// brokered reports whether a plan's secrets stay outside.
+func brokered(p plan.Plan) bool {
+	return slices.Contains(tiersWithBroker, p.Network.Tier) && p.Agent.Name == "claude"
+}
+
+// usual are the variables that hold a secret of Claude Code's, and how it sends
+// that.
+var usual = map[string]broker.Secret{
+	apiKey: {
+		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Api-Key"},
+		Paths: broker.ClaudePaths,
+	},
+	"ANTHROPIC_AUTH_TOKEN":    {Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
+	"CLAUDE_CODE_OAUTH_TOKEN": {Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
+}
+
+// findSecrets finds those that the agent is to use by a plan. In a tier without
+// a broker there are none.
+func (s *Session) findSecrets(p plan.Plan, why Purpose) {
+	if s.secrets.used = brokered(p); !s.secrets.used {
+		return
+	}
+	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
+	if !why.Look {
+		s.secrets.hello.Password = rand.Text()
+	}
+	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
+	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
+	for _, e := range s.entering(p) {
+		secret, known := usual[e.Name]
+		value, _ := s.Facts.Env.Get(e.Name)
+		if !known || value == "" {
+			continue
+		}
+		secret.Name, secret.Value = e.Name, value
+		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+	}
+}
+
+// placeholderKey is the key of the instance, which its sessions share: what one
+// of them writes into the agent's files the others read. An instance that is
+// still to be made gets a new one.
+func (s *Session) placeholderKey(p plan.Plan, why Purpose) broker.Key {
+	dir, err := state.Dir(s.folders.Home, state.Kind(p.State), s.project.Root)
+	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
+		if key, there := login.ReadKey(real); there {
+			return key
+		}
+	}
+	if why.Look {
+		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
+	}
+	return broker.NewKey()
+}
+
+// secretFor makes a secret one of another host than Anthropic's, where the user
+// has named one. One that is reached without TLS is no host for a secret.
+func secretFor(secret broker.Secret, base string) broker.Secret {
+	if base == "" {
+		return secret
+	}
+	secret.Hosts, secret.Paths = nil, nil
+	gateway, err := url.Parse(base)
+	if err != nil || gateway.Scheme != "https" {
+		return secret
+	}
+	if target, err := broker.ParseTarget(strings.ToLower(gateway.Host)); err == nil {
+		secret.Hosts = []string{target.String()}
+	}
+	return secret
+}
+
+// add adds a secret that a rule lets the agent use.
+func (n *secrets) add(secret broker.Secret, rule string) {
+	n.rules = append(n.rules, rule)
+	config := &n.hello.Config
+	config.Secrets = append(config.Secrets, secret)
+	n.placeholders = append(n.placeholders, config.Key.Lasting(secret.Name, secret.Value))
+}
+
+// placeholder is what stands for a secret inside; empty: there is none of that
+// name.
+func (n *secrets) placeholder(name string) string {
+	for i, secret := range n.hello.Config.Secrets {
+		if secret.Name == name {
+			return n.placeholders[i]
+		}
+	}
+	return ""
+}
+
+// entering are the host's variables that a plan or the caller lets in.
+func (s *Session) entering(p plan.Plan) []plan.Env {
+	var list []plan.Env
+	for _, e := range p.Env {
+		if e.From == plan.FromHost {
+			list = append(list, e)
+		}
+	}
+	for _, name := range extraEnv(s.Facts.Env) {
+		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
+	}
+	return list
+}
+
+// insideValue is what a variable would be inside.
+func (s *Session) insideValue(p plan.Plan, name string) string {
+	for _, e := range p.Env {
+		if e.Name == name && e.From != plan.FromHost {
+			return e.Value
+		}
+	}
+	for _, e := range s.entering(p) {
+		if e.Name == name {
+			return s.Facts.Env.Value(name, "")
+		}
+	}
+	return ""
+}
+
+// proxies are those by which the sandbox would have left, else those of this
+// host.
+func (s *Session) proxies(p plan.Plan) broker.Proxies {
+	find := func(name string) string {
+		for _, name := range []string{name, strings.ToLower(name)} {
+			if value := s.insideValue(p, name); value != "" {
+				return value
+			}
+		}
+		return s.Facts.Env.Value(name, s.Facts.Env.Value(strings.ToLower(name), ""))
+	}
+	return broker.Proxies{HTTPS: find("HTTPS_PROXY"), HTTP: find("HTTP_PROXY"), No: find("NO_PROXY")}
+}
+
+// Where the sandbox finds the authority of its launch alone.
+const ownAuthority = "/etc/ssl/certs/claudebox.crt"
+
+// bundleVariables name the bundle of authorities to programs that do not look
+// where it is (measured, each with its program); extraVariables name one more,
+// or tell programs to look.
+var bundleVariables = []string{
+	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "HEX_CACERTS_PATH",
+}
+
+var extraVariables = map[string]string{
+	"NODE_EXTRA_CA_CERTS": ownAuthority, "UV_NATIVE_TLS": "true", "DENO_TLS_CA_STORE": "system,mozilla",
+}
+
+// addSecrets puts placeholders in the place of secrets, and leads the sandbox to
+// the broker.
+func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
+	if p.Network.Tier == "none" {
+		s.dropSecrets(h, p)
+	}
+	if !s.secrets.used {
+		return nil
+	}
+	config := &s.secrets.hello.Config
+	for i, secret := range config.Secrets {
+		if len(secret.Hosts) == 0 {
+			h.Warnings = append(h.Warnings, secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
+		}
+		h.Overrides[secret.Name] = launch.Override{Value: s.secrets.placeholders[i], Why: placeholderWhy(secret), Public: true}
+		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
+	}
+	if l := s.Instance.Login; l.Outside || l.Made {
+		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
+	}
+	config.Login = &broker.Login{} // what is made inside stays outside, too
+	targets, err := config.Targets()
+	if err != nil {
+		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
+	}
+	port := 0
+	if !why.Look {
+		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
+			return &diag.Error{Op: "make the certificates of this launch", Err: err}
+		}
+		if s.secrets.listener, port, err = broker.Listen(); err != nil {
+			return &diag.Error{Op: "take a port for the broker", Err: err}
+		}
+	}
+	if config.Roots, err = readBundle(h.Etc.Certificates); err != nil {
+		return &diag.Error{Op: "read the certificates of this host", Err: diag.Cause(err)}
+	}
+	h.Bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
+	h.Mounts = append(h.Mounts, launch.Mount{
+		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444", Data: config.Authority.Certificate, Why: brokerRule,
+	})
+	s.addVariables(h, port, broker.Names(targets))
+	return nil
+}
+
+// dropSecrets keeps out what would be of no use.
+func (s *Session) dropSecrets(h *launch.Host, p plan.Plan) {
+	for _, e := range s.entering(p) {
+		if _, known := usual[e.Name]; known && s.Facts.Env.Value(e.Name, "") != "" {
+			h.Overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
+			h.Notes = append(h.Notes, e.Name+" does not enter: there is no network to use it")
+		}
+	}
+}
+
+// brokerRule is the rule by which the broker's things enter.
+const brokerRule = "broker"
+
+func placeholderWhy(s broker.Secret) string {
+	return "a placeholder, for " + strings.Join(s.Hosts, ", ")
+}
+
+func readBundle(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return os.ReadFile(name)
+}
+
+// addVariables tells programs of the broker's proxy and authority.
+func (s *Session) addVariables(h *launch.Host, port int, names []string) {
+	add := func(name, value string) {
+		entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
+		h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
+	}
+	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
+	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
+	direct := strings.Join(append([]string{"localhost", "127.0.0.1", "::1", launch.Hostname}, notFor(s.secrets.hello.Proxies.No, names)...), ",")
+	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
+		add(name, value)
+		add(strings.ToLower(name), value)
+	}
+	for _, name := range bundleVariables {
+		add(name, plan.CertificateBundle)
+	}
+	for name, value := range extraVariables {
+		add(name, value)
+	}
+}
+
+// notFor are the entries of a NO_PROXY that keep none of these names from the
+// broker.
+func notFor(list string, names []string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }), func(entry string) bool {
+		host, _, _ := strings.Cut(strings.TrimLeft(strings.ToLower(entry), "*."), ":")
+		return slices.ContainsFunc(names, func(name string) bool {
+			return host == "" || name == host || strings.HasSuffix(name, "."+host)
+		})
+	})
+}
+
+// postTokens asks the token endpoint, as this host reaches it.
+func (s *Session) postTokens(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, login.TokenEndpoint, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "claudebox/"+s.caller.Version)
+	in, err := broker.NewTransport(s.secrets.hello.Config.Roots, s.secrets.outward.Dial).RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer in.Body.Close()
+	const most = 1 << 20
+	answer, err = io.ReadAll(io.LimitReader(in.Body, most))
+	return in.StatusCode, answer, err
+}
+
+// openSecrets starts the broker.
+func (s *Session) openSecrets() (err error) {
+	if !s.secrets.used {
+		return nil
+	}
+	guard := s.Instance.Guard()
+	access, scope, pending := guard.Current()
+	s.secrets.hello.Config.Login = &broker.Login{Key: guard.Key(), Access: access, Scope: scope, Pending: pending}
+	s.secrets.refused = &refusals{}
+	listener := s.secrets.listener
+	s.secrets.listener = nil
+	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s, guard})
+	if err != nil {
+		return &diag.Error{Op: "keep your secrets outside", Err: err}
+	}
+	return nil
+}
+
+// secretKeeper works for the broker here.
+type secretKeeper struct {
+	*Session
+	*login.Guard
+}
+
+// Report notes what was refused.
+func (k secretKeeper) Report(r broker.Refusal) { k.secrets.refused.note(r) }
+
+func (n *refusals) note(r broker.Refusal) {
+	const most = 50
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.list {
+		if same := &n.list[i]; same.Secret == r.Secret && same.Host == r.Host && same.Why == r.Why {
+			same.times++
+			return
+		}
+	}
+	if len(n.list) < most {
+		n.list = append(n.list, refusedUse{r, 1})
+	}
+}
+
+// followSecrets keeps the broker told of the login, once the sandbox runs.
+func (s *Session) followSecrets() {
+	if s.secrets.process != nil {
+		s.Instance.Guard().Begin(s.secrets.process.SetLogin)
+	}
+}
+
+// endSecrets ends the broker, and says what was refused.
+func (s *Session) endSecrets() {
+	s.secrets.close()
+	if s.report.silent || s.secrets.refused == nil {
+		return
+	}
+	for _, r := range s.secrets.refused.list {
+		diag.Note(s.caller.Stderr, r.String())
+	}
+}
+
+// close ends what there is of a broker.
+func (n *secrets) close() {
+	if n.listener != nil {
+		n.listener.Close()
+		n.listener = nil
+	}
+	if n.process != nil {
+		n.process.Close()
+		n.process = nil
+	}
+}
+
+// String says it to a person.
+func (r refusedUse) String() string {
+	what := "a request"
+	if r.Secret != "" {
+		what = "the placeholder of " + r.Secret
+	}
+	text := what + " was sent to " + r.Host
+	if r.Path != "" {
+		text += r.Path
+	}
+	text += ", " + r.Why + ": stopped"
+	if r.times > 1 {
+		text += fmt.Sprintf(" (%d times)", r.times)
+	}
+	return text
+}

@@ -155,7 +155,7 @@ func TestAChangedPackageChangesThePlan(t *testing.T) {
 	u := newUser(t, filepath.Dir(os.Getenv("CLAUDEBOX_BIN")))
 	difference := succeed(t, u.claudebox("plan", "--diff", before, "--plan", after))
 	contains(t, difference, "hello", "99.0")
-	if strings.Contains(difference, "jq") {
+	if strings.Contains(difference, " jq ") {
 		t.Errorf("jq has not changed:\n%s", difference)
 	}
 }

@@ -22,7 +22,7 @@ type odd struct {
 // an option itself.
 var place, file = regexp.MustCompile(`odd\.nix:\d+`), regexp.MustCompile(`odd\.nix`)
 
-// judge tells whether a complaint names what it has to.
+// judge reports whether a complaint names what it has to.
 func (o odd) judge(t *testing.T, complaint string) {
 	t.Helper()
 	contains(t, complaint, o.Wants...)

@@ -252,3 +252,13 @@ func TestWhatTheUserIgnoresIsIgnoredInside(t *testing.T) {
 	w.write(t, "project/ignore", "*.local\n")
 	wantEqual(t, w.inside(t, "git status --porcelain; ls ~/.config 2>/dev/null || :"), "?? a.local\n?? ignore\n")
 }
+
+// U20: an SSH remote failed with `cannot run ssh`, and nobody knew what to do.
+func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	got := w.inside(t, `git fetch git@github.com:a/b.git 2>&1 || echo status $?; git ls-remote ssh://git@h.example/x 2>&1 | head -n1`)
+	if strings.Count(got, "claudebox: there is no ssh inside.") != 2 || !strings.Contains(got, "ssh_to_https: true") || !strings.Contains(got, "status 128") {
+		t.Errorf("got %q", got)
+	}
+}

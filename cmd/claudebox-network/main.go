@@ -19,7 +19,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == link.StageWord {
 		os.Exit(stage.Main(os.Args[2:]))
 	}
-	os.Exit(serve.Main(func(json.RawMessage) (flow.Terminator, error) {
+	os.Exit(serve.Main(func(json.RawMessage, *os.File) (flow.Terminator, error) {
 		return nil, errors.New("bug: nobody answers in the place of hosts")
 	}))
 }

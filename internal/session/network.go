@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,11 +90,13 @@ func (s *Session) networkLog(o Options) (string, error) {
 // outside is what serves the sandbox's network while it runs.
 type outside struct {
 	published []helper.Published
-	log       string         // the file of --network-log; empty: none
-	helper    *helper.Helper // nil: none runs
-	summary   helper.Summary // when it has ended
-	served    bool           // there was one
-	lost      error          // why the network ended before the session did
+	broker    json.RawMessage // [helper.Config.Broker]
+	brokered  func(*os.File)  // [helper.Settings.Broker]
+	log       string          // the file of --network-log; empty: none
+	helper    *helper.Helper  // nil: none runs
+	summary   helper.Summary  // when it has ended
+	served    bool            // there was one
+	lost      error           // why the network ended before the session did
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
@@ -115,15 +118,16 @@ func (n *outside) open(l *launch.Launch) error {
 		return err
 	}
 	n.helper, err = helper.Start(helper.Settings{
-		Program: program, Config: configOf(l.Plan.Network), Ports: ports, Log: log, Ended: func(err error) { n.lost = err },
+		Program: program, Config: n.config(l.Plan.Network), Ports: ports, Log: log,
+		Broker: n.brokered, Ended: func(err error) { n.lost = err },
 	})
 	l.Network, n.served = n.helper, err == nil
 	return err
 }
 
-func configOf(n plan.Network) helper.Config {
-	c := helper.Config{Tier: n.Tier}
-	for _, pattern := range n.Allow {
+func (n *outside) config(wanted plan.Network) helper.Config {
+	c := helper.Config{Tier: wanted.Tier, Broker: n.broker}
+	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern})
 	}
 	return c

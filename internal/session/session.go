@@ -181,7 +181,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
@@ -231,11 +231,10 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.planned.orders, s.ledElsewhere()),
-		UserGit:       s.userGit(),
-		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
-		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
-		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
-		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
+		UserGit: s.userGit(),
+		Memory:  aftermath.NewMemory(s.folders.Home),
+		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
+		Known:   func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
 	}
 }
 
@@ -321,7 +320,7 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
 	}
-	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS}
+	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
 		access.Hosts = append(access.Hosts, gitconfig.Host{Name: host.Host, Variable: host.Variable})
 		if token, _ := s.Facts.Env.Get(host.Variable); token == "" {

@@ -62,7 +62,7 @@ type Refused struct {
 	Count int    `json:"count"`
 }
 
-// rules are the policy's, without a terminator.
+// Rules are the policy's, without a terminator.
 func (c Config) Rules() (policy.Rules, error) {
 	r := policy.Rules{Tier: c.Tier}
 	for _, e := range c.Allow {

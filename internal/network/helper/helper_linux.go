@@ -22,8 +22,13 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Socket is the descriptor by which a helper speaks with claudebox.
-const Socket = 3
+// Descriptors that a helper starts with, beside the standard ones: the socket
+// by which it speaks with claudebox, and with [Config.Broker] another one, by
+// which what answers in the place of hosts does.
+const (
+	Socket       = 3
+	BrokerSocket = 4
+)
 
 // Helper serves one sandbox. Make it by [Start].
 type Helper struct {
@@ -31,6 +36,7 @@ type Helper struct {
 	ports   Ports
 	log     *os.File
 	ended   func(error)
+	broker  func(*os.File)
 
 	stage, toStage *os.File // a socket pair, by which the stage hands out what it has made
 
@@ -53,11 +59,14 @@ type process struct {
 
 // Settings are what a helper serves a sandbox with.
 type Settings struct {
-	Program string      // the helper's, see package serve
-	Config  Config      //
-	Ports   Ports       // of the host; the helper's from now on
-	Log     *os.File    // nil: none
-	Ended   func(error) // told once when the network has ended for good, while the sandbox runs
+	Program string   // the helper's, see package serve
+	Config  Config   //
+	Ports   Ports    // of the host; the helper's from now on
+	Log     *os.File // nil: none
+	// Broker is given claudebox's end of [BrokerSocket], for each helper that is
+	// started; the end is its own to close.
+	Broker func(*os.File)
+	Ended  func(error) // told once when the network has ended for good, while the sandbox runs
 }
 
 // ErrGone says that the sandbox ended before its network was there. The
@@ -68,13 +77,13 @@ const op = "connect the sandbox"
 
 // Start starts the helper. The sandbox's network does not have to be there.
 func Start(s Settings) (*Helper, error) {
-	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended}
+	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended, broker: s.Broker}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, &diag.Error{Op: op, Err: os.NewSyscallError("socketpair", err)}
 	}
 	h.stage, h.toStage = os.NewFile(uintptr(pair[0]), "stage"), os.NewFile(uintptr(pair[1]), "stage")
-	if h.now, err = begin(s.Program, s.Config); err != nil {
+	if h.now, err = h.begin(); err != nil {
 		h.stage.Close()
 		h.toStage.Close()
 		return nil, &diag.Error{Op: "start " + s.Program, Err: diag.Cause(err), Remedy: "install claudebox anew: this program belongs to it"}
@@ -84,7 +93,7 @@ func Start(s Settings) (*Helper, error) {
 
 // begin starts the program and tells it how it is to work. It gets no standard
 // stream: who waits for the end of claudebox's output must not wait for it.
-func begin(program string, c Config) (p process, err error) {
+func (h *Helper) begin() (p process, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return process{}, os.NewSyscallError("socketpair", err)
@@ -98,27 +107,49 @@ func begin(program string, c Config) (p process, err error) {
 		return process{}, err
 	}
 	p.conn, p.reports = wire{conn.(*net.UnixConn)}, make(chan Report, 1)
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err == nil {
-		defer null.Close()
-		p.said, err = messages()
+	if p.said, err = messages(); err == nil {
+		p.pid, err = h.execute(p.said, theirs)
 	}
 	if err == nil {
-		p.pid, err = syscall.ForkExec(program, []string{"claudebox-network"}, &syscall.ProcAttr{
-			Dir: "/", Env: []string{}, Files: []uintptr{null.Fd(), null.Fd(), p.said.Fd(), theirs.Fd()},
-			Sys: &syscall.SysProcAttr{Setpgid: true},
-		})
-		if err != nil {
-			err = &os.PathError{Op: "execve", Path: program, Err: err}
-		}
-	}
-	if err == nil {
-		err = p.conn.send(c)
+		err = p.conn.send(h.config)
 	}
 	if err != nil {
 		p.close()
 	}
 	return p, err
+}
+
+// execute starts the program with its sockets.
+func (h *Helper) execute(said, socket *os.File) (pid int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	files := []uintptr{null.Fd(), null.Fd(), said.Fd(), socket.Fd()}
+	var ours, theirs *os.File
+	if len(h.config.Broker) > 0 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return 0, os.NewSyscallError("socketpair", err)
+		}
+		ours, theirs = os.NewFile(uintptr(pair[0]), "broker"), os.NewFile(uintptr(pair[1]), "broker")
+		defer theirs.Close()
+		files = append(files, theirs.Fd())
+	}
+	pid, err = syscall.ForkExec(h.program, []string{"claudebox-network"}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	switch {
+	case err != nil && ours != nil:
+		ours.Close()
+		fallthrough
+	case err != nil:
+		return 0, &os.PathError{Op: "execve", Path: h.program, Err: err}
+	case ours != nil:
+		h.broker(ours)
+	}
+	return pid, nil
 }
 
 // mostSaid bounds what is kept of a helper's last words, in bytes.
@@ -288,7 +319,7 @@ func (h *Helper) another() (process, error) {
 	if h.config.Generation++; h.config.Generation >= mostHelpers {
 		return process{}, errors.New("it has ended too often")
 	}
-	p, err := begin(h.program, h.config)
+	p, err := h.begin()
 	if err != nil {
 		return process{}, err
 	}

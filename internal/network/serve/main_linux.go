@@ -24,8 +24,9 @@ import (
 )
 
 // NewTerminator makes what answers in the place of hosts, from what the Config
-// says of it. It is called before the process is confined.
-type NewTerminator func(config json.RawMessage) (flow.Terminator, error)
+// says of it and with a socket to claudebox. It is called before the process is
+// confined.
+type NewTerminator func(config json.RawMessage, parent *os.File) (flow.Terminator, error)
 
 // Memory of the process. What it holds for connections is bounded by the stack;
 // this has the collector run in time.
@@ -109,7 +110,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	s := &server{journal: &journal.Journal{}, settled: make(chan struct{})}
 	var terminator flow.Terminator
 	if len(c.Broker) > 0 {
-		if terminator, err = newTerminator(c.Broker); err != nil {
+		if terminator, err = newTerminator(c.Broker, os.NewFile(helper.BrokerSocket, "claudebox")); err != nil {
 			return nil, err
 		}
 		rules.Terminates = terminator.Terminates

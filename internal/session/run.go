@@ -107,16 +107,12 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	s.runner.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
+		s.watchNix()
 		for _, session := range after {
 			session.Follow()
 		}
 		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
-	}
-	if s.nix.filter != nil {
-		if err := s.nix.filter.Ready(); err != nil {
-			return err
-		}
 	}
 	s.runner.Launch = s.Launch
 	err := s.runner.Run()

@@ -16,7 +16,6 @@ import (
 
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
-	
 )
 
 // build is a function of shell that builds a derivation of that name, whose
@@ -348,9 +347,8 @@ func TestTheCommandsOfEveryDay(t *testing.T) {
 		checks.x86_64-linux.one = self.packages.x86_64-linux.default; }; }`)
 	for name, tc := range map[string]struct{ script, want string }{
 		"nix build leaves a link that works inside": {`nix build 2>/dev/null; cat result`, "made\n"},
-		"nix flake check":                           {`nix flake check 2>/dev/null; echo $?`, "0\n"},
-		"nix copy to a folder":                      {`nix build 2>/dev/null; nix copy --to file:///tmp/cache ./result 2>/dev/null; ls /tmp/cache | grep -c narinfo`, "1\n"},
-		
+		"nix flake check":      {`nix flake check 2>/dev/null; echo $?`, "0\n"},
+		"nix copy to a folder": {`nix build 2>/dev/null; nix copy --to file:///tmp/cache ./result 2>/dev/null; ls /tmp/cache | grep -c narinfo`, "1\n"},
 	} {
 		t.Run(name, func(t *testing.T) { wantEqual(t, w.inside(t, tc.script), tc.want) })
 	}
@@ -368,5 +366,3 @@ func TestNixInsideAClosure(t *testing.T) {
 		nix shell nixpkgs#hello -c hello 2>/dev/null`, "--profile", file)
 	wantEqual(t, got, "Hello, world!\nbuilt\nnot valid\nHello, world!\n")
 }
-
-

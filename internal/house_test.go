@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,20 @@ func TestFunctionsAreShort(t *testing.T) {
 			}
 			if lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; lines > most {
 				t.Errorf("%s: %s has %d lines; at most %d", name, f.Name.Name, lines, most)
+			}
+		}
+	})
+}
+
+// Comments speak of a user as they, and of what a function reports.
+func TestCommentsAreInPlainEnglish(t *testing.T) {
+	dialect := regexp.MustCompile(`(?i)\b(tells? whether|says whether|he|him|his|himself)\b`)
+	eachFile(t, func(name string, set *token.FileSet, file *ast.File) {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				if found := dialect.FindString(comment.Text); found != "" {
+					t.Errorf("%s: a comment says %q", set.Position(comment.Pos()), found)
+				}
 			}
 		}
 	})

@@ -29,7 +29,7 @@ type Request struct {
 	Project string   // canonical root of the project
 	Home    string   // what ~ stands for in the profile's command
 	UID     int      // the user that the agent runs as
-	GID     int      // his primary group
+	GID     int      // the primary group
 	Flake   string   // claudebox's own, which has an agent for who has none; empty: not known
 	Files   Files    // nil: the host's
 }

@@ -29,12 +29,10 @@ func (s *Session) given() []project.Project {
 	return list
 }
 
-// guardBeside guards the folders that the user gives away read-write, covers
-// what looks secret in those that may be read, and binds the launch once more
-// with what that takes.
+// guardBeside guards the folders that the user gives away read-write, and covers
+// what looks secret in those that may be read. It adds the mounts that takes.
 func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
-	before := len(h.Mounts)
-	for _, m := range s.Launch.Mounts {
+	for _, m := range slices.Clone(h.Mounts) {
 		if !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, s.project.Path) {
 			continue
 		}
@@ -42,12 +40,7 @@ func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
 			return err
 		}
 	}
-	if len(h.Mounts) == before && len(s.beside) == 0 {
-		return nil
-	}
-	var err error
-	s.Launch, err = launch.Bind(p, *h)
-	return err
+	return nil
 }
 
 func (s *Session) guardFolder(h *launch.Host, p plan.Plan, m launch.Mount) error {
@@ -83,7 +76,7 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 	s.beside = append(s.beside, b)
 	taken := func(destination string) bool {
 		lies := func(m launch.Mount) bool { return m.Destination == destination }
-		return slices.ContainsFunc(s.Launch.Mounts, lies) || slices.ContainsFunc(h.Mounts, lies)
+		return slices.ContainsFunc(h.Mounts, lies)
 	}
 	for _, kept := range opened.Mounts {
 		made := s.projectMount(kept)

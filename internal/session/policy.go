@@ -106,9 +106,9 @@ func (s *Session) judgeWritable(m launch.Mount) error {
 	return nil
 }
 
-// judgeWritables is [Session.judgeWritable] for all mounts of the launch.
-func (s *Session) judgeWritables() error {
-	for _, m := range s.Launch.Mounts {
+// judgeWritables is [Session.judgeWritable] for all mounts.
+func (s *Session) judgeWritables(list []launch.Mount) error {
+	for _, m := range list {
 		if err := s.judgeWritable(m); err != nil {
 			return err
 		}

@@ -177,7 +177,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	h := launch.Host{
 		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
 		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
-		ExtraEnv: extraEnv(s.Facts.Env), Real: s.real,
+		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
 		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
@@ -186,15 +186,20 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 			return err
 		}
 	}
-	if s.Launch, err = launch.Bind(p, h); err != nil {
+	if h.Mounts, err = launch.Mounts(p, h, s.real); err != nil {
 		return err
 	}
-	for _, step := range []func() error{
-		s.judgeWritables, func() error { return s.guardBeside(&h, p) }, s.judgeSearchPlaces,
-	} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := s.judgeWritables(h.Mounts); err != nil {
+		return err
+	}
+	if err := s.guardBeside(&h, p); err != nil {
+		return err
+	}
+	if err := s.judgeSearchPlaces(); err != nil {
+		return err
+	}
+	if s.Launch, err = launch.Bind(p, h); err != nil {
+		return err
 	}
 	if n := s.Launch.ByBwrap(); n > manyMounts {
 		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf(

@@ -21,7 +21,7 @@ type Verdict struct {
 	Path    string   `json:"path"`
 	SHA256  string   `json:"sha256"` // of the content
 	Allowed bool     `json:"allowed"`
-	Widens  []string `json:"widens,omitempty"` // what he was shown and allowed
+	Widens  []string `json:"widens,omitempty"` // what was shown and allowed
 }
 
 const verdictVersion = 1

@@ -33,7 +33,7 @@ type Host struct {
 	LookUp    bool     // the program is a name for the PATH inside, or may not be there
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
-	Mounts    []Mount  // of the project's git, the agent's program, the imports
+	Mounts    []Mount  // all of the launch, see [Mounts]
 	Closure   []string // store paths that the agent's program needs, where not the whole store is mounted
 	StandIns  []StandIn
 	ExtraEnv  []string   // host variables added for this launch
@@ -43,9 +43,6 @@ type Host struct {
 	Overrides map[string]Override
 	Libraries bool // Mounts hold the host's library folders: no other loader fits beside them
 
-	// Real resolves every link of a source that a user named. Its error says
-	// that the source is missing. Nil: paths are taken as they are.
-	Real     func(path string) (string, error)
 	OwnPIDs  bool     // bwrap gets a pid namespace, see [CanOwnPIDs]
 	CanLay   bool     // mounts can be laid, see [CanLay]
 	Ignored  []string // signals that the caller had ignored: "INT", "HUP"
@@ -75,12 +72,8 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)
-	var err error
-	if l.Mounts, err = bindMounts(p, h, late); err != nil {
-		return Launch{}, err
-	}
-	parents := projectParents(h, l.Mounts)
-	l.Mounts = withoutLinksAbove(l.Mounts)
+	parents := projectParents(h, h.Mounts)
+	l.Mounts = withoutLinksAbove(slices.Clone(h.Mounts))
 	for _, dir := range parents {
 		l.Mounts = append(l.Mounts, Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
 	}

@@ -46,11 +46,20 @@ var usual = []plan.Mount{
 
 func bind(t *testing.T, p plan.Plan, h Host) Launch {
 	t.Helper()
-	l, err := Bind(p, h)
+	l, err := tryBind(p, h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func asItIs(path string) (string, error) { return path, nil }
+
+func tryBind(p plan.Plan, h Host) (l Launch, err error) {
+	if h.Mounts, err = Mounts(p, h, asItIs); err != nil {
+		return Launch{}, err
+	}
+	return Bind(p, h)
 }
 
 func env(l Launch) map[string]string {
@@ -160,7 +169,7 @@ func TestParentsOfTheProjectBelowHomeAreReadOnly(t *testing.T) {
 func TestNothingIsMadeInAFolderOfTheHost(t *testing.T) {
 	for _, kind := range []plan.MountKind{plan.File, plan.Symlink, plan.Tmpfs} {
 		for _, folder := range []plan.MountKind{plan.Bind, plan.ROBind} {
-			_, err := Bind(aPlan(append(usual,
+			_, err := tryBind(aPlan(append(usual,
 				plan.Mount{Kind: folder, Source: "/srv/bin", Destination: "/bin", Why: "profile p:1"},
 				plan.Mount{Kind: kind, Source: "/store/bash", Destination: "/bin/sh", Why: "base"})...), aHost())
 			if err == nil {
@@ -195,7 +204,7 @@ func TestALinkAboveAMountIsLeftOut(t *testing.T) {
 func TestTwoMountsAtOnePlaceAreRefused(t *testing.T) {
 	h := aHost()
 	h.Mounts = []Mount{{Kind: plan.ROBind, Source: "/x", Destination: "/home/u/src/p", Why: "--mount-ro"}}
-	_, err := Bind(aPlan(usual...), h)
+	_, err := tryBind(aPlan(usual...), h)
 	if err == nil || !strings.Contains(err.Error(), "--mount-ro") {
 		t.Errorf("got %v", err)
 	}

@@ -12,9 +12,11 @@ import (
 	"claudebox/internal/plan"
 )
 
-// bindMounts makes the plan's mounts final and adds the host's own.
-func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
-	files := madeFiles(p, h)
+// Mounts are those of a plan and then those of the host, final and in no order
+// yet. real resolves every link of a source that a user named; its error says
+// that the source is missing, which leaves an optional mount out.
+func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Mount, error) {
+	files, late := madeFiles(p, h), lateValues(h)
 	list := make([]Mount, 0, len(p.Mounts)+1+len(h.Mounts))
 	for _, m := range p.Mounts {
 		if unbound(m, h) {
@@ -24,7 +26,7 @@ func bindMounts(p plan.Plan, h Host, late late) ([]Mount, error) {
 		if b.Destination == storeDir {
 			b.Upper = h.NixStore
 		}
-		kept, err := resolved(&b, h.Real)
+		kept, err := resolved(&b, real)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +48,7 @@ const storeDir = "/nix/store"
 // resolved follows the links of a source that a user named, and reports whether
 // the mount is kept: an optional one whose source is missing is not.
 func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
-	if !m.Open || m.Why == plan.Base || real == nil {
+	if !m.Open || m.Why == plan.Base {
 		return true, nil
 	}
 	source, err := real(m.Source)

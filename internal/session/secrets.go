@@ -50,46 +50,27 @@ type refusedUse struct {
 	times int
 }
 
-// tiersWithBroker are those whose connections can be led to it.
-var tiersWithBroker = []string{"full"}
-
-// brokered reports whether a plan's secrets stay outside.
-func brokered(p plan.Plan) bool {
-	return slices.Contains(tiersWithBroker, p.Network.Tier) && p.Agent.Name == "claude"
-}
-
-// usual are the variables that hold a secret of Claude Code's, and how it sends
-// that.
-var usual = map[string]broker.Secret{
-	apiKey: {
-		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Api-Key"},
-		Paths: broker.ClaudePaths,
-	},
-	"ANTHROPIC_AUTH_TOKEN":    {Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
-	"CLAUDE_CODE_OAUTH_TOKEN": {Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
-}
-
 // findSecrets finds those that the agent is to use by a plan. In a tier without
 // a broker there are none.
-func (s *Session) findSecrets(p plan.Plan, why Purpose) {
-	if s.secrets.used = brokered(p); !s.secrets.used {
-		return
+func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
+	if !slices.Contains(tiersWithBroker, p.Network.Tier) {
+		return nil
 	}
+	list, err := s.listSecrets(p)
+	if err != nil || len(list) == 0 && p.Agent.Name != "claude" {
+		return err
+	}
+	s.secrets.used = true
 	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
 	if !why.Look {
 		s.secrets.hello.Password = rand.Text()
 	}
 	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
 	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
-	for _, e := range s.entering(p) {
-		secret, known := usual[e.Name]
-		value, _ := s.Facts.Env.Get(e.Name)
-		if !known || value == "" {
-			continue
-		}
-		secret.Name, secret.Value = e.Name, value
-		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+	for _, named := range list {
+		s.secrets.add(named.Secret, named.why)
 	}
+	return nil
 }
 
 // placeholderKey is the key of the instance, which its sessions share: what one
@@ -106,23 +87,6 @@ func (s *Session) placeholderKey(p plan.Plan, why Purpose) broker.Key {
 		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
 	}
 	return broker.NewKey()
-}
-
-// secretFor makes a secret one of another host than Anthropic's, where the user
-// has named one. One that is reached without TLS is no host for a secret.
-func secretFor(secret broker.Secret, base string) broker.Secret {
-	if base == "" {
-		return secret
-	}
-	secret.Hosts, secret.Paths = nil, nil
-	gateway, err := url.Parse(base)
-	if err != nil || gateway.Scheme != "https" {
-		return secret
-	}
-	if target, err := broker.ParseTarget(strings.ToLower(gateway.Host)); err == nil {
-		secret.Hosts = []string{target.String()}
-	}
-	return secret
 }
 
 // add adds a secret that a rule lets the agent use.
@@ -142,20 +106,6 @@ func (n *secrets) placeholder(name string) string {
 		}
 	}
 	return ""
-}
-
-// entering are the host's variables that a plan or the caller lets in.
-func (s *Session) entering(p plan.Plan) []plan.Env {
-	var list []plan.Env
-	for _, e := range p.Env {
-		if e.From == plan.FromHost {
-			list = append(list, e)
-		}
-	}
-	for _, name := range extraEnv(s.Facts.Env) {
-		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
-	}
-	return list
 }
 
 // insideValue is what a variable would be inside.
@@ -208,6 +158,7 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	if p.Network.Tier == "none" {
 		s.dropSecrets(h, p)
 	}
+	defer s.hintSecrets(h, p)
 	if !s.secrets.used {
 		return nil
 	}
@@ -217,12 +168,18 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 			h.Warnings = append(h.Warnings, secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
 		}
 		h.Overrides[secret.Name] = launch.Override{Value: s.secrets.placeholders[i], Why: placeholderWhy(secret), Public: true}
+		if slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == secret.Name }) {
+			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: placeholderWhy(secret)}
+			h.Made = append(h.Made, launch.Variable{Env: entry, Value: s.secrets.placeholders[i]})
+		}
 		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
 	}
 	if l := s.Instance.Login; l.Outside || l.Made {
 		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
 	}
-	config.Login = &broker.Login{} // what is made inside stays outside, too
+	if p.Agent.Name == "claude" {
+		config.Login = &broker.Login{} // what is made inside stays outside, too
+	}
 	targets, err := config.Targets()
 	if err != nil {
 		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
@@ -327,8 +284,10 @@ func (s *Session) openSecrets() (err error) {
 		return nil
 	}
 	guard := s.Instance.Guard()
-	access, scope, pending := guard.Current()
-	s.secrets.hello.Config.Login = &broker.Login{Key: guard.Key(), Access: access, Scope: scope, Pending: pending}
+	if guard != nil {
+		access, scope, pending := guard.Current()
+		s.secrets.hello.Config.Login = &broker.Login{Key: guard.Key(), Access: access, Scope: scope, Pending: pending}
+	}
 	s.secrets.refused = &refusals{}
 	listener := s.secrets.listener
 	s.secrets.listener = nil
@@ -365,8 +324,8 @@ func (n *refusals) note(r broker.Refusal) {
 
 // followSecrets keeps the broker told of the login, once the sandbox runs.
 func (s *Session) followSecrets() {
-	if s.secrets.process != nil {
-		s.Instance.Guard().Begin(s.secrets.process.SetLogin)
+	if guard := s.Instance.Guard(); guard != nil && s.secrets.process != nil {
+		guard.Begin(s.secrets.process.SetLogin)
 	}
 }
 

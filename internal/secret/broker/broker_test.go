@@ -220,8 +220,14 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 		port uint16
 		want bool
 	}{
-		{"api.github.com", 443, true}, {"api.github.com", 0, true}, {"api.github.com", 80, false}, {"foo.example", 8443, true},
-		{"foo.example", 443, false}, {"foo.example", 0, true}, {"evil.example", 0, false}, {"x.api.github.com", 443, false},
+		{"api.github.com", 443, true},
+		{"api.github.com", 0, true},
+		{"api.github.com", 80, false},
+		{"foo.example", 8443, true},
+		{"foo.example", 443, false},
+		{"foo.example", 0, true},
+		{"evil.example", 0, false},
+		{"x.api.github.com", 443, false},
 	} {
 		if got := terminator.Terminates(tc.name, tc.port); got != tc.want {
 			t.Errorf("%s:%d: %v", tc.name, tc.port, got)

@@ -39,11 +39,13 @@ var rooms = []room{
 // modules says which packages may import code that is neither ours nor Go's.
 // Everything may import golang.org/x/sys/unix.
 var modules = map[string][]string{
-	"nix/storepath":  {nix + "storepath", nix + "nixbase32"},
-	"nix/nixdaemon":  {nix + "wire", nix + "derivation"},
-	"nix/gcroot":     {nix + "nixbase32"},
-	"profile/syntax": {"gopkg.in/yaml.v3"},
-	"network/dns":    {"golang.org/x/net/dns/dnsmessage"},
+	"nix/storepath":   {nix + "storepath", nix + "nixbase32"},
+	"nix/nixdaemon":   {nix + "wire", nix + "derivation"},
+	"nix/gcroot":      {nix + "nixbase32"},
+	"profile/syntax":  {"gopkg.in/yaml.v3"},
+	"network/hostnet": {"github.com/vishvananda/netlink"},
+	"network/stage":   {"github.com/vishvananda/netlink"},
+	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {
 		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/fdbased", tcpip + "/link/nested",
 		tcpip + "/network/arp", tcpip + "/network/ipv4", tcpip + "/network/ipv6", tcpip + "/stack",
@@ -65,7 +67,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/forbidden", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
+var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -1,4 +1,5 @@
-# The Go program alone. It knows no store path: what it needs stands in the
+# The Go program alone, and the helper that serves the network of its sandboxes
+# (libexec). It knows no store path: what it needs stands in the
 # manifest beside it (see default.nix), so that packages may change without Go
 # being built again.
 {
@@ -36,7 +37,10 @@ buildGoModule {
   };
 
   vendorHash = import ./vendor-hash.nix;
-  subPackages = [ "cmd/claudebox" ];
+  subPackages = [
+    "cmd/claudebox"
+    "cmd/claudebox-network"
+  ];
   env.CGO_ENABLED = 0;
   ldflags = [
     "-s"
@@ -45,6 +49,8 @@ buildGoModule {
 
   nativeBuildInputs = [ installShellFiles ];
   postInstall = ''
+    mkdir $out/libexec
+    mv $out/bin/claudebox-network $out/libexec/
     installManPage docs/man/*
   ''
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''

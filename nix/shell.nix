@@ -6,7 +6,6 @@
   gofumpt,
   gopls,
   nixfmt,
-  passt,
   shellcheck,
   statix,
 }:
@@ -18,7 +17,6 @@ mkShell {
     gofumpt
     gopls
     nixfmt
-    passt
     shellcheck
     statix
   ];

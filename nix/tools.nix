@@ -8,7 +8,6 @@ let
 in
 {
   bwrap = lib.getExe' (pkgs.callPackage ./bubblewrap.nix { }) "bwrap";
-  pasta = lib.getExe' pkgs.passt "pasta";
   env = lib.getExe' pkgs.coreutils "env";
   bash = lib.getExe' pkgs.bashInteractive "bash";
   git = lib.getExe' pkgs.git "git";

@@ -1,1 +1,1 @@
-"sha256-fHdpIgVgGhJGJc2aEayu2VRPJ0akubZJzFiUaHebbM4="
+"sha256-dPGEzqOz1P0TxSSMKHvjgeC4TlbbFwD7yB9X+drC1gk="

@@ -5,12 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
 	"time"
-
-	"claudebox/internal/cli"
 )
 
 // tiers compares starts in tiers whose network claudebox makes with one in
@@ -35,32 +31,22 @@ func (w *world) tiers(out io.Writer, rounds int) error {
 	return nil
 }
 
-// inet compares the way to an agent in tier inet with the least that leads
-// there: bwrap and pasta side by side, by a program that does nothing else.
+// inet compares the way to an agent in tier inet with that in tier full.
 func (w *world) inet(out io.Writer, rounds int) error {
-	words := []string{"-P", w.profileOf("inet", "date, +%s%N", "network: inet\n"), "--yes", "--no-report"}
+	start := func(tier string) way {
+		return w.command("-P", w.profileOf(tier, "date, +%s%N", "network: "+tier+"\n"), "--yes", "--no-report")
+	}
 	time.Sleep(settled)
-	l, err := cli.Bound(words, w.system())
+	times, err := takeTurnsBy(toAgent, rounds, start("inet"), start("full"))
 	if err != nil {
 		return err
 	}
-	bare := func() (*exec.Cmd, error) { return l.Bare() }
-	filter := w.home + "/filter"
-	if err := os.WriteFile(filter, l.Seccomp, 0o600); err != nil {
-		return err
-	}
-	times, err := takeTurnsBy(toAgent, rounds, w.command(words...), aroundBy(w.inetFloor, bare, l.Pasta, filter))
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "| start of `date` in tier inet | %s | bwrap and pasta side by side, without rules %s | %.2f |\n",
-		times[0], times[1], float64(times[0])/float64(times[1]))
+	fmt.Fprintf(out, "| the way to `date` in tier inet | %s | tier full %s | %.2f |\n", times[0], times[1], float64(times[0])/float64(times[1]))
 	return nil
 }
 
 // downloads compares how long curl takes for a file of a server on this host's
-// loopback, by the way that every connection of tier allow goes, with the same
-// in tier full. (The proxy itself would refuse the loopback.)
+// loopback, by a port that the profile carries, with the same in tier full.
 func (w *world) downloads(out io.Writer, rounds int) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +64,7 @@ func (w *world) downloads(out io.Writer, rounds int) error {
 			return err
 		}
 		speed := func(d duration) float64 { return float64(mebibytes<<20) / 1e6 / time.Duration(d).Seconds() }
-		fmt.Fprintf(out, "| a download of %d MiB in tier allow | %.0f MB/s | loopback in tier full %.0f MB/s | %.2f |\n",
+		fmt.Fprintf(out, "| a download of %d MiB by a carried port | %.0f MB/s | loopback in tier full %.0f MB/s | %.2f |\n",
 			mebibytes, speed(times[0]), speed(times[1]), speed(times[0])/speed(times[1]))
 	}
 	return nil

@@ -19,10 +19,9 @@ import (
 // world is a user with a home, a project, and a claudebox of their own whose
 // manifest can be changed.
 type world struct {
-	home      string
-	floor     string // the least program around bwrap, built beside this one
-	inetFloor string // the same with pasta
-	manifest  resolve.Manifest
+	home     string
+	floor    string // the least program around bwrap, built beside this one
+	manifest resolve.Manifest
 }
 
 // newWorld makes the home this process lives in from here on.
@@ -43,8 +42,8 @@ func newWorld(bin string) (*world, error) {
 		return nil, err
 	}
 	beside := filepath.Dir(self)
-	w := &world{home: home, floor: filepath.Join(beside, "floor"), inetFloor: filepath.Join(beside, "inetfloor")}
-	if err := errors.Join(w.install(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
+	w := &world{home: home, floor: filepath.Join(beside, "floor")}
+	if err := errors.Join(w.install(bin), w.installHelper(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
 		w.remove()
 		return nil, err
 	}
@@ -65,6 +64,13 @@ func (w *world) install(bin string) error {
 		return err
 	}
 	return w.writeManifest()
+}
+
+// installHelper copies the program that serves the network of sandboxes.
+func (w *world) installHelper(bin string) error {
+	const place = "libexec/claudebox-network"
+	program, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(bin)), place))
+	return errors.Join(err, os.Mkdir(w.home+"/libexec", 0o700), os.WriteFile(filepath.Join(w.home, place), program, 0o700))
 }
 
 // copyProgram writes a program in one piece: how its pages lie in the kernel's

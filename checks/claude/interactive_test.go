@@ -188,3 +188,50 @@ func TestSuspendedSessionComesBack(t *testing.T) {
 	c.Press(t, "exit\r")
 	c.Ended(t, 0)
 }
+
+// U2 and U15: the status line says where one is, and the last line how to go on
+// inside: Claude Code's own would go on outside.
+func TestTheStatusLineAndTheLastLineLeadBackInside(t *testing.T) {
+	w := newWorld(t, script.Say("First answer."), script.Say("Second answer."))
+	c := w.interact(t)
+	c.Await(t, window.Ready)
+	c.Await(t, "claudebox e2e · full")
+	c.Resize(t, 200) // so that the last line stays one
+	c.Enter(t, "begin")
+	c.Await(t, "First answer.")
+	c.Leave(t)
+	const mark = "resume with: claudebox --profile "
+	_, rest, said := strings.Cut(c.String(), mark)
+	words := strings.Fields(rest)
+	if !said || len(words) < 3 || words[1] != "--resume" || len(words[2]) != len("00000000-0000-0000-0000-000000000000") {
+		t.Fatalf("not said how to resume:\n%s", indent(c.String()))
+	}
+	c = w.interact(t, "--resume", words[2])
+	c.Await(t, "First answer.")
+	c.Enter(t, "go on")
+	c.Await(t, "Second answer.")
+	c.Leave(t)
+}
+
+// U7: what /theme or /model writes inside is there the next time.
+func TestASettingChangedInsideIsThereTheNextTime(t *testing.T) {
+	w := newWorld(t, script.Say("One."), script.Say("Two."))
+	w.write(t, ".claude/settings.json", `{"theme":"dark"}`)
+	w.print(t).succeed(t, "One.")
+	found, err := filepath.Glob(w.home + "/.claudebox/instances/*/.claude/settings.json")
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	content, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(content), `"dark"`, `"light"`, 1)
+	if err := os.WriteFile(found[0], []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.print(t).succeed(t, "Two.")
+	if after, err := os.ReadFile(found[0]); err != nil || string(after) != changed {
+		t.Errorf("%v: %s", err, after)
+	}
+}

@@ -42,8 +42,8 @@ var refusals = map[string]refusal{
 		says: "no-such-package", finding: "profile",
 	},
 	"what is not built yet is refused": {
-		profile: "name: lab\nmcp: {import: [github]}\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
-		says: "mcp.import", remedy: "leave it out", finding: "profile",
+		profile: "name: lab\nnix: {builds: off}\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
+		says: "nix.builds: off", remedy: "leave it out", finding: "profile",
 	},
 	"without a terminal there is nobody to ask": {
 		profile: "name: lab\nagent: {name: bash, command: [bash]}\nnix: {daemon: off}\n", words: []string{"-c", "true"}, status: 125,

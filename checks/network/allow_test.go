@@ -4,6 +4,7 @@ package network_test
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -33,74 +34,76 @@ func (u *user) profile(t *testing.T, text string) []string {
 	return []string{"--profile", file}
 }
 
-// Each line is a request from inside and how it ends.
-func TestTierAllowByItsProxy(t *testing.T) {
+// Each line is a request from inside and how it ends: at once, whatever is asked.
+func TestTierAllowReachesNamesOfItsList(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
 	const script = `
 try() { curl -sS --max-time 20 "$@" 2>&1 || true; }
-socks="-x socks5h://127.0.0.1:3128"
 for words in \
-	"http://good.test/" "http://GOOD.test./" "-p http://good.test/" "$socks http://good.test/" "http://sub.good.test/" \
+	"http://good.test/" "-4 http://good.test/" "-6 http://good.test/" "http://GOOD.test./" "http://sub.good.test/" "http://other.test/" \
 	"http://rebind.test/" "http://rebind6.test/" "http://meta.test/" "http://loopback.test/" "http://house.test/" \
-	"http://other.test/" "http://203.0.113.10/" "http://[2001:db8:ffff::10]/" "http://3405803786/" "-p http://203.0.113.10/" \
-	"$socks http://rebind.test/" "$socks http://203.0.113.10/" "-x socks5://127.0.0.1:3128 http://good.test/" \
-	"http://good.test:8080/" "--noproxy * http://good.test/" "--noproxy * http://203.0.113.10/" "--noproxy * http://192.168.77.2/"
+	"http://203.0.113.10/" "http://[2001:db8:ffff::10]/" "http://3405803786/" "http://192.168.77.2/" "http://good.test:8080/" \
+	"-H Host:other.test http://good.test/" "--connect-to other.test:80:good.test:80 http://other.test/" \
+	"http://good.test/ --next http://good.test/ -H Host:other.test" "http://198.18.77.77/" "http://169.254.1.1/"
 do
 	set -f
-	echo "$words: $(try $words)"
+	echo "$words: $(try $words | tr '\n' ' ')"
 done`
 	got := run(t, u.session(t, script, u.allowing(t, "good.test, rebind.test, rebind6.test, meta.test, loopback.test, house.test")...))
-	private := func(name, what string) string { return "claudebox: " + name + ": its address " + what }
-	for _, want := range []string{
-		"http://good.test/: internet", "http://GOOD.test./: internet", "-p http://good.test/: internet", "3128 http://good.test/: internet",
-		"http://sub.good.test/: claudebox: sub.good.test:80 is not a host",
-		private("rebind.test:80", "192.168.77.2 is private"), private("rebind6.test:80", "fd00:77::5 is unique local"),
-		private("meta.test:80", "169.254.169.254 is link-local"), private("loopback.test:80", "::1 is unspecified, loopback"),
-		private("house.test:80", "192.168.88.2 is private"),
-		"claudebox: other.test:80 is not a host", "http://203.0.113.10/: claudebox: 203.0.113.10: an address",
-		"[2001:db8:ffff::10]/: claudebox: [2001:db8:ffff::10]: an address", "http://3405803786/: claudebox: ",
-		"-p http://203.0.113.10/: curl: (56)", "3128 http://rebind.test/: curl: (97)", "3128 http://203.0.113.10/: curl: (97)",
-		"socks5://127.0.0.1:3128 http://good.test/: curl: (97)", // that one resolves inside
-		"http://good.test:8080/: claudebox: good.test:8080 is not",
-		"* http://good.test/: curl: (6)", "* http://203.0.113.10/: curl: (7)", "* http://192.168.77.2/: curl: (7)",
+	for words, want := range map[string]string{
+		"http://good.test/": "internet 6", "-4 http://good.test/": "internet", "-6 http://good.test/": "internet", "http://GOOD.test./": "internet",
+		"http://sub.good.test/": "curl: (6)", "http://other.test/": "curl: (6)",
+		"http://rebind.test/": "curl: (7)", "http://rebind6.test/": "curl: (7)", "http://meta.test/": "curl: (7)",
+		"http://loopback.test/": "curl: (7)", "http://house.test/": "curl: (7)",
+		"http://203.0.113.10/": "curl: (7)", "http://[2001:db8:ffff::10]/": "curl: (7)", "http://3405803786/": "curl: (7)",
+		"http://192.168.77.2/": "curl: (7)", "http://good.test:8080/": "curl: (7)",
+		"-H Host:other.test http://good.test/": "curl: (56)", "--connect-to other.test:80:good.test:80 http://other.test/": "curl: (56)",
+		"http://good.test/ --next http://good.test/ -H Host:other.test": "internet 6 curl: (56)",
+		"http://198.18.77.77/": "curl: (7)", "http://169.254.1.1/": "curl: (7)",
 	} {
-		if !strings.Contains(got.stdout, want) {
-			t.Errorf("there is no %q in\n%s", want, got.stdout)
-		}
-	}
-	for line := range strings.Lines(got.stdout) {
-		if _, answer, _ := strings.Cut(line, "/: "); !strings.HasPrefix(answer, "internet") && !strings.HasPrefix(answer, "claudebox: ") && !strings.HasPrefix(answer, "curl: ") {
-			t.Errorf("somebody else answered: %s", line)
+		if !strings.Contains(got.stdout, words+": "+want) {
+			t.Errorf("there is no %q in\n%s", words+": "+want, got.stdout)
 		}
 	}
 }
 
-// The user hears what was refused, and the log has every decision.
-func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
+// The user hears what was reached and refused, and the log has every decision.
+func TestWhatIsReachedAndRefusedIsToldAtTheEnd(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
 	flags := u.allowing(t, "good.test, rebind.test")
 	log := filepath.Join(u.home, "network.log")
-	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -s http://rebind.test/; curl -s http://good.test/`
+	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -4s http://rebind.test/; curl -s http://good.test/; curl -s 'http://e[31mvil.test/'`
 	report := filepath.Join(u.home, "report.json")
 	words := append(append([]string{"shell", "--yes", "--network-log", log, "--report-json", report}, flags...), "--", "bash", "-c", script+" >/dev/null")
 	got := run(t, u.claudebox(t, words...))
-	const want = "claudebox: refused: 3 × telemetry.test:80, 1 × rebind.test:80 (its address 192.168.77.2 is private)\n"
-	if !strings.Contains(got.stderr, want) {
-		t.Errorf("stderr: %s", got.stderr)
+	for _, want := range []string{
+		"claudebox: network: good.test:80 (", "refused: 3 × telemetry.test (not on the list of hosts), 1 × rebind.test:80 (private)",
+	} {
+		if !strings.Contains(got.stderr, want) {
+			t.Errorf("there is no %q in stderr: %s", want, got.stderr)
+		}
+	}
+	if strings.Contains(got.stderr, "\x1b") {
+		t.Errorf("what the agent wrote is told as it is: %q", got.stderr)
 	}
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"refused telemetry.test:80\n", "refused rebind.test:80 (its address", "reached good.test:80 by good.test\n"} {
+	for line := range strings.Lines(string(text)) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("a line of the log is no JSON: %s", line)
+		}
+	}
+	for _, part := range []string{`"event":"refused","proto":"dns","host":"telemetry.test"`, `"host":"rebind.test","address":"192.168.77.2","port":80,"why":"private"`, `"event":"closed","proto":"tcp","host":"good.test"`} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("there is no %q in the log:\n%s", part, text)
 		}
 	}
 	content, err := os.ReadFile(report)
-	if err != nil || !strings.Contains(string(content), `"what": "telemetry.test:80",`) {
+	if err != nil || !strings.Contains(string(content), `"what": "telemetry.test",`) {
 		t.Errorf("the report: %s, %v", content, err)
 	}
 	if got := run(t, u.session(t, "curl -s http://telemetry.test/ >/dev/null", flags...)); got.stderr != "" {
@@ -112,8 +115,8 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 func TestNoSearchDomainOfTheHostCounts(t *testing.T) {
 	u := newUser(t, world.New(t))
 	u.layout = world.Layout{"/etc/resolv.conf": "nameserver 203.0.113.53\nsearch test\n"}
-	got := succeed(t, u.session(t, "curl -sS http://good.test/; curl -sS http://sub.good/", u.allowing(t, "good.test, sub.good")...))
-	wantEqual(t, got, "internet 6\nclaudebox: sub.good:80 cannot be reached: look up: no such host\n")
+	got := succeed(t, u.session(t, "curl -sS http://good.test/; curl -sS http://sub.good/ 2>/dev/null || echo $?", u.allowing(t, "good.test, sub.good")...))
+	wantEqual(t, got, "internet 6\n7\n")
 }
 
 // site is what answers for good.test on HTTPS. It returns the certificates to
@@ -144,17 +147,16 @@ func (u *user) trusting(t *testing.T, bundle []byte) {
 	u.env = append(u.env, "SSL_CERT_FILE="+file)
 }
 
-// requestByNode asks in both of Node's ways, which learnt of proxies at
-// different times. Node trusts certificates of its own.
+// requestByNode asks in both of Node's ways. Node trusts certificates of its own.
 const requestByNode = `NODE_EXTRA_CA_CERTS=$SSL_CERT_FILE NODE_NO_WARNINGS=1 /opt/node -e '
 	const at = "https://good.test/hello"
 	const got = new Promise((yes, no) => require("https").get(at, r => r.on("data", yes)).on("error", no))
 	const fetched = fetch(at).then(r => r.text())
 	Promise.all([got, fetched]).then(all => console.log(all.join(" ")))'`
 
-// Every tool finds the proxy by itself, and reaches nobody who is not listed.
+// Every tool works without any proxy, and reaches nobody who is not listed.
 // Claude Code has a test of its own.
-func TestToolsFindTheProxy(t *testing.T) {
+func TestToolsWorkWithListedNames(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	mux := http.NewServeMux()
@@ -195,16 +197,16 @@ func TestToolsFindTheProxy(t *testing.T) {
 	}
 }
 
-// Domain fronting as far as it can be seen: the tunnel is for a host that is
-// listed, the TLS in it for another one at the same address.
-func TestTLSForAnotherHostInATunnel(t *testing.T) {
+// Domain fronting as far as it can be seen: the connection is for a host that is
+// listed, the TLS in it for another one at the same address, or for none.
+func TestTLSForAnotherHost(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	u := newUser(t, w)
 	asked := make(chan string, 10)
 	u.trusting(t, site(t, w, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.TLS.ServerName })))
 	got := run(t, u.session(t, `curl -sk --connect-to evil.test:443:good.test:443 https://evil.test/ || echo $?
-		curl -sk --resolve good.test:443:127.0.0.1 --connect-to :443:good.test:443 https://203.0.113.10/ || echo $?`, u.allowing(t, "good.test")...))
+		curl -sk --connect-to :443:good.test:443 https://203.0.113.10/ || echo $?`, u.allowing(t, "good.test")...))
 	if got.stdout != "35\n35\n" { // curl: the TLS handshake failed
 		t.Errorf("got %q, %s", got.stdout, got.stderr)
 	}
@@ -225,7 +227,6 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 		"an empty list": {func(u *user) []string { return u.allowing(t, "") }, nil, "profile.yaml:3:"},
 		"a bad pattern": {func(u *user) []string { return u.allowing(t, `"*.com"`) }, nil, "profile.yaml:3:"},
 		"an address":    {func(u *user) []string { return u.allowing(t, "203.0.113.10") }, nil, "profile.yaml:3:"},
-		"no resolver":   {func(u *user) []string { return u.allowing(t, "good.test") }, world.Layout{"/etc/resolv.conf": "# nothing\n"}, "names no resolver"},
 		"a log in the project": {
 			func(u *user) []string { return append(u.allowing(t, "good.test"), "--network-log", "x.log") }, nil, "outside of the project",
 		},
@@ -236,7 +237,7 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 			}
 			return append(u.allowing(t, "good.test"), "--network-log", link)
 		}, nil, "write the network log"},
-		"a log in another tier": {func(*user) []string { return []string{"--network-log", "/tmp/x"} }, nil, "leave it out"},
+		"a log in another tier": {func(*user) []string { return []string{"--network", "none", "--network-log", "/tmp/x"} }, nil, "leave it out"},
 		"a port of words":       {func(*user) []string { return []string{"--publish", "http"} }, nil, "not a port"},
 		"port 0":                {func(*user) []string { return []string{"--publish", "0"} }, nil, "not a port"},
 		"a privileged port":     {func(*user) []string { return []string{"--network", "none", "--publish", "80"} }, nil, "only root"},

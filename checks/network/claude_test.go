@@ -21,7 +21,7 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	u := newUser(t, w)
 	model := script.New(
 		script.Bash("curl -sS http://telemetry.test/; curl -sS http://good.test/"),
-		script.Say("All done.").After(script.Succeeded("claudebox: telemetry.test:80 is not a host", "internet")),
+		script.Say("All done.").After(script.Succeeded("Could not resolve host: telemetry.test", "internet")),
 	)
 	u.trusting(t, site(t, w, model))
 	u.env = append(u.env, "ANTHROPIC_API_KEY=sk-ant-api03-end-to-end-0123456789abcdef")
@@ -33,10 +33,10 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	if err := model.Err(); err != nil {
 		t.Error(err)
 	}
-	if len(model.Requests()) < 2 || !strings.Contains(got.stderr, "claudebox: refused: ") || !strings.Contains(got.stderr, "1 × telemetry.test:80") {
+	if len(model.Requests()) < 2 || !strings.Contains(got.stderr, "claudebox: refused: ") || !strings.Contains(got.stderr, "1 × telemetry.test (not on") {
 		t.Errorf("%d requests; the user is told:\n%s", len(model.Requests()), got.stderr)
 	}
-	if strays := model.Strays(); len(strays) > 0 {
+	if strays := slices.DeleteFunc(model.Strays(), isAhead); len(strays) > 0 {
 		t.Errorf("asked for besides the Messages API: %q", strays)
 	}
 }
@@ -62,3 +62,7 @@ func program(t *testing.T, variable string) string {
 	}
 	return target
 }
+
+// isAhead reports whether Claude Code asks only to have a connection ready,
+// which it does where no proxy is in between.
+func isAhead(stray string) bool { return stray == "HEAD /api/hello" }

@@ -19,7 +19,7 @@ import (
 func TestNobodyReachesWhatListensInside(t *testing.T) {
 	t.Parallel()
 	for _, tier := range tiers {
-		for _, c := range pastas(t, tier) {
+		for _, c := range usual(tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)

@@ -62,16 +62,11 @@ func prepare() error {
 		os.Setenv(topVariable, top),
 		storeReleases(top),
 		trial.Build(probe(), "./probe"),
-		trial.Build(breakable(), "claudebox/cmd/claudebox", "-tags", "lab"),
 	)
 }
 
 func top() string   { return os.Getenv(topVariable) }
 func probe() string { return filepath.Join(top(), "probe") }
-
-// breakable is a claudebox of which tests can leave a rule out
-// (internal/network/netfilter/part_lab.go).
-func breakable() string { return filepath.Join(top(), "breakable/bin/claudebox") }
 
 // tools of a claudebox, by their names in the manifest; empty: the manifest's.
 type tools map[string]string
@@ -104,7 +99,7 @@ func install(t *testing.T, program string, other tools) string {
 	}
 	share := filepath.Join(folder, "share/claudebox")
 	if err := errors.Join(
-		copyFolder(program, folder, "bin"),
+		copyFolder(program, folder, "bin"), copyFolder(program, folder, "libexec"),
 		os.MkdirAll(share, 0o755), os.WriteFile(filepath.Join(share, "manifest.json"), text, 0o644),
 	); err != nil {
 		t.Fatal(err)
@@ -174,6 +169,7 @@ func (u *user) probe(t *testing.T, tier string, words ...string) *exec.Cmd {
 // in asks for a tier, with more of a profile where that is needed.
 func (u *user) in(t *testing.T, tier, profile string) []string {
 	t.Helper()
+	profile += "\nnix: {daemon: off}" // bwrap of bookworm lays no overlay
 	if tier == "allow" {
 		return u.allowing(t, "good.test", profile)
 	}

@@ -48,13 +48,10 @@ func TestNamesResolveWhateverResolverTheHostHas(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	for _, tier := range wide {
-		for _, c := range pastas(t, tier) {
+		for _, c := range usual(tier) {
 			for name, layout := range layouts {
 				t.Run(c.name+", "+name, func(t *testing.T) {
 					t.Parallel()
-					if layout.answer == "link-local" {
-						c.skipOldPasta(t, "asks no resolver at a link-local address")
-					}
 					u := c.user(t, w)
 					u.layout = layout.files
 					wantNames(t, succeed(t, u.probe(t, tier, "names", "text:server.test", "good.test", "rebind.test", "nobody.test")), layout.answer)
@@ -73,16 +70,17 @@ func wantNames(t *testing.T, got, servers string) {
 	wantEqual(t, rest, "good.test\t2001:db8:ffff::10 203.0.113.10\nrebind.test\t192.168.77.2\nnobody.test\t(no such host)\n")
 }
 
-// A name that is asked for is a message to whoever answers.
-func TestNoNameCanBeAskedForInTiersWithoutInternet(t *testing.T) {
+// A name that is asked for is a message to whoever answers. In tier allow those of
+// the list have addresses of their own, and nobody is asked.
+func TestNoNameIsAskedForInTiersWithoutInternet(t *testing.T) {
 	t.Parallel()
 	for _, tier := range []string{"allow", "none"} {
 		t.Run(tier, func(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)
-			for _, c := range pastas(t, tier) {
+			for _, c := range usual(tier) {
 				for _, f := range lines(succeed(t, c.user(t, w).probe(t, tier, "names", "good.test", "secret.other.test"))) {
-					if f[1][0] != '(' {
+					if f[1][0] != '(' && (tier == "none" || f[0] != "good.test" || f[1] != "198.18.0.1 fd00:cb:1::1") {
 						t.Errorf("%s is %s", f[0], f[1])
 					}
 				}
@@ -97,10 +95,9 @@ func TestALongAnswerComesWhole(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	for _, tier := range wide {
-		for _, c := range pastas(t, tier) {
+		for _, c := range usual(tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.skipOldPasta(t, "forwards no names by TCP")
 				got := succeed(t, c.user(t, w).probe(t, tier, "names", "text:big.test"))
 				wantEqual(t, got, "big.test\t"+world.BigAnswer()+"\n")
 			})

@@ -22,7 +22,7 @@ func TestAHostWithOneFamilyOnly(t *testing.T) {
 		"IPv4": {world.IPv6, target.PublicDNS, "internet", "internet 6", target.Internet},
 		"IPv6": {world.IPv4, target.PublicDNS6, "internet 6", "internet", target.Internet6},
 	} {
-		for _, c := range pastas(t, "inet") {
+		for _, c := range usual("inet") {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)
@@ -50,7 +50,7 @@ func TestAHostWithOneFamilyOnly(t *testing.T) {
 // and reaches nothing.
 func TestAHostThatIsOffline(t *testing.T) {
 	t.Parallel()
-	for _, c := range pastas(t, "inet") {
+	for _, c := range usual("inet") {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)

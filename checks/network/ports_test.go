@@ -22,7 +22,7 @@ func TestAPublishedPortLeadsInsideFromTheHostOnly(t *testing.T) {
 			flags := append(u.in(t, tier, ""), "--publish", fmt.Sprint(target.ListenPort))
 			talk := converse(t, u.probing(t, []string{"listen"}, flags...))
 			talk.wait(t, "listening")
-			if got, want := reachable(w), []string{"host tcp 127.0.0.1"}; !slices.Equal(got, want) {
+			if got, want := reachable(w), []string{"host tcp 127.0.0.1", "host tcp ::1"}; !slices.Equal(got, want) {
 				t.Errorf("reached %q; want %q", got, want)
 			}
 			talk.end(t)

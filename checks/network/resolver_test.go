@@ -19,7 +19,7 @@ import (
 func TestNamesResolveAfterTheHostGotAnotherResolver(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
-	for _, c := range pastas(t, "inet") {
+	for _, c := range usual("inet") {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			u := c.user(t, w)

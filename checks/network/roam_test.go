@@ -27,7 +27,7 @@ func TestWhatTheHostIsConnectedToLaterIsClosed(t *testing.T) {
 		},
 		"a VPN": {(*world.World).RaiseVPN, []string{target.At(target.LaterVPN, target.Port)}, nil},
 	} {
-		for _, c := range pastas(t, "inet") {
+		for _, c := range usual("inet") {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)

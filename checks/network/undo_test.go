@@ -17,7 +17,7 @@ var confined = slices.DeleteFunc(slices.Clone(tiers), func(tier string) bool { r
 func TestNothingUndoesOrGoesRoundTheRules(t *testing.T) {
 	t.Parallel()
 	for _, tier := range confined {
-		for _, c := range pastas(t, tier) {
+		for _, c := range usual(tier) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				w := world.New(t)

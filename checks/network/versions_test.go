@@ -13,26 +13,8 @@ import (
 	"claudebox/checks/network/world"
 )
 
-// combination is a claudebox with one version of each tool.
-type combination struct {
-	name, program, pasta string
-}
-
-// skipOldPasta is for what the pasta of 2023 cannot do, whoever starts it.
-func (c combination) skipOldPasta(t *testing.T, fault string) {
-	t.Helper()
-	if c.pasta == "bookworm" {
-		t.Skip("pasta of 2023 " + fault)
-	}
-}
-
-// stalls is how often it may be tried.
-func (c combination) stalls() int {
-	if c.pasta == "bookworm" {
-		return 3
-	}
-	return 1
-}
+// combination is a claudebox with one version of bwrap.
+type combination struct{ name, program string }
 
 // user is somebody who has it.
 func (c combination) user(t *testing.T, w *world.World) *user {
@@ -42,36 +24,21 @@ func (c combination) user(t *testing.T, w *world.World) *user {
 	return u
 }
 
-// combinations of the versions of bwrap and, where a tier has use for it, of
-// pasta: the lab's own (trixie's), those of Debian 12, and the newest.
+// combinations of the versions of bwrap: the lab's own (trixie's), that of
+// Debian 12, and the newest.
 func combinations(t *testing.T, tier string) []combination {
 	t.Helper()
-	return combined(t, tier, versions("bwrap"))
-}
-
-// pastas are the lab's bwrap with each pasta that the tier has use for.
-func pastas(t *testing.T, tier string) []combination {
-	t.Helper()
-	return combined(t, tier, map[string]string{own: ""})
-}
-
-func combined(t *testing.T, tier string, bwraps map[string]string) []combination {
-	t.Helper()
 	var list []combination
-	for bwrapName, bwrap := range bwraps {
-		for pastaName, pasta := range versions("pasta") {
-			name := tier + ", bwrap of " + bwrapName
-			switch {
-			case tier == "inet":
-				name += ", pasta of " + pastaName
-			case pastaName != own:
-				continue // one will do for a tier without
-			}
-			program := install(t, os.Getenv("CLAUDEBOX_BIN"), tools{"bwrap": bwrap, "pasta": pasta})
-			list = append(list, combination{name: name, program: program, pasta: pastaName})
-		}
+	for name, bwrap := range versions("bwrap") {
+		program := install(t, os.Getenv("CLAUDEBOX_BIN"), tools{"bwrap": bwrap})
+		list = append(list, combination{name: tier + ", bwrap of " + name, program: program})
 	}
 	return list
+}
+
+// usual is the lab's own claudebox.
+func usual(tier string) []combination {
+	return []combination{{name: tier, program: os.Getenv("CLAUDEBOX_BIN")}}
 }
 
 // own is where the manifest's tools come from.

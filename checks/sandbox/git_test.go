@@ -238,3 +238,27 @@ func TestAGitFileThatPointsElsewhereShowsNothingOfIt(t *testing.T) {
 		})
 	}
 }
+
+// U9: what the user's git ignores was not ignored inside, so `git add -A` took it.
+func TestWhatTheUserIgnoresIsIgnoredInside(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	w.write(t, "ignore", "*.local\n")
+	w.write(t, ".gitconfig", "[core]\n\texcludesFile = ~/ignore\n")
+	w.write(t, "project/a.local", "x")
+	wantEqual(t, w.inside(t, "git status --porcelain"), "")
+	// an agent could have put another file in its place
+	w.write(t, ".gitconfig", "[core]\n\texcludesFile = "+w.path("project/ignore")+"\n")
+	w.write(t, "project/ignore", "*.local\n")
+	wantEqual(t, w.inside(t, "git status --porcelain; ls ~/.config 2>/dev/null || :"), "?? a.local\n?? ignore\n")
+}
+
+// U20: an SSH remote failed with `cannot run ssh`, and nobody knew what to do.
+func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
+	w := newWorld(t)
+	w.git(t, "project", "init", "-q")
+	got := w.inside(t, `git fetch git@github.com:a/b.git 2>&1 || echo status $?; git ls-remote ssh://git@h.example/x 2>&1 | head -n1`)
+	if strings.Count(got, "claudebox: there is no ssh inside.") != 2 || !strings.Contains(got, "ssh_to_https: true") || !strings.Contains(got, "status 128") {
+		t.Errorf("got %q", got)
+	}
+}

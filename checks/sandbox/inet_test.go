@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,22 +69,14 @@ func TestAKilledClaudeboxLeavesNothingBehind(t *testing.T) {
 }
 
 // Whoever kills claudebox, at whatever moment, ends the sandbox and its
-// network with it: the kernel sees to it.
+// network with it: their helper sees its end.
 func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
 	w := newWorld(t)
-	rounds, ignorant := kills(t), 0
-	for range rounds {
+	for range kills(t) {
 		delay := time.Duration(rand.Int64N(int64(90 * time.Millisecond)))
 		cmd := w.claudebox("shell", "--yes", "--no-report", "--network", "inet", "--", "sleep", "1000")
-		if slices.ContainsFunc(killAfter(t, cmd, delay), alive) {
-			ignorant++
-		}
+		killAfter(t, cmd, delay)
 		wantNobodyLeft(t, cmd, delay)
-	}
-	// Few are allowed: one that has taken the signal and not begun to end shows
-	// neither.
-	if ignorant > rounds/4 {
-		t.Errorf("%d of %d times nobody had ended pasta", ignorant, rounds)
 	}
 	err := filepath.WalkDir(w.home, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
@@ -97,10 +88,6 @@ func TestAKilledClaudeboxLeavesNoNetworkBehind(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// alive tells a pasta that nobody has ended: it would notice by itself later,
-// or never.
-func alive(p process) bool { return strings.HasPrefix(p.name, "pasta") && !p.condemned }
 
 type process struct {
 	pid       int

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
@@ -40,9 +41,6 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return nil, err
 	}
-	if err := s.Launch.CheckNetwork(); err != nil {
-		return nil, err
-	}
 	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
 		if approved, err = approve(sys, s, o.Yes); err != nil || approved != nil {
 			return approved, err
@@ -50,7 +48,28 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 		sys.announce(s)
 	}
 	s.Instance.Approve(seen)
-	return nil, s.Run()
+	began := time.Now()
+	err = s.Run()
+	if command == nil && !o.NoReport && isTerminal(sys.Stderr) {
+		sys.sayResume(s, o, began)
+	}
+	return nil, err
+}
+
+// sayResume says how the conversation goes on in the sandbox. Claude Code's own
+// last line would have it go on outside.
+func (sys System) sayResume(s *session.Session, o options, began time.Time) {
+	if s.Launch.Plan.Agent.Name != "claude" || slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
+		return
+	}
+	const clock = time.Second // what times of files may be behind
+	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
+		words := "claudebox --resume " + id
+		if o.Profile != "" {
+			words = "claudebox --profile " + o.Profile + " --resume " + id
+		}
+		diag.Note(sys.Stderr, "resume with: "+words)
+	}
 }
 
 // show prints the very launch: for people on standard error, the words on

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/ui/attack"
 )
 
 // Exit statuses that are claudebox's own, as timeout(1) and env(1) use them.
@@ -29,6 +30,9 @@ func Main(words []string, sys System) int {
 		return status
 	}
 	if status, ran := broker.Run(words); ran {
+		return status
+	}
+	if status, ran := attack.Run(words); ran {
 		return status
 	}
 	err := closeInherited()

@@ -47,11 +47,11 @@ var launchFlags = []launchFlag{
 		Set: func(o *options, v string) { o.MountRW = append(o.MountRW, v) },
 	},
 	{
-		Name: "publish", Value: "PORT", Usage: "let this host reach a port inside, at 127.0.0.1",
+		Name: "publish", Value: "[HOST:]INSIDE", Usage: "let this host reach a port inside, at 127.0.0.1",
 		Set: func(o *options, v string) { o.Publish = append(o.Publish, v) },
 	},
 	{
-		Name: "network-log", Value: "FILE", Usage: "tier allow: write each decision to a file",
+		Name: "network-log", Value: "FILE", Usage: "write each connection and refusal to a file",
 		Set: func(o *options, v string) { o.NetworkLog = v },
 	},
 	{

@@ -89,7 +89,7 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 		if err != nil {
 			return why.Answer{}, &diag.Error{Op: "read this machine's networks", Err: err}
 		}
-		host.Networks = here.Prefixes
+		host.Here = here
 	}
 	return why.Reach(s.Launch, host), nil
 }

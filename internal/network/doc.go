@@ -1,14 +1,18 @@
-// Package network gives a sandbox the internet without the house: tier inet.
+// Package network holds what leaves a sandbox and what enters it.
 //
-// bwrap is started in a user and a network namespace of its own, and waits
-// there with its agent for the filter of system calls. Meanwhile this package
-// loads the rules into that namespace from outside (package netfilter), and only
-// then starts pasta, which connects it: without rules there is no network.
-// bwrap's own user namespace is a child of the one that owns the network, so
-// nobody inside has a capability over it.
+// A sandbox of tier inet or allow has one interface, whose other end is a
+// process of claudebox's outside. What becomes of a connection:
 //
-// While the session runs, an address or a network that this machine comes to
-// is forbidden as soon as the kernel tells of it. What cannot be forbidden
-// ends pasta, and with it the sandbox's network. Another resolver of this
-// machine is a reason to start pasta anew, behind the same rules.
+//	stage    in the sandbox's namespaces, before bwrap: makes the interface (package link names it)
+//	helper   claudebox's side: starts the process, hands it the interface's other end
+//	serve    the process: confined, it serves one sandbox
+//	stack    a TCP/IP stack in it; every connection is judged, dialled and copied
+//	policy   the judge, a function of values
+//	dns      names: asked for outside, or given addresses of their own
+//	gate     listens to what is said to a host that only its name admits
+//	journal  what was reached and refused
+//	hostnet  what this machine is connected to
+//	flow     the words that these share
+//
+// Package hostpattern is what profiles name hosts by.
 package network

@@ -215,11 +215,8 @@ func (p Plan) WithTier(tier string) Plan {
 	return p
 }
 
-// hasResolver reports whether names can be resolved inside a tier. In tier allow
-// the proxy does that, outside.
-func hasResolver(tier string) bool {
-	return tier == string(profile.TierFull) || tier == string(profile.TierInet)
-}
+// hasResolver reports whether names can be resolved inside a tier.
+func hasResolver(tier string) bool { return tier != string(profile.TierNone) }
 
 // WithPorts is the plan with more ports of the host that lead inside: what
 // `--publish` asks for.

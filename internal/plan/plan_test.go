@@ -110,7 +110,7 @@ func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
 }
 
 func TestTiersWithoutAResolver(t *testing.T) {
-	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: false, profile.TierNone: false} {
+	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: true, profile.TierNone: false} {
 		prof := example()
 		prof.Network.Tier = tier
 		for how, p := range map[string]Plan{"by profile": build(t, prof), "by flag": build(t, example()).WithTier(string(tier))} {

@@ -7,7 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/network/proxy"
+	"claudebox/internal/network/helper"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -50,7 +50,7 @@ func (s *Session) announce(reports []aftermath.Report) {
 	var told struct {
 		aftermath.Report
 		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
-		Refused []proxy.Refused    `json:"refused,omitempty"` // by the proxy of tier allow
+		Network *helper.Report     `json:"network,omitempty"` // what was reached and refused
 	}
 	for i, r := range reports {
 		if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
@@ -69,7 +69,9 @@ func (s *Session) announce(reports []aftermath.Report) {
 	if len(reports) == 0 {
 		return // nothing has run
 	}
-	told.Refused = s.network.refused()
+	if s.network.served {
+		told.Network = &s.network.summary.Report
+	}
 	content, err := json.MarshalIndent(told, "", "  ")
 	if err == nil {
 		err = s.report.folder.Replace(s.report.name, append(content, '\n'), 0o644)

@@ -161,7 +161,7 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
 		Seccomp: seccomp.Filter(),
 		Tier:    p.Network.Tier,
-		Pasta:   plan.ToolPath(p, resolve.ToolPasta),
+		Network: networkHelper(p),
 		Paths:   presentPaths(p, c.session.planned.missing),
 		Fetched: c.session.planned.missing,
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
@@ -194,4 +194,14 @@ func (c *Checkup) judge(name string, err error, detail string) {
 
 func (c *Checkup) add(name string, level doctor.Level, detail string) {
 	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
+}
+
+// networkHelper is the program that would serve the network of a launch by the
+// plan; empty: it needs none.
+func networkHelper(p plan.Plan) string {
+	program, err := helperProgram()
+	if err != nil || !launch.OwnNetwork(p.Network) {
+		return ""
+	}
+	return program
 }

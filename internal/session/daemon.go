@@ -66,7 +66,7 @@ func reaches(n plan.Network, name string) bool {
 	switch n.Tier {
 	case "none":
 		return false
-	case launch.ProxiedTier:
+	case launch.ListedTier:
 		return slices.ContainsFunc(n.Allow, func(allowed string) bool { return allowed == name })
 	}
 	return true

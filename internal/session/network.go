@@ -1,80 +1,69 @@
 package session
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
-	"time"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/network"
+	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
-	"claudebox/internal/network/netns"
-	"claudebox/internal/network/ports"
-	"claudebox/internal/network/proxy"
 	"claudebox/internal/plan"
-	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 )
 
-// addNetwork finds what the tier needs, and refuses it where it cannot be had.
-func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
-	if o.NetworkLog != "" && p.Network.Tier != launch.ProxiedTier {
-		return diag.Errorf("read --network-log", "leave it out, or use tier allow", "only the proxy of tier allow decides; the tier is %s", p.Network.Tier)
+// addNetwork judges what the tier needs.
+func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) (err error) {
+	if o.NetworkLog != "" && !launch.OwnNetwork(p.Network) {
+		return diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
+			"there is nothing to log: the tier is %s", p.Network.Tier)
 	}
-	switch p.Network.Tier {
-	case launch.ConnectedTier:
-		return addInet(h, p)
-	case launch.ProxiedTier:
-		return s.addProxy(h, p, o)
-	case "full":
-		if len(o.Publish) > 0 {
-			h.Notes = append(h.Notes, "--publish changes nothing in tier full: every port inside is a port of this host")
+	if p.Network.Tier == "full" && len(o.Publish) > 0 {
+		h.Notes = append(h.Notes, "--publish changes nothing in tier full: every port inside is a port of this host")
+	}
+	if p.Network.Tier == launch.ListedTier {
+		if err := judgeList(p); err != nil {
+			return err
 		}
+		noteProxy(h)
 	}
-	return nil
-}
-
-func addInet(h *launch.Host, p plan.Plan) error {
-	h.Pasta = plan.ToolPath(p, resolve.ToolPasta)
-	if !h.OwnPIDs {
-		return diag.Errorf("use tier inet", "run claudebox on the host, with a /proc that hides nothing (no hidepid=), or use `--network allow` or `--network none`",
-			"process 2 is not seen in /proc here, so that a `kill -9` of claudebox could leave a network behind")
-	}
-	return needResolver(h, p)
-}
-
-func needResolver(h *launch.Host, p plan.Plan) error {
-	if network.ResolvConf(h.Etc.Resolv) != nil {
-		return nil
-	}
-	return diag.Errorf("use tier "+p.Network.Tier, "connect this machine, or name a resolver in /etc/resolv.conf, or use `--network none`",
-		"/etc/resolv.conf names no resolver, so that no name could be looked up")
-}
-
-// addProxy judges the list of hosts, and what the proxy will need outside.
-func (s *Session) addProxy(h *launch.Host, p plan.Plan, o Options) error {
-	const op = "use tier allow"
-	var err error
-	if len(p.Network.Allow) == 0 {
-		return diag.Errorf(op, "list them in the profile: `network: {tier: allow, allow: [anthropic, github]}`", "profile %s lists no hosts", p.Profile)
-	}
-	if s.network.allow, err = hostpattern.ParseList(p.Network.Allow); err != nil {
-		return &diag.Error{Op: op, Err: err, Remedy: "mend the plan's or the profile's list of hosts"}
-	}
-	if err := needResolver(h, p); err != nil {
+	if s.network.published, err = published(p, o.Publish); err != nil {
 		return err
 	}
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
-		if h.Facts.Env.Value(name, "") != "" {
-			h.Notes = append(h.Notes, name+" of this host is not used: claudebox's proxy connects to the listed hosts itself")
-			break
+	for _, port := range s.network.published {
+		if port.Outside != port.Inside && p.Network.Tier != "full" {
+			h.Notes = append(h.Notes, fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
 	s.network.log, err = s.networkLog(o)
 	return err
+}
+
+// judgeList judges the list of hosts of tier allow.
+func judgeList(p plan.Plan) error {
+	const op = "use tier allow"
+	if len(p.Network.Allow) == 0 {
+		return diag.Errorf(op, "list them in the profile: `network: {tier: allow, allow: [anthropic, github]}`", "profile %s lists no hosts", p.Profile)
+	}
+	if _, err := hostpattern.ParseList(p.Network.Allow); err != nil {
+		return &diag.Error{Op: op, Err: err, Remedy: "mend the plan's or the profile's list of hosts"}
+	}
+	return nil
+}
+
+// noteProxy says that a proxy of the host's is not used.
+func noteProxy(h *launch.Host) {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+		if h.Facts.Env.Value(name, "") != "" {
+			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts itself")
+			return
+		}
+	}
 }
 
 // networkLog is where the log goes. In the project an agent could read it, or
@@ -98,89 +87,243 @@ func (s *Session) networkLog(o Options) (string, error) {
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
-// outside is what this process does for the sandbox's network while it runs.
+// outside is what serves the sandbox's network while it runs.
 type outside struct {
-	allow   hostpattern.List // of tier allow
-	log     string           // its log; empty: none
-	journal *proxy.Journal   // nil: no proxy
-	in      ports.Inward
+	published []helper.Published
+	broker    json.RawMessage // [helper.Config.Broker]
+	brokered  func(*os.File)  // [helper.Settings.Broker]
+	log       string          // the file of --network-log; empty: none
+	helper    *helper.Helper  // nil: none runs
+	summary   helper.Summary  // when it has ended
+	served    bool            // there was one
+	lost      error           // why the network ended before the session did
 }
 
-// open takes what has to be there before the sandbox starts: ports of the
-// host, and the log. What is made within the sandbox's network is made by the
-// launch.
-func (n *outside) open(l *launch.Launch) (err error) {
-	wanted := l.Plan.Network
-	if l.Tier == "full" || l.Tier != launch.ProxiedTier && len(wanted.In)+len(wanted.Out) == 0 {
+// open takes the ports of the host and starts the helper, before the sandbox
+// starts.
+func (n *outside) open(l *launch.Launch) error {
+	if !l.OwnNetwork() {
 		return nil
 	}
-	if l.Tier == launch.ProxiedTier {
-		if n.journal, err = openJournal(n.log); err != nil {
-			return err
-		}
-	}
-	if n.in, err = ports.Take(wanted.In); err != nil {
+	program, err := helperProgram()
+	if err != nil {
 		return err
 	}
-	l.Attach = func(ns netns.Namespace) error { return n.attach(ns, wanted) }
-	return nil
+	log, err := openLog(n.log)
+	if err != nil {
+		return err
+	}
+	ports, err := helper.Take(n.published, numbers(l.Plan.Network.Out))
+	if err != nil {
+		return err
+	}
+	n.helper, err = helper.Start(helper.Settings{
+		Program: program, Config: n.config(l.Plan.Network), Ports: ports, Log: log,
+		Broker: n.brokered, Ended: func(err error) { n.lost = err },
+	})
+	l.Network, n.served = n.helper, err == nil
+	return err
 }
 
-func openJournal(file string) (*proxy.Journal, error) {
+func (n *outside) config(wanted plan.Network) helper.Config {
+	c := helper.Config{Tier: wanted.Tier, Broker: n.broker}
+	for _, pattern := range wanted.Allow {
+		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern})
+	}
+	return c
+}
+
+func numbers(list []int) (ports []uint16) {
+	for _, port := range list {
+		ports = append(ports, uint16(port))
+	}
+	return ports
+}
+
+// helperProgram is the program that serves a sandbox's network. It lies beside
+// this one, in ../libexec.
+func helperProgram() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return "", &diag.Error{Op: "find claudebox's own programs", Err: err}
+	}
+	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec/claudebox-network"), nil
+}
+
+func openLog(file string) (*os.File, error) {
 	if file == "" {
-		return proxy.NewJournal(nil, nil), nil
+		return nil, nil
 	}
 	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, &diag.Error{Op: "write the network log " + file, Err: diag.Cause(err), Remedy: "name a file that you can write and that is no link"}
 	}
-	return proxy.NewJournal(log, time.Now), nil
+	return log, nil
 }
 
-// attach serves a sandbox's network from here. The agent does not run yet.
-func (n *outside) attach(ns netns.Namespace, wanted plan.Network) error {
-	if n.journal != nil {
-		l, err := ns.Listen(launch.ProxyPort(wanted))
-		if err != nil {
-			return err
-		}
-		go proxy.New(n.allow, n.journal).Serve(l)
+// close ends the network.
+func (n *outside) close() {
+	if n.helper != nil {
+		n.summary = n.helper.Close()
+		n.helper = nil
 	}
-	if _, err := ports.Outward(ns, wanted.Out); err != nil {
-		return err
-	}
-	n.in.Serve(ns)
-	return nil
 }
 
-// refused is what the proxy refused.
-func (n *outside) refused() []proxy.Refused {
-	if n.journal == nil {
-		return nil
-	}
-	return n.journal.Refused()
-}
-
-// endNetwork gives the ports back, and says what was refused.
+// endNetwork ends the network, and says what was reached and what refused.
 func (s *Session) endNetwork() {
-	s.network.in.Close()
-	if s.network.journal == nil || s.report.silent {
+	s.network.close()
+	if s.network.lost != nil {
+		diag.Print(s.caller.Stderr, &diag.Error{Op: "keep the sandbox's network", Err: s.network.lost, Remedy: "start again: the agent went on without a network"})
+	}
+	if s.report.silent {
 		return
 	}
-	if refused := s.network.journal.Summary(); refused != "" {
-		diag.Note(s.caller.Stderr, "refused: "+refused)
+	for _, line := range s.network.told() {
+		diag.Note(s.caller.Stderr, line)
 	}
+}
+
+// told are the lines for a person about what happened.
+func (n *outside) told() (lines []string) {
+	if n.summary.Restarted > 0 {
+		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: connections were lost, and what is said below is not all", n.summary.Restarted))
+	}
+	if text := reached(n.summary.Hosts); text != "" {
+		lines = append(lines, "network: "+text)
+	}
+	if text := refused(n.summary.Report); text != "" {
+		lines = append(lines, "refused: "+text)
+	}
+	return lines
+}
+
+// shown is how many hosts a line names.
+const shown = 10
+
+// reached says in one line which hosts were reached.
+func reached(hosts []helper.Host) string {
+	var parts []string
+	var others, bytes int64
+	for i, h := range hosts {
+		if i < shown {
+			parts = append(parts, fmt.Sprintf("%s (%s)", hostName(h.Name, h.Port), amount(h.Sent+h.Received)))
+			continue
+		}
+		others++
+		bytes += h.Sent + h.Received
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d others (%s)", others, amount(bytes)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// hostName is a host with its port, unless that is the one of HTTPS. What the
+// helper says is quoted: a sandbox may have named it.
+func hostName(name string, port uint16) string {
+	name = quoted(name)
+	if port == 443 || port == 0 {
+		return name
+	}
+	return name + ":" + strconv.Itoa(int(port))
+}
+
+// refused says in one line what was refused, the most frequent first.
+func refused(r helper.Report) string {
+	var parts []string
+	others := r.More
+	for i, one := range r.Refused {
+		if i < shown {
+			parts = append(parts, fmt.Sprintf("%d × %s (%s)", one.Count, quoted(one.What), quoted(one.Why)))
+		} else {
+			others += one.Count
+		}
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d × others", others))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// quoted is a text that a sandbox may have chosen, in printable ASCII.
+func quoted(text string) string {
+	const longest = 200
+	q := strconv.QuoteToASCII(text)
+	q = q[1 : len(q)-1]
+	if len(q) > longest {
+		q = q[:longest] + "..."
+	}
+	return q
+}
+
+// amount is a number of bytes for a person.
+func amount(bytes int64) string {
+	const step = 1000
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	n, unit := float64(bytes), 0
+	for n >= step && unit < len(units)-1 {
+		n /= step
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", n, units[unit])
+}
+
+// published are the ports of the host that lead inside: those of the plan, and
+// those that --publish names, [HOST:]INSIDE.
+func published(p plan.Plan, words []string) (list []helper.Published, err error) {
+	moved := map[int]uint16{}
+	for _, word := range words {
+		outside, inside, err := parsePublish(word)
+		if err != nil {
+			return nil, err
+		}
+		moved[inside] = uint16(outside)
+	}
+	for _, inside := range p.Network.In {
+		port := helper.Published{Outside: uint16(inside), Inside: uint16(inside)}
+		if outside, said := moved[inside]; said {
+			port.Outside = outside
+		}
+		list = append(list, port)
+	}
+	return list, nil
+}
+
+// parsePublish reads INSIDE or HOST:INSIDE.
+func parsePublish(word string) (outside, inside int, err error) {
+	first, second, both := strings.Cut(word, ":")
+	if !both {
+		second = first
+	}
+	if outside, err = parsePort(first); err == nil {
+		inside, err = parsePort(second)
+	}
+	return outside, inside, err
+}
+
+func parsePort(word string) (int, error) {
+	port, err := strconv.Atoi(word)
+	if err != nil || strconv.Itoa(port) != word || port < 1 || port > 65535 {
+		return 0, diag.Errorf("read --publish", "write a number, or two: --publish 3000, --publish 8080:3000", "%q is not a port; expected 1 to 65535", word)
+	}
+	return port, nil
 }
 
 // withPublished adds the ports of --publish to a plan.
 func withPublished(p plan.Plan, words []string) (plan.Plan, error) {
 	var list []int
 	for _, word := range words {
-		port, err := strconv.Atoi(word)
-		if err != nil || strconv.Itoa(port) != word || port < 1 || port > 65535 {
-			return plan.Plan{}, diag.Errorf("read --publish", "write a number: --publish 3000", "%q is not a port; expected 1 to 65535", word)
+		_, inside, err := parsePublish(word)
+		if err != nil {
+			return plan.Plan{}, err
 		}
-		list = append(list, port)
+		list = append(list, inside)
 	}
 	return p.WithPorts(list...), nil
 }

@@ -101,6 +101,7 @@ type Session struct {
 func (s *Session) Close() error {
 	s.closeNix()
 	s.release()
+	s.network.close()
 	s.secrets.close()
 	var home error
 	if s.Instance.ID != "" {
@@ -322,13 +323,14 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 	if err != nil {
 		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
 	}
-	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS}
+	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
 		access.Hosts = append(access.Hosts, gitconfig.Host{Name: host.Host, Variable: host.Variable})
 		if token, _ := s.Facts.Env.Get(host.Variable); token == "" {
 			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
 		}
 	}
+	s.addGitHabits(h, identity)
 	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }
@@ -341,6 +343,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
 	h.Notes = append(h.Notes, notes...)
+	addMissed(h, p, s.Facts.Env)
 	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
 		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")

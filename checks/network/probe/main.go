@@ -10,7 +10,6 @@ import (
 
 // commands are what the probe can be asked for, by its first word.
 var commands = map[string]func(words []string) error{
-	"brief":    func([]string) error { return brief() },
 	"converse": func([]string) error { return converse() },
 	"matrix":   func([]string) error { return matrix() },
 	"undo":     undo,

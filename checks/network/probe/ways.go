@@ -30,7 +30,6 @@ type way struct {
 	kind, number    int // socket's type and protocol
 	prepare         func(fd int, v6 bool, out outlet) error
 	mapped, control bool          // IPv4 by an IPv6 socket; the interface comes with each packet
-	brief           bool          // one of those that tell enough of a rule
 	patience        time.Duration // 0: the usual
 }
 
@@ -48,18 +47,18 @@ func (w way) within(d time.Duration) way {
 }
 
 var ways = []way{
-	{protocol: "tcp", trick: "plain", kind: unix.SOCK_STREAM, brief: true},
+	{protocol: "tcp", trick: "plain", kind: unix.SOCK_STREAM},
 	{protocol: "tcp", trick: "bind to device", kind: unix.SOCK_STREAM, prepare: bindToDevice},
 	{protocol: "tcp", trick: "unicast interface", kind: unix.SOCK_STREAM, prepare: unicastInterface},
 	{protocol: "tcp", trick: "IPv4-mapped", kind: unix.SOCK_STREAM, mapped: true},
 	{protocol: "tcp", trick: "IPv4-mapped, device", kind: unix.SOCK_STREAM, mapped: true, prepare: bindToDevice},
-	{protocol: "udp", trick: "plain", kind: unix.SOCK_DGRAM, brief: true},
+	{protocol: "udp", trick: "plain", kind: unix.SOCK_DGRAM},
 	{protocol: "udp", trick: "bind to device", kind: unix.SOCK_DGRAM, prepare: bindToDevice},
 	{protocol: "udp", trick: "unicast interface", kind: unix.SOCK_DGRAM, prepare: unicastInterface},
-	{protocol: "udp", trick: "packet info", kind: unix.SOCK_DGRAM, control: true, brief: true},
+	{protocol: "udp", trick: "packet info", kind: unix.SOCK_DGRAM, control: true},
 	{protocol: "udp", trick: "IPv4-mapped", kind: unix.SOCK_DGRAM, mapped: true},
 	{protocol: "udp", trick: "IPv4-mapped, device", kind: unix.SOCK_DGRAM, mapped: true, prepare: bindToDevice},
-	{protocol: "icmp", trick: "plain", kind: unix.SOCK_DGRAM, number: echo, brief: true},
+	{protocol: "icmp", trick: "plain", kind: unix.SOCK_DGRAM, number: echo},
 	{protocol: "icmp", trick: "bind to device", kind: unix.SOCK_DGRAM, number: echo, prepare: bindToDevice},
 }
 

@@ -3,7 +3,7 @@ package target
 import (
 	"net/netip"
 
-	"claudebox/internal/network/forbidden"
+	"claudebox/internal/network/policy"
 )
 
 // Sample is one address of a range that is out of bounds. It lies in none of the
@@ -29,7 +29,8 @@ func Sample(p netip.Prefix) netip.Addr {
 // Samples has one of every range, named after it.
 func Samples() []Target {
 	var list []Target
-	for _, p := range forbidden.Prefixes() {
+	for _, r := range policy.Ranges {
+		p := netip.MustParsePrefix(r.Prefix)
 		list = append(list, Target{Name: p.String(), Addr: Sample(p), Side: Outside, Port: Port})
 	}
 	return list

@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -17,6 +18,20 @@ func (w *World) ListenOutside(t *testing.T, port string, addresses ...string) []
 func (w *World) ListenOnHost(t *testing.T, port string, addresses ...string) []net.Listener {
 	t.Helper()
 	return listenAt(t, w.host, port, addresses)
+}
+
+// IsFreeOnHost reports whether nobody listens at a port of an address of the
+// host.
+func (w *World) IsFreeOnHost(t *testing.T, port, address string) bool {
+	t.Helper()
+	l, err := w.host.listen("tcp", net.JoinHostPort(address, port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Close() == nil
 }
 
 func listenAt(t *testing.T, ns namespace, port string, addresses []string) []net.Listener {

@@ -8,7 +8,7 @@ import (
 
 // Addresses that stand for names. Nobody has them.
 var (
-	range4 = netip.MustParsePrefix("198.18.0.0/15")
+	range4 = netip.MustParsePrefix("198.18.0.0/15") // its size is in [Generations]
 	range6 = netip.MustParsePrefix("fd00:cb:1::/96")
 )
 
@@ -18,13 +18,19 @@ const mostNames = 8192
 // Names gives names addresses. A name keeps its addresses as long as the
 // Names live. It may be used from many goroutines.
 type Names struct {
+	first  uint32 // the number of nobody
 	mu     sync.Mutex
 	number map[string]uint32
-	name   []string // by number; the first is nobody's
+	name   []string // by number, counted from first
 }
 
-// NewNames makes an empty one.
-func NewNames() *Names { return &Names{number: map[string]uint32{}, name: []string{""}} }
+// Generations is how many Names there are that have no address in common.
+const Generations = 1 << (32 - 15) / (2 * mostNames)
+
+// NewNames makes an empty one, of a generation below [Generations].
+func NewNames(generation int) *Names {
+	return &Names{first: uint32(generation%Generations) * 2 * mostNames, number: map[string]uint32{}, name: []string{""}}
+}
 
 // Addresses are those of a name. It is false when there are too many names.
 func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
@@ -35,7 +41,7 @@ func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
 		if len(n.name) > mostNames {
 			return netip.Addr{}, netip.Addr{}, false
 		}
-		number = uint32(len(n.name))
+		number = n.first + uint32(len(n.name))
 		n.number[name], n.name = number, append(n.name, name)
 	}
 	a4, a6 := range4.Addr().As4(), range6.Addr().As16()
@@ -57,10 +63,10 @@ func (n *Names) Name(a netip.Addr) string {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if int64(number) >= int64(len(n.name)) {
+	if number < n.first || number-n.first >= uint32(len(n.name)) {
 		return ""
 	}
-	return n.name[number]
+	return n.name[number-n.first]
 }
 
 // Stands reports whether an address is one of those that stand for names,

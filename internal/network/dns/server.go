@@ -38,8 +38,9 @@ type Server struct {
 	Names *Names
 	// Resolvers are asked for the other names, one after the other.
 	Resolvers func() []netip.AddrPort
-	// Unknown is told which names do not exist because of Only.
-	Unknown func(name string)
+	// Unknown is told which names do not exist because of Only. Most clients ask
+	// twice: the second time is that for IPv6 addresses.
+	Unknown func(name string, second bool)
 
 	once  sync.Once
 	slots chan struct{}
@@ -61,7 +62,7 @@ func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 		return s.own(q, name)
 	}
 	if s.Only {
-		s.Unknown(q.name())
+		s.Unknown(q.name(), q.Type == dnsmessage.TypeAAAA)
 		return q.refused(dnsmessage.RCodeNameError)
 	}
 	s.once.Do(func() { s.slots, s.rate = make(chan struct{}, together), newBucket(perSecond, burst) })
@@ -119,6 +120,33 @@ func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 		return answer
 	}
 	return q.refused(dnsmessage.RCodeServerFailure)
+}
+
+// Addresses asks for a name's IPv6 addresses.
+func (s *Server) Addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	asked, err := dnsmessage.NewName(name)
+	if err != nil {
+		return nil, err
+	}
+	q := question{Question: dnsmessage.Question{Name: asked, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}}
+	for _, to := range s.Resolvers() {
+		text, failed := ask(ctx, to, q, false, firstWait)
+		if err = failed; err != nil {
+			continue
+		}
+		var m dnsmessage.Message
+		if err := m.Unpack(text); err != nil {
+			return nil, err
+		}
+		var list []netip.Addr
+		for _, r := range m.Answers {
+			if a, ok := r.Body.(*dnsmessage.AAAAResource); ok {
+				list = append(list, netip.AddrFrom16(a.AAAA))
+			}
+		}
+		return list, nil
+	}
+	return nil, err
 }
 
 // ask puts a question to one resolver, and gives its answer the client's id.

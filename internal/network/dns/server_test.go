@@ -2,6 +2,7 @@ package dns
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -105,7 +106,7 @@ func query(t *testing.T, name string, kind dnsmessage.Type, change func(*dnsmess
 
 func server(resolvers ...netip.AddrPort) *Server {
 	return &Server{
-		Knows: func(name string) bool { return name == "known.test" }, Names: NewNames(), Unknown: func(string) {},
+		Knows: func(name string) bool { return name == "known.test" }, Names: NewNames(0), Unknown: func(string, bool) {},
 		Resolvers: func() []netip.AddrPort { return resolvers },
 	}
 }
@@ -194,7 +195,7 @@ func TestAKnownNameHasItsOwnAddressesInEachAnswer(t *testing.T) {
 	s := server()
 	s.Only = true
 	var unknown []string
-	s.Unknown = func(name string) { unknown = append(unknown, name) }
+	s.Unknown = func(name string, second bool) { unknown = append(unknown, fmt.Sprint(name, second)) }
 	for range 2 {
 		a := parsed(t, s.Answer(t.Context(), query(t, "KNOWN.test.", dnsmessage.TypeA, nil), false))
 		aaaa := parsed(t, s.Answer(t.Context(), query(t, "known.TEST.", dnsmessage.TypeAAAA, nil), false))
@@ -208,18 +209,18 @@ func TestAKnownNameHasItsOwnAddressesInEachAnswer(t *testing.T) {
 			t.Errorf("%s and %s stand for %q and %q", v4, v6, s.Names.Name(v4), s.Names.Name(v6))
 		}
 	}
-	for _, kind := range []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeTXT, dnsmessage.TypePTR} {
+	for _, kind := range []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeTXT} {
 		if m := parsed(t, s.Answer(t.Context(), query(t, "evil.test.", kind, nil), false)); m.RCode != dnsmessage.RCodeNameError {
 			t.Errorf("%v of another name: %+v", kind, m.Header)
 		}
 	}
-	if !slices.Equal(unknown, []string{"evil.test", "evil.test", "evil.test"}) {
+	if !slices.Equal(unknown, []string{"evil.testfalse", "evil.testtrue", "evil.testfalse"}) {
 		t.Errorf("told of %q", unknown)
 	}
 }
 
 func TestNobodyCanMakeUsRememberNamesWithoutEnd(t *testing.T) {
-	n := NewNames()
+	n := NewNames(0)
 	for i := range mostNames {
 		if _, _, ok := n.Addresses(strings.Repeat("x", i%50) + netip.AddrFrom4([4]byte{0, 0, byte(i >> 8), byte(i)}).String()); !ok {
 			t.Fatalf("no room for the name %d", i)
@@ -230,6 +231,9 @@ func TestNobodyCanMakeUsRememberNamesWithoutEnd(t *testing.T) {
 	}
 	if got := n.Name(netip.MustParseAddr("198.19.255.255")); got != "" {
 		t.Errorf("an address that nobody has stands for %q", got)
+	}
+	if next := NewNames(1); next.Name(netip.MustParseAddr("198.18.0.1")) != "" || n.Name(netip.MustParseAddr("198.18.0.1")) == "" {
+		t.Error("two generations share an address")
 	}
 }
 

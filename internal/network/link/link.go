@@ -1,6 +1,4 @@
-// Package link makes a sandbox's one interface, cb0, and hands the other end
-// of it out as a descriptor. It works inside the namespaces of the sandbox, with
-// all capabilities over them, before anything of the agent runs.
+// Package link names what both ends of a sandbox's one interface know of it.
 package link
 
 import (
@@ -38,3 +36,28 @@ const (
 	Tun  Kind = 't'
 	Veth Kind = 'v'
 )
+
+// Device is the interface's name inside.
+const Device = "cb0"
+
+// Options are what a sandbox's network is made with.
+type Options struct {
+	Internet bool      `json:"internet"`         // it has routes to everywhere, which the stack judges
+	Publish  bool      `json:"publish"`          // ports of its loopback are reached from the stack
+	Listen   []uint16  `json:"listen,omitempty"` // ports of its loopback that lead to the host's
+	Rights   []uintptr `json:"rights,omitempty"` // that the stage leaves to what it becomes
+	NoTun    bool      `json:"noTun,omitempty"`  // make a veth pair although there is a tun
+}
+
+// Made is what the stage says of the network it has made, with the descriptors:
+// the interface's other end, and one listener for each port.
+type Made struct {
+	Kind  Kind     `json:"kind"`
+	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
+}
+
+// StageWord is the first word of the program that makes the network.
+const StageWord = "stage"
+
+// Failed begins what the stage says when it has made none.
+const Failed = "!"

@@ -33,6 +33,15 @@ type Entry struct {
 	Private bool // the host's address may be one of a private network
 }
 
+// ParseEntry reads a pattern of a list of hosts.
+func ParseEntry(pattern string, private bool) (Entry, error) {
+	p, err := hostpattern.Parse(pattern)
+	if err != nil {
+		return Entry{}, fmt.Errorf("host pattern %q: %w", pattern, err)
+	}
+	return Entry{Pattern: p, Private: private}, nil
+}
+
 // Host is what the machine is connected to at one moment.
 type Host struct {
 	Addresses []netip.Addr   // its own

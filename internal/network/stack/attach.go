@@ -36,7 +36,7 @@ func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
 }
 
 func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
-	f := &filter{}
+	f := &filter{stack: s}
 	f.Init(endpoint, f)
 	if err := s.inner.CreateNICWithOptions(nic, f, tcpipstack.NICOptions{}); err != nil {
 		return fmt.Errorf("make an interface: %s", err)
@@ -70,13 +70,22 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 
 // filter stands between the interface and the stack. It lets through what an
 // ordinary kernel sends from the sandbox's own addresses, and nothing else.
-type filter struct{ nested.Endpoint }
+type filter struct {
+	nested.Endpoint
+	stack *Stack
+}
 
 // DeliverNetworkPacket implements [tcpipstack.NetworkDispatcher].
 func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) {
-	if admits(protocol, pkt) {
-		f.Endpoint.DeliverNetworkPacket(protocol, pkt)
+	if !admits(protocol, pkt) {
+		return
 	}
+	// The library answers every IPv6 echo request by itself, for whomever it is.
+	if ip, echo := isICMPv6(protocol, pkt); echo {
+		f.stack.echo(addrPort(ip.DestinationAddress(), 0), pkt.Data().AsRange().ToSlice()[header.IPv6MinimumSize:])
+		return
+	}
+	f.Endpoint.DeliverNetworkPacket(protocol, pkt)
 }
 
 func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) bool {
@@ -86,7 +95,7 @@ func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) 
 		return ok && admits4(b)
 	case ipv6.ProtocolNumber:
 		b, ok := pkt.Data().PullUp(header.IPv6MinimumSize)
-		return ok && admits6(b)
+		return ok && admits6(b) && !isOtherFragment(b, pkt)
 	}
 	return false
 }
@@ -99,7 +108,15 @@ func admits4(ip header.IPv4) bool {
 		(from == address(link.Sandbox4) || from == address(link.Loopback4) && to == address(link.Server4))
 }
 
-// admits6 wants no extensions but fragments.
+func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) (header.IPv6, bool) {
+	if protocol != ipv6.ProtocolNumber {
+		return nil, false
+	}
+	b, ok := pkt.Data().PullUp(header.IPv6MinimumSize)
+	return b, ok && header.IPv6(b).NextHeader() == uint8(header.ICMPv6ProtocolNumber)
+}
+
+// admits6 wants no extensions but fragments, and those of UDP alone.
 func admits6(ip header.IPv6) bool {
 	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != address(link.Sandbox6) {
 		return false
@@ -109,4 +126,14 @@ func admits6(ip header.IPv6) bool {
 		return true
 	}
 	return false
+}
+
+// isOtherFragment reports whether a packet is a fragment of something else than
+// UDP, the only protocol that the sandbox's kernel cuts in pieces.
+func isOtherFragment(ip header.IPv6, pkt *tcpipstack.PacketBuffer) bool {
+	if ip.NextHeader() != uint8(header.IPv6FragmentHeader) {
+		return false
+	}
+	b, ok := pkt.Data().PullUp(header.IPv6MinimumSize + header.IPv6FragmentHeaderSize)
+	return !ok || b[header.IPv6MinimumSize] != uint8(header.UDPProtocolNumber)
 }

@@ -51,6 +51,13 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	}
 	var refused atomic.Bool // both families are dialled side by side
 	conn, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
+		if addr.Addr().Unmap().Is6() {
+			select {
+			case <-s.Settled:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		if s.judge(flow.Flow{Proto: f.Proto, To: addr, Name: f.Name}).Action != flow.Dial {
 			refused.Store(true)
 			return errRefused

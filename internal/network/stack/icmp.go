@@ -24,23 +24,27 @@ const pingTime = 5 * time.Second
 // acceptICMP answers echo requests: for others by the host's own ones, which
 // its kernel lets ordinary users send (net.ipv4.ping_group_range).
 func (s *Stack) acceptICMP(id tcpipstack.TransportEndpointID, pkt *tcpipstack.PacketBuffer) bool {
-	to := addrPort(id.LocalAddress, 0)
-	message := tcpipstack.PayloadSince(pkt.TransportHeader()).ToSlice()
+	s.echo(addrPort(id.LocalAddress, 0), tcpipstack.PayloadSince(pkt.TransportHeader()).ToSlice())
+	return true
+}
+
+// echo serves an ICMP message, of either family.
+func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	if !isEcho(message, to.Addr()) {
-		return true
+		return
 	}
 	if isServer(to.Addr()) {
 		s.answerEcho(to.Addr(), message)
-		return true
+		return
 	}
 	f, known := s.flowOf(flow.ICMP, to)
 	if !known || s.judge(f).Action != flow.Dial {
-		return true
+		return
 	}
 	select {
 	case s.pings <- struct{}{}:
 	default:
-		return true
+		return
 	}
 	go func() {
 		defer func() { <-s.pings }()
@@ -49,7 +53,6 @@ func (s *Stack) acceptICMP(id tcpipstack.TransportEndpointID, pkt *tcpipstack.Pa
 			s.answerEcho(to.Addr(), answer)
 		}
 	}()
-	return true
 }
 
 func isEcho(message []byte, to netip.Addr) bool {

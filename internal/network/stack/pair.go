@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -24,6 +25,10 @@ type pair struct {
 	once  sync.Once
 }
 
+// lingerTime bounds how long what the sandbox said last may take to go out, when
+// it has reset the connection.
+const lingerTime = 5 * time.Second
+
 // breakOff resets both connections.
 func (p *pair) breakOff() {
 	p.once.Do(func() {
@@ -37,8 +42,8 @@ func (p *pair) breakOff() {
 func (p *pair) run(ctx context.Context, judged bool) (refused error) {
 	vanished := waiter.NewFunctionEntry(waiter.EventHUp|waiter.EventErr, func(waiter.EventMask) {
 		go func() {
-			if p.inner.failed() {
-				p.breakOff()
+			if p.inner.failed() { // what has come before the reset still goes out
+				time.AfterFunc(lingerTime, p.breakOff)
 			}
 		}()
 	})
@@ -139,7 +144,7 @@ func (w *socketWriter) Write(b []byte) (int, error) {
 // drain writes what the sandbox sends to the host's socket, until the sandbox
 // has said all.
 func (p *pair) drain() error {
-	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents)
+	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	p.inner.queue.EventRegister(&entry)
 	defer p.inner.queue.EventUnregister(&entry)
 	raw, err := p.outer.SyscallConn()
@@ -205,7 +210,7 @@ func look(fd int) (int, error) {
 
 // fill has the stack read from the host's socket, until that has ended.
 func (p *pair) fill() error {
-	entry, writable := waiter.NewChannelEntry(waiter.WritableEvents)
+	entry, writable := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventHUp | waiter.EventErr)
 	p.inner.queue.EventRegister(&entry)
 	defer p.inner.queue.EventUnregister(&entry)
 	raw, err := p.outer.SyscallConn()

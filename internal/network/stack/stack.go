@@ -31,6 +31,9 @@ type Config struct {
 	DNS        *dns.Server // nil: there is none
 	Terminator flow.Terminator
 	Journal    Journal
+	// Settled is closed when all is known of the machine's IPv6 network. Until
+	// then nothing is dialled by IPv6.
+	Settled <-chan struct{}
 	// Resolver looks up the names of flows that have one.
 	Resolver *net.Resolver
 }
@@ -92,7 +95,6 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	})
 	s.inner.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.inner, s.acceptUDP).HandlePacket)
 	s.inner.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
-	s.inner.SetTransportProtocolHandler(icmp.ProtocolNumber6, s.acceptICMP)
 	return s, nil
 }
 

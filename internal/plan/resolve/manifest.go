@@ -29,7 +29,6 @@ type ManifestPackage struct {
 // there); the rest serves when it is there.
 const (
 	ToolBwrap    = "bwrap"    // bubblewrap
-	ToolPasta    = "pasta"    // passt, for tier inet
 	ToolEnv      = "env"      // coreutils' env: /usr/bin/env, and what starts a command that has to be looked up inside
 	ToolBash     = "bash"     // SHELL and /bin/sh
 	ToolGit      = "git"      // reads the user's identity

@@ -122,7 +122,7 @@ var lessState = less[profile.State]{
 }
 
 // lessNetwork: tier allow reaches names that lead to the internet only, whatever
-// it lists (package proxy), so it is a part of inet.
+// it lists (package network/policy), so it is a part of inet.
 var lessNetwork = less[profile.Tier]{
 	profile.TierFull:  {profile.TierInet, profile.TierAllow, profile.TierNone},
 	profile.TierInet:  {profile.TierAllow, profile.TierNone},

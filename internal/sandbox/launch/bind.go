@@ -19,7 +19,6 @@ type Host struct {
 	Facts     host.Facts
 	Etc       host.Etc
 	Bwrap     string   // the program; the manifest's, or one from PATH
-	Pasta     string   // the program, for tier inet
 	Env       string   // coreutils' env
 	Project   string   // canonical folder, mounted at its own path
 	Dir       string   // current folder inside, at or below Project
@@ -66,7 +65,7 @@ type Override struct {
 func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
-		Plan: p, Bwrap: h.Bwrap, Pasta: h.Pasta, Tier: p.Network.Tier, Hostname: Hostname,
+		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Outside: h.Outside, Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}

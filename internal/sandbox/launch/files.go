@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"claudebox/internal/network"
+	"claudebox/internal/network/link"
 	"claudebox/internal/plan"
 )
 
@@ -67,10 +67,11 @@ func hosts(p plan.Plan, h Host) []byte {
 }
 
 // resolvConfInside is the host's where its network is shared. Else it names
-// where pasta answers for the host's.
+// the network helper, which answers for the host's.
 func resolvConfInside(p plan.Plan, h Host) []byte {
-	if p.Network.Tier == ConnectedTier {
-		return network.ResolvConf(h.Etc.Resolv)
+	switch p.Network.Tier {
+	case InternetTier, ListedTier:
+		return []byte("nameserver " + link.Server4.String() + "\n")
 	}
 	return h.Etc.Resolv
 }

@@ -176,7 +176,7 @@ func content(t *testing.T, file string) string {
 func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 	waiting(t, `{ cat .env .git/config; cat .git/hooks/old .git/foreign/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
 		touch .git/index && echo written; } >seen 2>/dev/null`, func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if _, err := l.connect(child); err != nil {
+		if err := l.connect(child); err != nil {
 			t.Fatal(err)
 		}
 		if err := child.wait(l.OwnPIDs); err != nil {

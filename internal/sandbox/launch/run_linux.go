@@ -62,8 +62,7 @@ func (l Launch) Run() error {
 		return err
 	}
 	copies.follow()
-	inet, err := l.connect(child)
-	if err != nil {
+	if err := l.connect(child); err != nil {
 		return err
 	}
 	if l.Started != nil {
@@ -72,7 +71,7 @@ func (l Launch) Run() error {
 	err = l.explain(child.wait(l.OwnPIDs))
 	terminal.release()
 	terminal.restoreAfter(err, l.Owns)
-	return disconnect(inet, err)
+	return err
 }
 
 // arguments is the content of bwrap's --args file: every word, NUL-terminated.
@@ -157,9 +156,7 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (l Launch) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return spawn.Start(t.mounting(spawn.Program{
-			Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork(),
-		}))
+		return l.networked(t.mounting(spawn.Program{Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs}))
 	}
 	if l.OwnPIDs {
 		return begin()

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"claudebox/internal/network"
 	"claudebox/internal/plan"
 )
 
@@ -68,11 +67,11 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 func (l Launch) networkShown() []string {
 	var list []string
 	switch l.Tier {
-	case ConnectedTier:
-		list = network.Shown(quote(l.Pasta))
-	case ProxiedTier:
-		list = append(list, fmt.Sprintf("inside, 127.0.0.1:%d is claudebox's proxy, to: %s",
-			ProxyPort(l.Plan.Network), strings.Join(l.Plan.Network.Allow, " ")))
+	case InternetTier:
+		list = append(list, "its network ends in a process of claudebox's outside, which dials what is on the internet")
+	case ListedTier:
+		list = append(list, "its network ends in a process of claudebox's outside, which dials these hosts by their names: "+
+			strings.Join(l.Plan.Network.Allow, " "))
 	}
 	if len(l.Plan.Network.In) > 0 {
 		list = append(list, "of this host, 127.0.0.1 leads inside at: "+portList(l.Plan.Network.In))

@@ -15,6 +15,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/spawn"
+	"claudebox/internal/network/helper"
 )
 
 // Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
@@ -24,7 +25,7 @@ type Trial struct {
 	Bwrap   string
 	Env     string // coreutils' env, which ends at once
 	Tier    string
-	Pasta   string // of tier inet
+	Network *helper.Helper // of tiers inet and allow; nil: there is none
 	Seccomp []byte
 }
 
@@ -33,18 +34,14 @@ type Trial struct {
 func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
-	l := Launch{Tier: t.Tier, Pasta: t.Pasta, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}
+	l := Launch{Tier: t.Tier, Network: t.Network, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}
 	child, said, err := t.start(l)
 	if err != nil {
 		return explainTrial(err, readSwitches())
 	}
 	defer said.Close()
-	inet, err := l.connect(child)
-	if err != nil {
+	if err := l.connect(child); err != nil {
 		return err
-	}
-	if inet != nil {
-		defer inet.Close()
 	}
 	if text, err := await(child.pid, said); err != nil {
 		return explainTrial(failure(err, text), readSwitches())
@@ -79,7 +76,7 @@ func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
 	if l.gated() {
 		files = append(files[:3], gate.files()...)
 	}
-	pid, err := spawn.Start(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: l.OwnPIDs, Network: l.OwnNetwork()})
+	pid, err := l.networked(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: l.OwnPIDs})
 	if err != nil {
 		said.Close()
 		return nil, nil, err
@@ -109,7 +106,7 @@ func await(pid int, said *os.File) ([]byte, error) {
 // 3. Without a program env prints its environment, in which there is only PWD.
 func (t Trial) words() []string {
 	words := append([]string{"bwrap"}, namespaces...)
-	if t.Tier == "none" {
+	if t.Tier == "none" && t.Network == nil {
 		words = append(words, "--unshare-net")
 	}
 	return append(words,
@@ -174,7 +171,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: l.Tier, Pasta: l.Pasta, Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}

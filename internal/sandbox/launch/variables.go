@@ -11,12 +11,12 @@ import (
 
 // variables are the whole environment inside, sorted by name.
 func variables(p plan.Plan, h Host, late late) []Variable {
-	list := append(proxyVariables(p), h.Made...)
-	proxied := len(list)
+	list := slices.Clone(h.Made)
+	made := len(list)
 	list = slices.Grow(list, len(p.Env)+len(h.ExtraEnv)+3)
 	for _, e := range p.Env {
-		if slices.ContainsFunc(list[:proxied], func(v Variable) bool { return v.Name == e.Name }) {
-			continue // another proxy is not within reach
+		if slices.ContainsFunc(list[:made], func(v Variable) bool { return v.Name == e.Name }) {
+			continue
 		}
 		if v, ok := variable(e, h, late); ok {
 			list = append(list, v)

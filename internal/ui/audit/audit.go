@@ -142,7 +142,7 @@ func names(list []plan.Package) []string {
 var networks = map[string]string{
 	"full":  "the host's, its LAN and local services included",
 	"inet":  "the internet; no LAN, no service of this host",
-	"allow": "these hosts only, by a proxy outside",
+	"allow": "these hosts only, by their names",
 	"none":  "loopback inside only",
 }
 

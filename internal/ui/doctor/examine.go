@@ -14,7 +14,7 @@ type Machine struct {
 	Env     string   // coreutils' env
 	Seccomp []byte   // the filter
 	Tier    string   // network tier
-	Pasta   string   // the program that tier inet is connected by
+	Network string   // the program that serves the network; empty: none does
 	Paths   []string // files and folders of the store that have to be there
 	Fetched []string // packages that a launch would fetch or build first
 	Socket  string   // the Nix daemon's
@@ -42,10 +42,9 @@ var looks = []struct {
 	{name: "user namespaces", look: userNamespaces},
 	{name: "bwrap", look: bwrap},
 	{name: "store", look: storePaths},
-	{name: "pasta", look: pasta},
+	{name: "network helper", look: networkHelper},
 	{name: "tun device", look: tun},
-	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store", "pasta", "tun device"}},
-	{name: "tier inet", look: wouldConnect},
+	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store", "network helper"}},
 	{name: "abstract sockets", look: abstractSockets},
 	{name: "terminal input", look: terminalInjection},
 	{name: "nix daemon", look: daemon},

@@ -1,62 +1,47 @@
 package doctor
 
 import (
-	"strings"
+	"os"
 
-	"claudebox/internal/network"
-	"claudebox/internal/sandbox/launch"
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/network/helper"
 )
 
-// needsPasta reports whether the launch would be in the tier that pasta
-// connects. What it needs is not judged otherwise, see [wouldConnect].
-func (e examination) needsPasta() bool { return e.Tier == launch.ConnectedTier }
-
-// pasta is judged by its file and its words.
-func pasta(e examination) Finding {
-	if !e.needsPasta() {
+// networkHelper is the program that serves the network of tiers inet and allow.
+func networkHelper(e examination) Finding {
+	if e.Network == "" {
 		return Finding{}
 	}
-	p, err := network.AskPasta(e.Pasta)
-	if err == nil {
-		err = p.Suits()
-	}
-	switch {
-	case err != nil:
-		return fault(err)
-	case p.Old:
+	if err := unix.Access(e.Network, unix.X_OK); err != nil {
 		return Finding{
-			Level: Warning, Detail: "it is from before 2024: names with long answers are not found, uploads are slow, and now and then it stalls: " + e.Pasta,
-			Remedy: "use the claudebox that its flake builds, which pins a newer one",
+			Level: Failed, Detail: "it cannot be run: " + e.Network + ": " + err.Error(),
+			Remedy: "install claudebox anew: this program belongs to it",
 		}
 	}
-	return Finding{Level: OK, Detail: e.Pasta}
+	return Finding{Level: OK, Detail: e.Network}
 }
 
-// tun is the device that pasta connects a sandbox by.
+// tunDevice is what the sandbox's interface is made with where it can be had.
+const tunDevice = "/dev/net/tun"
+
+// tun says which way the interface is made.
 func tun(e examination) Finding {
-	if !e.needsPasta() {
+	if e.Network == "" {
 		return Finding{}
 	}
-	if err := network.CheckTun(); err != nil {
-		return fault(err)
+	file, err := os.OpenFile(tunDevice, os.O_RDWR, 0)
+	if err != nil {
+		return Finding{Level: Info, Detail: "cannot be opened; a veth pair serves instead"}
 	}
+	file.Close()
 	return Finding{Level: OK, Detail: "can be opened"}
 }
 
-// wouldConnect is a remark for who thinks of tier inet, in any other tier: it
-// says what a launch in it would need, and fails for nothing.
-func wouldConnect(e examination) Finding {
-	if e.needsPasta() || e.Tier == "" || e.Pasta == "" {
-		return Finding{}
+// startNetwork starts a network for an empty sandbox; nil: it needs none.
+func (e examination) startNetwork() (*helper.Helper, error) {
+	if e.Network == "" {
+		return nil, nil
 	}
-	var missing []string
-	for _, err := range []error{network.CheckTool(e.Pasta), network.CheckTun()} {
-		if err != nil {
-			missing = append(missing, fault(err).Detail+"; "+fault(err).Remedy)
-		}
-	}
-	if len(missing) == 0 {
-		return Finding{Level: Info, Detail: "not used by this profile; what it needs is there"}
-	}
-	return Finding{Level: Info, Detail: "not used by this profile, and not possible here: " + strings.Join(missing, "; ")}
+	return helper.Start(helper.Settings{Program: e.Network, Config: helper.Config{Tier: "inet"}, Ended: func(error) {}})
 }

@@ -46,12 +46,19 @@ func sandbox(e examination) Finding {
 	if e.Bwrap == "" || e.Env == "" {
 		return Finding{}
 	}
-	trial := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Pasta: e.Pasta, Seccomp: e.Seccomp}
-	switch err := trial.Run(); {
-	case err != nil:
+	network, err := e.startNetwork()
+	if err != nil {
 		return fault(err)
-	case e.Tier == launch.ConnectedTier:
-		return Finding{Level: OK, Detail: "an empty one starts, connected, with nf_tables rules around its network"}
+	}
+	if network != nil {
+		defer network.Close()
+	}
+	trial := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Network: network, Seccomp: e.Seccomp}
+	if err := trial.Run(); err != nil {
+		return fault(err)
+	}
+	if network != nil {
+		return Finding{Level: OK, Detail: "an empty one starts, with a network of its own"}
 	}
 	return Finding{Level: OK, Detail: "an empty one starts"}
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"claudebox/internal/network/forbidden"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 )
@@ -18,8 +18,8 @@ import (
 type Host struct {
 	Name string
 	Port int // 0: not said
-	// Networks are those of this machine, which only tier full may reach.
-	Networks []netip.Prefix
+	// Here is what this machine is connected to, which only tier full may reach.
+	Here policy.Host
 }
 
 // webPort is what is asked for where no port was said.
@@ -105,7 +105,7 @@ func inet(h Host, rule string) Answer {
 	if err != nil {
 		return Answer{Inside: true, Says: h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
 	}
-	if reason := forbidden.With(h.Networks...).Refuses(address); reason != "" {
+	if reason := policy.Refuses(h.Here, address); reason != "" {
 		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: "`network: full` reaches your own network"}
 	}
 	return Answer{Inside: true, Says: h.String() + " is an address of the internet", Rule: rule}
@@ -125,7 +125,7 @@ func listed(l launch.Launch, h Host, rule string) Answer {
 		asked = webPort
 	}
 	if pattern, found := list.Find(name, asked); found {
-		return Answer{Inside: true, Says: h.String() + " is reached through claudebox's proxy, unless its name leads to a private address", Rule: rule + ", allow: " + pattern.String()}
+		return Answer{Inside: true, Says: h.String() + " is reached by its name, unless its name leads to a private address", Rule: rule + ", allow: " + pattern.String()}
 	}
 	return Answer{Says: h.String() + " is not on the list of hosts", Rule: rule, Change: fmt.Sprintf("`allow: [%s]` in the profile's network", h)}
 }

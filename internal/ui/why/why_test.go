@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/ui/why"
@@ -113,7 +114,7 @@ func TestHosts(t *testing.T) {
 		{"inet", "1.1.1.1", "yes:    1.1.1.1 is an address of the internet"},
 		{"inet", "localhost:5432", "yes:    port 5432 of the sandbox's own loopback leads to this machine's\nrule:   ports.out"},
 		{"inet", "127.0.0.1:3000", "no:     127.0.0.1 is the sandbox itself, not this machine\nrule:   network: inet\nchange: `ports: {out: [3000]}`"},
-		{"allow", "www.Example.org", "yes:    www.Example.org is reached through claudebox's proxy, unless its name leads to a private address\nrule:   network: allow, allow: *.example.org"},
+		{"allow", "www.Example.org", "yes:    www.Example.org is reached by its name, unless its name leads to a private address\nrule:   network: allow, allow: *.example.org"},
 		{"allow", "example.org", "no:     example.org is not on the list of hosts"},
 		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `allow: [www.example.org:22]`"},
 		{"allow", "api.example.com:8443", "yes:    api.example.com:8443 is reached"},
@@ -122,7 +123,7 @@ func TestHosts(t *testing.T) {
 		{"none", "::1", "no:     ::1 is the sandbox itself"},
 	} {
 		h, ok := why.ParseHost(tc.host)
-		h.Networks = own
+		h.Here = policy.Host{Networks: own}
 		if got := why.Reach(aLaunch(tc.tier), h).Text(1000); !ok || !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s, %s:\n%s\nwant\n%s", tc.tier, tc.host, got, tc.want)
 		}

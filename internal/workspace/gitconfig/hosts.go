@@ -6,7 +6,12 @@ import "strings"
 type Access struct {
 	Hosts      []Host
 	SSHToHTTPS bool // remotes that are written for SSH are reached over HTTPS
+	NoSSH      bool // there is no ssh inside: git says what to do instead
 }
+
+// noSSH stands in for ssh. git has a shell run it, with more words behind it.
+const noSSH = "printf '%s\\n' 'claudebox: there is no ssh inside. In the profile, `git: {hosts: {HOST: VARIABLE}, ssh_to_https: true}` " +
+	"reaches such a remote over HTTPS.' >&2; exit 128; :"
 
 // Host is one that git may log in to over HTTPS.
 type Host struct {
@@ -66,6 +71,9 @@ func (a Access) entries() []Entry {
 	var entries []Entry
 	for _, h := range a.Hosts {
 		entries = append(entries, h.entries()...)
+	}
+	if a.NoSSH {
+		entries = append(entries, Entry{Section: "core", Name: "sshCommand", Value: noSSH})
 	}
 	if !a.SSHToHTTPS {
 		return entries

@@ -7,6 +7,8 @@ type Identity struct {
 	AuthorName, AuthorEmail       string // author.*: outrank user.* for the author
 	CommitterName, CommitterEmail string
 	DefaultBranch                 string // init.defaultBranch
+	Excludes                      string // core.excludesFile
+	Signs                         string // commit.gpgSign
 }
 
 // Pick reads the identity from the user's own files, conditional includes
@@ -42,6 +44,8 @@ func (id *Identity) places() map[string]*string {
 		"committer.name":     &id.CommitterName,
 		"committer.email":    &id.CommitterEmail,
 		"init.defaultbranch": &id.DefaultBranch,
+		"core.excludesfile":  &id.Excludes,
+		"commit.gpgsign":     &id.Signs,
 	}
 }
 

@@ -1,0 +1,83 @@
+package helper
+
+import (
+	"encoding/json"
+
+	"claudebox/internal/network/link"
+	"claudebox/internal/network/policy"
+)
+
+// Config is what a helper is told before anything else.
+type Config struct {
+	Tier   string   `json:"tier"`
+	Allow  []Entry  `json:"allow,omitempty"`
+	Except []string `json:"except,omitempty"`
+	// Generation counts the helpers of a session. Addresses that stand for names
+	// differ by it: one that a program remembers never comes to mean another name.
+	Generation int `json:"generation"`
+	// Broker is for whoever answers in the place of hosts; empty: nobody does.
+	Broker json.RawMessage `json:"broker,omitempty"`
+}
+
+// Entry is a line of a list of hosts.
+type Entry struct {
+	Pattern string `json:"pattern"`
+	Private bool   `json:"private,omitempty"`
+}
+
+// attach goes with the descriptors: first the interface's other end, then the
+// listeners inside, those of the host, and the log.
+type attach struct {
+	Kind link.Kind `json:"kind"`
+	Out  []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
+	In   []uint16  `json:"in,omitempty"`  // ports inside, one for each listener of the host
+	Log  bool      `json:"log,omitempty"`
+}
+
+// answer is what the helper says to [attach].
+type answer struct {
+	Error string `json:"error,omitempty"`
+}
+
+// Report is what has left the sandbox, and what was kept from leaving.
+type Report struct {
+	Hosts   []Host    `json:"hosts,omitempty"`   // the busiest first
+	Refused []Refused `json:"refused,omitempty"` // the most frequent first
+	More    int       `json:"more,omitempty"`    // refused that are not kept apart
+}
+
+// Host is one that was reached.
+type Host struct {
+	Name     string `json:"name"` // or its address
+	Port     uint16 `json:"port"`
+	Count    int    `json:"connections"`
+	Sent     int64  `json:"sent"` // bytes
+	Received int64  `json:"received"`
+}
+
+// Refused is what was refused, and how often.
+type Refused struct {
+	What  string `json:"what"` // a host or an address with its port, as the sandbox wrote it
+	Why   string `json:"why"`
+	Count int    `json:"count"`
+}
+
+// Rules are the policy's, without a terminator.
+func (c Config) Rules() (policy.Rules, error) {
+	r := policy.Rules{Tier: c.Tier}
+	for _, e := range c.Allow {
+		entry, err := policy.ParseEntry(e.Pattern, e.Private)
+		if err != nil {
+			return policy.Rules{}, err
+		}
+		r.Allow = append(r.Allow, entry)
+	}
+	for _, text := range c.Except {
+		e, err := policy.ParseException(text)
+		if err != nil {
+			return policy.Rules{}, err
+		}
+		r.Except = append(r.Except, e)
+	}
+	return r, nil
+}

@@ -1,0 +1,112 @@
+package helper
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/network/link"
+)
+
+// ParentConn is the helper's side: what it hears from claudebox.
+type ParentConn struct{ conn wire }
+
+// Parent is the claudebox that has started this process.
+func Parent() (ParentConn, error) {
+	file := os.NewFile(Socket, "claudebox")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return ParentConn{}, fmt.Errorf("this program is started by claudebox alone: %w", err)
+	}
+	file.Close()
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return ParentConn{}, fmt.Errorf("this program is started by claudebox alone")
+	}
+	return ParentConn{wire{unixConn}}, nil
+}
+
+// Config is what claudebox says first.
+func (p ParentConn) Config() (c Config, err error) { return c, p.conn.receive(&c) }
+
+// Given is a sandbox's network, as descriptors.
+type Given struct {
+	Kind      link.Kind
+	Interface int
+	Inside    []Listener // on the sandbox's loopback; their ports are the host's
+	Outside   []Listener // on the host's; their ports are the sandbox's
+	Log       *os.File   // nil: none
+}
+
+// Listener takes connections for a port on the other side.
+type Listener struct {
+	net.Listener
+	Port uint16
+}
+
+// Attached waits for the network.
+func (p ParentConn) Attached() (g Given, err error) {
+	var a attach
+	if err := p.conn.receive(&a); err != nil {
+		return g, err
+	}
+	fds, err := p.conn.receiveDescriptors()
+	if err != nil {
+		return g, err
+	}
+	want := 1 + len(a.Out) + len(a.In)
+	if a.Log {
+		want++
+	}
+	if len(fds) != want {
+		return g, fmt.Errorf("bug: %d descriptors; want %d", len(fds), want)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	g.Kind, g.Interface = a.Kind, fds[0]
+	if err := unix.SetNonblock(g.Interface, true); err != nil {
+		return g, err
+	}
+	if g.Inside, err = listeners(fds[1:1+len(a.Out)], a.Out); err != nil {
+		return g, err
+	}
+	if g.Outside, err = listeners(fds[1+len(a.Out):1+len(a.Out)+len(a.In)], a.In); err != nil {
+		return g, err
+	}
+	if a.Log {
+		g.Log = os.NewFile(uintptr(fds[want-1]), "log")
+	}
+	return g, nil
+}
+
+func listeners(fds []int, ports []uint16) (list []Listener, err error) {
+	for i, fd := range fds {
+		file := os.NewFile(uintptr(fd), "listener")
+		l, err := net.FileListener(file)
+		file.Close()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Listener{l, ports[i]})
+	}
+	return list, nil
+}
+
+// Ready says that the network is served.
+func (p ParentConn) Ready() error { return p.conn.send(answer{}) }
+
+// Refuse says why it cannot be, and returns the same error.
+func (p ParentConn) Refuse(err error) error {
+	_ = p.conn.send(answer{Error: err.Error()})
+	return err
+}
+
+// Asked waits for a question for the report. Its error says that claudebox has
+// ended.
+func (p ParentConn) Asked() error { return p.conn.receive(&request{}) }
+
+// Tell answers it.
+func (p ParentConn) Tell(r Report) error { return p.conn.send(r) }

@@ -1,0 +1,87 @@
+package helper
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// Between claudebox and its helper runs one stream socket. claudebox says the
+// [Config], then [attach] with the descriptors, then at the end [report]; the
+// helper answers each of the last two with one message.
+//
+// A message is JSON behind its length. One with descriptors comes with a byte
+// of its own in front, that carries them.
+type wire struct{ *net.UnixConn }
+
+// longest bounds a message.
+const longest = 16 << 20
+
+// send sends a message.
+func (w wire) send(message any) error {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	return err
+}
+
+// receive reads a message.
+func (w wire) receive(message any) error {
+	var size [4]byte
+	if _, err := io.ReadFull(w, size[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > longest {
+		return fmt.Errorf("bug: a message of %d bytes", n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(w, text); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, message)
+}
+
+// mostDescriptors is how many one message of the kernel carries (SCM_MAX_FD).
+const mostDescriptors = 253
+
+// sendDescriptors sends them with one byte.
+func (w wire) sendDescriptors(fds []int) error {
+	if len(fds) > mostDescriptors {
+		return fmt.Errorf("%d ports are too many", len(fds))
+	}
+	_, _, err := w.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
+	return err
+}
+
+// receiveDescriptors reads a byte with what it carries.
+func (w wire) receiveDescriptors() ([]int, error) {
+	buffer, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*mostDescriptors))
+	n, m, _, _, err := w.ReadMsgUnix(buffer, rights)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	return descriptorsIn(rights[:m])
+}
+
+// descriptorsIn are those that a message carried.
+func descriptorsIn(rights []byte) ([]int, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) != 1 {
+		return nil, errors.New("no descriptors came")
+	}
+	return unix.ParseUnixRights(&messages[0])
+}

@@ -1,0 +1,151 @@
+// Package hostnet reads what this machine is connected to, and hears of changes.
+package hostnet
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/network/policy"
+)
+
+// Read asks the kernel for all addresses, and for the routes of all tables.
+func Read() (policy.Host, error) {
+	const op = "read this machine's addresses and routes"
+	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return policy.Host{}, &diag.Error{Op: op, Err: err}
+	}
+	var addresses []policy.Address
+	for _, a := range list {
+		if converted, ok := address(a); ok {
+			addresses = append(addresses, converted)
+		}
+	}
+	var routes []policy.Route
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		// A filter by a table that is none asks for those of all.
+		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return policy.Host{}, &diag.Error{Op: op, Err: err}
+		}
+		for _, r := range list {
+			routes = append(routes, ways(r)...)
+		}
+	}
+	return policy.Connected(addresses, routes), nil
+}
+
+func address(a netlink.Addr) (policy.Address, bool) {
+	network, ok := prefix(a.IPNet)
+	if !ok {
+		return policy.Address{}, false
+	}
+	converted := policy.Address{IP: network.Addr(), Network: network.Masked()}
+	if other, ok := prefix(a.Peer); ok && other.Addr() != converted.IP {
+		converted.Peer = other.Addr()
+	}
+	return converted, true
+}
+
+// ways are the ways of a route: one for each next hop.
+func ways(r netlink.Route) []policy.Route {
+	way := policy.Route{Device: r.LinkIndex, Gateway: gateway(r.Gw, r.Via)}
+	switch r.Type {
+	case unix.RTN_UNICAST:
+	case unix.RTN_LOCAL, unix.RTN_BROADCAST, unix.RTN_ANYCAST, unix.RTN_MULTICAST:
+		way.Local = true
+	default: // it leads nowhere
+		return nil
+	}
+	to, ok := prefix(r.Dst)
+	if !ok {
+		to = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if r.Family == netlink.FAMILY_V6 {
+			to = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		}
+	}
+	way.To = to
+	if len(r.MultiPath) == 0 {
+		return []policy.Route{way}
+	}
+	var list []policy.Route
+	for _, hop := range r.MultiPath {
+		one := way
+		one.Device, one.Gateway = hop.LinkIndex, gateway(hop.Gw, hop.Via)
+		list = append(list, one)
+	}
+	return list
+}
+
+// gateway is the next router's address, which may be of the other family.
+func gateway(gw net.IP, via netlink.Destination) netip.Addr {
+	if v, ok := via.(*netlink.Via); ok && v != nil {
+		gw = v.Addr
+	}
+	addr, _ := netip.AddrFromSlice(gw)
+	return addr.Unmap()
+}
+
+func prefix(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	addr, ok := netip.AddrFromSlice(n.IP)
+	bits, size := n.Mask.Size()
+	if !ok || size == 0 {
+		return netip.Prefix{}, false
+	}
+	if size == 32 {
+		addr = addr.Unmap()
+	}
+	return netip.PrefixFrom(addr, bits), true
+}
+
+// Watch calls changed at once and then whenever addresses or routes have
+// changed, until done is closed. Several changes together are one. Its error
+// says that it hears no more.
+func Watch(done <-chan struct{}, changed func()) error {
+	const waiting = 64
+	failed := make(chan error, 2)
+	addresses, routes := make(chan netlink.AddrUpdate, waiting), make(chan netlink.RouteUpdate, waiting)
+	note := func(err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}
+	if err := netlink.AddrSubscribeWithOptions(addresses, done, netlink.AddrSubscribeOptions{ErrorCallback: note}); err != nil {
+		return err
+	}
+	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: note}); err != nil {
+		return err
+	}
+	for {
+		changed()
+		select {
+		case _, open := <-addresses:
+			if !open {
+				return <-failed
+			}
+		case _, open := <-routes:
+			if !open {
+				return <-failed
+			}
+		case err := <-failed:
+			return err
+		case <-done:
+			return nil
+		}
+		for len(addresses)+len(routes) > 0 {
+			select {
+			case <-addresses:
+			case <-routes:
+			default:
+			}
+		}
+	}
+}

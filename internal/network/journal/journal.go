@@ -1,0 +1,224 @@
+// Package journal remembers what became of a sandbox's flows: so much that a
+// person can read it at the end, and all of it in a log if there is one.
+package journal
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"claudebox/internal/network/flow"
+	"claudebox/internal/network/helper"
+)
+
+// Journal may be used from many goroutines. The zero one has no log.
+type Journal struct {
+	mu      sync.Mutex
+	log     io.Writer
+	written int64
+	hosts   map[place]*helper.Host
+	refused map[refusal]int
+	asked   map[string][2]int // names that do not exist: how often, for each kind of address
+	names   int               // of those refused that are names
+	more    int
+}
+
+// place is a host with a port.
+type place struct {
+	host string
+	port uint16
+}
+
+type refusal struct{ what, why string }
+
+// Bounds of what a sandbox can have us remember: places that were reached, and
+// what was refused; of the latter names apart from addresses, so that who tries
+// thousands of addresses hides no name.
+const (
+	mostHosts     = 512
+	mostNames     = 256
+	mostAddresses = 64
+	mostWritten   = 64 << 20 // bytes of the log
+)
+
+// LogTo begins a log.
+func (j *Journal) LogTo(w io.Writer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.log = w
+}
+
+// line is one of the log.
+type line struct {
+	Time     string `json:"time"`
+	Event    string `json:"event"`
+	Proto    string `json:"proto"`
+	Host     string `json:"host,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Port     uint16 `json:"port,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Sent     *int64 `json:"sent,omitempty"`
+	Received *int64 `json:"received,omitempty"`
+}
+
+func lineOf(event string, f flow.Flow) line {
+	l := line{Event: event, Proto: string(f.Proto), Host: f.Name, Port: f.To.Port()}
+	if f.To.Addr().IsValid() {
+		l.Address = f.To.Addr().String()
+	}
+	return l
+}
+
+// Opened notes a flow that has been dialled.
+func (j *Journal) Opened(f flow.Flow) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if h := j.host(f); h != nil {
+		h.Count++
+	}
+	j.write(lineOf("opened", f))
+}
+
+// Closed notes the end of a flow, and the bytes that it carried.
+func (j *Journal) Closed(f flow.Flow, sent, received int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if h := j.host(f); h != nil {
+		h.Sent += sent
+		h.Received += received
+	}
+	l := lineOf("closed", f)
+	l.Sent, l.Received = &sent, &received
+	j.write(l)
+}
+
+// host is what is remembered of a flow's host; nil: there are too many.
+func (j *Journal) host(f flow.Flow) *helper.Host {
+	at := place{cmp.Or(f.Name, f.To.Addr().String()), f.To.Port()}
+	if h, known := j.hosts[at]; known {
+		return h
+	}
+	if len(j.hosts) >= mostHosts {
+		return nil
+	}
+	if j.hosts == nil {
+		j.hosts = map[place]*helper.Host{}
+	}
+	j.hosts[at] = &helper.Host{Name: at.host, Port: at.port}
+	return j.hosts[at]
+}
+
+// Refused notes a flow that was refused.
+func (j *Journal) Refused(f flow.Flow, why string) {
+	what, named := f.To.String(), f.Name != ""
+	if named {
+		what = net.JoinHostPort(f.Name, strconv.Itoa(int(f.To.Port())))
+	} else if f.Proto == flow.ICMP {
+		what = f.To.Addr().String()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count(refusal{what, why}, named)
+	l := lineOf("refused", f)
+	l.Why = why
+	j.write(l)
+}
+
+// Unknown notes a name that was asked for and is not on the list of hosts. It
+// is asked for twice as a rule, for either kind of address, in any order; that
+// counts once.
+func (j *Journal) Unknown(name string, second bool) {
+	const why = "not on the list of hosts"
+	name = quoted(name)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := refusal{name, why}
+	if j.asked == nil {
+		j.asked = map[string][2]int{}
+	}
+	asked, known := j.asked[name]
+	if known || len(j.asked) < mostNames {
+		kind := 0
+		if second {
+			kind = 1
+		}
+		before := max(asked[0], asked[1])
+		asked[kind]++
+		j.asked[name] = asked
+		if max(asked[0], asked[1]) == before {
+			return
+		}
+	}
+	j.count(r, true)
+	j.write(line{Event: "refused", Proto: "dns", Host: name, Why: why})
+}
+
+func (j *Journal) count(r refusal, named bool) {
+	_, known := j.refused[r]
+	room := len(j.refused)-j.names < mostAddresses
+	if named {
+		room = j.names < mostNames
+	}
+	if !known && !room {
+		j.more++
+		return
+	}
+	if j.refused == nil {
+		j.refused = map[refusal]int{}
+	}
+	if !known && named {
+		j.names++
+	}
+	j.refused[r]++
+}
+
+// write adds a line to the log. A log that cannot be written, on a full disk,
+// is no reason to end anything.
+func (j *Journal) write(l line) {
+	if j.log == nil || j.written > mostWritten {
+		return
+	}
+	l.Time = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	text, err := json.Marshal(l)
+	if err != nil {
+		return
+	}
+	n, _ := j.log.Write(append(text, '\n'))
+	j.written += int64(n)
+}
+
+// Report is what happened so far.
+func (j *Journal) Report() helper.Report {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := helper.Report{More: j.more}
+	for _, h := range j.hosts {
+		r.Hosts = append(r.Hosts, *h)
+	}
+	slices.SortFunc(r.Hosts, func(a, b helper.Host) int {
+		return cmp.Or(cmp.Compare(b.Sent+b.Received, a.Sent+a.Received), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+	})
+	for what, count := range j.refused {
+		r.Refused = append(r.Refused, helper.Refused{What: what.what, Why: what.why, Count: count})
+	}
+	slices.SortFunc(r.Refused, func(a, b helper.Refused) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why))
+	})
+	return r
+}
+
+// quoted is a text of the sandbox's in printable ASCII.
+func quoted(text string) string {
+	const longest = 100
+	q := strconv.QuoteToASCII(text)
+	q = q[1 : len(q)-1]
+	if len(q) > longest {
+		q = q[:longest] + "..."
+	}
+	return q
+}

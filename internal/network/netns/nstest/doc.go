@@ -1,2 +1,0 @@
-// Package nstest gives tests a network namespace.
-package nstest

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"claudebox/internal/network/helper"
+)
+
+// carry serves the ports that lead from one side to the other.
+func (s *server) carry(g helper.Given) error {
+	room := make(chan struct{}, mostCarried)
+	for _, l := range g.Outside {
+		go accept(l, room, func(c *net.TCPConn) { _ = s.stack.Publish(c, l.Port) })
+	}
+	for _, l := range g.Inside {
+		go accept(l, room, func(c *net.TCPConn) { outward(c, l.Port) })
+	}
+	return nil
+}
+
+// mostCarried is how many connections are carried at a time. Others wait in the
+// listeners' queues.
+const mostCarried = 1024
+
+func accept(l net.Listener, room chan struct{}, serve func(*net.TCPConn)) {
+	for {
+		room <- struct{}{}
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors: others have to end first
+			<-room
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		go func() {
+			defer func() { <-room }()
+			serve(conn.(*net.TCPConn))
+		}()
+	}
+}
+
+// outward carries a connection of the sandbox to a port of the host's loopback.
+func outward(inner *net.TCPConn, port uint16) {
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		_ = inner.SetLinger(0)
+		inner.Close()
+		return
+	}
+	outer := conn.(*net.TCPConn)
+	var both sync.WaitGroup
+	both.Go(func() { copyOneWay(outer, inner) })
+	both.Go(func() { copyOneWay(inner, outer) })
+	both.Wait()
+	inner.Close()
+	outer.Close()
+}
+
+// copyOneWay copies until the end, which it passes on; a reset becomes one.
+func copyOneWay(to, from *net.TCPConn) {
+	if _, err := io.Copy(to, from); err != nil {
+		_ = to.SetLinger(0)
+		_ = from.SetLinger(0)
+		to.Close()
+		from.Close()
+		return
+	}
+	_ = to.CloseWrite()
+}

@@ -1,0 +1,185 @@
+// Package serve is the process that serves a sandbox's network, outside of the
+// sandbox: the stack, the policy, the names. It reads what an attacker has
+// written, so it is confined before the first of that, and has nothing that
+// could be stolen.
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"claudebox/internal/network/dns"
+	"claudebox/internal/network/flow"
+	"claudebox/internal/network/helper"
+	"claudebox/internal/network/hostnet"
+	"claudebox/internal/network/journal"
+	"claudebox/internal/network/policy"
+	"claudebox/internal/network/stack"
+)
+
+// NewTerminator makes what answers in the place of hosts, from what the Config
+// says of it and with a socket to claudebox. It is called before the process is
+// confined.
+type NewTerminator func(config json.RawMessage, parent *os.File) (flow.Terminator, error)
+
+// Memory of the process. What it holds for connections is bounded by the stack;
+// this has the collector run in time.
+const (
+	memoryLimit = 48 << 20
+	gcPercent   = 50
+)
+
+// Main serves until claudebox has ended. It returns the exit status.
+func Main(make NewTerminator) int {
+	debug.SetMemoryLimit(memoryLimit)
+	debug.SetGCPercent(gcPercent)
+	if err := serve(make); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func serve(make NewTerminator) error {
+	parent, err := helper.Parent()
+	if err != nil {
+		return err
+	}
+	config, err := parent.Config()
+	if err != nil {
+		return err
+	}
+	s, err := newServer(config, make)
+	if err != nil {
+		return parent.Refuse(err)
+	}
+	if err := confineSelf(); err != nil {
+		return parent.Refuse(fmt.Errorf("give up its rights: %w", err))
+	}
+	if s.dns == nil {
+		close(s.settled)
+	} else {
+		go s.follow()
+	}
+	given, err := parent.Attached()
+	if err != nil {
+		return nil //nolint:nilerr // claudebox has ended before its sandbox began
+	}
+	if given.Log != nil {
+		s.journal.LogTo(given.Log)
+	}
+	gone := func(error) { os.Exit(0) } // the sandbox has ended
+	if err := s.stack.Attach(given.Interface, given.Kind, gone); err != nil {
+		return parent.Refuse(err)
+	}
+	if err := s.carry(given); err != nil {
+		return parent.Refuse(err)
+	}
+	go s.stack.Sweep()
+	if err := parent.Ready(); err != nil {
+		return nil //nolint:nilerr // claudebox has ended
+	}
+	for parent.Asked() == nil {
+		if parent.Tell(s.journal.Report()) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// server is what serves one sandbox.
+type server struct {
+	stack   *stack.Stack
+	journal *journal.Journal
+	dns     *dns.Server
+	// settled is closed when it is known how the machine's network reaches IPv4.
+	settled chan struct{}
+}
+
+func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
+	rules, err := c.Rules()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{journal: &journal.Journal{}, settled: make(chan struct{})}
+	var terminator flow.Terminator
+	if len(c.Broker) > 0 {
+		if terminator, err = newTerminator(c.Broker, os.NewFile(helper.BrokerSocket, "claudebox")); err != nil {
+			return nil, err
+		}
+		rules.Terminates = terminator.Terminates
+	}
+	host, err := hostnet.Read()
+	if err != nil {
+		return nil, err
+	}
+	if rules.Tier != policy.TierNone {
+		s.dns = &dns.Server{
+			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(c.Generation),
+			Resolvers: dns.NewResolvers(dns.ResolvConf).Now, Unknown: s.journal.Unknown,
+		}
+	}
+	s.stack, err = stack.New(context.Background(), stack.Config{
+		Rules: rules, Host: host, DNS: s.dns, Terminator: terminator, Journal: s.journal,
+		Resolver: &net.Resolver{PreferGo: true}, Settled: s.settled,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// follow tells the stack what the machine comes to be connected to.
+func (s *server) follow() {
+	first := true
+	changed := func() {
+		host, err := hostnet.Read()
+		if err != nil { // nothing is known, so nothing is let through
+			host = policy.Host{Networks: everything}
+		}
+		s.stack.Moved(host)
+		host.NAT64 = s.nat64()
+		if len(host.NAT64) > 0 {
+			s.stack.Moved(host)
+		}
+		if first {
+			first = false
+			close(s.settled)
+		}
+	}
+	for {
+		if hostnet.Watch(nil, changed) != nil {
+			s.stack.Moved(policy.Host{Networks: everything})
+			time.Sleep(watchAgain)
+		}
+	}
+}
+
+// everything is refused while it is not known what the machine is connected to.
+var everything = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// watchAgain is the pause before changes are listened for again, after so many
+// at once that some were lost.
+const watchAgain = 100 * time.Millisecond
+
+// nat64 are the prefixes behind which the machine's network has IPv4 addresses
+// (RFC 7050).
+func (s *server) nat64() []netip.Prefix {
+	ctx, cancel := context.WithTimeout(context.Background(), nat64Time)
+	defer cancel()
+	answers, err := s.dns.Addresses(ctx, "ipv4only.arpa.")
+	if err != nil {
+		return nil
+	}
+	return policy.Discovered(answers)
+}
+
+// nat64Time bounds that question. Until it is answered nothing is dialled by
+// IPv6.
+const nat64Time = 2 * time.Second

@@ -1,0 +1,279 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/network/link"
+)
+
+// ends are what a sandbox's network is served by: descriptors.
+type ends struct {
+	kind      link.Kind
+	device    int
+	listeners []int // on the ports of [link.Options], on 127.0.0.1 and where there is IPv6 on ::1
+	ports     []uint16
+}
+
+// makeNetwork makes the network of the calling process, which is in user and
+// network namespaces of its own and has all rights over them.
+func makeNetwork(o link.Options) (ends, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return ends{}, fmt.Errorf("speak to the kernel: %w", err)
+	}
+	defer h.Close()
+	if err := raise(h, "lo"); err != nil {
+		return ends{}, err
+	}
+	var e ends
+	if e.kind, e.device, err = makeDevice(h, o.NoTun); err != nil {
+		return ends{}, err
+	}
+	if err := configure(h, e.kind, o); err != nil {
+		return ends{}, err
+	}
+	for _, port := range o.Listen {
+		if err := e.listen(port); err != nil {
+			return ends{}, err
+		}
+	}
+	return e, nil
+}
+
+func raise(h *netlink.Handle, name string) error {
+	l, err := h.LinkByName(name)
+	if err == nil {
+		err = h.LinkSetUp(l)
+	}
+	if err != nil {
+		return fmt.Errorf("bring %s up: %w", name, err)
+	}
+	return nil
+}
+
+// makeDevice makes a tun where that can be had, and a veth pair elsewhere.
+func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, int, error) {
+	failed := errors.New("not wanted")
+	if !noTun {
+		fd, err := makeTun()
+		if err == nil {
+			return link.Tun, fd, nil
+		}
+		failed = err
+	}
+	fd, err := makeVeth(h)
+	if err != nil {
+		return 0, -1, fmt.Errorf("make a network interface: a tun: %w; a veth pair: %w", failed, err)
+	}
+	return link.Veth, fd, nil
+}
+
+func makeTun() (int, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: "/dev/net/tun", Err: err}
+	}
+	request, err := unix.NewIfreq(link.Device)
+	if err == nil {
+		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("ioctl TUNSETIFF", err)
+	}
+	return fd, nil
+}
+
+// peer is the other end of a veth pair.
+const peer = "cb1"
+
+// makeVeth makes a pair whose other end lies in a network namespace that
+// nobody is in: the packet socket keeps it.
+func makeVeth(h *netlink.Handle) (int, error) {
+	here, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open the network namespace: %w", err)
+	}
+	defer unix.Close(here)
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return -1, fmt.Errorf("make a second network namespace: %w", err)
+	}
+	there, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if back := unix.Setns(here, unix.CLONE_NEWNET); err != nil || back != nil {
+		return -1, errors.Join(err, back)
+	}
+	defer unix.Close(there)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = link.Device, link.MTU, link.SandboxMAC
+	pair := &netlink.Veth{
+		LinkAttrs: attrs, PeerName: peer, PeerHardwareAddr: link.HelperMAC, PeerMTU: link.MTU, PeerNamespace: netlink.NsFd(there),
+	}
+	if err := h.LinkAdd(pair); err != nil {
+		return -1, err
+	}
+	if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
+		return -1, err
+	}
+	fd, err := packetSocket()
+	if back := unix.Setns(here, unix.CLONE_NEWNET); back != nil {
+		err = errors.Join(err, back)
+	}
+	return fd, err
+}
+
+// packetSocket is one on the pair's other end, in the namespace of which this
+// thread is. Nothing but what the sandbox sends comes from there.
+func packetSocket() (int, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return -1, err
+	}
+	defer h.Close()
+	l, err := h.LinkByName(peer)
+	if err == nil {
+		err = h.LinkSetIP6AddrGenMode(l, genModeNone)
+	}
+	if err == nil {
+		err = h.LinkSetUp(l)
+	}
+	if err != nil {
+		return -1, err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	const bufferSize, all = 4 << 20, unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as the machine lets it
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
+	err = errors.Join(
+		os.NewSyscallError("PACKET_VNET_HDR", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)),
+		os.NewSyscallError("PACKET_IGNORE_OUTGOING", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
+		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: l.Attrs().Index})),
+	)
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// genModeNone has an interface make no address by itself (IN6_ADDR_GEN_MODE_NONE).
+const genModeNone = 1
+
+// configure gives cb0 its addresses and routes. What a container keeps from
+// being written is done without, unless ports are to be published.
+func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
+	gid := strconv.Itoa(os.Getgid())
+	_ = set("ipv4/ping_group_range", gid+" "+gid) // only ids that are mapped
+	_ = set("ipv4/ip_unprivileged_port_start", "0")
+	if o.Publish {
+		if err := set("ipv4/conf/"+link.Device+"/route_localnet", "1"); err != nil {
+			return fmt.Errorf("let ports of the sandbox's loopback be reached: %w", err)
+		}
+	}
+	l, err := h.LinkByName(link.Device)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", link.Device, err)
+	}
+	v6 := h.LinkSetIP6AddrGenMode(l, genModeNone) == nil
+	if err := h.LinkSetMTU(l, link.MTU); err != nil {
+		return fmt.Errorf("set the link.MTU of %s: %w", link.Device, err)
+	}
+	if err := h.LinkSetTxQLen(l, queue); err != nil {
+		return fmt.Errorf("set the queue of %s: %w", link.Device, err)
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return fmt.Errorf("bring %s up: %w", link.Device, err)
+	}
+	if err := addFamily(h, l.Attrs().Index, kind, o.Internet, link.Sandbox4, link.Server4); err != nil {
+		return err
+	}
+	if !v6 { // IPv6 is switched off in this kernel
+		return nil
+	}
+	return addFamily(h, l.Attrs().Index, kind, o.Internet, link.Sandbox6, link.Server6)
+}
+
+// queue is how many packets wait for the stack.
+const queue = 2000
+
+func set(name, value string) error {
+	return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)
+}
+
+// addFamily adds the address and the routes of one family.
+func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own, server netip.Addr) error {
+	bits := own.BitLen()
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Flags: unix.IFA_F_NODAD}
+	l := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: device, Name: link.Device}}
+	if err := h.AddrAdd(l, address); err != nil {
+		return fmt.Errorf("give %s the address %s: %w", link.Device, own, err)
+	}
+	if kind == link.Veth { // nobody answers questions for neighbours
+		neighbour := &netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(), HardwareAddr: link.HelperMAC}
+		if err := h.NeighAdd(neighbour); err != nil {
+			return fmt.Errorf("name the neighbour of %s: %w", link.Device, err)
+		}
+	}
+	gateway := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: server.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Scope: netlink.SCOPE_LINK}
+	if err := h.RouteAdd(gateway); err != nil {
+		return fmt.Errorf("add a route to %s: %w", server, err)
+	}
+	if !internet {
+		return nil
+	}
+	everywhere := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: make([]byte, bits/8), Mask: net.CIDRMask(0, bits)}, Gw: server.AsSlice()}
+	if err := h.RouteAdd(everywhere); err != nil {
+		return fmt.Errorf("add the default route: %w", err)
+	}
+	return nil
+}
+
+// backlog is how many connections may wait to be accepted; the kernel bounds
+// it by net.core.somaxconn.
+const backlog = 4096
+
+// listen listens on a port of the sandbox's loopback, in both families.
+func (e *ends) listen(port uint16) error {
+	v4, err := listener(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: link.Loopback4.As4()})
+	if err != nil {
+		return fmt.Errorf("listen on port %d of the sandbox: %w", port, err)
+	}
+	e.listeners, e.ports = append(e.listeners, v4), append(e.ports, port)
+	v6, err := listener(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()})
+	if err == nil {
+		e.listeners, e.ports = append(e.listeners, v6), append(e.ports, port)
+	}
+	return nil
+}
+
+func listener(domain int, at unix.Sockaddr) (int, error) {
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if domain == unix.AF_INET6 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
+	}
+	// bbr, where it is the machine's choice, sets a timer for each piece: over a
+	// loopback that takes more time than the rest.
+	_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
+	if err := errors.Join(unix.Bind(fd, at), unix.Listen(fd, backlog)); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}

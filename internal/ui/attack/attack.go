@@ -1,0 +1,84 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"claudebox/internal/ui/doctor"
+)
+
+// Place is where claudebox's own program lies inside, and what it is called by
+// there.
+const Place = "/opt/claudebox-attack"
+
+// Targets are what an attacker looks for.
+type Targets struct {
+	Canary    string   // stands in the caller's environment, in files, and behind sockets
+	Project   string   // the project's folder, a repository
+	Home      string   // the user's
+	HostFile  string   // a file of the host's /tmp that holds the canary
+	Loopback  string   // address of a service on the host's 127.0.0.1
+	Addresses []string // the same service at this machine's other addresses
+	Abstract  string   // name of an abstract socket
+	Socket    string   // path of a socket
+}
+
+// Loot is what one attack got; empty: nothing.
+type Loot map[string]string
+
+// try is one attack.
+type try struct {
+	name string                 // stays as it is: programs read it
+	gets string                 // what it would have got
+	run  func(t Targets) string // what it got; empty: nothing
+	// open says by which words of the plan the way is open on purpose; empty:
+	// it is not. Nil: it never is.
+	open func(tier string) string
+}
+
+// tries are all attacks, in the order in which they are shown.
+var tries = slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, networkTries)
+
+// Run is the attacker, when the words of this program are its, and gives its
+// exit status. It prints what it got.
+func Run(words []string) (status int, ran bool) {
+	if len(words) != 2 || words[0] != Place {
+		return 0, false
+	}
+	var t Targets
+	if err := json.Unmarshal([]byte(words[1]), &t); err != nil {
+		fmt.Fprintln(os.Stderr, "claudebox: read the targets:", err)
+		return 125, true
+	}
+	loot := Loot{}
+	for _, a := range tries {
+		loot[a.name] = a.run(t)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(loot); err != nil {
+		return 125, true
+	}
+	return 0, true
+}
+
+// Judge says of each attack whether it got what it must not, in a sandbox of a
+// tier. An attack that was not tried has failed to be held.
+func Judge(loot Loot, tier string) []doctor.Finding {
+	var list []doctor.Finding
+	for _, a := range tries {
+		got, tried := loot[a.name]
+		f := doctor.Finding{Name: a.name, Level: doctor.OK, Detail: "held: " + a.gets}
+		switch {
+		case !tried:
+			f.Level, f.Detail, f.Remedy = doctor.Failed, "not tried: "+a.gets, "report this"
+		case got != "" && a.open != nil && a.open(tier) != "":
+			f.Level, f.Detail = doctor.Info, "open, as "+a.open(tier)+" says: "+a.gets
+		case got != "":
+			f.Level, f.Detail = doctor.Failed, "got "+got+": "+a.gets
+			f.Remedy = "do not use this sandbox for what you do not trust, and report this"
+		}
+		list = append(list, f)
+	}
+	return list
+}

@@ -1,0 +1,112 @@
+package attack
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+var processTries = []try{
+	{name: "environment", gets: "your variables, in the environment of any process", run: func(t Targets) string { return inProc("environ", t.Canary) }},
+	{name: "command lines", gets: "what stands on the command line of any process", run: func(t Targets) string { return inProc("cmdline", t.Canary) }},
+	{name: "loader variables", gets: "code in every program that is started, by LD_PRELOAD and its like", run: func(Targets) string {
+		return anySet("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT")
+	}},
+	{name: "agents of the user", gets: "your keys, by a socket of ssh-agent, gpg-agent or D-Bus", run: func(Targets) string {
+		return anySet("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST")
+	}},
+	{name: "descriptors", gets: "files that claudebox's caller had open", run: descriptors},
+	{name: "standard streams", gets: "a folder or device of the host behind standard input, output or error", run: standardStreams},
+	{name: "processes", gets: "a look at other processes, and signals to them", run: processes},
+	{name: "capabilities", gets: "rights over the kernel", run: capabilities},
+	{name: "new rights", gets: "root's rights by a setuid program", run: func(Targets) string {
+		if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && set == 1 {
+			return ""
+		}
+		return "a process that may gain rights"
+	}},
+}
+
+// inProc names a process in whose file of /proc a text stands, beside the words
+// by which the attacker was told what to look for.
+func inProc(file, text string) string {
+	entries, _ := filepath.Glob("/proc/[0-9]*/" + file)
+	for _, name := range entries {
+		content, err := os.ReadFile(name)
+		content = bytes.ReplaceAll(content, []byte(os.Args[1]), nil)
+		if err == nil && bytes.Contains(content, []byte(text)) {
+			return name
+		}
+	}
+	return ""
+}
+
+func anySet(names ...string) string {
+	for _, name := range names {
+		if os.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// descriptors looks for one that is open beside the standard ones. Go's own are
+// not inherited: they are closed when a program is started.
+func descriptors(Targets) string {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			what, _ := os.Readlink("/proc/self/fd/" + entry.Name())
+			return "descriptor " + entry.Name() + " (" + what + ")"
+		}
+	}
+	return ""
+}
+
+func standardStreams(Targets) string {
+	for fd := range 3 {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil {
+			continue
+		}
+		if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFDIR || kind == unix.S_IFBLK {
+			return "descriptor " + strconv.Itoa(fd)
+		}
+	}
+	return ""
+}
+
+// processes finds one that is none of the sandbox: bwrap's two, their shim and
+// this one are there.
+func processes(Targets) string {
+	known := []string{"bwrap", "env", "claudebox", "claudebox-attac", filepath.Base(os.Args[0])}
+	entries, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range entries {
+		content, err := os.ReadFile(name)
+		if comm := strings.TrimSpace(string(content)); err == nil && !slices.Contains(known, comm) {
+			return filepath.Dir(name) + " (" + comm + ")"
+		}
+	}
+	return ""
+}
+
+func capabilities(Targets) string {
+	content, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(content)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
+		if strings.HasPrefix(name, "Cap") && strings.Trim(value, "0") != "" {
+			return name + " " + value
+		}
+	}
+	return ""
+}

@@ -14,8 +14,11 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// tiersWithBroker are those whose connections can be led to it.
-var tiersWithBroker = []string{"full"}
+// tiersWithBroker are those whose connections can be led to it: by a proxy, or by
+// the sandbox's own network.
+var tiersWithBroker = []string{proxied, "inet", "allow"}
+
+const proxied = "full"
 
 // usual are the variables that hold a secret of Claude Code's, and how it sends
 // that.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,7 +36,9 @@ type secrets struct {
 	rules        []string
 	outward      broker.Outward
 	listener     *os.File        // of its proxy; nil: not taken
+	line         *broker.Line    // to the one within the sandbox's network; nil: none
 	process      *broker.Process // nil: none runs
+	within       *within         // the broker in the sandbox's own network; nil: none
 	refused      *refusals
 }
 
@@ -60,7 +64,7 @@ func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
 	if err != nil || len(list) == 0 && p.Agent.Name != "claude" {
 		return err
 	}
-	s.secrets.used = true
+	s.secrets.used, s.secrets.refused = true, &refusals{}
 	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
 	if !why.Look {
 		s.secrets.hello.Password = rand.Text()
@@ -189,6 +193,8 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
+	}
+	if !why.Look && p.Network.Tier == proxied {
 		if s.secrets.listener, port, err = broker.Listen(); err != nil {
 			return &diag.Error{Op: "take a port for the broker", Err: err}
 		}
@@ -200,8 +206,60 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	h.Mounts = append(h.Mounts, launch.Mount{
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444", Data: config.Authority.Certificate, Why: brokerRule,
 	})
-	s.addVariables(h, port, broker.Names(targets))
+	s.addVariables(h)
+	if p.Network.Tier == proxied {
+		s.addProxy(h, port, broker.Names(targets))
+		return nil
+	}
+	return s.lendToNetwork()
+}
+
+// lendToNetwork gives the secrets to whoever serves the sandbox's network. The
+// login comes later.
+func (s *Session) lendToNetwork() error {
+	config := s.secrets.hello.Config
+	if config.Login != nil {
+		config.Login = &broker.Login{Key: config.Key, Pending: true}
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	s.secrets.within = &within{}
+	s.network.broker = text
+	s.network.brokered = func(line *os.File) { s.secrets.within.attach(line, secretKeeper{s}) }
 	return nil
+}
+
+// within is the broker in the process that serves the sandbox's network, or in
+// the one that came after it.
+type within struct {
+	mu            sync.Mutex
+	line          *broker.Line
+	told          bool // of the login
+	access, scope string
+}
+
+func (w *within) attach(line *os.File, keeper broker.Keeper) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line != nil {
+		w.line.Close()
+	}
+	w.line = broker.NewLine(line, keeper, func() {})
+	if w.told {
+		w.line.SetLogin(w.access, w.scope)
+	}
+}
+
+// SetLogin tells the broker of the login, and the next one, too.
+func (w *within) SetLogin(access, scope string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told, w.access, w.scope = true, access, scope
+	if w.line != nil {
+		w.line.SetLogin(access, scope)
+	}
 }
 
 // dropSecrets keeps out what would be of no use.
@@ -228,24 +286,29 @@ func readBundle(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// addVariables tells programs of the broker's proxy and authority.
-func (s *Session) addVariables(h *launch.Host, port int, names []string) {
-	add := func(name, value string) {
-		entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
-		h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
+func madeForBroker(h *launch.Host, name, value string) {
+	entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
+	h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
+}
+
+// addVariables tells programs of the broker's authority.
+func (s *Session) addVariables(h *launch.Host) {
+	for _, name := range bundleVariables {
+		madeForBroker(h, name, plan.CertificateBundle)
 	}
+	for name, value := range extraVariables {
+		madeForBroker(h, name, value)
+	}
+}
+
+// addProxy tells programs of the broker's proxy.
+func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
 	direct := strings.Join(append([]string{"localhost", "127.0.0.1", "::1", launch.Hostname}, notFor(s.secrets.hello.Proxies.No, names)...), ",")
 	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
-		add(name, value)
-		add(strings.ToLower(name), value)
-	}
-	for _, name := range bundleVariables {
-		add(name, plan.CertificateBundle)
-	}
-	for name, value := range extraVariables {
-		add(name, value)
+		madeForBroker(h, name, value)
+		madeForBroker(h, strings.ToLower(name), value)
 	}
 }
 
@@ -283,25 +346,62 @@ func (s *Session) openSecrets() (err error) {
 	if !s.secrets.used {
 		return nil
 	}
-	guard := s.Instance.Guard()
-	if guard != nil {
-		access, scope, pending := guard.Current()
-		s.secrets.hello.Config.Login = &broker.Login{Key: guard.Key(), Access: access, Scope: scope, Pending: pending}
+	var now broker.Login
+	if guard := s.Instance.Guard(); guard != nil {
+		now.Key = guard.Key()
+		now.Access, now.Scope, now.Pending = guard.Current()
+		s.secrets.hello.Config.Login = &now
 	}
-	s.secrets.refused = &refusals{}
+	if s.secrets.within != nil {
+		return s.tellNetwork(now)
+	}
 	listener := s.secrets.listener
 	s.secrets.listener = nil
-	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s, guard})
+	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s})
 	if err != nil {
 		return &diag.Error{Op: "keep your secrets outside", Err: err}
 	}
 	return nil
 }
 
+// tellNetwork tells the broker in the sandbox's network of the login, unless it
+// is to be renewed first.
+func (s *Session) tellNetwork(now broker.Login) error {
+	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
+		return diag.Errorf("keep your secrets outside", "start again", "another session has just made the home of this project's agent")
+	}
+	if !now.Pending {
+		s.secrets.within.SetLogin(now.Access, now.Scope)
+	}
+	return nil
+}
+
 // secretKeeper works for the broker here.
-type secretKeeper struct {
-	*Session
-	*login.Guard
+type secretKeeper struct{ *Session }
+
+var errNoLogin = errors.New("no login is kept here")
+
+// Renew renews the login.
+func (k secretKeeper) Renew(ctx context.Context, refused string) error {
+	if guard := k.Instance.Guard(); guard != nil {
+		return guard.Renew(ctx, refused)
+	}
+	return errNoLogin
+}
+
+// Keep keeps a login that was made inside.
+func (k secretKeeper) Keep(made broker.Grant) error {
+	if guard := k.Instance.Guard(); guard != nil {
+		return guard.Keep(made)
+	}
+	return errNoLogin
+}
+
+// Forget gives such a login up.
+func (k secretKeeper) Forget() {
+	if guard := k.Instance.Guard(); guard != nil {
+		guard.Forget()
+	}
 }
 
 // Report notes what was refused.
@@ -324,8 +424,12 @@ func (n *refusals) note(r broker.Refusal) {
 
 // followSecrets keeps the broker told of the login, once the sandbox runs.
 func (s *Session) followSecrets() {
-	if guard := s.Instance.Guard(); guard != nil && s.secrets.process != nil {
+	switch guard := s.Instance.Guard(); {
+	case guard == nil:
+	case s.secrets.process != nil:
 		guard.Begin(s.secrets.process.SetLogin)
+	case s.secrets.within != nil:
+		guard.Begin(s.secrets.within.SetLogin)
 	}
 }
 
@@ -335,6 +439,8 @@ func (s *Session) endSecrets() {
 	if s.report.silent || s.secrets.refused == nil {
 		return
 	}
+	s.secrets.refused.mu.Lock()
+	defer s.secrets.refused.mu.Unlock()
 	for _, r := range s.secrets.refused.list {
 		diag.Note(s.caller.Stderr, r.String())
 	}

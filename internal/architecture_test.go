@@ -52,6 +52,7 @@ var modules = map[string][]string{
 		tcpip + "/transport/icmp", tcpip + "/transport/tcp", tcpip + "/transport/udp",
 		"gvisor.dev/gvisor/pkg/buffer", "gvisor.dev/gvisor/pkg/waiter",
 	},
+	"sandbox/scope":       {"github.com/godbus/dbus/v5"},
 	"sandbox/launch":      {"golang.org/x/term"},
 	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},

@@ -1,1 +1,1 @@
-"sha256-dPGEzqOz1P0TxSSMKHvjgeC4TlbbFwD7yB9X+drC1gk="
+"sha256-WgpxbFXO0cNlnMIL44dYOpxBJ/agl4GYDww2/nlYGFA="

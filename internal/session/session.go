@@ -183,7 +183,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addRemarks, s.addSecrets,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks, s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
@@ -233,11 +233,10 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.planned.orders, s.ledElsewhere()),
-		UserGit:       s.userGit(),
-		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(s.folders.Home, dir) },
-		StillHidden:   func(dir string) []string { return aftermath.StillHidden(s.folders.Home, dir) },
-		Filled:        func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
-		Known:         func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
+		UserGit: s.userGit(),
+		Memory:  aftermath.NewMemory(s.folders.Home),
+		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
+		Known:   func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
 	}
 }
 

@@ -89,9 +89,12 @@ func TestLoginIsUsedFromOutsideInTheTiersWithANetworkOfTheirOwn(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, world.New(t))
 			const attempt = `curl -sS -X POST https://api.anthropic.com/api/oauth/claude_cli/create_api_key ` +
-				`-H "Authorization: Bearer $(grep -o 'sk-ant-oat01-[a-z0-9]*' ~/.claude/.credentials.json)"; ` +
-				`cat ~/.claude/.credentials.json; env`
-			model := script.New(script.Bash(attempt), script.Say("Hello.").After(script.Succeeded("was stopped on its way", "cbx")))
+				`-H "Authorization: Bearer $(grep -o 'sk-ant-oat01-[a-z0-9]*' ~/.claude/.credentials.json)"`
+			model := script.New(
+				script.Bash("cat ~/.claude/.credentials.json; env"),
+				script.Bash(attempt+" 2>&1").After(script.Succeeded("cbx")),
+				script.Say("Hello.").After(script.Succeeded("was stopped on its way")),
+			)
 			a := u.openAccount(t, pasted, model)
 			u.write(t, userLogin, a.Login(time.Now().Add(time.Hour)))
 			flags := u.allowing(t, "anthropic", "nix: {daemon: off}", quiet)

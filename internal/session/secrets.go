@@ -305,7 +305,7 @@ func (s *Session) addVariables(h *launch.Host) {
 func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
-	direct := strings.Join(append([]string{"localhost", "127.0.0.1", "::1", launch.Hostname}, notFor(s.secrets.hello.Proxies.No, names)...), ",")
+	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+s.secrets.hello.Proxies.No, names), ",")
 	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
 		madeForBroker(h, name, value)
 		madeForBroker(h, strings.ToLower(name), value)

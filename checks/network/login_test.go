@@ -89,7 +89,7 @@ func TestLoginIsUsedFromOutsideInTheTiersWithANetworkOfTheirOwn(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, world.New(t))
 			const attempt = `curl -sS -X POST https://api.anthropic.com/api/oauth/claude_cli/create_api_key ` +
-				`-H "Authorization: Bearer $(grep -o 'sk-ant-oat01-[a-z0-9]*' ~/.claude/.credentials.json)"`
+				`-H "Authorization: Bearer $(sed 's/.*"accessToken":"\([^"]*\)".*/\1/' ~/.claude/.credentials.json)"`
 			model := script.New(
 				script.Bash("cat ~/.claude/.credentials.json; env"),
 				script.Bash(attempt+" 2>&1").After(script.Succeeded("cbx")),

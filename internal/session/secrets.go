@@ -36,7 +36,6 @@ type secrets struct {
 	rules        []string
 	outward      broker.Outward
 	listener     *os.File        // of its proxy; nil: not taken
-	line         *broker.Line    // to the one within the sandbox's network; nil: none
 	process      *broker.Process // nil: none runs
 	within       *within         // the broker in the sandbox's own network; nil: none
 	refused      *refusals

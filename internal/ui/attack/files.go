@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/profile"
 )
 
@@ -24,7 +26,7 @@ var fileTries = []try{
 	}},
 	{name: "write to /", gets: "files where no folder was given", run: func(Targets) string { return creates("/") }},
 	{name: "write to /etc", gets: "users and certificates of its own", run: func(Targets) string { return creates("/etc") }},
-	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: func(Targets) string { return creates("/nix/store") }},
+	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: writesStore},
 	{name: "write beside the project", gets: "files in your other projects", run: func(t Targets) string { return creates(filepath.Dir(t.Project)) }},
 }
 
@@ -143,6 +145,16 @@ func creates(folder string) string {
 	file.Close()
 	os.Remove(file.Name())
 	return folder
+}
+
+// writesStore makes a file in the host's store. A store of the sandbox's own,
+// which lies over it, is there to be written to.
+func writesStore(Targets) string {
+	var fs unix.Statfs_t
+	if unix.Statfs("/nix/store", &fs) == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return ""
+	}
+	return creates("/nix/store")
 }
 
 var projectTries = []try{

@@ -45,6 +45,7 @@ var modules = map[string][]string{
 	"profile/syntax":  {"gopkg.in/yaml.v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},
 	"network/stage":   {"github.com/vishvananda/netlink"},
+	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
 	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {
 		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/fdbased", tcpip + "/link/nested",
@@ -52,6 +53,7 @@ var modules = map[string][]string{
 		tcpip + "/transport/icmp", tcpip + "/transport/tcp", tcpip + "/transport/udp",
 		"gvisor.dev/gvisor/pkg/buffer", "gvisor.dev/gvisor/pkg/waiter",
 	},
+	"sandbox/scope":       {"github.com/godbus/dbus/v5"},
 	"sandbox/launch":      {"golang.org/x/term"},
 	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},

@@ -45,7 +45,8 @@ let
       path = if keepsSource then "${nixpkgs}" else builtins.unsafeDiscardStringContext "${nixpkgs}";
     }
     // lib.optionalAttrs (nixpkgs ? rev) { inherit (nixpkgs) rev; }
-    // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; };
+    // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; }
+    // lib.optionalAttrs (nixpkgs ? lastModified) { inherit (nixpkgs) lastModified; };
     packages = lib.mapAttrs (_: describe) packages;
   };
   roots = writeText "claudebox-roots" (builtins.toJSON contents);

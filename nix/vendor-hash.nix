@@ -1,1 +1,1 @@
-"sha256-dPGEzqOz1P0TxSSMKHvjgeC4TlbbFwD7yB9X+drC1gk="
+"sha256-Cn/TTyQggiJGHI18kiINyw0/3mZWNQ7vBIJ1Msuu4PQ="

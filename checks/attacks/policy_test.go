@@ -3,6 +3,7 @@
 package attacks_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"strconv"
@@ -184,7 +185,10 @@ func TestAnAgentOutlivesTheEndThatStrictModeMakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.until("cat .env", "") // the watch has begun
-	l.sh("mv conf other; mkdir conf")
+	// No agent can move the folder of a hidden file; the user can.
+	if err := errors.Join(os.Rename(w.path("project/conf"), w.path("project/other")), os.Mkdir(w.path("project/conf"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	l.sh("while :; do sleep 0.1; done")
 	if said := l.end(); !strings.Contains(said, "the session ends") {
 		t.Error(said)

@@ -23,6 +23,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Pins:    pins(res),
 		Path:    searchPath(res.Packages),
 		Network: network(prof),
+		Limits:  Limits(prof.Limits),
 		State:   string(prof.State),
 		Cache:   string(prof.Cache),
 		Project: string(prof.Project),

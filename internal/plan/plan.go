@@ -20,6 +20,7 @@ type Plan struct {
 	Env     []Env    `json:"env"`  // sorted by name
 	Mounts  []Mount  `json:"mounts"`
 	Network Network  `json:"network"`
+	Limits  Limits   `json:"limits,omitzero"`
 	State   string   `json:"state"`
 	Cache   string   `json:"cache"`
 	Project string   `json:"project"` // cwd or git-root
@@ -33,6 +34,13 @@ type Plan struct {
 	Beside  []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
 	Compat  string   `json:"compat"`
 	Confirm string   `json:"confirm"`
+}
+
+// Limits are what everything inside may use together; 0: as much as there is.
+type Limits struct {
+	Memory int64 `json:"memory,omitempty"` // bytes
+	Tasks  int   `json:"tasks,omitempty"`  // processes and threads
+	CPU    int   `json:"cpu,omitempty"`    // percent of one processor
 }
 
 // Asks reports whether the user confirms what enters (UX-02), where no flag says
@@ -58,6 +66,8 @@ type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"`
+
+	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
 }
 
 // Package is one pinned package.

@@ -160,7 +160,7 @@ func (c comments) record(t reflect.Type) object {
 			schema["description"] = doc
 		}
 		properties[name] = schema
-		if more != "omitempty" {
+		if more != "omitempty" && more != "omitzero" {
 			required = append(required, name)
 		}
 	}

@@ -32,6 +32,7 @@ func build(v shape.Value) Profile {
 		ProtectMode: ProtectMode(text(v, "protect_mode")),
 		Cache:       Cache(text(v, "cache")),
 		Ports:       Ports{In: numbers(v.Get("ports").Get("in")), Out: numbers(v.Get("ports").Get("out"))},
+		Limits:      buildLimits(v.Get("limits")),
 		MCP:         MCP{Import: unique(v.Get("mcp").Get("import").Texts())},
 		Compat:      Compat(text(v, "compat")),
 		Project:     ProjectRoot(text(v, "project")),
@@ -199,6 +200,13 @@ func buildPatterns(items []shape.Value) []Pattern {
 		}
 	}
 	return patterns
+}
+
+func buildLimits(v shape.Value) Limits {
+	tasks, _ := strconv.Atoi(v.Get("tasks").Text) // unsaid: 0
+	return Limits{
+		Memory: amount(v.Get("memory").Text, units), Tasks: tasks, CPU: int(amount(v.Get("cpu").Text, map[byte]int64{'%': 1})),
+	}
 }
 
 // numbers are the ports of a list, sorted, each once.

@@ -23,6 +23,7 @@ type Profile struct {
 	ProtectMode ProtectMode
 	Cache       Cache
 	Ports       Ports
+	Limits      Limits
 	MCP         MCP
 	Compat      Compat
 	Project     ProjectRoot
@@ -109,6 +110,13 @@ type Mount struct {
 type Network struct {
 	Tier  Tier
 	Allow []string // hosts in lower case and presets (package hostpattern), for tier allow only
+}
+
+// Limits are what everything inside may use together; 0: as much as there is.
+type Limits struct {
+	Memory int64 // bytes
+	Tasks  int   // processes and threads
+	CPU    int   // percent of one processor
 }
 
 // Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only;

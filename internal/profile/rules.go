@@ -52,6 +52,18 @@ var (
 		Examples: []string{"github"},
 		Check:    checkServerName,
 	}
+	memorySize = shape.Rule{
+		Name:     "a size of memory",
+		Pattern:  `^[1-9][0-9]{0,5}[KMGT]$`,
+		Examples: []string{"8G"},
+		Check:    checkMemorySize,
+	}
+	cpuShare = shape.Rule{
+		Name:     "a share of processors in percent",
+		Pattern:  `^[1-9][0-9]{0,5}%$`,
+		Examples: []string{"400%"},
+		Check:    checkCPUShare,
+	}
 )
 
 func fault(remedy, format string, args ...any) *shape.Fault {
@@ -144,6 +156,47 @@ func checkEnvName(text string) *shape.Fault {
 		return fault(instead, "%s is made by claudebox and cannot be set", text)
 	}
 	return nil
+}
+
+// minTasks is what a shell with an agent in it takes; maxTasks is what Linux can
+// count (PID_MAX_LIMIT).
+const minTasks, maxTasks = 32, 4194304
+
+// minMemory, in bytes, is what an agent does not start with less of.
+const minMemory = 64 << 20
+
+// units of memory, by their letter.
+var units = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+
+func checkMemorySize(text string) *shape.Fault {
+	switch size := amount(text, units); {
+	case size == 0:
+		return fault("write a number and K, M, G or T: 8G", "%s is not a size of memory", show(text))
+	case size < minMemory:
+		return fault("write 64M or more", "%s is too little for an agent to start", show(text))
+	}
+	return nil
+}
+
+func checkCPUShare(text string) *shape.Fault {
+	if amount(text, map[byte]int64{'%': 1}) == 0 {
+		return fault("write a number and %: 400%", "%s is not a share of processors", show(text))
+	}
+	return nil
+}
+
+// amount is a whole number with a unit, in its smallest unit; 0 when it is none.
+func amount(text string, units map[byte]int64) int64 {
+	const mostDigits = 6
+	last := len(text) - 1
+	if last < 1 || last > mostDigits || text[0] == '0' || strings.Trim(text[:last], "0123456789") != "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text[:last], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n * units[text[last]]
 }
 
 func checkServerName(text string) *shape.Fault {

@@ -77,6 +77,7 @@ var schema = shape.Shape{
 			Doc: "Whether ~/.cache, ~/.npm, ~/.cargo and the like are kept for the project between sessions.",
 		}},
 		{Name: "ports", Shape: &portsShape},
+		{Name: "limits", Shape: &limitsShape},
 		{Name: "mcp", Shape: &shape.Shape{
 			Kind: shape.Record,
 			Doc:  "MCP servers of the host.",
@@ -226,6 +227,26 @@ var portsShape = shape.Shape{
 		{Name: "out", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Number, Min: 1, Max: maxPort},
 			Doc: "Ports of services on the host that the sandbox may reach.",
+		}},
+	},
+}
+
+var limitsShape = shape.Shape{
+	Kind: shape.Record,
+	Doc: "What everything inside may use together, held by a scope of your systemd. " +
+		"Where there is none, tasks alone holds, and the audit says so.",
+	Keys: []shape.Key{
+		{Name: "memory", Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &memorySize,
+			Doc: "Memory, with its unit: K, M, G or T, each 1024 of the one before.",
+		}},
+		{Name: "tasks", Shape: &shape.Shape{
+			Kind: shape.Number, Min: minTasks, Max: maxTasks,
+			Doc: "Processes and threads; 16384 when unsaid.",
+		}},
+		{Name: "cpu", Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &cpuShare,
+			Doc: "Time of processors, in percent of one: 400% is four.",
 		}},
 	},
 }

@@ -118,6 +118,9 @@ func (f *Filter) listen(dir string) (*os.File, error) {
 	}
 	defer listener.Close()
 	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(address, 0o600); err != nil { // whatever the caller's umask
+		return nil, err
+	}
 	return listener.File()
 }
 

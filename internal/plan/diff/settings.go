@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,6 +47,12 @@ func settings(name string, value any) []item {
 		return members(name, v)
 	}
 	text := fmt.Sprint(value)
+	if strings.HasPrefix(name, "limits.") {
+		if v.IsZero() {
+			return nil
+		}
+		return []item{{name: name, same: text, show: text, rank: int(v.Int()) - math.MaxInt}} // a protection, and less the larger it is
+	}
 	if text == "" {
 		return nil
 	}

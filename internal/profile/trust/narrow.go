@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -87,6 +88,7 @@ var fields = []field{
 		word(n, &n.made.Cache, n.asked.Cache, order(profile.CacheProject, profile.CacheEphemeral))
 	}},
 	{"Ports", "ports", (*narrowing).ports},
+	{"Limits", "limits", (*narrowing).limits},
 	{"MCP", "mcp.import", func(n *narrowing) { n.made.MCP.Import = fewer(n, n.base.MCP.Import, n.asked.MCP.Import, plain) }},
 	{"Compat", "compat", func(n *narrowing) {
 		word(n, &n.made.Compat, n.asked.Compat, order(profile.CompatNixLd, profile.CompatOff))
@@ -192,6 +194,29 @@ func (n *narrowing) ports() {
 	n.made.Ports.In = fewer(n, n.base.Ports.In, n.asked.Ports.In, port)
 	n.field = "ports.out"
 	n.made.Ports.Out = fewer(n, n.base.Ports.Out, n.asked.Ports.Out, port)
+}
+
+// limits may become smaller, or be set where there was none.
+func (n *narrowing) limits() {
+	base, asked, made := n.base.Limits, n.asked.Limits, &n.made.Limits
+	for _, l := range []struct {
+		label   string
+		was, is int64
+		take    func()
+	}{
+		{"memory", base.Memory, asked.Memory, func() { made.Memory = asked.Memory }},
+		{"tasks", int64(base.Tasks), int64(asked.Tasks), func() { made.Tasks = asked.Tasks }},
+		{"cpu", int64(base.CPU), int64(asked.CPU), func() { made.CPU = asked.CPU }},
+	} {
+		n.field = "limits." + l.label
+		switch {
+		case l.is == l.was:
+		case l.is != 0 && (l.was == 0 || l.is < l.was):
+			l.take()
+		default:
+			n.widens(fmt.Sprintf("%d instead of %d", l.is, l.was), "")
+		}
+	}
 }
 
 // absolute is where a mount's path leads.

@@ -29,6 +29,7 @@ type Host struct {
 	Registry  []byte   // the made registry of flakes
 	Agent     []string // the program and the words it always gets, as the sandbox sees them
 	Owns      bool     // see [Launch.Owns]
+	Held      bool     // see [Launch.Held]
 	LookUp    bool     // the program is a name for the PATH inside, or may not be there
 	Words     []string // the caller's words for the agent
 	Gitconfig []byte   // the made .gitconfig
@@ -67,7 +68,7 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
 		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
-		Outside: h.Outside, Command: command(h), Owns: h.Owns, Runner: h.Env, OwnPIDs: h.OwnPIDs,
+		Outside: h.Outside, Command: command(h), Owns: h.Owns, Held: h.Held, Runner: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
 	l.Warnings, l.Notes = slices.Concat(h.Warnings, warnings), slices.Concat(h.Notes, notes)

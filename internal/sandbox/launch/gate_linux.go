@@ -26,14 +26,18 @@ func (l Launch) newGate() (gate, error) {
 	if !l.gated() {
 		return gate{}, nil
 	}
-	g, err := makeGate(l.Lay)
+	g, err := makeGate(l.rings())
 	g.filter = l.Seccomp
 	return g, err
 }
 
-// makeGate makes a gate, with a bell where mounts are to be laid.
-func makeGate(lay bool) (g gate, err error) {
-	if g.inside, g.outside, err = os.Pipe(); err == nil && lay {
+// rings reports whether claudebox waits for bwrap to come to the gate: to lay
+// mounts, and to know all its processes.
+func (l Launch) rings() bool { return l.Lay || l.Held }
+
+// makeGate makes a gate, with a bell if that is to ring.
+func makeGate(rings bool) (g gate, err error) {
+	if g.inside, g.outside, err = os.Pipe(); err == nil && rings {
 		if g.rings, g.bell, err = os.Pipe(); err == nil {
 			_, err = g.bell.Write([]byte{0})
 		}
@@ -86,7 +90,7 @@ func (g gate) open() error {
 func (w *words) gate(l Launch) {
 	next := FirstDescriptor + len(w.descriptors)
 	w.add("--seccomp", strconv.Itoa(next))
-	if l.Lay {
+	if l.rings() {
 		w.add("--block-fd", strconv.Itoa(next+1))
 	}
 }

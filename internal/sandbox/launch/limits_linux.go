@@ -34,11 +34,25 @@ func (l Launch) processes() uint64 {
 		return 0
 	}
 	limit := uint64(mostProcesses)
+	if tasks := l.Plan.Limits.Tasks; tasks > 0 {
+		limit = uint64(tasks)
+	}
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil {
 		limit = min(limit, own.Cur)
 	}
 	return limit
+}
+
+// hold puts the processes of a sandbox under its limits. At the gate nobody in
+// it starts another.
+func (l Launch) hold(child *sandbox) error {
+	if !l.Lay { // else it was waited for
+		if err := child.gate.reached(); err != nil {
+			return err
+		}
+	}
+	return l.Hold(proctree.All(child.pid))
 }
 
 // limitProcesses limits the processes of a sandbox that waits at its gate. A

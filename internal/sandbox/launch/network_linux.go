@@ -31,6 +31,9 @@ func (l Launch) connect(child *sandbox) error {
 	if err == nil {
 		err = limitProcesses(child.pid, l.processes())
 	}
+	if err == nil && l.Held {
+		err = l.hold(child)
+	}
 	if err == nil {
 		err = child.gate.open()
 	}

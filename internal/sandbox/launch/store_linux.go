@@ -94,14 +94,14 @@ func (l Launch) OwnStore() bool {
 // gated reports whether bwrap waits at a gate: for something that is made while
 // it is at work or, by itself in a pid namespace, for the sign that claudebox
 // lives, see [spawn.Start].
-func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.Lay }
+func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.rings() }
 
 // byWords is the launch as words alone can do it: with a mount for each store
 // path, and all mounts made by bwrap.
 // A Nix store of the sandbox's own needs a process outside: by words there is
 // none.
 func (l Launch) byWords() Launch {
-	l.OwnPIDs, l.Lay = false, false
+	l.OwnPIDs, l.Lay, l.Held = false, false, false
 	var mounts []Mount
 	upper := ""
 	for _, m := range l.Mounts {

@@ -21,14 +21,22 @@ func Value(value string) string {
 // Text tells what secret a text of any length holds, or "": a token of a known
 // shape, a password in an address.
 func Text(text string) string {
+	if what := Token(text); what != "" {
+		return what
+	}
+	if hasPassword(text) {
+		return "an address with a password"
+	}
+	return ""
+}
+
+// Token tells what token of a known shape a text of any length holds, or "".
+func Token(text string) string {
 	for i := 0; i+shortest <= len(text); {
 		if what := at(text[i:]); what != "" {
 			return what
 		}
 		i = nextWord(text, i)
-	}
-	if hasPassword(text) {
-		return "an address with a password"
 	}
 	return ""
 }

@@ -83,8 +83,7 @@ func (w world) open() project.Project {
 	home := w.path(".claudebox")
 	p, err := project.Open(project.Request{
 		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
-		TrackedInside: func(dir string) []string { return aftermath.TrackedInside(home, dir) },
-		StillHidden:   func(dir string) []string { return aftermath.StillHidden(home, dir) },
+		Memory: aftermath.NewMemory(home),
 	})
 	must(w.t, err)
 	return p

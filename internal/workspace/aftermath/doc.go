@@ -8,7 +8,7 @@
 // whatever its project was.
 //
 //	sessions/<random>   one session: what was there before it
-//	inside/<id>         names that sessions added to the git index of a project
+//	memory/             what sessions added to indexes, and what stays hidden
 //	walks/<id>          what was last seen of a large project
 //
 // It imports project, and what makes harmless and tells. It trusts its own

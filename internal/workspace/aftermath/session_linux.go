@@ -66,7 +66,7 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	}
 	r := record{
 		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()), Before: inherited(before, live), OpenConfig: p.OpenConfig,
-		Tracked: p.Seen.Names, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Tracked: p.Seen.All(), Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
 	for _, rel := range r.Covered {
@@ -74,9 +74,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 			r.Inodes = append(r.Inodes, what.Stamp.Ino)
 		}
 	}
-	there := func(rel string) bool { what, err := tree.Look(rel); return err != nil || what.Kind != beneath.Absent }
-	if err := remember(home, hiddenID(p.Path), p.Stay, there); err != nil {
-		return nil, failed(path.Join(home, inside), err)
+	if err := rememberHidden(home, r.ID, tree, p.Stay); err != nil {
+		return nil, failed(path.Join(home, memoryFolder), err)
 	}
 	f, err := r.write(home, free)
 	if err != nil {
@@ -208,30 +207,39 @@ func (was record) settle(home string, tree *beneath.Folder, after project.Seen) 
 	was.instance(&r, home)
 	r.outside(home, tree, after.NewLinks)
 	was.pipes(&r, tree, after)
-	tracked := func(name string) bool { return slices.Contains(after.Names, name) }
-	if err := remember(home, state.ID(was.Scope.Path), was.pushed(tree, after), tracked); err != nil {
+	if err := was.takeDown(home, tree, after); err != nil {
 		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
 	}
 	return r
 }
 
-// pushed lists the names that a session added to git's index for another
+// takeDown remembers the names that a session added to git's indexes for another
 // reason than that it made the files: what was read-only or hidden would be
 // so no more next time, and what is not there would not be hidden when the
 // user makes it.
-func (was record) pushed(tree *beneath.Folder, after project.Seen) []string {
-	var names []string
-	for _, name := range after.Names {
+func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
+	pushed, held := map[identity.ID][]string{}, map[identity.ID][]string{}
+	for _, name := range after.All() {
+		index, there := was.Scope.Indexed(tree, after.Git, name)
+		held[index] = append(held[index], there)
 		if slices.Contains(was.Tracked, name) {
 			continue
 		}
 		what, err := tree.Look(name)
-		absent := err == nil && what.Kind == beneath.Absent && was.Scope.Hides(name)
+		absent := err == nil && what.Kind == beneath.Absent && was.Scope.MayHide(name)
 		if absent || was.covers(tree, name) {
-			names = append(names, name)
+			pushed[index] = append(pushed[index], there)
 		}
 	}
-	return names
+	for index, names := range held {
+		holds := func(name string) bool {
+			return slices.Contains(names, name) || was.Scope.Strip != "" && !strings.HasPrefix(name, was.Scope.Strip)
+		}
+		if err := rememberPushed(home, index, pushed[index], holds); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // covers reports whether a name is, or lies below, what was read-only or hidden.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -40,7 +41,11 @@ func (s *sums) take(dir string, files []survey.File) {
 		return
 	}
 	defer tree.Close()
+	rules := hostrun.NewMatcher()
 	for _, f := range files {
+		if rules.Means(f.Rel) == "" {
+			continue // is never compared
+		}
 		of, ok := sumOf(tree, f)
 		s.mu.Lock()
 		end := s.end

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"claudebox/internal/secret/leak"
 )
 
 // Sanitise copies a project's configuration without what is secret and
@@ -69,7 +71,7 @@ var secretShapes = []string{
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-",
 	"sk-ant-", "AKIA", "xoxb-", "xoxp-", "npm_", "pypi-", "ATATT3", "ATBB",
 	"BEGIN OPENSSH PRIVATE", "BEGIN RSA PRIVATE", "BEGIN PRIVATE",
-	"_token=", "authorization:", "Authorization:", "AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
+	"_token=", "?sig=", "&sig=", "&token=", "?token=", "X-Amz-Signature=", "authorization:", "Authorization:", "AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
 func removed(e Entry) bool {
@@ -78,7 +80,7 @@ func removed(e Entry) bool {
 			return true
 		}
 	}
-	return containsAny(e.Name, secretWords) || containsAny(StripUserinfo(e.Value), secretShapes) ||
+	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(e.Value) != "" || containsAny(StripUserinfo(e.Value), secretShapes) ||
 		containsAny(StripUserinfo(e.Subsection), secretShapes)
 }
 

@@ -36,7 +36,7 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	defer at.Close()
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: unwalked, Limit: Limit}, nil)
 	for _, f := range seen.Files {
-		if f.Kind == beneath.Regular && !shown(f.Rel) && isSecret(at, f.Rel) {
+		if f.Kind == beneath.Regular && !shown(f.Rel) && isSecret(at, f) {
 			covers = append(covers, Cover{Rel: f.Rel})
 		}
 	}
@@ -54,10 +54,14 @@ func wanted(folder string) func(name []byte) bool {
 	return func(name []byte) bool { return secretfile.Of(last, name) != secretfile.Plain }
 }
 
-func isSecret(at *beneath.Folder, rel string) bool {
-	if secretfile.Of([]byte(path.Base(path.Dir(rel))), []byte(path.Base(rel))) == secretfile.Secret {
+func isSecret(at *beneath.Folder, f survey.File) bool {
+	switch secretfile.Of([]byte(path.Base(path.Dir(f.Rel))), []byte(path.Base(f.Rel))) {
+	case secretfile.Secret:
 		return true
+	case secretfile.Look:
+		content, err := at.Read(f.Rel, secretfile.SmallLimit)
+		return err == nil && secretfile.HoldsToken(content)
 	}
-	content, err := at.Read(rel, secretfile.Limit)
+	content, err := at.Read(f.Rel, secretfile.Limit)
 	return err != nil || secretfile.Holds(content)
 }

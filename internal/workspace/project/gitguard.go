@@ -93,7 +93,7 @@ func (g *gitGuard) folder(rel string) error {
 	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
 		return err
 	}
-	for _, step := range []func(string) error{g.copies, g.hooks, g.commondir, g.running, g.alternates, g.worktrees, g.modules} {
+	for _, step := range []func(string) error{g.copies, g.hooks, g.commondir, g.index, g.running, g.alternates, g.worktrees, g.modules} {
 		if err := step(rel); err != nil {
 			return err
 		}

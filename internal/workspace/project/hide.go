@@ -16,6 +16,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/secretfile"
+	"claudebox/internal/workspace/survey"
 )
 
 // hideLimit is how many files are covered at most: each costs a mount.
@@ -38,7 +39,7 @@ func (o *opener) hide() error {
 		}
 	}
 	for _, f := range o.Seen.Files {
-		if !o.isSecret(f.Rel, f.Kind) {
+		if !o.isSecret(f) {
 			continue
 		}
 		if err := o.hideOne(f.Rel); err != nil {
@@ -64,21 +65,47 @@ func (o *opener) hide() error {
 // isSecret judges one file by its name, and by its content where the name
 // leaves it open. A link is judged by its own name: what it leads to in the
 // project is covered then.
-func (o *opener) isSecret(rel string, kind beneath.Kind) bool {
-	if kind != beneath.Regular && kind != beneath.Link {
+func (o *opener) isSecret(f survey.File) bool {
+	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
 	}
-	folder, name := lastTwo([]byte(rel))
+	folder, name := lastTwo([]byte(f.Rel))
 	verdict := secretfile.Of(folder, name)
-	if verdict != secretfile.Ask || o.Scope.isNamed(name) {
+	if verdict == secretfile.Secret || verdict == secretfile.Plain || o.Scope.isNamed(name) {
 		return verdict == secretfile.Secret || o.Scope.isNamed(name)
 	}
-	if kind != beneath.Regular || o.shown(rel) || o.tracked.Has(rel) {
+	if f.Kind != beneath.Regular || o.shown(f.Rel) || o.tracked.Has(f.Rel) {
 		return false // the last two would not be covered, and need not be read
 	}
-	content, err := o.tree.Read(rel, secretfile.Limit)
+	if verdict == secretfile.Look {
+		return o.holdsToken(f)
+	}
+	content, err := o.tree.Read(f.Rel, secretfile.Limit)
 	return err != nil || secretfile.Holds(content)
 }
+
+// lookLimit is how many small files are looked into whose name tells nothing:
+// some ten milliseconds.
+const lookLimit = 1000
+
+// holdsToken looks into a small file that is not tracked.
+func (o *opener) holdsToken(f survey.File) bool {
+	_, tracked := slices.BinarySearch(o.tracked.Small, f.Rel)
+	if tracked || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
+		return false
+	}
+	if o.looked++; o.looked > lookLimit {
+		if o.looked == lookLimit+1 {
+			o.note(true, fmt.Sprintf("more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit, f.Rel))
+		}
+		return false
+	}
+	content, err := o.tree.Read(f.Rel, secretfile.SmallLimit)
+	return err == nil && secretfile.HoldsToken(content)
+}
+
+// leastToken is shorter than any token, in bytes.
+const leastToken = 16
 
 // hideOne covers one file or folder.
 func (o *opener) hideOne(rel string) error {
@@ -94,6 +121,7 @@ func (o *opener) hideOne(rel string) error {
 		return err
 	}
 	g := guard{o, o.tree}
+	g.pin(path.Dir(rel), whyHidden) // or it could be moved to where no launch looks
 	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
 	o.Hidden = append(o.Hidden, rel)
 	if linked {
@@ -119,10 +147,10 @@ func (o *opener) behind(rel string) (string, beneath.Entry, error) {
 // still covers what an earlier session did not see for a reason that the agent
 // could take away: a link can be removed, and a repository made none.
 func (o *opener) still() error {
-	if o.StillHidden == nil {
+	if o.Memory == nil {
 		return nil
 	}
-	for _, rel := range o.StillHidden(o.Path) {
+	for _, rel := range o.Memory.StillHidden(o.Path) {
 		what, err := o.tree.Look(rel)
 		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir || slices.Contains(o.judged, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
@@ -136,10 +164,7 @@ func (o *opener) still() error {
 }
 
 // keepHidden has a file hidden in later sessions too, and keeps it at its path.
-func (o *opener) keepHidden(rel string) {
-	o.Stay = append(o.Stay, rel)
-	guard{o, o.tree}.pin(path.Dir(rel), whyHidden)
-}
+func (o *opener) keepHidden(rel string) { o.Stay = append(o.Stay, rel) }
 
 // shown reports whether the profile lets a path in: it, or a folder above.
 func (o *opener) shown(rel string) bool { return Shown(o.Show, rel) }

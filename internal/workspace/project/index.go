@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitindex"
 )
@@ -17,7 +20,21 @@ const indexLimit = 128 << 20
 // relative to the project, and in order.
 type Tracked struct {
 	Names []string
+	Small []string // those that matter only for a token that they may hold
 	Links []string // repositories in the working tree, whose configuration git obeys
+}
+
+// All are the names that matter for any reason, by and by.
+func (t Tracked) All() []string { return slices.Concat(t.Names, t.Small) }
+
+// Without leaves out names.
+func (t Tracked) Without(names []string) Tracked {
+	if len(names) == 0 {
+		return t
+	}
+	out := func(name string) bool { return slices.Contains(names, name) }
+	t.Names, t.Small = slices.DeleteFunc(slices.Clone(t.Names), out), slices.DeleteFunc(slices.Clone(t.Small), out)
+	return t
 }
 
 // Has reports whether a place is tracked, or something below it.
@@ -37,6 +54,15 @@ type indexPlace struct {
 	below string // where in the project the working tree lies: "sub/"
 }
 
+// id is the git folder's, wherever it is.
+func (p indexPlace) id() identity.ID { return identity.At(unix.AT_FDCWD, p.git) }
+
+// inProject gives a name of the index as a path in the project.
+func (p indexPlace) inProject(name string) (rel string, in bool) {
+	rest, in := strings.CutPrefix(name, p.strip)
+	return p.below + rest, in && rest != ""
+}
+
 func (p indexPlace) stamp() beneath.Stamp {
 	at, err := beneath.Open(p.git)
 	if err != nil {
@@ -51,6 +77,7 @@ func (p indexPlace) stamp() beneath.Stamp {
 // read tracks nothing: what is not known to be tracked is protected.
 type indexes struct {
 	matters func(name []byte) bool // by the path in its working tree
+	small   func(name []byte) bool // the same of those that may hold a token
 	Tracked
 }
 
@@ -80,6 +107,8 @@ func (x *indexes) read(p indexPlace) {
 		}
 		if x.matters(name) {
 			x.Names = append(x.Names, p.below+string(name))
+		} else if x.small(name) {
+			x.Small = append(x.Small, p.below+string(name))
 		}
 	})
 }

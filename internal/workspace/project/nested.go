@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/gitconfig"
@@ -43,6 +44,9 @@ func (g *gitGuard) worktree(rel string) error {
 			return err
 		}
 	}
+	if err := g.index(rel); err != nil {
+		return err
+	}
 	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
 		return err
 	}
@@ -52,6 +56,33 @@ func (g *gitGuard) worktree(rel string) error {
 		}
 	}
 	return nil
+}
+
+// index protects what is tracked in a checkout that nobody sees inside: what is
+// tracked is not hidden there.
+func (g *gitGuard) index(rel string) error {
+	if at := path.Join(g.at.Path(), rel); at == g.o.Repo.Dir || g.o.contains(g.checkoutOf(rel, at)) {
+		return nil
+	}
+	return g.existing(path.Join(rel, "index"), "it says what is tracked in another checkout")
+}
+
+// checkoutOf is the working tree of a git folder, as its files tell.
+func (g *gitGuard) checkoutOf(rel, at string) string {
+	tree := ""
+	if back, err := g.at.Read(path.Join(rel, "gitdir"), smallLimit); err == nil {
+		tree = path.Dir(strings.TrimRight(string(back), "\n"))
+	} else if config, err := g.at.Read(path.Join(rel, "config"), configLimit); err == nil {
+		entries, _ := gitconfig.Parse(config)
+		tree = gitconfig.Last(entries, "core.worktree")
+	}
+	switch {
+	case tree == "":
+		return path.Dir(at)
+	case !path.IsAbs(tree):
+		tree = at + "/" + tree
+	}
+	return path.Clean(tree)
 }
 
 // modules protects the git folders of submodules.

@@ -3,6 +3,7 @@ package project_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,5 +82,23 @@ func TestSignsInAHomesNameAreNoPattern(t *testing.T) {
 			req.Own = []string{w.path(home + "/.claudebox")}
 			wantRefusal(t, req, "")
 		}
+	}
+}
+
+// The agent could open a folder that was closed, and make a repository in it
+// that nobody judges.
+func TestAClosedFolderIsHidden(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("NOT RUN: root is stopped by no mode: run by checks/as-user")
+	}
+	w := newWorld(t)
+	w.repo("p", "x")
+	must(t, os.MkdirAll(w.path("p/a/closed"), 0o755))
+	must(t, os.Chmod(w.path("p/a/closed"), 0o311))
+	t.Cleanup(func() { os.Chmod(w.path("p/a/closed"), 0o755) })
+	p, err := project.Open(w.request("p"))
+	must(t, err)
+	if got := w.mounts(p); !slices.Contains(got, "hidden ~/p/a/closed") || !slices.Contains(got, "pin ~/p/a") {
+		t.Errorf("%q", got)
 	}
 }

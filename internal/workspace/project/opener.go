@@ -25,6 +25,7 @@ type opener struct {
 	pushed        []string        // names in the index that count as untracked
 	judged        []string        // git folders whose secrets are covered, relative to Path
 	copied        []string        // configurations covered for the secrets in them, relative to Path
+	looked        int             // how many files were looked into whose name tells nothing
 	hideGlobs     []string        // what the profile's patterns with a slash match
 }
 
@@ -130,10 +131,16 @@ func (o *opener) look(found []string) {
 // put there.
 func (o *opener) trackedNow() {
 	o.tracked = o.Seen.Tracked
-	if o.TrackedInside != nil {
-		o.pushed = o.TrackedInside(o.Path)
-		o.tracked.Names = slices.DeleteFunc(slices.Clone(o.tracked.Names), func(name string) bool { return slices.Contains(o.pushed, name) })
+	if o.Memory == nil {
+		return
 	}
+	o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
+	for _, name := range o.tracked.All() {
+		if o.Memory.Doubted(o.tree.Join(name)) {
+			o.pushed = append(o.pushed, name)
+		}
+	}
+	o.tracked = o.tracked.Without(o.pushed)
 }
 
 func (o *opener) note(red bool, text string) {

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
@@ -32,18 +33,28 @@ type Request struct {
 	// UserGit is the user's own git configuration, which git obeys in the project.
 	UserGit []UserGit
 
-	// TrackedInside gives the names that sessions added to git's index of a
-	// project, see package aftermath: they count as untracked. Nil: none.
-	TrackedInside func(project string) []string
-	// StillHidden gives what earlier sessions in a project did not see for a
-	// reason that the agent could take away, see [Project.Stay]. Nil: none.
-	StillHidden func(project string) []string
+	// Memory is what is remembered of earlier sessions; nil: nothing.
+	Memory Memory
 	// Known gives what an earlier look at the same scope saw; it may be nil,
 	// and give nil.
 	Known func(Scope) *Seen
 	// Filled gives what was found before in the folders of a project that tools
 	// fill. It may be nil, and give nothing.
 	Filled func(project string) Filled
+}
+
+// Memory is what is remembered of earlier sessions, and known of those that
+// live, by the identity of files: it is the same from any folder.
+type Memory interface {
+	// Pushed gives the names that sessions added to the index of a git folder:
+	// they count as untracked. They are relative to the working tree.
+	Pushed(git identity.ID) []string
+	// Doubted reports whether a file, by its path, may be in an index because of
+	// a session that still lives.
+	Doubted(file string) bool
+	// StillHidden gives the files below a folder that earlier sessions did not
+	// see for a reason that the agent could take away, see [Project.Stay].
+	StillHidden(folder string) []string
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.

@@ -41,7 +41,7 @@ var layouts = map[string]struct {
 	"a linked worktree": {
 		make: func(w world) { w.repo("m", "x"); w.git("m", "worktree", "add", "-q", "../p") }, root: "m",
 		want: []string{
-			"shared ~/m/.git", "ro ~/m/.git/commondir", "made ~/m/.git/config", "ro ~/m/.git/hooks", "pin ~/m/.git/worktrees",
+			"shared ~/m/.git", "ro ~/m/.git/commondir", "made ~/m/.git/config", "ro ~/m/.git/hooks", "ro ~/m/.git/index", "pin ~/m/.git/worktrees",
 			"pin ~/m/.git/worktrees/p", "ro ~/m/.git/worktrees/p/commondir", "ro ~/m/.git/worktrees/p/gitdir", "ro ~/p/.git",
 		},
 	},
@@ -50,6 +50,7 @@ var layouts = map[string]struct {
 		want: []string{
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/worktrees",
 			"pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir", "ro ~/p/.git/worktrees/l/gitdir",
+			"ro ~/p/.git/worktrees/l/index",
 		},
 	},
 	"a submodule by itself": {
@@ -134,6 +135,7 @@ var layouts = map[string]struct {
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
 			"pin ~/p/.git/worktrees", "pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir",
 			"ro ~/p/.git/worktrees/l/config.worktree", "ro ~/p/.git/worktrees/l/gitdir",
+			"ro ~/p/.git/worktrees/l/index",
 		},
 	},
 	"no configuration at all": {

@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
+	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/secretfile"
@@ -111,9 +112,14 @@ func (s Scope) wanted() func(folder string) func(name []byte) bool {
 
 // Hides reports whether what comes to lie at a path would be hidden for its name.
 func (s Scope) Hides(rel string) bool {
-	return s.looksSecret(lastTwo([]byte(rel))) ||
+	folder, name := lastTwo([]byte(rel))
+	verdict := secretfile.Of(folder, name)
+	return verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(name) ||
 		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
 }
+
+// MayHide tells the same of a file whose content would decide.
+func (s Scope) MayHide(rel string) bool { return s.looksSecret(lastTwo([]byte(rel))) || s.Hides(rel) }
 
 // looksSecret judges the last component of a path, and that of its folder.
 func (s Scope) looksSecret(folder, name []byte) bool {
@@ -156,11 +162,12 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		seen.Tracked = Tracked{}
 		return
 	}
-	x := indexes{matters: s.matters()}
+	x := indexes{matters: s.matters(), small: mayHoldToken}
 	for _, place := range places {
 		x.read(place)
 	}
 	slices.Sort(x.Names)
+	slices.Sort(x.Small)
 	slices.Sort(x.Links)
 	seen.Tracked = x.Tracked
 }
@@ -181,6 +188,39 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 	return list
 }
 
+// pushed are the names in the indexes of a project that do not count, given
+// what is remembered of each index.
+func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID) []string) (names []string) {
+	for _, place := range s.indexPlaces(tree, places) {
+		for _, name := range of(place.id()) {
+			if rel, in := place.inProject(name); in {
+				names = append(names, rel)
+			}
+		}
+	}
+	return names
+}
+
+// Indexed says in which index a name of the project is, if in any: by its git
+// folder, and as it stands there.
+func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (git identity.ID, name string) {
+	at := indexPlace{git: s.Index, strip: s.Strip}
+	for _, place := range s.indexPlaces(tree, places) {
+		if place.below != "" && strings.HasPrefix(rel, place.below) && len(place.below) > len(at.below) {
+			at = place
+		}
+	}
+	if at.git == "" {
+		return "", ""
+	}
+	return at.id(), at.strip + strings.TrimPrefix(rel, at.below)
+}
+
+func mayHoldToken(name []byte) bool {
+	folder, last := lastTwo(name)
+	return secretfile.Of(folder, last) == secretfile.Look
+}
+
 // matters tells of which names, by their path, it must be known whether they
 // are tracked.
 func (s Scope) matters() func(name []byte) bool {
@@ -193,7 +233,8 @@ func (s Scope) matters() func(name []byte) bool {
 	}
 	return func(name []byte) bool {
 		folder, last := lastTwo(name)
-		if s.looksSecret(folder, last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		verdict := secretfile.Of(folder, last)
+		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))

@@ -45,7 +45,7 @@ func TestBelowAHiddenFolderNothingIsMounted(t *testing.T) {
 	req.Hide = []string{"secrets/**"}
 	p, err := project.Open(req)
 	must(t, err)
-	want := []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "hidden ~/p/secrets", "hidden ~/p/secrets2/a.key"}
+	want := []string{"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "hidden ~/p/secrets", "pin ~/p/secrets2", "hidden ~/p/secrets2/a.key"}
 	if got := w.mounts(p); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -12,8 +12,8 @@ import (
 // ofName judges a whole name.
 func ofName(name []byte) Verdict {
 	switch string(name) {
-	case ".env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf", ".htpasswd",
-		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig", ".kubeconfig",
+	case ".env", "_env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf", ".htpasswd",
+		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig",
 		".dockercfg", ".dockerconfigjson", ".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
 		"id_ed25519_sk", "id_xmss", "master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private", ".authinfo",
 		".msmtprc", ".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "secrets.ini",
@@ -23,7 +23,7 @@ func ofName(name []byte) Verdict {
 		".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
 		".rediscli_history", "fish_history":
 		return Secret
-	case ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json", "gradle.properties",
+	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json", "gradle.properties",
 		"local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json", "mcp.json", ".claude.json",
 		"local.settings.json", "database.yml", "web.config", "wp-config.php", "profiles.yml", "ngrok.yml", "rclone.conf",
 		"google-services.json", "kaggle.json", "hosts.yml", ".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig",
@@ -40,7 +40,7 @@ func ofPlace(name []byte) Verdict {
 		".gem/credentials", ".huggingface/token", "huggingface/token", ".gnupg/secring.gpg", "gh/hosts.yml",
 		".azure/accesstokens.json", ".oci/config":
 		return Secret
-	case ".bundle/config", ".wrangler/config":
+	case ".bundle/config", ".wrangler/config", ".claude/settings.local.json", ".claude/settings.json":
 		return Ask
 	}
 	return Plain
@@ -57,7 +57,7 @@ var (
 func ofLast(name []byte) Verdict {
 	switch string(name) {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
-		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn", "agekey":
+		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn", "agekey", "secret":
 		return Secret
 	case "pem", "asc": // most pem files are certificates, which programs need
 		return Ask
@@ -85,6 +85,27 @@ func ofWord(name []byte) Verdict {
 	return Plain
 }
 
+// keyFiles begin the names of private keys that ssh-keygen(1) was asked for.
+var keyFiles = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
+
+// ofBeginning judges names that go on as their owner likes.
+func ofBeginning(name []byte) Verdict {
+	for _, begin := range keyFiles {
+		rest, ok := bytes.CutPrefix(name, []byte(begin))
+		if ok && len(rest) > 1 && strings.IndexByte("_-.", rest[0]) >= 0 && !bytes.HasSuffix(rest, []byte(".pub")) {
+			return Secret
+		}
+	}
+	if bytes.Contains(name, []byte(".tfstate.")) {
+		return Secret
+	}
+	return Plain
+}
+
+// mayHold are the endings, beside those of settings, of files that people and
+// tools leave a token in.
+var mayHold = []string{"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf"}
+
 // settings are the endings of files with settings, or with one text; "": none.
 var settings = []string{
 	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
@@ -96,7 +117,7 @@ const longest = 255
 // Of judges a file by the last component of its path, and by that of the
 // folder it is in.
 func Of(folder, name []byte) Verdict {
-	if len(name) > longest || len(folder) > longest {
+	if len(name) == 0 || len(name) > longest || len(folder) > longest {
 		return Plain
 	}
 	if slices.Contains(full, string(folder)) || slices.Contains(halfFull, string(folder)) && hasSettings(name) {
@@ -146,7 +167,10 @@ func ofWhole(folder, name []byte) Verdict {
 	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
 		return ofVariant(string(rest[1:]))
 	}
-	return ofEnding(name)
+	if v := ofEnding(name); v != Plain {
+		return v
+	}
+	return ofBeginning(name)
 }
 
 func ofEnding(name []byte) Verdict {
@@ -180,7 +204,7 @@ func ofVariant(rest string) Verdict {
 // ofWords judges by the words of a name: "deploy_key", "clientSecret.json".
 func ofWords(name []byte) Verdict {
 	if !hasSettings(name) {
-		return Plain
+		return mayHoldToken(name)
 	}
 	base := name
 	if dot := bytes.LastIndexByte(name, '.'); dot > 0 {
@@ -200,17 +224,24 @@ func ofWords(name []byte) Verdict {
 			begin++
 		}
 	}
+	return Look
+}
+
+func mayHoldToken(name []byte) Verdict {
+	if endsIn(name, mayHold) {
+		return Look
+	}
 	return Plain
 }
 
 // hasSettings judges by what stands behind the last dot.
 func hasSettings(name []byte) bool {
-	dot := bytes.LastIndexByte(name, '.')
-	if dot <= 0 {
-		return true
-	}
+	return bytes.LastIndexByte(name, '.') <= 0 || endsIn(name, settings)
+}
+
+func endsIn(name []byte, endings []string) bool {
 	var room [longest]byte
-	return slices.Contains(settings, string(fold(room[:0], name[dot+1:])))
+	return slices.Contains(endings, string(fold(room[:0], name[bytes.LastIndexByte(name, '.')+1:])))
 }
 
 // ends reports whether a word ends before a place in a name.

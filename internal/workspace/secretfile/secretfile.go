@@ -15,11 +15,21 @@ const (
 	Plain  Verdict = iota
 	Secret         // hide it
 	Ask            // what is in it decides, see [Holds]
+	Look           // it is one of those that hold a token now and then, see [HoldsToken]
 )
 
 // Limit is how much of a file, in bytes, [Holds] wants to see. A larger file
 // with a name that asks counts as secret.
 const Limit = 256 << 10
+
+// SmallLimit is how large a file may be, in bytes, for [HoldsToken] to be asked.
+const SmallLimit = 64 << 10
+
+// HoldsToken reports whether a file of any name holds a token of a known shape,
+// or a private key. An address with a password is in many a manual.
+func HoldsToken(content []byte) bool {
+	return bytes.Contains(content, []byte(" PRIVATE KEY-----")) || leak.Token(string(content)) != ""
+}
 
 // signs are what makes a file a secret one whose name does not tell.
 var signs = []string{

@@ -15,15 +15,15 @@ func TestNames(t *testing.T) {
 			.ENV .env.LOCAL server.KEY .env~ .env.bak .env-prod .env_prod prod.env .env.swp ..env.swp id_rsa.old secrets.yml
 			.bash_history storageState.json accessKeys.csv
 			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
-			.streamlit/secrets.toml`,
+			.streamlit/secrets.toml id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
 		secretfile.Ask: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
-			deploy_key deploy_rsa id_rsa_old firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
+			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
 			appsettings.Development.json keystore.properties my-secret.yaml token2.txt private.asc`,
-		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts example.env main.go id_rsa.pub environment
-			.environment tfstate a.b.c . x. package.json
-			token.go secrets.py keys.ts password_test.rb Makefile keyboard.json monkey.yaml tsconfig.json config.json config README.md
-			secrets/manager.go credentials/src.rs author.txt .ssh keymap.toml docker-compose.yml`,
+		secretfile.Look: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
+			config.json config README.md author.txt .ssh keymap.toml docker-compose.yml example.env notes deploy.sh x.log`,
+		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
+			token.go secrets.py keys.ts password_test.rb secrets/manager.go credentials/src.rs`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			folder, last := path.Split(name)

@@ -16,7 +16,6 @@ import (
 
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
-	
 )
 
 // build is a function of shell that builds a derivation of that name, whose
@@ -348,9 +347,8 @@ func TestTheCommandsOfEveryDay(t *testing.T) {
 		checks.x86_64-linux.one = self.packages.x86_64-linux.default; }; }`)
 	for name, tc := range map[string]struct{ script, want string }{
 		"nix build leaves a link that works inside": {`nix build 2>/dev/null; cat result`, "made\n"},
-		"nix flake check":                           {`nix flake check 2>/dev/null; echo $?`, "0\n"},
-		"nix copy to a folder":                      {`nix build 2>/dev/null; nix copy --to file:///tmp/cache ./result 2>/dev/null; ls /tmp/cache | grep -c narinfo`, "1\n"},
-		
+		"nix flake check":      {`nix flake check 2>/dev/null; echo $?`, "0\n"},
+		"nix copy to a folder": {`nix build 2>/dev/null; nix copy --to file:///tmp/cache ./result 2>/dev/null; ls /tmp/cache | grep -c narinfo`, "1\n"},
 	} {
 		t.Run(name, func(t *testing.T) { wantEqual(t, w.inside(t, tc.script), tc.want) })
 	}
@@ -369,4 +367,30 @@ func TestNixInsideAClosure(t *testing.T) {
 	wantEqual(t, got, "Hello, world!\nbuilt\nnot valid\nHello, world!\n")
 }
 
+// What nothing refers to goes, what a link in the project refers to stays, and an
+// instance can be removed whatever modes are in it.
+func TestGarbageInsideIsCollectedByTheHost(t *testing.T) {
+	w := newWorld(t)
+	got := strings.Fields(w.inside(t, build+`nix shell nixpkgs#hello -c true 2>/dev/null; build garbage 'echo x >$out'
+		nix build -o result --print-out-paths --impure --expr 'derivation { name = "linked"; system = builtins.currentSystem; builder = "/bin/sh"; args = [ "-c" "echo linked >$out" ]; }' 2>/dev/null`))
+	if len(got) != 2 {
+		t.Fatalf("built: %q", got)
+	}
+	if said := succeed(t, w.claudebox("instance", "gc")); !strings.Contains(said, "store paths deleted") {
+		t.Errorf("it says %q", said)
+	}
+	wantEqual(t, w.inside(t, `cat result; if [ -e `+got[0]+` ]; then echo there; fi; nix path-info `+got[0]+` 2>/dev/null || echo gone; nix shell nixpkgs#hello -c hello 2>/dev/null`), "linked\ngone\nHello, world!\n")
+	wantContains(t, succeed(t, w.claudebox("instance", "prune", "--all", "--yes")), "removed 1 of 1")
+	left, err := filepath.Glob(w.path(".claudebox/instances/*"))
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
 
+func wantContains(t *testing.T, got, want string) {
+	t.Helper()
+	if !strings.Contains(got, want) {
+		t.Errorf("%q is not in %q", want, got)
+	}
+}

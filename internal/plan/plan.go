@@ -156,8 +156,10 @@ const (
 type Network struct {
 	Tier  string   `json:"tier"`
 	Allow []string `json:"allow,omitempty"`
-	In    []int    `json:"in,omitempty"`
-	Out   []int    `json:"out,omitempty"`
+	// Except are addresses and networks of the user's own that tier inet reaches.
+	Except []string `json:"except,omitempty"`
+	In     []int    `json:"in,omitempty"`
+	Out    []int    `json:"out,omitempty"`
 }
 
 // Nix is how much of Nix the sandbox may use.

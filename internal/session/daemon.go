@@ -144,6 +144,19 @@ func (s *Session) openNix() (err error) {
 	return err
 }
 
+// watchNix says so when the filter could not be confined. It serves nobody then,
+// so nothing has to wait for it.
+func (s *Session) watchNix() {
+	if s.nix.filter == nil {
+		return
+	}
+	go func(filter *inside.Filter) {
+		if err := filter.Ready(); err != nil {
+			diag.Print(s.caller.Stderr, err)
+		}
+	}(s.nix.filter)
+}
+
 // closeNix ends the filter and lets go of the store.
 func (s *Session) closeNix() {
 	if s.nix.filter != nil {

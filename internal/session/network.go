@@ -127,7 +127,7 @@ func (n *outside) open(l *launch.Launch) error {
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Broker: n.broker}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker}
 	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern})
 	}

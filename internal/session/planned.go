@@ -269,7 +269,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}
-	res.Closure, err = closureOf(ctx, store, m, res)
+	res.Closure, err = closureOf(ctx, store, m, res, named(prof))
 	return res, err
 }
 
@@ -287,11 +287,24 @@ func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 	return e
 }
 
-// closureOf is everything that the packages and tools refer to, for a sandbox
-// that shall see no more of the store. The daemon is asked when the manifest
-// does not know it all.
-func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution) ([]string, error) {
-	var roots []string
+// named are the store paths that a profile's variables and mounts name, as far
+// as they are there.
+func named(prof profile.Profile) []string {
+	var paths []string
+	for _, v := range prof.Env {
+		paths = append(paths, storepath.In(v.Value)...)
+	}
+	for _, m := range prof.Mounts {
+		paths = append(paths, storepath.In(m.Host)...)
+	}
+	gone := absent(paths)
+	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(gone, path) })
+}
+
+// closureOf is everything that the packages, the tools and further paths refer
+// to, for a sandbox that shall see no more of the store. The daemon is asked
+// when the manifest does not know it all.
+func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution, roots []string) ([]string, error) {
 	for _, pkg := range res.Packages {
 		for _, output := range pkg.Outputs {
 			roots = append(roots, output.Path)

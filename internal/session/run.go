@@ -104,16 +104,12 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
+		s.watchNix()
 		for _, session := range after {
 			session.Follow()
 		}
 		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
-	}
-	if s.nix.filter != nil {
-		if err := s.nix.filter.Ready(); err != nil {
-			return err
-		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -216,6 +217,23 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 	}
 	made.plan, err = plan.Build(prof, res)
 	return made, unheld(manifest, res), err
+}
+
+// LookUp looks the packages of a profile up, where there is a manifest. What is
+// no package is told by [diag.Problems]; another error says why they could not
+// be looked up.
+func LookUp(c Caller, prof profile.Profile) error {
+	if _, err := os.Stat(c.Manifest); err != nil {
+		return nil //nolint:nilerr // without one there is nothing to look them up in
+	}
+	facts, err := host.Detect()
+	if err != nil {
+		return err
+	}
+	asked := newCall(c, Options{}, Purpose{Look: true}, facts)
+	k := &keeper{call: asked}
+	_, _, err = planner{asked, k}.planOf(prof)
+	return errors.Join(err, k.Close())
 }
 
 // filesOf are the files that a plan was made of, without those that were not

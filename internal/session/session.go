@@ -171,7 +171,9 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
-	s.findSecrets(p, why)
+	if err := s.findSecrets(p, why); err != nil {
+		return err
+	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/profile"
 )
 
@@ -26,8 +24,18 @@ var fileTries = []try{
 	}},
 	{name: "write to /", gets: "files where no folder was given", run: func(Targets) string { return creates("/") }},
 	{name: "write to /etc", gets: "users and certificates of its own", run: func(Targets) string { return creates("/etc") }},
-	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: writesStore},
+	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: func(Targets) string { return creates(pinned()) }},
 	{name: "write beside the project", gets: "files in your other projects", run: func(t Targets) string { return creates(filepath.Dir(t.Project)) }},
+}
+
+// pinned is a folder of a pinned program. New names in the store are the
+// sandbox's own to make.
+func pinned() string {
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		return "/nix/store"
+	}
+	return filepath.Dir(shell)
 }
 
 func anyThere(names ...string) func(Targets) string {
@@ -145,16 +153,6 @@ func creates(folder string) string {
 	file.Close()
 	os.Remove(file.Name())
 	return folder
-}
-
-// writesStore makes a file in the host's store. A store of the sandbox's own,
-// which lies over it, is there to be written to.
-func writesStore(Targets) string {
-	var fs unix.Statfs_t
-	if unix.Statfs("/nix/store", &fs) == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return ""
-	}
-	return creates("/nix/store")
 }
 
 var projectTries = []try{

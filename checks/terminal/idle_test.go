@@ -24,7 +24,7 @@ func TestTheWaitingParentSleepsAndIsSmall(t *testing.T) {
 	if after := wakeUps(t, c.cmd.Process.Pid); after != before {
 		t.Errorf("woken: %q, then %q", before, after)
 	}
-	const most = 10 << 10 // KiB
+	const most = 16 << 10 // KiB; with its helpers it may have 40 MiB
 	if got := statusField(t, fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid), "VmRSS"); got > most {
 		t.Errorf("%d KiB resident, want at most %d", got, most)
 	}

@@ -62,12 +62,27 @@
       formatter = eachSystem (pkgs: pkgs.callPackage ./nix/formatter.nix { });
 
       homeModules = rec {
-        claudebox = import ./modules/home-manager.nix self;
+        claudebox = {
+          _file = ./modules/home-manager.nix;
+          key = "claudebox#homeModules.claudebox";
+          _class = "homeManager";
+          imports = [ (import ./modules/home-manager.nix self) ];
+        };
         default = claudebox;
       };
       nixosModules = rec {
-        claudebox = import ./modules/nixos.nix self;
+        claudebox = {
+          _file = ./modules/nixos.nix;
+          key = "claudebox#nixosModules.claudebox";
+          _class = "nixos";
+          imports = [ (import ./modules/nixos.nix self) ];
+        };
         default = claudebox;
+      };
+
+      templates.default = {
+        path = ./templates/default;
+        description = "A claudebox of a project's own, for `nix run`, and a home that has it";
       };
     };
 }

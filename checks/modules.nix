@@ -88,7 +88,8 @@ let
             name: file: if lib.hasPrefix "claudebox/" name then "${name} from ${below file.source}" else name
           ) of.writes;
           aliases = lib.mapAttrsToList (name: value: "${name}=${value}") of.aliases;
-          refuses = map (it: it.message) (lib.filter (it: !it.assertion) of.assertions);
+          # Where it was set stands on a line of its own.
+          refuses = map (it: lib.head (lib.splitString "\n" it.message)) (lib.filter (it: !it.assertion) of.assertions);
           inherit (of) warnings beyond;
         }
         .${key};
@@ -161,23 +162,6 @@ let
       };
     in
     out;
-  trusting =
-    trusted-users:
-    system {
-      nix.settings = { inherit trusted-users; };
-      users.users = {
-        alice = {
-          isNormalUser = true;
-          extraGroups = [ "wheel" ];
-        };
-        bob = {
-          isNormalUser = true;
-          group = "staff";
-        };
-        daemon = { };
-      };
-      users.groups.admin.members = [ "bob" ];
-    } (on { });
 in
 {
   "not enabled, nothing is done" = both { profiles.work.packages = [ pkgs.hello ]; };
@@ -277,8 +261,4 @@ in
   "no user namespaces, no sandbox" = system { security.allowUserNamespaces = false; } (on { });
   "no user namespaces by sysctl" = system { boot.kernel.sysctl."user.max_user_namespaces" = 0; } (on { });
   "not enabled, nothing is asked of the system" = system { security.allowUserNamespaces = false; } { };
-  "users whom the daemon trusts, by name" = trusting [ "root" "alice" ];
-  "users whom the daemon trusts, by group" = trusting [ "@wheel" "@admin" "@staff" ];
-  "everybody trusted" = trusting [ "*" ];
-  "nobody trusted" = trusting [ "root" "daemon" ];
 }

@@ -45,6 +45,7 @@ var modules = map[string][]string{
 	"profile/syntax":  {"gopkg.in/yaml.v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},
 	"network/stage":   {"github.com/vishvananda/netlink"},
+	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
 	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {
 		tcpip, tcpip + "/adapters/gonet", tcpip + "/checksum", tcpip + "/header", tcpip + "/link/fdbased", tcpip + "/link/nested",

@@ -35,26 +35,6 @@ let
         "user.max_user_namespaces"
         "kernel.unprivileged_userns_clone"
       ];
-
-  # Whom the daemon takes orders from that make him root: names, and groups
-  # behind an @.
-  trusted = config.nix.settings.trusted-users or [ ];
-  groupsOf =
-    name: user:
-    [ user.group ]
-    ++ user.extraGroups
-    ++ lib.filter (group: lib.elem name config.users.groups.${group}.members) (
-      lib.attrNames config.users.groups
-    );
-  trustsUser =
-    name: user:
-    user.isNormalUser
-    && (
-      lib.elem "*" trusted
-      || lib.elem name trusted
-      || lib.any (group: lib.elem "@${group}" trusted) (groupsOf name user)
-    );
-  trustedUsers = lib.attrNames (lib.filterAttrs trustsUser config.users.users);
 in
 {
   imports = [ (import ./options.nix flake) ];
@@ -72,11 +52,5 @@ in
         message = "programs.claudebox: every sandbox is a user namespace, and ${toString namespacesForbiddenBy} forbids them. Allow them, or disable programs.claudebox.";
       }
     ];
-
-    warnings = lib.optional (trustedUsers != [ ]) ''
-      programs.claudebox: nix.settings.trusted-users holds ${lib.concatStringsSep ", " trustedUsers}.
-      Whom the Nix daemon trusts can become root through it, so no sandbox of theirs may reach it unfiltered.
-      Take them out of trusted-users; substituters they need can go to nix.settings.trusted-substituters.
-    '';
   };
 }

@@ -4,8 +4,14 @@ flake:
 let
   inherit (lib) mkOption types;
 
-  packages = types.listOf (types.either types.package types.str);
-  settings = types.attrsOf (pkgs.formats.json { }).type;
+  # Anything else is refused by an assertion, which knows the line.
+  packages = types.listOf (
+    types.raw
+    // {
+      inherit (types.either types.package types.str) description descriptionClass;
+    }
+  );
+  settings = (import ./settings.nix { inherit lib pkgs; }).type;
 
   profile = types.submodule {
     options = {
@@ -29,36 +35,41 @@ let
           env.AWS_PROFILE = "work";
         };
         description = ''
-          The rest of the profile, as {manpage}`claudebox-profile(5)` describes
-          it. A fault in it fails the build, with the option and the line. It
-          is readable by everybody, like all of the Nix store: no place for
-          secrets.
+          The rest of the profile, with the keys of
+          {option}`programs.claudebox.settings`; {manpage}`claudebox-profile(5)`
+          describes them. A fault in it fails the build, with the option and the
+          line. It is readable by everybody, like all of the Nix store: no place
+          for secrets.
         '';
+        visible = "shallow";
       };
     };
   };
 in
 {
+  _file = ./options.nix;
+  key = "claudebox#options";
+
   options.programs.claudebox = {
     enable = lib.mkEnableOption "claudebox, which runs a coding agent in a sandbox";
 
-    package = mkOption {
-      type = types.nullOr types.package;
-      default = flake.lib.mkClaudebox { inherit pkgs; };
-      defaultText = lib.literalMD "claudebox of its flake, with your `pkgs`";
-      description = ''
-        The claudebox to install, as `lib.mkClaudebox` of its flake makes it, or
-        `null` for none. Without one, profiles are written but judged only when
-        they are used, no plan is made, and {option}`programs.claudebox.agentPackage`
-        has no effect.
-      '';
-    };
+    package =
+      lib.mkPackageOption { claudebox = flake.lib.mkClaudebox { inherit pkgs; }; } "claudebox" {
+        nullable = true;
+        pkgsText = "claudebox.packages.\${system}";
+        extraDescription = ''
+          It is made by `lib.mkClaudebox` of claudebox's flake; profiles that it
+          was made with are kept, beside those of
+          {option}`programs.claudebox.profiles`. With `null`, profiles are written
+          but judged only when they are used, no plan is made, and
+          {option}`programs.claudebox.agentPackage` has no effect.
+        '';
+      };
 
-    agentPackage = mkOption {
-      type = types.nullOr types.package;
+    agentPackage = lib.mkPackageOption pkgs "claude-code" {
+      nullable = true;
       default = null;
-      example = lib.literalExpression "pkgs.claude-code";
-      description = ''
+      extraDescription = ''
         The agent to run, pinned like everything else. `null` takes the
         {command}`claude` of your {env}`PATH`. Where home-manager has
         {option}`programs.claude-code.enable`, that one is the default.

@@ -26,23 +26,43 @@ let
     in
     most.at;
 
+  inherit (import ./settings.nix { inherit lib pkgs; }) said;
+
+  # The profiles that the package was made with, and over them those from here.
+  given = cfg.package.given or { };
   values = {
-    inherit (cfg)
-      profiles
-      settings
-      extraPackages
-      defaultProfile
-      ;
+    profiles =
+      given.profiles or { }
+      // lib.mapAttrs (_: profile: profile // { settings = said profile.settings; }) cfg.profiles;
+    settings = given.settings or { } // said cfg.settings;
+    extraPackages = given.extraPackages or [ ] ++ cfg.extraPackages;
+    defaultProfile = if cfg.defaultProfile == null then given.defaultProfile or null else cfg.defaultProfile;
     option = "programs.claudebox";
   };
   here = values // {
     inherit lib pkgs;
   };
 
+  ofPackage =
+    message: "programs.claudebox.package: ${message}\nIt is set in ${position [ "package" ]}.";
+  inherit (pkgs.stdenv.hostPlatform) system;
+  systems = [
+    "x86_64-linux"
+    "aarch64-linux"
+  ];
   problems =
-    lib.optional (cfg.package != null && !(cfg.package ? plain))
-      "programs.claudebox.package: this was not made by lib.mkClaudebox of claudebox's flake. Use what it gives, or null."
-    ++ import ../nix/problems.nix here;
+    if !(lib.elem system systems) then
+      [
+        "programs.claudebox: there is no claudebox for ${system}, only for ${lib.concatStringsSep " and " systems}. Disable it there: programs.claudebox.enable = lib.mkIf pkgs.stdenv.hostPlatform.isLinux true."
+      ]
+    else
+      lib.optional (cfg.package != null && !(cfg.package ? plain)) (
+        ofPackage "this was not made by lib.mkClaudebox of claudebox's flake. Use what it gives, or null."
+      )
+      ++ lib.optional (given.system or system != system) (
+        ofPackage "this is for ${given.system}, and the system is ${system}. Use claudebox.packages.\${pkgs.stdenv.hostPlatform.system}."
+      )
+      ++ import ../nix/problems.nix (here // { inherit position; });
 
   # An assertion says what is wrong: nothing may fail before it is asked.
   package =
@@ -53,8 +73,8 @@ let
         values
         // {
           inherit position;
-          inherit (cfg) agentPackage;
         }
+        // lib.optionalAttrs (cfg.agentPackage != null) { inherit (cfg) agentPackage; }
       );
   inherit
     (import ../nix/profiles.nix (

@@ -10,6 +10,12 @@
 let
   inherit (pkgs) lib runCommand writeText;
 
+  # What is built for another machine is run by an emulator of it.
+  inherit (pkgs.stdenv) buildPlatform hostPlatform;
+  run = lib.optionalString (
+    !(buildPlatform.canExecute hostPlatform)
+  ) "${hostPlatform.emulator pkgs.buildPackages} ";
+
   names = lib.attrNames profiles;
   file = name: suffix: text: writeText "claudebox-${name}${suffix}" text;
 in
@@ -43,7 +49,7 @@ runCommand "claudebox-configuration" { passthru.texts = lib.mapAttrs (_: it: it.
 
   judge() {
     local status=0
-    ${lib.getExe claudebox} "$@" 2>said || status=$?
+    ${run}${lib.getExe claudebox} "$@" 2>said || status=$?
     # Warnings too, once: a plan would only repeat them.
     [[ $status == 0 && $1 == plan ]] || explain <said >&2
     return $status

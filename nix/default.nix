@@ -53,7 +53,7 @@ let
         packages = [ ];
         settings = { };
       };
-      problems = import ./problems.nix values;
+      problems = import ./problems.nix (values // { inherit position; });
 
       base = import ./base.nix;
       known = pkgs // {
@@ -78,6 +78,7 @@ let
       manifest = import ./manifest.nix {
         inherit pkgs system base;
         inherit (made) packages;
+        texts = lib.mapAttrsToList (_: profile: profile.text) made.profiles;
         nixpkgs = sourceOf pkgs;
         inherit keepsSource;
         tools =
@@ -99,6 +100,25 @@ let
                 configuration
                 ;
               agent = agentPackage;
+              tests = {
+                version = pkgs.runCommand "claudebox-test-version" { } ''
+                  ${lib.getExe plain} version | grep -F ${unwrapped.version} >$out
+                '';
+                profile =
+                  (make {
+                    inherit pkgs;
+                    profiles.test.settings.network = "none";
+                  }).configuration;
+              };
+              given = {
+                inherit (values)
+                  profiles
+                  settings
+                  extraPackages
+                  defaultProfile
+                  ;
+                inherit system;
+              };
               known = lib.attrNames (removeAttrs made.packages base);
             };
           }

@@ -8,6 +8,7 @@
   tools, # name → file
   base, # attributes on PATH in every sandbox
   packages, # attribute → { package, outputs: those that are asked for by name }
+  texts, # of profiles: store paths in them belong to our closure, too
 }:
 let
   inherit (pkgs) lib runCommand writeText;
@@ -45,10 +46,11 @@ let
       path = if keepsSource then "${nixpkgs}" else builtins.unsafeDiscardStringContext "${nixpkgs}";
     }
     // lib.optionalAttrs (nixpkgs ? rev) { inherit (nixpkgs) rev; }
-    // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; };
+    // lib.optionalAttrs (nixpkgs ? narHash) { inherit (nixpkgs) narHash; }
+    // lib.optionalAttrs (nixpkgs ? lastModified) { inherit (nixpkgs) lastModified; };
     packages = lib.mapAttrs (_: describe) packages;
   };
-  roots = writeText "claudebox-roots" (builtins.toJSON contents);
+  roots = writeText "claudebox-roots" (builtins.toJSON (contents // { inherit texts; }));
 
   # What each path of our closure refers to, a line each, so that a sandbox that
   # shall see no more of the store can be made without asking the daemon.

@@ -65,7 +65,14 @@ buildGoModule {
 
   meta = {
     description = "Claude Code at full permissions in a bubblewrap sandbox, packages pinned by Nix";
+    longDescription = ''
+      claudebox runs Claude Code, or another coding agent, with full permissions
+      inside a bubblewrap sandbox: with the packages, files, variables and hosts
+      that a profile grants, and nothing else of the machine. What it shows
+      before the start is what runs.
+    '';
     license = lib.licenses.mit;
+    maintainers = [ ];
     platforms = [
       "x86_64-linux"
       "aarch64-linux"

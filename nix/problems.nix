@@ -8,8 +8,20 @@
   extraPackages,
   defaultProfile,
   option, # what these stand below
+  position, # path below it → where it was set ("FILE:LINE:COLUMN"), or null
 }:
 let
+  # A fault, and on a line of its own where it was written.
+  fault =
+    path: message:
+    let
+      at = position path;
+    in
+    "${lib.concatStringsSep "." ([ option ] ++ map name path)}: ${message}"
+    + lib.optionalString (at != null) "\nIt is set in ${at}.";
+  name =
+    text: if builtins.match "[A-Za-z0-9_][A-Za-z0-9_+-]*" text == null then builtins.toJSON text else text;
+
   problemOf =
     package:
     let
@@ -20,6 +32,8 @@ let
       null
     else if !lib.isString package then
       "a value of type ${builtins.typeOf package} is not a package. Give one of your `pkgs`, or its attribute as text."
+    else if lib.hasPrefix builtins.storeDir package then
+      "a store path as text (${builtins.baseNameOf (builtins.unsafeDiscardStringContext package)}) is no package. Give the package itself, without quotes."
     else if found == null then
       "nixpkgs has no ${attribute}. Look the attribute up with `nix search nixpkgs`, or give the package itself."
     else if !lib.isDerivation found then
@@ -28,8 +42,8 @@ let
       null;
 
   ofPackages =
-    where: packages:
-    map (package: "${where}: ${problemOf package}") (
+    path: packages:
+    map (package: fault path (problemOf package)) (
       lib.filter (package: problemOf package != null) packages
     );
 
@@ -43,27 +57,31 @@ let
   };
 
   ofSettings =
-    where: instead: values:
-    map (key: "${where}.${key}: ${misplaced.${key} instead}") (
+    path: instead: values:
+    map (key: fault (path ++ [ key ]) (misplaced.${key} instead)) (
       lib.filter (key: values ? ${key}) (lib.attrNames misplaced)
     );
 
   ofProfile =
     name: profile:
     let
-      where = "${option}.profiles.${name}";
+      path = [
+        "profiles"
+        name
+      ];
       strange = removeAttrs profile [
         "packages"
         "settings"
       ];
     in
-    lib.optional (builtins.match "[A-Za-z0-9][A-Za-z0-9._+-]{0,63}" name == null)
-      "${option}.profiles.${builtins.toJSON name}: this is no name for a profile. Use letters, digits, dots, pluses, dashes and underscores."
+    lib.optional (builtins.match "[A-Za-z0-9][A-Za-z0-9._+-]{0,63}" name == null) (
+      fault path "this is no name for a profile. Use letters, digits, dots, pluses, dashes and underscores."
+    )
     ++ map (
-      key: "${where}.${key}: a profile has `packages` and `settings`; all else is said in the latter."
+      key: fault (path ++ [ key ]) "a profile has `packages` and `settings`; all else is said in the latter."
     ) (lib.attrNames strange)
-    ++ ofPackages "${where}.packages" profile.packages
-    ++ ofSettings "${where}.settings" "${where}.packages" profile.settings;
+    ++ ofPackages (path ++ [ "packages" ]) profile.packages
+    ++ ofSettings (path ++ [ "settings" ]) "${option}.profiles.${name}.packages" profile.settings;
 
   others = lib.optionalString (
     profiles != { }
@@ -74,13 +92,17 @@ let
       [ ]
     else if !(profiles ? ${defaultProfile}) then
       [
-        "${option}.defaultProfile: there is no profile \"${defaultProfile}\". Define it in ${option}.profiles, or name another${others}."
+        (fault [ "defaultProfile" ]
+          "there is no profile \"${defaultProfile}\". Define it in ${option}.profiles, or name another${others}."
+        )
       ]
     else
-      lib.optional (defaultProfile != "default" && profiles ? default)
-        "${option}.defaultProfile: profile \"default\" is defined too, and only one of them can be the default. Remove one.";
+      lib.optional (defaultProfile != "default" && profiles ? default) (
+        fault [ "defaultProfile" ]
+          "profile \"default\" is defined too, and only one of them can be the default. Remove one."
+      );
 in
 lib.concatLists (lib.mapAttrsToList ofProfile profiles)
-++ ofPackages "${option}.extraPackages" extraPackages
-++ ofSettings "${option}.settings" "${option}.extraPackages" settings
+++ ofPackages [ "extraPackages" ] extraPackages
+++ ofSettings [ "settings" ] "${option}.extraPackages" settings
 ++ ofDefault

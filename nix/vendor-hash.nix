@@ -1,1 +1,1 @@
-"sha256-WgpxbFXO0cNlnMIL44dYOpxBJ/agl4GYDww2/nlYGFA="
+"sha256-Cn/TTyQggiJGHI18kiINyw0/3mZWNQ7vBIJ1Msuu4PQ="

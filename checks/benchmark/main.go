@@ -68,9 +68,13 @@ func (w *world) report(out io.Writer, rounds int, only string) error {
 	return method(out, rounds)
 }
 
-// start is the reference: an agent that does nothing.
+// start is the reference: an agent that does nothing, without a Nix daemon
+// inside and with every default.
 func (w *world) start(out io.Writer, rounds int) error {
-	return w.againstBwrap(out, "start and end of `true`", w.profile("plain", ""), rounds)
+	if err := w.againstBwrap(out, "start and end of `true`", w.profile("plain", "nix: {daemon: off}\n"), rounds); err != nil {
+		return err
+	}
+	return w.againstBwrap(out, "the same with every default", w.profile("defaults", ""), rounds)
 }
 
 func (w *world) mounts(out io.Writer, rounds int) error {

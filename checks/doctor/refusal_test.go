@@ -41,9 +41,9 @@ var refusals = map[string]refusal{
 		profile: "name: lab\npackages: [no-such-package]\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
 		says: "no-such-package", finding: "profile",
 	},
-	"what is not built yet is refused": {
+	"a key that is gone is refused": {
 		profile: "name: lab\nnix: {builds: off}\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
-		says: "nix.builds: off", remedy: "leave it out", finding: "profile",
+		says: `nix has no key "builds" any more`, remedy: "leave it out: builds run in the sandbox", finding: "profile",
 	},
 	"without a terminal there is nobody to ask": {
 		profile: "name: lab\nagent: {name: bash, command: [bash]}\nnix: {daemon: off}\n", words: []string{"-c", "true"}, status: 125,

@@ -167,3 +167,38 @@ func TestTheRemedyForAMissingAgentEndsInALaunch(t *testing.T) {
 	c.Dir, c.Env = u.project, append(u.environment(), "PATH="+os.Getenv("PATH"), "NIX_REMOTE=daemon")
 	contains(t, succeed(t, c), "Claude Code: ", "hello")
 }
+
+// TestTheTemplateStartsAProject is `nix flake init -t` and `nix run`.
+func TestTheTemplateStartsAProject(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	c := exec.Command("nix", "--extra-experimental-features", "nix-command flakes", "flake", "init", "--template", "path:"+root)
+	c.Dir = dir
+	succeed(t, c)
+	bin := strings.TrimSpace(succeed(t, nix("claudebox/", "build", "--no-link", "--print-out-paths", "path:"+dir)))
+	u := newUser(t, bin+"/bin")
+	words := []string{"shell", "--yes", "--network", "none", "--", "bash", "-c", "hello; echo $GREETING"}
+	contains(t, succeed(t, u.claudebox(words...)), "Hello, world!", "from the project")
+	succeed(t, nix("claudebox/", "build", "--no-link", "path:"+dir+"#homeConfigurations.alice.activationPackage"))
+}
+
+// TestThePackageTestsItself builds its passthru.tests.
+func TestThePackageTestsItself(t *testing.T) {
+	t.Parallel()
+	succeed(t, build("builtins.attrValues (w.make { }).tests"))
+}
+
+// TestAStorePathInASettingIsInTheClosure is for a sandbox that sees no more of
+// the store.
+func TestAStorePathInASettingIsInTheClosure(t *testing.T) {
+	t.Parallel()
+	built := strings.TrimSpace(succeed(t, build(`w.make {
+		profiles.default.settings = {
+			env.GREETER = "${w.pkgs.hello}/bin/hello";
+			nix = { store = "closure"; daemon = "off"; };
+			network = "none";
+		};
+	}`)))
+	u := newUser(t, built+"/bin")
+	contains(t, succeed(t, u.claudebox("shell", "--yes", "--", "bash", "-c", "$GREETER")), "Hello, world!")
+}

@@ -155,7 +155,7 @@ func TestAChangedPackageChangesThePlan(t *testing.T) {
 	u := newUser(t, filepath.Dir(os.Getenv("CLAUDEBOX_BIN")))
 	difference := succeed(t, u.claudebox("plan", "--diff", before, "--plan", after))
 	contains(t, difference, "hello", "99.0")
-	if strings.Contains(difference, "jq") {
+	if strings.Contains(difference, " jq ") {
 		t.Errorf("jq has not changed:\n%s", difference)
 	}
 }
@@ -193,7 +193,7 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 		},
 		"a package that is none": {
 			"profiles.work.packages = [ 5 ];",
-			[]string{`programs.claudebox.profiles.work.packages."[definition 1-entry 1]"' is not of type ` + "`package or string'"},
+			[]string{option + "profiles.work.packages: a value of type int is not a package.", "It is set in HOME:3:1"},
 		},
 		"an attribute that is not there": {
 			"profiles.work.packages = [ \"helo\" ];",

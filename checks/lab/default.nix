@@ -51,7 +51,7 @@ let
     // {
       inherit lib;
       path = ./.;
-      formats.json = _: { type = lib.types.anything // { description = "JSON value"; }; };
+      formats.json = _: { type = lib.types.json; };
       callPackage = lib.callPackageWith packages;
       inherit config;
       # With more of them, laid above the ones that are there.

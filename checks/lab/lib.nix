@@ -51,6 +51,7 @@ rec {
     foldl'
     genList
     head
+    isAttrs
     isString
     length
     listToAttrs
@@ -68,6 +69,7 @@ rec {
     mkIf
     mkMerge
     mkOption
+    mkPackageOption
     optionAttrSetToDocList
     types
     ;
@@ -144,6 +146,7 @@ rec {
     else
       builtins.toJSON value;
 
+  importJSON = file: builtins.fromJSON (builtins.readFile file);
   versionAtLeast = a: b: builtins.compareVersions a b >= 0;
 
   # Functions that know their arguments are sets, as nixpkgs has them: neither

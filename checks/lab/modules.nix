@@ -49,24 +49,40 @@ let
         "_file"
         "key"
         "_class"
+        "freeformType"
       ];
     in
     {
-      file = called._file or file;
+      file = toString (called._file or file);
+      key = called.key or null;
+      freeform = called.freeformType or null;
       imports = called.imports or [ ];
       options = if long then called.options or { } else { };
       config = if long then called.config or { } else bare;
     };
 
+  # Every module, what it imports before it. One with a key counts once.
   collect =
-    arguments: origin: modules:
-    concatMap (
-      module:
-      let
-        it = normalise arguments origin module;
-      in
-      collect arguments it.file it.imports ++ [ it ]
-    ) modules;
+    arguments:
+    let
+      more =
+        origin: seen: modules:
+        foldl' (
+          found: module:
+          let
+            it = normalise arguments origin module;
+            inner = more it.file (found.keys ++ lib.optional (it.key != null) it.key) it.imports;
+          in
+          if it.key != null && elem it.key found.keys then
+            found
+          else
+            {
+              inherit (inner) keys;
+              modules = found.modules ++ inner.modules ++ [ it ];
+            }
+        ) { keys = seen; modules = [ ]; } modules;
+    in
+    origin: modules: (more origin [ ] modules).modules;
 
   # Declarations of several modules as one tree, whose leaves are options.
   mergeDeclarations =
@@ -165,7 +181,7 @@ let
 
   # The tree of options with their values; definitions have to fit it.
   evaluateTree =
-    prefix: declared: definitions:
+    prefix: freeform: declared: definitions:
     let
       sets = concatMap (d: map (value: d // { inherit value; }) (pushDown d.value)) definitions;
       under =
@@ -174,13 +190,27 @@ let
       unknown = filter (name: !(declared ? ${name}) && name != "_module") (concatMap (d: attrNames d.value) sets);
       stray = head unknown;
     in
-    if unknown != [ ] then
+    if unknown != [ ] && freeform == null then
       throw "The option `${show (prefix ++ [ stray ])}' does not exist. Definition values:${showDefinitions (under stray)}"
     else
       mapAttrs (
         name: value:
-        (if isOption value then evaluateOption else evaluateTree) (prefix ++ [ name ]) value (under name)
+        (if isOption value then evaluateOption else evaluateGroup) (prefix ++ [ name ]) value (under name)
       ) declared;
+
+  evaluateGroup = prefix: evaluateTree prefix null;
+
+  # What no option is for, where a type is for the rest.
+  free =
+    prefix: freeform: declared: definitions:
+    if freeform == null then
+      { }
+    else
+      freeform.merge prefix (
+        map (d: d // { value = removeAttrs d.value (attrNames declared ++ [ "_module" ]); }) (
+          concatMap (d: map (value: d // { inherit value; }) (pushDown d.value)) definitions
+        )
+      );
 
   values = mapAttrs (_: value: if isOption value then value.value else values value);
 
@@ -196,16 +226,16 @@ let
       given = foldl' (found: it: found // it.config._module.args or { }) { } collected;
       collected = collect arguments "<unknown-file>" modules;
       declared = mergeDeclarations prefix (map (getAttr "options") collected);
-      options = evaluateTree prefix declared (
-        map (it: {
-          inherit (it) file;
-          value = it.config;
-        }) collected
-      );
-      config = values options;
+      definitions = map (it: {
+        inherit (it) file;
+        value = it.config;
+      }) collected;
+      freeform = lib.findFirst (it: it != null) null (map (getAttr "freeform") collected);
+      options = evaluateTree prefix freeform declared definitions;
+      config = free prefix freeform declared definitions // values options;
     in
     {
-      inherit config options;
+      inherit config options freeform;
     };
 
   one =
@@ -219,13 +249,18 @@ let
     { name, check, ... }@type:
     {
       description = name;
+      descriptionClass = "noun";
       merge = one;
       getSubOptions = _: { };
     }
     // type;
 
-  # A type inside the words for another.
-  phrase = type: if type.compound or false then "(${type.description})" else type.description;
+  # A type inside the words for another, by the classes that need no brackets.
+  phrase = classes: type: if elem type.descriptionClass classes then type.description else "(${type.description})";
+  element = phrase [
+    "noun"
+    "composite"
+  ];
 
   types = rec {
     anything = mkType {
@@ -235,10 +270,36 @@ let
         location: definitions:
         if all (d: isSet d.value) definitions then (attrsOf anything).merge location definitions else one location definitions;
     };
+    json = mkType {
+      name = "JSON value";
+      check = _: true;
+      merge =
+        location: definitions:
+        if all (d: isSet d.value) definitions then
+          (attrsOf json).merge location definitions
+        else if all (d: isList d.value) definitions then
+          (listOf json).merge location definitions
+        else
+          one location definitions;
+    };
+    raw = mkType {
+      name = "raw value";
+      check = _: true;
+    };
     bool = mkType {
       name = "boolean";
       check = builtins.isBool;
     };
+    int = mkType {
+      name = "signed integer";
+      check = builtins.isInt;
+    };
+    float = mkType {
+      name = "floating point number";
+      check = builtins.isFloat;
+    };
+    number = either int float;
+    oneOf = list: foldl' either (head list) (builtins.tail list);
     str = mkType {
       name = "string";
       check = isString;
@@ -255,7 +316,13 @@ let
     nullOr =
       type:
       mkType {
-        name = "null or ${type.description}";
+        name = "null or ${
+          phrase [
+            "noun"
+            "conjunction"
+          ] type
+        }";
+        descriptionClass = "conjunction";
         check = value: value == null || type.check value;
         merge =
           location: definitions:
@@ -265,8 +332,19 @@ let
     either =
       a: b:
       mkType {
-        name = "${a.description} or ${b.description}";
-        compound = true;
+        name = "${
+          phrase [
+            "noun"
+            "conjunction"
+          ] a
+        } or ${
+          phrase [
+            "noun"
+            "conjunction"
+            "composite"
+          ] b
+        }";
+        descriptionClass = "conjunction";
         check = value: a.check value || b.check value;
         merge =
           location: definitions:
@@ -275,7 +353,8 @@ let
     listOf =
       type:
       mkType {
-        name = "list of ${phrase type}";
+        name = "list of ${element type}";
+        descriptionClass = "composite";
         check = isList;
         empty = [ ];
         merge =
@@ -294,7 +373,8 @@ let
     attrsOf =
       type:
       mkType {
-        name = "attribute set of ${phrase type}";
+        name = "attribute set of ${element type}";
+        descriptionClass = "composite";
         check = isSet;
         empty = { };
         merge =
@@ -314,9 +394,12 @@ let
       };
     submodule =
       module:
+      let
+        inherit (evalModules { modules = [ module ]; }) freeform;
+      in
       mkType {
-        name = "submodule";
-        compound = true;
+        name = if freeform == null then "submodule" else "open submodule of ${element freeform}";
+        descriptionClass = "other";
         check = value: isAttrs value || isFunction value || isPath value;
         merge =
           location: definitions:
@@ -361,7 +444,7 @@ let
               name = show option.loc;
               type = option.type.description;
               internal = option.internal or false;
-              visible = option.visible or true;
+              visible = option.visible or true != false;
               description = option.description or null;
             }
             // lib.optionalAttrs (option ? default || option ? defaultText) {
@@ -370,7 +453,9 @@ let
             // lib.optionalAttrs (option ? example) { example = render option.example; }
           )
         ]
-        ++ optionAttrSetToDocList (option.type.getSubOptions option.loc)
+        ++ lib.optionals (option.visible or true != "shallow") (
+          optionAttrSetToDocList (option.type.getSubOptions option.loc)
+        )
     ) (filter (name: !(elem name [ "_module" ])) (attrNames options));
 in
 {
@@ -394,6 +479,31 @@ in
       example = true;
       description = "Whether to enable ${name}.";
     };
+  mkPackageOption =
+    pkgs: name:
+    {
+      nullable ? false,
+      default ? name,
+      example ? null,
+      extraDescription ? "",
+      pkgsText ? "pkgs",
+    }:
+    {
+      _type = "option";
+      type = if nullable then types.nullOr types.package else types.package;
+      description =
+        "The ${name} package to use." + lib.optionalString (extraDescription != "") " ${extraDescription}";
+    }
+    // (
+      if default != null then
+        {
+          default = lib.attrByPath (lib.toList default) (throw "${name} cannot be found in ${pkgsText}") pkgs;
+          defaultText = literalExpression "${pkgsText}.${show (lib.toList default)}";
+        }
+      else
+        lib.optionalAttrs nullable { default = null; }
+    )
+    // lib.optionalAttrs (example != null) { example = literalExpression example; };
   mkIf = condition: content: {
     _type = "if";
     inherit condition content;

@@ -42,3 +42,12 @@ func TestAServiceOfTheHostThatTheProfileNames(t *testing.T) {
 		})
 	}
 }
+
+// What the user's profile excepts is reached, and nothing beside it.
+func TestAnExceptionOpensOneHostOfTheLAN(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, world.New(t))
+	script := `for at in 192.168.77.2:80 192.168.77.1:80 192.168.77.10:8080 10.1.2.3:80; do curl -sS --max-time 5 http://$at/ 2>/dev/null || echo no $at; done`
+	profile := u.profile(t, "network: {tier: inet, except: [\"192.168.77.2:80\", \"192.168.77.10\"]}")
+	wantEqual(t, succeed(t, u.session(t, script, profile...)), "LAN\nno 192.168.77.1:80\nno 192.168.77.10:8080\nno 10.1.2.3:80\n")
+}

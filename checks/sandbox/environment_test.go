@@ -136,7 +136,7 @@ func TestNoOtherVariableEntersThanThoseOfTheTable(t *testing.T) {
 	maps.DeleteFunc(env, func(name, _ string) bool { return brokers[name] != "" })
 	got := slices.Sorted(maps.Keys(env))
 	want := strings.Fields(`ANTHROPIC_API_KEY CLAUDEBOX CLAUDE_CONFIG_DIR COLORTERM DISABLE_AUTOUPDATER EDITOR FORCE_COLOR HOME LANG
-		LC_ALL LC_CTYPE LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_REMOTE NIX_SSL_CERT_FILE NO_COLOR PATH PWD SHELL
+		LC_ALL LC_CTYPE LOCALE_ARCHIVE NIX_LD NIX_LD_LIBRARY_PATH NIX_PATH NIX_SSL_CERT_FILE NO_COLOR PATH PWD SHELL
 		SSL_CERT_FILE TERM TERMINFO_DIRS TMPDIR TZ USER VISUAL XDG_RUNTIME_DIR`)
 	if !slices.Equal(got, want) {
 		t.Errorf("inside are\n%q\nwant\n%q", got, want)

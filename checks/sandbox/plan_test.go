@@ -295,3 +295,20 @@ func TestAForgedPlanIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// U18: a profile with a package that there is none of was called valid.
+func TestValidateLooksPackagesUp(t *testing.T) {
+	w := newWorld(t)
+	got := run(t, w.claudebox("profile", "validate", w.profile(t, "packages: [ripgrpe, jq]")))
+	if got.status != 125 || !strings.Contains(got.stderr, "profile.yaml:3: ripgrpe is not in nixpkgs; did you mean ripgrep?") || got.stdout != "" {
+		t.Errorf("status %d, %s%s", got.status, got.stdout, got.stderr)
+	}
+	right := w.profile(t, "packages: [jq]")
+	wantEqual(t, succeed(t, w.claudebox("profile", "validate", right)), right+": valid\n")
+	w = newWorldHere(t) // nothing is kept of an evaluation
+	w.env["NIX_REMOTE"] = "unix:///nonexistent"
+	got = run(t, w.claudebox("profile", "validate", w.profile(t, "packages: [ripgrpe]")))
+	if got.status != 0 || !strings.Contains(got.stderr, "were not looked up") {
+		t.Errorf("without an evaluator: status %d, %s%s", got.status, got.stdout, got.stderr)
+	}
+}

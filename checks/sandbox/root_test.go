@@ -58,11 +58,11 @@ func TestOnlyTheListedPlacesCanBeWritten(t *testing.T) {
 		find / -xdev \( -path /proc -o -path /nix/store \) -prune -o -type d -print >/tmp/all
 		find "$HOME" /dev /run/user/* -type d >>/tmp/all || true
 		sort -u /tmp/all | while read -r d; do if touch "$d/.t"; then rm "$d/.t"; echo "$d"; fi; done 2>/dev/null
-		for d in /nix/store /nix/var/nix/daemon-socket; do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
+		for d in /nix/store /run/claudebox/nix-upper; do if touch "$d/.t"; then echo "$d"; fi; done 2>/dev/null`
 	got := w.inside(t, script)
 	want := []string{
 		"/dev/shm", "HOME", "HOME/.cache", "HOME/.claude", "HOME/.local", "HOME/.local/share",
-		"HOME/src/project", "RUNTIME", "/tmp",
+		"HOME/src/project", "RUNTIME", "/tmp", "/nix/store", "/nix/var", // a store of the sandbox's own
 	}
 	runtime := fmt.Sprintf("/run/user/%d", os.Getuid())
 	for line := range strings.Lines(got) {

@@ -101,7 +101,7 @@ func TestTheFirstUseMakesAMemory(t *testing.T) {
 // What the agent is told has to be true of the very sandbox.
 func TestTheAgentIsToldWhereItIs(t *testing.T) {
 	for tier, want := range map[string][]string{
-		"full": {"Network: full", "nix shell nixpkgs#NAME"}, "none": {"Network: none", "The Nix daemon is not reachable"},
+		"full": {"Network: full", "nix shell nixpkgs#NAME"}, "none": {"Network: none", "Nix builds into a store of this sandbox"},
 	} {
 		t.Run(tier, func(t *testing.T) {
 			w := newWorld(t)

@@ -30,7 +30,7 @@ func newInstanceCommand(sys System) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 	}
 	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
-	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys))
+	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys), newInstanceCollectCommand(sys))
 	return c
 }
 
@@ -56,6 +56,26 @@ func newInstancePathCommand(sys System) *cobra.Command {
 			dir, err := session.InstanceDir(sys.Caller(), o)
 			if err == nil {
 				_, err = fmt.Fprintln(sys.Stdout, dir)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
+	return c
+}
+
+func newInstanceCollectCommand(sys System) *cobra.Command {
+	var o session.Options
+	c := &cobra.Command{
+		Use:   "gc",
+		Short: "Collect the garbage of the Nix store inside this project's sandbox",
+		Long: `Remove from the Nix store inside of this project what was built or fetched there
+and no link in the project refers to. The host's store stays as it is.`,
+		Args: noWords,
+		RunE: func(*cobra.Command, []string) error {
+			said, err := session.CollectGarbage(sys.Caller(), o)
+			if err == nil {
+				_, err = fmt.Fprintln(sys.Stdout, said)
 			}
 			return err
 		},

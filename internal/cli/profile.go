@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/profile/syntax"
+	"claudebox/internal/session"
 )
 
 const profileLong = `A profile says what the agent may have: packages, network, variables, mounts.
@@ -204,9 +205,12 @@ func showProfile(sys System, files profiledir.Files, ref string) error {
 func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 	var all diag.Problems
 	for _, ref := range refs {
-		_, warnings, err := profile.Load(ref, files)
+		prof, warnings, err := profile.Load(ref, files)
 		for _, warning := range warnings {
 			diag.Warn(sys.Stderr, warning)
+		}
+		if err == nil {
+			err = lookUp(sys, ref, prof)
 		}
 		var problems diag.Problems
 		switch {
@@ -221,6 +225,18 @@ func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 	if len(all) > 0 {
 		return all
 	}
+	return nil
+}
+
+// lookUp reports the packages of a valid profile that there are none of. Where
+// they cannot be looked up, that is said.
+func lookUp(sys System, ref string, prof profile.Profile) error {
+	err := session.LookUp(sys.Caller(), prof)
+	var problems diag.Problems
+	if err == nil || errors.As(err, &problems) {
+		return err
+	}
+	diag.Note(sys.Stderr, "the packages of "+ref+" were not looked up: "+err.Error())
 	return nil
 }
 

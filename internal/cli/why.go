@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,14 +13,16 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/network/hostnet"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/why"
 )
 
 const whyLong = `Tell whether the sandbox of a launch here can see a path, a variable or a host,
 by which rule, and what would change that. What holds a slash, or is there, is a
-path; what is set, or in capitals, is a variable; anything else is a host, which
-is not looked up.`
+path; what is set, or in capitals, is a variable; what holds a dot or a colon is
+a host, which is not looked up; any other word is a program. The exit status is
+0 when it is inside, 1 when it is not, 2 when that cannot be said.`
 
 const whyExample = `  claudebox why ~/.aws/credentials
   claudebox why -P work GH_TOKEN
@@ -54,8 +57,22 @@ func explain(sys System, o session.Options, word string) error {
 		return err
 	}
 	_, err = io.WriteString(sys.Stdout, visibleLines(answer.Text(viewOn(sys.Stdout, s.Facts).Width)))
-	return err
+	switch {
+	case err != nil:
+		return err
+	case answer.Open:
+		return &launch.ExitError{Code: exitUnknown}
+	case !answer.Inside:
+		return &launch.ExitError{Code: exitOutside}
+	}
+	return nil
 }
+
+// What the exit status of `claudebox why` says when it is not 0.
+const (
+	exitOutside = 1
+	exitUnknown = 2
+)
 
 // visibleLines is [diag.Visible] for each line of a text.
 func visibleLines(text string) string {
@@ -73,12 +90,16 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 			l := s.Instance.Login
 			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Enters, l.Made, l.Why), nil
 		}
-		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home)}
+		_, err := os.Lstat(path)
+		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home), Gone: errors.Is(err, fs.ErrNotExist)}
 		return why.Path(s.Launch, asked), nil
 	}
 	value, set := s.Facts.Env.Get(word)
 	if set || isVariable(word) {
 		return why.Variable(s.Launch, word, value, set), nil
+	}
+	if !strings.ContainsAny(word, ".:") && !strings.EqualFold(word, "localhost") {
+		return why.Program(word, s.Program(word)), nil
 	}
 	host, ok := why.ParseHost(word)
 	if !ok {

@@ -88,6 +88,7 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 
 func network(prof profile.Profile) Network {
 	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
+	n.Except = slices.Sorted(slices.Values(prof.Network.Except))
 	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
 	slices.Sort(n.In)
 	slices.Sort(n.Out)
@@ -181,6 +182,9 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 // WithTier is the plan with another network tier: what `--network` asks for.
 func (p Plan) WithTier(tier string) Plan {
 	p.Network.Tier = tier
+	if tier != string(profile.TierInet) {
+		p.Network.Except = nil
+	}
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})

@@ -158,10 +158,21 @@ func (p Plan) StorePaths() []string {
 	return paths
 }
 
-// Roots are the store paths of [Plan.StorePaths] and of nixpkgs, sorted: with
-// all that they refer to, what a launch needs of the store.
+// Roots are the store paths of [Plan.StorePaths], of nixpkgs, and those that
+// variables and mounts name, sorted: with all that they refer to, what a launch
+// needs of the store.
 func (p Plan) Roots() []string {
 	var paths []string
+	for _, v := range p.Env {
+		if v.From == FromConst {
+			paths = append(paths, storepath.In(v.Value)...)
+		}
+	}
+	for _, m := range p.Mounts {
+		if !m.Optional {
+			paths = append(paths, storepath.In(m.Source)...)
+		}
+	}
 	for _, name := range append(p.StorePaths(), p.Pins.Nixpkgs.Path) {
 		if path, err := storepath.Of(name); err == nil {
 			paths = append(paths, path)

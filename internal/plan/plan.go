@@ -66,6 +66,8 @@ type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"`
+
+	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
 }
 
 // Package is one pinned package.
@@ -154,8 +156,10 @@ const (
 type Network struct {
 	Tier  string   `json:"tier"`
 	Allow []string `json:"allow,omitempty"`
-	In    []int    `json:"in,omitempty"`
-	Out   []int    `json:"out,omitempty"`
+	// Except are addresses and networks of the user's own that tier inet reaches.
+	Except []string `json:"except,omitempty"`
+	In     []int    `json:"in,omitempty"`
+	Out    []int    `json:"out,omitempty"`
 }
 
 // Nix is how much of Nix the sandbox may use.

@@ -102,6 +102,9 @@ func buildNetwork(v shape.Value) Network {
 	if network.Tier == TierAllow {
 		network.Allow = unique(lower(v.Get("allow").Texts()))
 	}
+	if network.Tier == TierInet {
+		network.Except = unique(v.Get("except").Texts())
+	}
 	return network
 }
 

@@ -123,6 +123,14 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 		"network: {tier: inet, allow: [github.com]}",
 		`work.yaml:1:30: allow: a list of hosts is for tier allow, and the tier is inet -> write tier: allow, or remove the list`,
 	},
+	"exceptions for another tier": {
+		"network: {tier: none, except: [10.0.0.1]}",
+		`work.yaml:1:31: except: exceptions are for tier inet, and the tier is none -> write tier: inet, or remove the list`,
+	},
+	"exceptions that cannot be": {
+		"network: {tier: inet, except: [\"127.0.0.1:5432\"]}",
+		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address with a port: 192.168.1.20:5432`,
+	},
 	"an allow list without a tier must not mean the full network": {
 		"network: {allow: [github.com]}",
 		`work.yaml:1:18: allow: a list of hosts is for tier allow, and the tier is full -> write tier: allow, or remove the list`,

@@ -110,6 +110,9 @@ type Mount struct {
 type Network struct {
 	Tier  Tier
 	Allow []string // hosts in lower case and presets (package hostpattern), for tier allow only
+	// Except are addresses and networks of the user's own that are reached all
+	// the same (package policy), for tier inet only.
+	Except []string
 }
 
 // Limits are what everything inside may use together; 0: as much as there is.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile/shape"
 )
@@ -28,6 +29,12 @@ var (
 		Pattern:  `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
 		Examples: []string{"api.anthropic.com", "*.github.com:443", "anthropic"},
 		Check:    checkAllowed,
+	}
+	exceptedPlace = shape.Rule{
+		Name:     "an address or a network",
+		Pattern:  `^[0-9a-fA-F.:/\[\]]+$`,
+		Examples: []string{"192.168.1.20:5432", "10.1.0.0/16"},
+		Check:    checkExcepted,
 	}
 	gitHost = shape.Rule{
 		Name:     "a host",
@@ -182,6 +189,14 @@ func checkAllowed(text string) *shape.Fault {
 	}
 	if _, err := hostpattern.Parse(text); err != nil {
 		return fault("name the host", "%s: %v", show(text), err)
+	}
+	return nil
+}
+
+// checkExcepted judges an address or network of the user's own.
+func checkExcepted(text string) *shape.Fault {
+	if _, err := policy.ParseException(text); err != nil {
+		return fault("write an address with a port: 192.168.1.20:5432", "%v", err)
 	}
 	return nil
 }

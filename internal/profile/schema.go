@@ -143,6 +143,11 @@ var networkShape = shape.Shape{
 			Doc: "Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not example.com itself. " +
 				"A preset stands for a list of hosts.",
 		}},
+		{Name: "except", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &exceptedPlace},
+			Doc: "Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a port if need be. " +
+				"A project's own profile cannot add any.",
+		}},
 	},
 }
 

@@ -50,6 +50,11 @@ func (j *judge) network(v, ports shape.Value) {
 		j.refuse(allow.Place, "write tier: allow, or remove the list",
 			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
 	}
+	except := v.Get("except")
+	if except.Said() && tier.Text != string(TierInet) && (!tier.Said() || tier.Doc.Rank <= except.Doc.Rank) {
+		j.refuse(except.Place, "write tier: inet, or remove the list",
+			"except: exceptions are for tier inet, and the tier is %s", said(&networkShape, v, "tier"))
+	}
 	if tier.Text == string(TierNone) && len(out.Items) > 0 {
 		j.refuse(out.Place, `write network: inet, or remove ports.out`,
 			"out: ports of the host need a network, and the tier is none")

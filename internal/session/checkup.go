@@ -165,7 +165,7 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Paths:   presentPaths(p, c.session.planned.missing),
 		Fetched: c.session.planned.missing,
 		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
-		Daemon:  p.Nix.Daemon != "off" && p.Network.Tier == "full",
+		Nix:     p.Nix.Daemon,
 		Home:    c.session.folders.Home,
 		Asks:    !c.options.Yes && p.Asks(),
 	}

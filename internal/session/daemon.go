@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
@@ -30,10 +33,11 @@ type nixInside struct {
 
 // addDaemon decides what Nix uses inside (SAND-07).
 func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
-	h.Registry = inside.Registry(p.Pins.Nixpkgs.Path)
+	pin := p.Pins.Nixpkgs
+	h.Registry = inside.Registry(inside.Source{Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified})
 	switch p.Nix.Daemon {
 	case "own":
-		return s.addOwnStore(h, p)
+		return s.addOwnStore(h, p, why)
 	case "host":
 		return s.addHostDaemon(h, p, why)
 	}
@@ -42,13 +46,22 @@ func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose)
 }
 
 // addOwnStore gives the sandbox a store of its own over the host's.
-func (s *Session) addOwnStore(h *launch.Host, p plan.Plan) error {
+func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
+	if err := s.tryStore(h, why); err != nil {
+		h.NixConf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
+		h.Warnings = append(h.Warnings, "Nix inside neither builds nor fetches: "+err.Error())
+		return nil
+	}
 	dir, extra := inside.Choose(filepath.Join(s.Instance.Dir, "nix"))
 	if extra {
 		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in this one is gone at its end")
 	}
 	s.nix.dir, h.NixStore = dir, dir
-	caches := inside.CachesOf(h.Etc.NixConf).Reached(func(name string) bool { return reaches(p.Network, name) })
+	allowed, err := hostpattern.ParseList(hostpattern.Expand(p.Network.Allow))
+	if err != nil {
+		return err
+	}
+	caches := inside.CachesOf(h.Etc.NixConf).Reached(func(name string) bool { return reaches(p.Network.Tier, allowed, name) })
 	h.NixConf = inside.Conf(caches)
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
@@ -62,14 +75,38 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan) error {
 }
 
 // reaches reports whether a sandbox reaches a cache on the network.
-func reaches(n plan.Network, name string) bool {
-	switch n.Tier {
-	case "none":
-		return false
-	case launch.ListedTier:
-		return slices.ContainsFunc(n.Allow, func(allowed string) bool { return allowed == name })
+func reaches(tier string, allowed hostpattern.List, name string) bool {
+	if tier == launch.ListedTier {
+		_, found := allowed.Find(name, httpsPort)
+		return found
 	}
-	return true
+	return tier != "none"
+}
+
+const httpsPort = 443
+
+// tryStore tells what keeps this machine from a store of the sandbox's own. That
+// it can be had is kept for as long as the kernel runs and claudebox's folder
+// lies where it does.
+func (s *Session) tryStore(h *launch.Host, why Purpose) error {
+	var st unix.Stat_t
+	if err := unix.Stat(s.folders.Home, &st); err != nil {
+		return nil // the first launch makes it; the next one tries
+	}
+	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, s.folders.Home)
+	file := filepath.Join(s.folders.Cache, "nix-inside")
+	if string(cachefile.Read(file)) == key || why.Look {
+		return nil
+	}
+	if err := launch.TryStore(h.Bwrap, h.Env, s.folders.Home); err != nil {
+		return err
+	}
+	cachefile.WriteBelow(file, []byte(key))
+	return nil
 }
 
 // openNix makes the store ready and starts the filter in front of the host's.
@@ -105,6 +142,19 @@ func (s *Session) openNix() (err error) {
 		},
 	})
 	return err
+}
+
+// watchNix says so when the filter could not be confined. It serves nobody then,
+// so nothing has to wait for it.
+func (s *Session) watchNix() {
+	if s.nix.filter == nil {
+		return
+	}
+	go func(filter *inside.Filter) {
+		if err := filter.Ready(); err != nil {
+			diag.Print(s.caller.Stderr, err)
+		}
+	}(s.nix.filter)
 }
 
 // closeNix ends the filter and lets go of the store.

@@ -247,3 +247,14 @@ func opens(m launch.Mount, kept project.Mount) bool {
 	}
 	return pathname.Below(m.Source, kept.Path)
 }
+
+// Program is the file of a program on PATH inside; empty: there is none.
+func (s *Session) Program(name string) string {
+	for _, dir := range s.Launch.Plan.Path {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}

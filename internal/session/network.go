@@ -96,6 +96,7 @@ type outside struct {
 	helper    *helper.Helper  // nil: none runs
 	summary   helper.Summary  // when it has ended
 	served    bool            // there was one
+	reap      func()          // waits for the end of one that was closed; nil: none was
 	lost      error           // why the network ended before the session did
 }
 
@@ -126,7 +127,7 @@ func (n *outside) open(l *launch.Launch) error {
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Broker: n.broker}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker}
 	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern})
 	}
@@ -168,7 +169,7 @@ func openLog(file string) (*os.File, error) {
 func (n *outside) close() {
 	if n.helper != nil {
 		n.summary = n.helper.Close()
-		n.helper = nil
+		n.reap, n.helper = n.helper.Reap, nil
 	}
 }
 

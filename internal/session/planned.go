@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -218,6 +219,23 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 	return made, unheld(manifest, res), err
 }
 
+// LookUp looks the packages of a profile up, where there is a manifest. What is
+// no package is told by [diag.Problems]; another error says why they could not
+// be looked up.
+func LookUp(c Caller, prof profile.Profile) error {
+	if _, err := os.Stat(c.Manifest); err != nil {
+		return nil //nolint:nilerr // without one there is nothing to look them up in
+	}
+	facts, err := host.Detect()
+	if err != nil {
+		return err
+	}
+	asked := newCall(c, Options{}, Purpose{Look: true}, facts)
+	k := &keeper{call: asked}
+	_, _, err = planner{asked, k}.planOf(prof)
+	return errors.Join(err, k.Close())
+}
+
 // filesOf are the files that a plan was made of, without those that were not
 // there.
 func filesOf(made plancache.Witnesses) []string {
@@ -269,7 +287,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}
-	res.Closure, err = closureOf(ctx, store, m, res)
+	res.Closure, err = closureOf(ctx, store, m, res, named(prof))
 	return res, err
 }
 
@@ -287,11 +305,24 @@ func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 	return e
 }
 
-// closureOf is everything that the packages and tools refer to, for a sandbox
-// that shall see no more of the store. The daemon is asked when the manifest
-// does not know it all.
-func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution) ([]string, error) {
-	var roots []string
+// named are the store paths that a profile's variables and mounts name, as far
+// as they are there.
+func named(prof profile.Profile) []string {
+	var paths []string
+	for _, v := range prof.Env {
+		paths = append(paths, storepath.In(v.Value)...)
+	}
+	for _, m := range prof.Mounts {
+		paths = append(paths, storepath.In(m.Host)...)
+	}
+	gone := absent(paths)
+	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(gone, path) })
+}
+
+// closureOf is everything that the packages, the tools and further paths refer
+// to, for a sandbox that shall see no more of the store. The daemon is asked
+// when the manifest does not know it all.
+func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution, roots []string) ([]string, error) {
 	for _, pkg := range res.Packages {
 		for _, output := range pkg.Outputs {
 			roots = append(roots, output.Path)

@@ -16,7 +16,7 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	s.Launch.Post = launch.Listen(s.ignored)
-	defer s.Launch.Post.Reap()
+	defer s.reap()
 	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
@@ -52,6 +52,14 @@ func (s *Session) Run() (err error) {
 	s.endSecrets()
 	s.endState()
 	return err
+}
+
+// reap waits for the processes that are to end by themselves.
+func (s *Session) reap() {
+	s.Launch.Post.Reap()
+	if s.network.reap != nil {
+		s.network.reap()
+	}
 }
 
 func (s *Session) openNetwork() error { return s.network.open(&s.Launch) }
@@ -96,16 +104,12 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	s.Launch.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
+		s.watchNix()
 		for _, session := range after {
 			session.Follow()
 		}
 		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
-	}
-	if s.nix.filter != nil {
-		if err := s.nix.filter.Ready(); err != nil {
-			return err
-		}
 	}
 	err := s.Launch.Run()
 	for _, watch := range watches {

@@ -175,7 +175,12 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if s.Instance, err = s.lookAtState(p); err != nil {
 		return err
 	}
+	notes, err := judgeExtraEnv(s.Facts.Env)
+	if err != nil {
+		return err
+	}
 	h := launch.Host{
+		Notes: notes,
 		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
 		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
 		ExtraEnv: extraEnv(s.Facts.Env),
@@ -376,10 +381,30 @@ func (s *Session) unseenWords(words []string) []string {
 // extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).
 func extraEnv(env host.Environment) []string {
 	var names []string
-	for name := range strings.SplitSeq(env.Value("CLAUDEBOX_EXTRA_ENV", ""), ",") {
+	for name := range strings.SplitSeq(env.Value(extraVariable, ""), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+const extraVariable = "CLAUDEBOX_EXTRA_ENV"
+
+// judgeExtraEnv refuses what is no name of a variable, and says which are not
+// set: nothing that was asked for is left out in silence.
+func judgeExtraEnv(env host.Environment) (notes []string, err error) {
+	for _, name := range extraEnv(env) {
+		if !launch.IsName(name) {
+			return nil, diag.Errorf("read "+extraVariable, "write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
+				"%q is not the name of a variable", name)
+		}
+		if _, set := env.Get(name); !set {
+			notes = append(notes, name+" of "+extraVariable+" is not set here")
+		}
+		if what := profile.Effect(name); what != "" {
+			notes = append(notes, name+" of "+extraVariable+" "+what)
+		}
+	}
+	return notes, nil
 }

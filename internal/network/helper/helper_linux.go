@@ -190,10 +190,13 @@ func (p process) close() {
 }
 
 // reap takes the helper's status, so that it leaves no zombie, if it has ended.
-func (p process) reap(options int) {
-	if p.pid > 0 {
-		_, _ = syscall.Wait4(p.pid, nil, options, nil)
+// It reports whether the process id is free.
+func (p process) reap(options int) bool {
+	if p.pid <= 0 {
+		return true
 	}
+	pid, err := syscall.Wait4(p.pid, nil, options, nil)
+	return pid == p.pid || errors.Is(err, syscall.ECHILD)
 }
 
 // Attach takes the network's other end from the stage, and has the helper serve
@@ -303,6 +306,7 @@ func (h *Helper) watch(p process) {
 	why := p.words()
 	p.close()
 	p.reap(0)
+	h.now.pid = 0
 	next, err := h.another()
 	if err != nil {
 		h.closed = true
@@ -366,8 +370,23 @@ func (h *Helper) Close() Summary {
 	}
 	h.letGo()
 	h.now.close()
-	h.now.reap(syscall.WNOHANG)
+	if h.now.reap(syscall.WNOHANG) {
+		h.now.pid = 0
+	}
 	return s
+}
+
+// Reap waits for the end of a helper after [Helper.Close], so that none is left
+// to a process 1 that may not reap.
+func (h *Helper) Reap() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed || h.now.pid <= 0 {
+		return
+	}
+	_ = syscall.Kill(h.now.pid, syscall.SIGKILL) // it has said what it had to say
+	h.now.reap(0)
+	h.now.pid = 0
 }
 
 // report asks a helper for what happened so far.

@@ -57,7 +57,8 @@ func orEverything(why string) string {
 	return why
 }
 
-func (e Exception) covers(a netip.Addr, port uint16) bool {
+// Covers reports whether the exception opens an address at a port.
+func (e Exception) Covers(a netip.Addr, port uint16) bool {
 	return e.Prefix.Contains(a) && (e.Port == 0 || e.Port == port)
 }
 

@@ -129,7 +129,7 @@ func (r Rules) refuses(h Host, to netip.AddrPort, private bool) string {
 	if why := never(h, a); why != "" {
 		return why + through
 	}
-	excepted := slices.ContainsFunc(r.Except, func(e Exception) bool { return e.covers(a, to.Port()) })
+	excepted := slices.ContainsFunc(r.Except, func(e Exception) bool { return e.Covers(a, to.Port()) })
 	if private || excepted {
 		return ""
 	}

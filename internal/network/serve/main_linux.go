@@ -14,6 +14,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/log"
+
 	"claudebox/internal/network/dns"
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/helper"
@@ -37,6 +39,7 @@ const (
 
 // Main serves until claudebox has ended. It returns the exit status.
 func Main(make NewTerminator) int {
+	log.SetLevel(log.Warning) // a sandbox can have it say the rest as often as it likes
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(gcPercent)
 	if err := serve(make); err != nil {

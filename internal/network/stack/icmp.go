@@ -48,7 +48,7 @@ func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	}
 	go func() {
 		defer func() { <-s.pings }()
-		if answer := ping(to.Addr(), message); answer != nil {
+		if answer := s.pingOut(to.Addr(), message); answer != nil {
 			copy(answer[4:6], message[4:6]) // the kernel has its own number for it
 			s.answerEcho(to.Addr(), answer)
 		}

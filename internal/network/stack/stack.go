@@ -62,8 +62,10 @@ type Stack struct {
 	syns  syns
 	udps  chan struct{}
 	pings chan struct{}
-	// dialOut is [Stack.dialHost], or what a test has in its place.
+	// dialOut is [Stack.dialHost], pingOut is [ping], or what a test has in their
+	// places.
 	dialOut dialFunc
+	pingOut func(to netip.Addr, message []byte) []byte
 
 	mu   sync.RWMutex
 	host policy.Host
@@ -78,7 +80,7 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 		Config: c, ctx: ctx, host: c.Host, flows: newFlows(),
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
 	}
-	s.dialOut = s.dialHost
+	s.dialOut, s.pingOut = s.dialHost, ping
 	s.inner = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// A server that listens on 127.0.0.1 answers by that address.

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,7 @@ type Filter struct {
 	dir     *os.File
 	ready   chan error
 	served  sync.WaitGroup
+	closing atomic.Bool // its end is no fault
 }
 
 // Request is what a filter is started with.
@@ -118,6 +120,9 @@ func (f *Filter) listen(dir string) (*os.File, error) {
 	}
 	defer listener.Close()
 	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(address, 0o600); err != nil { // whatever the caller's umask
+		return nil, err
+	}
 	return listener.File()
 }
 
@@ -180,7 +185,13 @@ func (f *Filter) run(files []*os.File, r Request) error {
 
 // serve does what the filter asks for, until it ends.
 func (f *Filter) serve(r Request) {
-	defer func() { f.tell(errors.New("its process ended")) }()
+	defer func() {
+		if f.closing.Load() {
+			f.tell(nil)
+		} else {
+			f.tell(errors.New("its process ended"))
+		}
+	}()
 	for {
 		var said [1]byte
 		n, err := f.parent.Read(said[:])
@@ -223,8 +234,8 @@ func (f *Filter) connect(dial func() (*os.File, error)) error {
 	return err
 }
 
-// Ready waits until the filter is confined. Without that no sandbox may be
-// started.
+// Ready waits until the filter is confined, or ended by [Filter.Close]. It serves
+// nobody before it is.
 func (f *Filter) Ready() error {
 	err := <-f.ready
 	f.tell(err)
@@ -242,6 +253,7 @@ func (f *Filter) PID() int { return f.process.Pid }
 
 // Close ends the filter and takes its socket away.
 func (f *Filter) Close() {
+	f.closing.Store(true)
 	if f.parent != nil {
 		f.parent.Close()
 	}

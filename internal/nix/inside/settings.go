@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -110,12 +111,33 @@ func NoConf(why string) []byte {
 		"store = unix:///" + strings.Join(words, "-") + "\n")
 }
 
+// Source is the pinned nixpkgs.
+type Source struct {
+	Path, Rev, NarHash string
+	LastModified       int64
+}
+
 // Registry is the registry of flakes of a sandbox, where `nixpkgs` is the plan's
-// source.
-func Registry(path string) []byte {
-	flakes := ""
-	if path != "" { // a store path, which JSON needs no escapes for
-		flakes = `{"from":{"type":"indirect","id":"nixpkgs"},"to":{"type":"path","path":"` + path + `"}}`
+// source. Where it is known which revision that is, a lock file that is made
+// inside names that one, and not a path of this machine; "__final" keeps Nix from
+// fetching what it finds in the store by its hash, which only a path of that name
+// has.
+func Registry(s Source) []byte {
+	type entry map[string]any
+	flakes := []entry{}
+	to := entry{"type": "path", "path": s.Path}
+	if s.Rev != "" && s.NarHash != "" && s.LastModified != 0 && strings.HasSuffix(s.Path, "-source") {
+		to = entry{
+			"type": "github", "owner": "NixOS", "repo": "nixpkgs", "rev": s.Rev,
+			"narHash": s.NarHash, "lastModified": s.LastModified, "__final": true,
+		}
 	}
-	return []byte(`{"flakes":[` + flakes + `],"version":2}` + "\n")
+	if s.Path != "" {
+		flakes = append(flakes, entry{"from": entry{"type": "indirect", "id": "nixpkgs"}, "to": to})
+	}
+	text, err := json.Marshal(entry{"version": 2, "flakes": flakes})
+	if err != nil {
+		panic("bug: a registry holds only plain values: " + err.Error())
+	}
+	return append(text, '\n')
 }

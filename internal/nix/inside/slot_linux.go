@@ -130,7 +130,11 @@ func (s *Slot) open() (err error) {
 // fill makes what is missing.
 func (s *Slot) fill() (err error) {
 	for _, name := range []string{upperName, workName, varName, pointsName} {
-		if err := os.Mkdir(filepath.Join(s.Dir, name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		path := filepath.Join(s.Dir, name)
+		if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := os.Chmod(path, 0o755); err != nil { // whatever the caller's umask, and the agent
 			return err
 		}
 	}
@@ -189,9 +193,6 @@ func (s *Slot) empty() error {
 // hides. A path that the host has by now itself goes, too.
 func (s *Slot) lay() error {
 	upper := filepath.Join(s.Dir, upperName)
-	if err := unix.Chmod(upper, 0o755); err != nil {
-		return err
-	}
 	if _, err := unix.Lgetxattr(upper, "user.overlay.opaque", nil); err == nil { // it hides all that is below
 		return s.empty()
 	}

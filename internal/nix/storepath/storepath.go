@@ -79,3 +79,22 @@ func Of(file string) (string, error) {
 
 // Name is the part after the hash: "hello-2.12" of a valid store path.
 func Name(path string) string { return path[len(Dir)+1+hashLen+1:] }
+
+// In gives the store paths that a text names, in its order.
+func In(text string) []string {
+	var paths []string
+	for {
+		_, rest, found := strings.Cut(text, Dir+"/")
+		if !found {
+			return paths
+		}
+		base := rest
+		if end := strings.IndexFunc(rest, notInName); end >= 0 {
+			base = rest[:end]
+		}
+		if CheckBase(base) == nil {
+			paths = append(paths, Dir+"/"+base)
+		}
+		text = rest
+	}
+}

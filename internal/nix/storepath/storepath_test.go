@@ -1,6 +1,7 @@
 package storepath_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,4 +76,19 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("Check(%q) = %v; the pattern says %t", path, err, want)
 		}
 	})
+}
+
+func TestStorePathsAreFoundInAText(t *testing.T) {
+	const a, b = "/nix/store/00000000000000000000000000000000-a", "/nix/store/11111111111111111111111111111111-b-1.0"
+	for text, want := range map[string][]string{
+		"":                              nil,
+		"/nix/store/and no path":        nil,
+		a:                               {a},
+		"--with=" + b + "/lib:" + a:     {b, a},
+		a + "/nix/store/too-short/" + b: {a, b},
+	} {
+		if got := storepath.In(text); !slices.Equal(got, want) {
+			t.Errorf("In(%q) = %q, want %q", text, got, want)
+		}
+	}
 }

@@ -15,6 +15,8 @@ type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"` // the source, as a store path
+	// LastModified is when the revision was made, in seconds since 1970; 0: not known.
+	LastModified int64 `json:"lastModified,omitempty"`
 }
 
 // Package is one resolved attribute: the outputs that were asked for.

@@ -153,6 +153,14 @@ func (n *narrowing) network() {
 	if n.made.Network.Tier == asked.Tier {
 		n.made.Network.Allow = asked.Allow
 	}
+	switch n.field = "network.except"; {
+	case n.made.Network.Tier != profile.TierInet:
+		n.made.Network.Except = nil
+	case base.Tier == profile.TierFull: // which reaches them all
+		n.made.Network.Except = asked.Except
+	default:
+		n.made.Network.Except = fewer(n, base.Except, asked.Except, plain)
+	}
 }
 
 // nix judges two words. They do not depend on one another.

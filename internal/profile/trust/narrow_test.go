@@ -110,6 +110,7 @@ func TestWhatAProjectAsksForIsAWideningUnlessItIsCertainlyLess(t *testing.T) {
 		"caches for one session":        {"cache: project", "cache: ephemeral", nil},
 		"caches kept":                   {"cache: ephemeral", "cache: project", []string{"cache: project instead of ephemeral"}},
 		"ports in tier full":            {"network: full", "network: inet\nports: {in: [3000], out: [5432]}", nil},
+		"exceptions of inet":            {"network: {tier: inet, except: [10.0.0.1]}", "network: {tier: inet, except: [10.0.0.2]}", []string{"network.except: 10.0.0.2"}},
 		"ports beyond inet":             {"network: inet\nports: {in: [1]}", "ports: {in: [3000], out: [5432]}", []string{"ports.in: 3000", "ports.out: 5432"}},
 		"a server of the host":          {"{}", "mcp: {import: [github]}", []string{"mcp.import: github"}},
 		"no loader":                     {"compat: nix-ld", "compat: off", nil},

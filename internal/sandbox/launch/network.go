@@ -41,6 +41,9 @@ func networkText(n plan.Network) string {
 	if n.Tier == "full" {
 		return text
 	}
+	if len(n.Except) > 0 {
+		text += ". Of the user's own network you reach " + strings.Join(n.Except, ", ")
+	}
 	if len(n.In) > 0 {
 		text += ". The host's browser reaches servers that you start on these ports, on 127.0.0.1 or 0.0.0.0: " + portList(n.In)
 	}

@@ -87,8 +87,8 @@ func hostMade(p plan.Plan, h Host) []Variable {
 	return list
 }
 
-// isName tells a variable's name from what a script that names it would run.
-func isName(s string) bool {
+// IsName tells a variable's name from what a script that names it would run.
+func IsName(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) < 0
@@ -99,7 +99,7 @@ func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {
 		entry := plan.Env{Name: name, From: plan.FromHost, Secret: true, Why: "CLAUDEBOX_EXTRA_ENV"}
-		if v, ok := variable(entry, h, nil); ok && isName(name) {
+		if v, ok := variable(entry, h, nil); ok && IsName(name) {
 			list = append(list, v)
 		}
 	}

@@ -151,7 +151,10 @@ func (p *page) network(l launch.Launch) {
 	if len(l.Plan.Network.Allow) > 0 {
 		text += ": " + strings.Join(l.Plan.Network.Allow, ", ")
 	}
-	if l.Tier == "full" {
+	if len(l.Plan.Network.Except) > 0 {
+		text += "; of your own network: " + strings.Join(l.Plan.Network.Except, ", ")
+	}
+	if l.Tier == "full" || len(l.Plan.Network.Except) > 0 {
 		text = p.paint(red, text)
 	}
 	p.field("network", text)

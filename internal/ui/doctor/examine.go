@@ -18,7 +18,7 @@ type Machine struct {
 	Paths   []string // files and folders of the store that have to be there
 	Fetched []string // packages that a launch would fetch or build first
 	Socket  string   // the Nix daemon's
-	Daemon  bool     // the daemon shall be reachable inside
+	Nix     string   // what Nix uses inside: "own", "host" or "off"
 	Home    string   // folder of the agents' homes
 	Asks    bool     // a launch would ask on the terminal
 }
@@ -48,6 +48,7 @@ var looks = []struct {
 	{name: "abstract sockets", look: abstractSockets},
 	{name: "terminal input", look: terminalInjection},
 	{name: "nix daemon", look: daemon},
+	{name: "nix inside", look: nixInside, after: []string{"sandbox"}},
 	{name: "state folder", look: homes},
 	{name: "confirmation", look: terminal},
 }

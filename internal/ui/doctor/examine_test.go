@@ -59,22 +59,21 @@ func TestTypingIntoATerminalIsToldOf(t *testing.T) {
 	expect(t, judgeInjection(nil), Info, "refused by the sandbox")
 }
 
-func TestTheDaemonsTrustDecides(t *testing.T) {
+func TestTheDaemonsTrustDecidesWhereASandboxReachesIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		trust  nixdaemon.Trust
-		tier   string
-		inside bool
+		inside string
 		level  Level
 		words  string
 	}{
-		"one that does not trust is reachable":  {nixdaemon.NotTrusted, "full", true, OK, " does not trust you, so it is reachable inside"},
-		"one that trusts is not":                {nixdaemon.Trusted, "full", true, Warning, " trusts you, and could make you root"},
-		"one that does not say is not":          {nixdaemon.TrustUnknown, "full", true, Warning, " does not say"},
-		"none is when the profile does not ask": {nixdaemon.Trusted, "none", false, OK, "; not reachable inside"},
-		"nothing more is said without a plan":   {nixdaemon.Trusted, "", false, OK, ""},
+		"one that does not trust is reachable": {nixdaemon.NotTrusted, "host", OK, " does not trust you"},
+		"one that trusts is not":               {nixdaemon.Trusted, "host", Failed, " trusts you, and could make the agent root"},
+		"one that does not say is not":         {nixdaemon.TrustUnknown, "host", Failed, " does not say"},
+		"trust is no matter behind the filter": {nixdaemon.Trusted, "own", OK, "; a sandbox can ask it what the store has"},
+		"nothing more is said without a plan":  {nixdaemon.Trusted, "", OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := judgeDaemon(nixdaemon.Info{Version: "2.26.3", Trust: tc.trust}, tc.tier, tc.inside)
+			f := judgeDaemon(nixdaemon.Info{Version: "2.26.3", Trust: tc.trust}, tc.inside)
 			expect(t, f, tc.level, "Nix 2.26.3"+tc.words)
 			if tc.words == "" && f.Detail != "Nix 2.26.3" {
 				t.Errorf("got %q; want the version alone", f.Detail)

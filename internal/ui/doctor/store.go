@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/sandbox/launch"
 )
 
 // storePaths must be there, and ought to be known to the daemon: what it does
@@ -102,28 +103,45 @@ func daemon(e examination) Finding {
 		f.Detail += "; packages outside the manifest cannot be had, and Nix does not work inside"
 		return f
 	}
-	return judgeDaemon(e.client.Info(), e.Tier, e.Daemon)
+	return judgeDaemon(e.client.Info(), e.Nix)
 }
 
-// judgeDaemon says what the daemon's trust means. One that trusts the user
-// makes root of them, so that no sandbox may reach it (SAND-07).
-func judgeDaemon(info nixdaemon.Info, tier string, inside bool) Finding {
+// judgeDaemon says what the daemon is for. One that trusts the user makes root
+// of them, so that no sandbox may reach it itself (SAND-07).
+func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 	version := "Nix " + info.Version
 	switch {
-	case tier == "": // no plan says what it is for
+	case inside == "": // no plan says what it is for
 		return Finding{Level: OK, Detail: version}
-	case !inside:
-		return Finding{Level: OK, Detail: version + "; not reachable inside, as profile and tier say"}
+	case inside != "host":
+		return Finding{Level: OK, Detail: version + "; a sandbox can ask it what the store has, by a filter, and nothing else"}
 	case info.Trust == nixdaemon.NotTrusted:
-		return Finding{Level: OK, Detail: version + " does not trust you, so it is reachable inside"}
+		return Finding{Level: OK, Detail: version + " does not trust you, so a sandbox can reach it itself"}
 	case info.Trust == nixdaemon.Trusted:
 		return Finding{
-			Level: Warning, Detail: version + " trusts you, and could make you root: it is not reachable inside",
-			Remedy: "take yourself out of `trusted-users` in /etc/nix/nix.conf and restart the daemon",
+			Level: Failed, Detail: version + " trusts you, and could make the agent root",
+			Remedy: "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in /etc/nix/nix.conf and restart the daemon",
 		}
 	}
 	return Finding{
-		Level: Warning, Detail: version + " does not say whether it trusts you: it is not reachable inside",
-		Remedy: "upgrade Nix to 2.15 or newer",
+		Level: Failed, Detail: version + " does not say whether it trusts you, and could make the agent root",
+		Remedy: "write `nix: {daemon: own}`, or upgrade Nix to 2.15 or newer",
 	}
+}
+
+// nixInside reports whether a sandbox can have a Nix store of its own.
+func nixInside(e examination) Finding {
+	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" {
+		return Finding{}
+	}
+	if _, err := os.Stat(e.Home); err != nil {
+		return Finding{Level: Info, Detail: "not tried yet: " + e.Home + " is made by the first launch"}
+	}
+	if err := launch.TryStore(e.Bwrap, e.Env, e.Home); err != nil {
+		f := fault(err)
+		f.Level = Warning
+		f.Detail += "; Nix inside evaluates, and neither builds nor fetches"
+		return f
+	}
+	return Finding{Level: OK, Detail: "has a store of its own over the host's"}
 }

@@ -82,7 +82,7 @@ func Reach(l launch.Launch, h Host) Answer {
 	case profile.TierFull:
 		return Answer{Inside: true, Says: h.called() + " is reached as from here, your own network and this machine included", Rule: rule, Change: "`network: inet` leaves the internet only"}
 	case profile.TierInet:
-		return inet(h, rule)
+		return inet(l, h, rule)
 	case profile.TierAllow:
 		return listed(l, h, rule)
 	}
@@ -100,15 +100,29 @@ func loopback(l launch.Launch, h Host, rule string) Answer {
 	return a
 }
 
-func inet(h Host, rule string) Answer {
+func inet(l launch.Launch, h Host, rule string) Answer {
 	address, err := netip.ParseAddr(h.Name)
 	if err != nil {
 		return Answer{Inside: true, Says: h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
 	}
+	if excepted(l, address, h.Port) {
+		return Answer{Inside: true, Says: h.String() + " is of your own network, and reached all the same", Rule: "network.except", Change: "take it out of network.except"}
+	}
 	if reason := policy.Refuses(h.Here, address); reason != "" {
-		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: "`network: full` reaches your own network"}
+		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile reaches it; `network: full` reaches all of your network", h.String())}
 	}
 	return Answer{Inside: true, Says: h.String() + " is an address of the internet", Rule: rule}
+}
+
+// excepted reports whether the profile opens an address of the user's own. A
+// port that was not said is any.
+func excepted(l launch.Launch, address netip.Addr, port int) bool {
+	for _, text := range l.Plan.Network.Except {
+		if e, err := policy.ParseException(text); err == nil && e.Covers(address.Unmap(), uint16(port)) {
+			return true
+		}
+	}
+	return false
 }
 
 func listed(l launch.Launch, h Host, rule string) Answer {

@@ -17,6 +17,7 @@ type Asked struct {
 	Path string // as it was asked for
 	Real string // with links resolved, as far as it exists
 	Home string // the user's, canonical
+	Gone bool   // nothing is there
 }
 
 // shown is how a path is told to the user, who can type it so.
@@ -25,6 +26,14 @@ func (asked Asked) shown(name string) string { return profile.Tilde(asked.Home, 
 // Path answers for a path of the host: whether its content can be seen inside,
 // at its own path or at another.
 func Path(l launch.Launch, asked Asked) Answer {
+	a := found(l, asked)
+	if a.Inside && asked.Gone {
+		return Answer{Open: true, Says: asked.shown(asked.Path) + " is not there; what is made there is inside", Rule: a.Rule}
+	}
+	return a
+}
+
+func found(l launch.Launch, asked Asked) Answer {
 	if m := nearest(l.Mounts, asked.Path); m != nil && shows(l, *m, asked.Path) == asked.Real {
 		return visible(*m, asked.Path, asked)
 	}

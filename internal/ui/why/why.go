@@ -13,6 +13,7 @@ import (
 // Answer is what a person asked for.
 type Answer struct {
 	Inside bool   // it can be seen, or reached
+	Open   bool   // nobody can say: there is no such thing, or it could be many things
 	Says   string // how, or why not, in one sentence
 	Rule   string // what decides it: "profile work:12"; empty: that nothing grants it
 	Change string // what would change it; empty: nothing does
@@ -21,11 +22,13 @@ type Answer struct {
 // Text is the answer, for people, in lines of at most width characters where
 // that can be.
 func (a Answer) Text(width int) string {
-	head := "no:"
-	if a.Inside {
+	head, column := "no:", 8 // where the words begin
+	switch {
+	case a.Open:
+		head, column = "unknown:", 9
+	case a.Inside:
 		head = "yes:"
 	}
-	const column = 8 // where the words begin
 	var b strings.Builder
 	for _, part := range []struct{ name, text string }{{head, a.Says}, {"rule:", a.Rule}, {"change:", a.Change}} {
 		if part.text == "" {
@@ -37,6 +40,19 @@ func (a Answer) Text(width int) string {
 		}
 	}
 	return b.String()
+}
+
+// Program answers for a word that is neither path nor variable nor surely a
+// host: file is the program of that name inside; empty: there is none.
+func Program(word, file string) Answer {
+	if file != "" {
+		return Answer{Inside: true, Says: word + " is a program inside, " + file, Rule: "PATH inside"}
+	}
+	return Answer{
+		Open:   true,
+		Says:   word + " is no program inside, no variable, and nothing of that name is here",
+		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; `packages: [%[1]s]` in the profile brings a program", word),
+	}
 }
 
 // Variable answers for a variable. value and set are what it is on the host.

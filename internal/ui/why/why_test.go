@@ -81,6 +81,24 @@ func TestPathsOfAStoreThatIsTheClosure(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeSaid(t *testing.T) {
+	asked := why.Asked{Path: "/home/u/p/nosuch", Real: "/home/u/p/nosuch", Home: "/home/u", Gone: true}
+	want := "unknown: ~/p/nosuch is not there; what is made there is inside\nrule:    base\n"
+	if got := why.Path(aLaunch("full"), asked).Text(1000); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	asked.Path, asked.Real = "/home/u/music/x", "/home/u/music/x"
+	if got := why.Path(aLaunch("full"), asked); got.Open || got.Inside {
+		t.Errorf("got %+v", got)
+	}
+	if got := why.Program("docker", ""); !got.Open {
+		t.Errorf("got %+v", got)
+	}
+	if got := why.Program("git", "/nix/store/x-git/bin/git"); !got.Inside {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestVariables(t *testing.T) {
 	for entry, want := range map[string]string{
 		"GH_TOKEN=x":          "yes:    GH_TOKEN enters with your value, \"ghp_••••ef\", a secret\nrule:   profile work:3\nchange: take it out of the profile\n",

@@ -60,6 +60,7 @@ let
       config.home.file = lib.mapAttrs' (name: lib.nameValuePair ".config/${name}") config.xdg.configFile;
       config.home.activationPackage = pkgs.runCommand "home-manager-generation" { } ''
         mkdir -p $out/home-files
+        echo ${lib.concatStringsSep " " (lib.mapAttrsToList (name: value: "'${name}=${value}'") config.home.shellAliases)} > $out/aliases
         cp -rs ${pkgs.symlinkJoin { name = "home-manager-path"; paths = config.home.packages; }} $out/home-path
         ${lib.concatStrings (
           lib.mapAttrsToList (name: file: ''

@@ -19,29 +19,6 @@ let
       default = [ ];
     };
 
-  users = mkOption {
-    default = { };
-    type = types.attrsOf (
-      types.submodule {
-        options = {
-          isNormalUser = mkOption {
-            type = types.bool;
-            default = false;
-          };
-          group = mkOption {
-            type = types.str;
-            default = "";
-          };
-          extraGroups = list types.str;
-        };
-      }
-    );
-  };
-  groups = mkOption {
-    default = { };
-    type = types.attrsOf (types.submodule { options.members = list types.str; });
-  };
-
   outer.options = {
     environment = {
       systemPackages = list types.package;
@@ -59,14 +36,11 @@ let
       };
     };
     boot.kernel.sysctl = attributes;
-    nix.settings = attributes;
+    users.users = attributes;
     system.stateVersion = mkOption { type = types.str; };
     security.allowUserNamespaces = mkOption {
       type = types.bool;
       default = true;
-    };
-    users = {
-      inherit users groups;
     };
   };
 in

@@ -1,0 +1,23 @@
+# checks/flake/odd.nix in the real home-manager.
+{
+  folder, # as checks/real/prepare made it
+  root, # our flake
+  system,
+}:
+let
+  inputs = import ./inputs.nix folder;
+  self = (import (root + "/flake.nix")).outputs (inputs // { inherit self; }) // {
+    outPath = toString root;
+  };
+  pkgs = inputs.nixpkgs.legacyPackages.${system};
+in
+import (root + "/checks/flake/testdata/odd-homes.nix") {
+  inherit self pkgs;
+  foreign = self.packages.aarch64-linux.claudebox;
+  home =
+    module:
+    inputs.home-manager.lib.homeManagerConfiguration {
+      inherit pkgs;
+      modules = [ module ];
+    };
+}

@@ -1,0 +1,396 @@
+//go:build lab
+
+package sandbox_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"claudebox/internal/nix/inside"
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// build is a function of shell that builds a derivation of that name, whose
+// output is its second word, and prints the output's path.
+const build = `
+	build() { nix build --no-link --print-out-paths --impure --expr "derivation {
+		name = \"$1\"; system = builtins.currentSystem; builder = \"/bin/sh\"; args = [ \"-c\" \"$2\" ]; }" 2>/dev/null; }
+	`
+
+// daemon is a Nix daemon of a test's own, of another release, over this
+// machine's store, which it can only read. Its database is a copy.
+type daemon struct {
+	socket string
+	words  []string // lead a program to its file system
+}
+
+func newDaemon(t *testing.T, release string, trusted bool) daemon {
+	t.Helper()
+	root := filepath.Join(os.Getenv("CLAUDEBOX_LAB_RELEASES"), release)
+	if !exists(root + "/usr/bin/nix-daemon") {
+		t.Skipf("NOT RUN: there is no Debian %s here", release)
+	}
+	state := filepath.Join(t.TempDir(), "nix")
+	conf := "build-users-group =\nsandbox = false\nsubstituters =\n"
+	if trusted {
+		conf += "trusted-users = *\n"
+	} else {
+		conf += "trusted-users = root\n"
+	}
+	must(t, os.MkdirAll(state+"/var/nix", 0o755), os.MkdirAll(state+"/etc", 0o755), os.WriteFile(state+"/etc/nix.conf", []byte(conf), 0o600))
+	d := daemon{socket: state + "/var/nix/daemon-socket/socket", words: []string{
+		"bwrap", "--die-with-parent", "--unshare-user", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp",
+		"--dir", "/nix", "--ro-bind", "/nix/store", "/nix/store", "--bind", state + "/var", "/nix/var", "--bind", state + "/etc", "/nix/etc",
+		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
+		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin", "--unsetenv", "NIX_REMOTE", "--",
+	}}
+	all, err := filepath.Glob("/nix/store/*")
+	must(t, err)
+	dump := exec.Command("nix-store", append([]string{"--dump-db"}, validOf(t, all)...)...)
+	text, err := dump.Output()
+	must(t, err)
+	load := d.command("nix-store", "--load-db")
+	load.Stdin = strings.NewReader(string(text))
+	if out, err := load.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := d.command("nix-daemon")
+	log, err := os.Create(filepath.Join(state, "log"))
+	must(t, err)
+	cmd.Stderr = log
+	log.Close()
+	must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for range 500 {
+		if c, err := nixdaemon.Dial(t.Context(), d.socket, nixdaemon.Options{}); err == nil {
+			c.Close()
+			return d
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	said, _ := os.ReadFile(log.Name())
+	t.Fatalf("the daemon did not come up: %s", said)
+	return d
+}
+
+// validOf leaves out what is no valid path, as others write to the store.
+func validOf(t *testing.T, paths []string) []string {
+	t.Helper()
+	c, err := nixdaemon.Dial(t.Context(), nixdaemon.DefaultSocket, nixdaemon.Options{})
+	must(t, err)
+	defer c.Close()
+	var names []string
+	for _, path := range paths {
+		if strings.Contains(filepath.Base(path), "-") && !strings.HasPrefix(filepath.Base(path), ".") && !strings.HasSuffix(path, ".lock") {
+			names = append(names, path)
+		}
+	}
+	valid, err := c.QueryValidPaths(t.Context(), names)
+	must(t, err)
+	return valid
+}
+
+func (d daemon) command(words ...string) *exec.Cmd {
+	words = append(append([]string{}, d.words...), words...)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// state is all that the daemon knows, and what it holds.
+func (d daemon) state(t *testing.T) string {
+	t.Helper()
+	dump, err := d.command("nix-store", "--dump-db").Output()
+	must(t, err)
+	roots, state := "", filepath.Dir(filepath.Dir(d.socket))
+	must(t, filepath.WalkDir(state, func(path string, entry os.DirEntry, err error) error {
+		number, temporary := strings.CutPrefix(path, state+"/temproots/")
+		if stale := temporary && !exists("/proc/"+number); err == nil && !strings.Contains(path, "/db/") && path != state+"/gc.lock" && !stale {
+			roots += path + "\n"
+		}
+		return err
+	}))
+	return string(dump) + roots
+}
+
+// The same for each daemon, whether or not it trusts the user, in each tier.
+func TestNixInsideOverEachDaemon(t *testing.T) {
+	for _, release := range []string{"bookworm", "sid"} {
+		for _, trusted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, trusted: %v", release, trusted), func(t *testing.T) {
+				w := newWorld(t)
+				w.env["NIX_DAEMON_SOCKET_PATH"] = newDaemon(t, release, trusted).socket
+				for _, tier := range []string{"full", "inet", "allow", "none"} {
+					flags := []string{"--network", tier}
+					if tier == "allow" {
+						flags = []string{"--profile", w.profile(t, "network: {tier: allow, allow: [api.anthropic.com]}")}
+					}
+					got := run(t, w.session(build+`
+						nix shell nixpkgs#hello -c hello 2>/dev/null
+						cat "$(build over-`+tier+` 'echo built >$out')"
+						nix store info --json --store unix:///run/claudebox/nix-daemon 2>/dev/null | jq .trusted`, flags...))
+					if got.stdout != "Hello, world!\nbuilt\nfalse\n" && got.stdout != "Hello, world!\nbuilt\n0\n" {
+						t.Errorf("in tier %s: status %d, %q, %s", tier, got.status, got.stdout, got.stderr)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever the agent does with Nix, as a user whom the daemon trusts, the host's
+// store is as it was.
+func TestTheHostsStoreIsAsItWas(t *testing.T) {
+	w := newWorld(t)
+	d := newDaemon(t, "sid", true)
+	w.env["NIX_DAEMON_SOCKET_PATH"] = d.socket
+	before := d.state(t)
+	w.inside(t, build+`
+		exec 2>/dev/null; set +e
+		for i in $(seq 20); do build "as-it-was-$i" "echo $i >\$out" >/dev/null; done
+		hello=$(nix build --no-link --print-out-paths nixpkgs#hello)
+		for i in $(seq 6); do
+			nix store delete "$hello"; nix-store --delete "$hello"; nix-store --add /etc/passwd
+			nix-store --store unix:///run/claudebox/nix-daemon --gc; nix-store --store unix:///run/claudebox/nix-daemon --delete "$hello"
+			nix-store --store unix:///run/claudebox/nix-daemon --add /etc/passwd
+			nix store sign --store unix:///run/claudebox/nix-daemon -k /dev/null "$hello"
+			nix-store --store unix:///run/claudebox/nix-daemon --gc --print-roots
+			nix copy --to unix:///run/claudebox/nix-daemon --no-check-sigs "$(nix-store --add /etc/group)"
+			nix-store --store unix:///run/claudebox/nix-daemon --optimise; nix-store --store unix:///run/claudebox/nix-daemon --verify --repair
+		done
+		nix-collect-garbage -d; nix store gc; true`)
+	// The daemon lets go of a session's roots when its worker ends.
+	after := ""
+	for range 100 {
+		if after = d.state(t); after == before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	wantEqual(t, after, before)
+}
+
+func TestWhatIsBuiltInsideIsThereNextTime(t *testing.T) {
+	w := newWorld(t)
+	path := strings.TrimSpace(w.inside(t, build+`build kept 'echo kept >$out'`))
+	if exists(path) {
+		t.Errorf("%s is in the host's store", path)
+	}
+	wantEqual(t, w.inside(t, `cat `+path+`; nix path-info `+path), "kept\n"+path+"\n")
+	other := newWorldHere(t)
+	if got := run(t, other.session(`cat `+path)); got.status == 0 {
+		t.Errorf("another project has it: %s", got.stdout)
+	}
+}
+
+// A second session has an upper of its own, says so, and leaves nothing.
+func TestASecondSessionBuildsForItself(t *testing.T) {
+	w := newWorld(t)
+	// No pipes: the second session would find them in the project, and puts them aside.
+	first := w.session(build + `build first 'echo first >$out' >up; while [ ! -e down ]; do sleep 0.05; done
+		ls -d /nix/store/*-second 2>/dev/null || echo no second`)
+	done := make(chan outcome)
+	go func() { done <- run(t, first) }()
+	path := ""
+	for !strings.HasSuffix(path, "\n") {
+		told, _ := os.ReadFile(w.path("project/up"))
+		path = string(told)
+		time.Sleep(10 * time.Millisecond)
+	}
+	path = strings.TrimSpace(path)
+	if shown := succeed(t, w.claudebox("plan")); !strings.Contains(shown, "another session uses this project's Nix store") {
+		t.Errorf("the plan does not say so: %s", shown)
+	}
+	got := run(t, w.session(build+`build second 'echo second >$out' >/dev/null; nix shell nixpkgs#hello -c hello 2>/dev/null; if cat `+path+` 2>/dev/null; then echo shared; fi`))
+	if got.status != 0 || got.stdout != "Hello, world!\n" {
+		t.Errorf("the second session: status %d, %q, %s", got.status, got.stdout, got.stderr)
+	}
+	must(t, os.WriteFile(w.path("project/down"), []byte("go\n"), 0o600))
+	if got := <-done; got.stdout != "no second\n" {
+		t.Errorf("the first session: %q, %s", got.stdout, got.stderr)
+	}
+	left, err := filepath.Glob(w.path(".claudebox/instances/*/nix/*"))
+	must(t, err)
+	if len(left) != 1 || filepath.Base(left[0]) != "main" {
+		t.Errorf("there are %q", left)
+	}
+}
+
+// The agent left folders and whiteouts in place of what the plan uses, as it
+// could if its upper layer were its own to write.
+func TestAHostileUpperChangesNothingInTheNextSession(t *testing.T) {
+	w := newWorld(t)
+	shell := strings.TrimSpace(w.inside(t, `echo $SHELL`))
+	uppers, err := filepath.Glob(w.path(".claudebox/instances/*/nix/main"))
+	must(t, err)
+	if len(uppers) != 1 {
+		t.Fatalf("uppers: %q", uppers)
+	}
+	upper := inside.Upper(uppers[0])
+	bash := filepath.Join(upper, strings.TrimPrefix(shell, "/nix/store/"))
+	must(t, os.MkdirAll(filepath.Dir(bash), 0o755), os.WriteFile(bash, []byte("#!/bin/sh\necho evil\n"), 0o755))
+	real, err := filepath.Glob("/nix/store/*-coreutils-*")
+	must(t, err)
+	for _, path := range real {
+		if err := syscall.Mknod(filepath.Join(upper, filepath.Base(path)), syscall.S_IFCHR, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantEqual(t, w.inside(t, `ls -d /nix/store >/dev/null; "$SHELL" -c 'echo good'`), "good\n")
+}
+
+// The host's collector leaves what a session has asked for; after it, the next
+// one begins anew where something is gone.
+func TestTheHostsCollectorAndTheStoreInside(t *testing.T) {
+	c := newCollector(t)
+	added := strings.TrimSpace(c.must("nix-store", "--add", c.w.write(t, "added-"+filepath.Base(c.w.home), c.w.home)))
+	c.session(build+`nix path-info `+added+` >/dev/null; build relies 'read x <`+added+`; echo $x >$out'`, func(said string) {
+		c.keeps("while a session relies on it", added)
+		later := strings.TrimSpace(c.must("nix-store", "--add", c.w.write(t, "later-"+filepath.Base(c.w.home), c.w.home)))
+		if !exists(later) {
+			t.Error("nothing was added")
+		}
+	}, "--profile", c.profile)
+	c.takes("after the session", added)
+	got := run(t, c.w.session(`nix path-info `+added+` 2>&1 || true; ls /run/claudebox/nix-upper | wc -l`, "--profile", c.profile))
+	if !strings.Contains(got.stderr, "Nix inside begins anew: "+added+" was collected") || !strings.HasSuffix(got.stdout, "0\n") {
+		t.Errorf("the next session says %q, and %q", got.stderr, got.stdout)
+	}
+}
+
+// A path that the host adds during the session is there, and valid.
+func TestAPathThatTheHostAddsIsValidInside(t *testing.T) {
+	c := newCollector(t)
+	var added string
+	must(t, syscall.Mkfifo(c.w.path("project/path"), 0o600))
+	c.session(`(read -r p <path; nix path-info "$p" >told 2>&1; cat "$p" >>told) </dev/null >/dev/null 2>&1 &`, func(string) {
+		added = strings.TrimSpace(c.must("nix-store", "--add", c.w.write(t, "during-"+filepath.Base(c.w.home), "content\n")))
+		must(t, os.WriteFile(c.w.path("project/path"), []byte(added+"\n"), 0o600))
+		for range 200 {
+			if told, _ := os.ReadFile(c.w.path("project/told")); strings.HasSuffix(string(told), "content\n") {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}, "--profile", c.profile)
+	wantEqual(t, c.w.read(t, "project/told"), added+"\ncontent\n")
+}
+
+// What a tier does not let through no build fetches: the sandbox is what it
+// passes.
+func TestABuildFetchesWhatTheTierAllows(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fetched\n") }))
+	defer server.Close()
+	const script = build + `
+		nix build --no-link --print-out-paths --impure --expr 'import <nix/fetchurl.nix> { url = "%s/file"; hash = "sha256-FGpe+DpJ6+8QCw7Uwp4Bv10mFGF1mLDVgKGGwxXg+ZE="; }' 2>err || true
+		grep -c "unable to download" err || true`
+	for tier, fetched := range map[string]bool{"full": true, "inet": false, "none": false} {
+		w := newWorldHere(t)
+		got := run(t, w.session(fmt.Sprintf(script, server.URL), "--network", tier))
+		if tried := strings.Contains(got.stdout, "/nix/store/") || strings.Contains(w.read(t, "project/err"), "hash mismatch"); tried != fetched {
+			t.Errorf("in tier %s: %q, %s", tier, got.stdout, w.read(t, "project/err"))
+		}
+	}
+}
+
+// Somebody who kills claudebox leaves a store that the next session goes on with.
+func TestAfterAKillTheStoreInsideGoesOn(t *testing.T) {
+	w := newWorld(t)
+	must(t, syscall.Mkfifo(w.path("project/up"), 0o600))
+	cmd := w.session(build + `build before 'echo before >$out' >path; build half 'echo x >$out; echo >` + w.path("project/up") + `; read x <` + w.path("project/up") + `'`)
+	must(t, cmd.Start())
+	_, err := os.ReadFile(w.path("project/up"))
+	must(t, err)
+	must(t, cmd.Process.Kill())
+	cmd.Wait()
+	wantEqual(t, w.inside(t, build+`cat "$(cat path)"; cat "$(build after 'echo after >$out')"`), "before\nafter\n")
+}
+
+// A lock file that is made inside names the revision, and no path of this machine.
+func TestALockFileMadeInsideHoldsForOthers(t *testing.T) {
+	w := newWorld(t)
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
+	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = strings.Repeat("5", 40), 1700000000
+	file := w.write(t, "plan.json", string(made.Encode()))
+	w.write(t, "project/flake.nix", `{ outputs = { nixpkgs, ... }: { x = nixpkgs.outPath; }; }`)
+	got := run(t, w.session(`nix flake lock 2>err; nix eval --raw .#x 2>>err`, "--plan", file, "--network", "none"))
+	wantEqual(t, got.stdout, made.Pins.Nixpkgs.Path)
+	lock := w.read(t, "project/flake.lock")
+	if strings.Contains(lock, "/nix/store") || !strings.Contains(lock, made.Pins.Nixpkgs.Rev) {
+		t.Errorf("the lock file is %s\n%s", lock, w.read(t, "project/err"))
+	}
+}
+
+// There is no other store that Nix would fall back to.
+func TestWithoutAStoreNixSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	off := w.profile(t, "nix: {daemon: off}")
+	got := w.inside(t, `nix eval --expr 1+1 --store dummy://; nix build --impure --expr 'derivation { name = "x"; system = builtins.currentSystem; builder = "/bin/sh"; }' 2>&1 || true; ls -A ~/.local/share/nix 2>/dev/null || true`, "--profile", off)
+	if !strings.Contains(got, "Nix-is-off-in-this-sandbox") || strings.Contains(got, "root") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestTheCommandsOfEveryDay(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/flake.nix", `{ outputs = { self, nixpkgs }: let p = nixpkgs.legacyPackages.x86_64-linux; in {
+		packages.x86_64-linux.default = derivation { name = "result-of-flake"; system = "x86_64-linux"; builder = "/bin/sh"; args = [ "-c" "echo made >$out" ]; };
+		checks.x86_64-linux.one = self.packages.x86_64-linux.default; }; }`)
+	for name, tc := range map[string]struct{ script, want string }{
+		"nix build leaves a link that works inside": {`nix build 2>/dev/null; cat result`, "made\n"},
+		"nix flake check":      {`nix flake check 2>/dev/null; echo $?`, "0\n"},
+		"nix copy to a folder": {`nix build 2>/dev/null; nix copy --to file:///tmp/cache ./result 2>/dev/null; ls /tmp/cache | grep -c narinfo`, "1\n"},
+	} {
+		t.Run(name, func(t *testing.T) { wantEqual(t, w.inside(t, tc.script), tc.want) })
+	}
+}
+
+// By a closure nothing else of the host's store is there, for Nix neither.
+func TestNixInsideAClosure(t *testing.T) {
+	w := newWorld(t)
+	file := w.profile(t, "packages: [hello]", "nix: {store: closure}")
+	outside := strings.TrimSpace(succeed(t, exec.Command("nix-store", "--add", w.write(t, "not-in-the-closure", w.home))))
+	got := w.inside(t, build+`
+		hello; cat "$(build in-a-closure 'echo built >$out')"
+		nix path-info `+outside+` >/dev/null 2>&1 || echo not valid
+		if cat `+outside+` 2>/dev/null; then echo readable; fi
+		nix shell nixpkgs#hello -c hello 2>/dev/null`, "--profile", file)
+	wantEqual(t, got, "Hello, world!\nbuilt\nnot valid\nHello, world!\n")
+}
+
+// What nothing refers to goes, what a link in the project refers to stays, and an
+// instance can be removed whatever modes are in it.
+func TestGarbageInsideIsCollectedByTheHost(t *testing.T) {
+	w := newWorld(t)
+	got := strings.Fields(w.inside(t, build+`nix shell nixpkgs#hello -c true 2>/dev/null; build garbage 'echo x >$out'
+		nix build -o result --print-out-paths --impure --expr 'derivation { name = "linked"; system = builtins.currentSystem; builder = "/bin/sh"; args = [ "-c" "echo linked >$out" ]; }' 2>/dev/null`))
+	if len(got) != 2 {
+		t.Fatalf("built: %q", got)
+	}
+	if said := succeed(t, w.claudebox("instance", "gc")); !strings.Contains(said, "store paths deleted") {
+		t.Errorf("it says %q", said)
+	}
+	wantEqual(t, w.inside(t, `cat result; if [ -e `+got[0]+` ]; then echo there; fi; nix path-info `+got[0]+` 2>/dev/null || echo gone; nix shell nixpkgs#hello -c hello 2>/dev/null`), "linked\ngone\nHello, world!\n")
+	wantContains(t, succeed(t, w.claudebox("instance", "prune", "--all", "--yes")), "removed 1 of 1")
+	left, err := filepath.Glob(w.path(".claudebox/instances/*"))
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func wantContains(t *testing.T, got, want string) {
+	t.Helper()
+	if !strings.Contains(got, want) {
+		t.Errorf("%q is not in %q", want, got)
+	}
+}

@@ -1,0 +1,399 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/link/pipe"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"claudebox/internal/network/dns"
+	"claudebox/internal/network/flow"
+	"claudebox/internal/network/link"
+	"claudebox/internal/network/policy"
+)
+
+const patience = 20 * time.Second
+
+// outside is what a stack dials in a test: every address leads to a service on
+// the loopback, and is written down once it has been judged.
+type outside struct {
+	tcp, udp net.Addr
+
+	mu      sync.Mutex
+	dialled []string
+	refused []flow.Flow
+	names   map[string]netip.Addr
+}
+
+func (o *outside) dial(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
+	addr, err := netip.ParseAddrPort(to)
+	if err != nil {
+		host, _, _ := net.SplitHostPort(to)
+		a, known := o.names[strings.TrimSuffix(host, ".")]
+		if !known {
+			return nil, &net.DNSError{IsNotFound: true}
+		}
+		addr = netip.AddrPortFrom(a, 80)
+	}
+	if err := judge(addr); err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	o.dialled = append(o.dialled, network+" "+addr.String())
+	o.mu.Unlock()
+	if addr.Port() == closedPort {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	at := o.tcp
+	if network == "udp" {
+		at = o.udp
+	}
+	return new(net.Dialer).DialContext(ctx, network, at.String())
+}
+
+const closedPort = 81
+
+func (o *outside) Opened(flow.Flow)               {}
+func (o *outside) Closed(flow.Flow, int64, int64) {}
+func (o *outside) Refused(f flow.Flow, _ string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refused = append(o.refused, f)
+}
+
+// newOutside serves an echo by TCP and UDP.
+func newOutside(t testing.TB) *outside {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		buffer := make([]byte, 1<<16)
+		for {
+			n, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			c.WriteTo(buffer[:n], from)
+		}
+	}()
+	return &outside{tcp: l.Addr(), udp: c.LocalAddr(), names: map[string]netip.Addr{}}
+}
+
+// newStack makes a stack whose outside is a test's.
+func newStack(t testing.TB, o *outside, rules policy.Rules, terminator flow.Terminator) *Stack {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	settled := make(chan struct{})
+	close(settled)
+	if terminator != nil {
+		rules.Terminates = terminator.Terminates
+	}
+	s, err := New(ctx, Config{
+		Rules: rules, Journal: o, Settled: settled, Terminator: terminator,
+		DNS: &dns.Server{
+			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(0),
+			Unknown: func(string, bool) {}, Resolvers: func() []netip.AddrPort { return nil },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dialOut = o.dial
+	s.pingOut = func(to netip.Addr, _ []byte) []byte {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.dialled = append(o.dialled, "icmp "+to.String())
+		return nil
+	}
+	return s
+}
+
+// sandbox is a stack in the place of a sandbox's kernel.
+type sandbox struct{ *tcpipstack.Stack }
+
+func newSandbox(t testing.TB, s *Stack) sandbox {
+	t.Helper()
+	ours, theirs := pipe.New("", "", link.MTU)
+	if err := s.attach(ours); err != nil {
+		t.Fatal(err)
+	}
+	inside := tcpipstack.New(tcpipstack.Options{
+		NetworkProtocols:   []tcpipstack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
+		TransportProtocols: []tcpipstack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},
+	})
+	t.Cleanup(func() { inside.Destroy(); s.inner.Destroy() })
+	if err := inside.CreateNIC(nic, theirs); err != nil {
+		t.Fatal(err)
+	}
+	inside.AddProtocolAddress(nic, tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: address(link.Sandbox4).WithPrefix()}, tcpipstack.AddressProperties{})
+	inside.AddProtocolAddress(nic, tcpip.ProtocolAddress{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: address(link.Sandbox6).WithPrefix()}, tcpipstack.AddressProperties{})
+	inside.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
+	return sandbox{inside}
+}
+
+func full(to string) (tcpip.FullAddress, tcpip.NetworkProtocolNumber) {
+	a := netip.MustParseAddrPort(to)
+	return tcpip.FullAddress{NIC: nic, Addr: address(a.Addr()), Port: a.Port()}, protocolOf(a.Addr())
+}
+
+func (b sandbox) dial(t testing.TB, to string) (*gonet.TCPConn, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	at, protocol := full(to)
+	return gonet.DialContextTCP(ctx, b.Stack, at, protocol)
+}
+
+func (b sandbox) mustDial(t testing.TB, to string) *gonet.TCPConn {
+	t.Helper()
+	c, err := b.dial(t, to)
+	if err != nil {
+		t.Fatalf("dial %s: %v", to, err)
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+var inet = policy.Rules{Tier: policy.TierInet}
+
+func TestAConnectionIsCarriedBothWaysToItsEnd(t *testing.T) {
+	o := newOutside(t)
+	b := newSandbox(t, newStack(t, o, inet, nil))
+	for _, to := range []string{"203.0.113.10:80", "[2001:db8:ffff::10]:80"} {
+		c := b.mustDial(t, to)
+		want := strings.Repeat("there and back ", 200_000)
+		go func() {
+			io.WriteString(c, want)
+			c.CloseWrite()
+		}()
+		got, err := io.ReadAll(c)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %d bytes of %d came back, %v", to, len(got), len(want), err)
+		}
+		c.Close()
+	}
+}
+
+func TestWhatIsRefusedIsRefusedAtOnceAndNeverDialled(t *testing.T) {
+	o := newOutside(t)
+	b := newSandbox(t, newStack(t, o, inet, nil))
+	for _, to := range []string{"192.168.77.2:80", "169.254.169.254:80", "[fd00::5]:80", "169.254.1.1:80", "[fd00:cb::53]:22", "198.18.0.9:80"} {
+		if c, err := b.dial(t, to); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v, %v", to, c, err)
+		}
+	}
+	if _, err := b.dial(t, "203.0.113.10:81"); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("a closed port outside: %v", err)
+	}
+	if len(o.dialled) != 1 {
+		t.Errorf("dialled: %q", o.dialled)
+	}
+}
+
+func TestDatagramsAreCarried(t *testing.T) {
+	o := newOutside(t)
+	b := newSandbox(t, newStack(t, o, inet, nil))
+	at, protocol := full("203.0.113.10:7")
+	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	want := strings.Repeat("x", 9000)
+	io.WriteString(c, want)
+	got := make([]byte, 10_000)
+	if n, err := c.Read(got); err != nil || string(got[:n]) != want {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+func TestADatagramThatIsRefusedIsAnsweredAtOnce(t *testing.T) {
+	b := newSandbox(t, newStack(t, newOutside(t), inet, nil))
+	at, protocol := full("192.168.77.2:53")
+	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	io.WriteString(c, "hello")
+	if _, err := c.Read(make([]byte, 10)); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// F10, and what the machine comes to be connected to.
+func TestOpenConnectionsAreEnded(t *testing.T) {
+	for name, end := range map[string]func(*Stack){
+		"where the machine has come to": func(s *Stack) {
+			s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+		},
+		"that are idle for long (F10)": func(s *Stack) {
+			s.flows.sweep(1)
+			s.flows.sweep(1)
+			s.flows.sweep(1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutside(t)
+			s := newStack(t, o, inet, nil)
+			b := newSandbox(t, s)
+			c := b.mustDial(t, "203.0.113.10:80")
+			io.WriteString(c, "x")
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			end(s)
+			if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+				t.Errorf("read: %v", err)
+			}
+			for s.flows.count() > 0 {
+				runtime.Gosched()
+			}
+		})
+	}
+}
+
+func TestWhatIsBusyIsNotIdle(t *testing.T) {
+	s := newStack(t, newOutside(t), inet, nil)
+	b := newSandbox(t, s)
+	c := b.mustDial(t, "203.0.113.10:80")
+	for range 5 {
+		io.WriteString(c, "x")
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		s.flows.sweep(1)
+	}
+}
+
+// answering answers in the place of a host.
+type answering struct{}
+
+func (answering) Terminates(name string, port uint16) bool {
+	return name == "api.test" && (port == 443 || port == 0)
+}
+
+func (answering) Serve(ctx context.Context, client net.Conn, name string, _ uint16, dial func(context.Context) (net.Conn, error)) {
+	defer client.Close()
+	up, err := dial(ctx)
+	if err != nil {
+		io.WriteString(client, "no way to "+name)
+		return
+	}
+	up.Close()
+	io.WriteString(client, "in the place of "+name)
+}
+
+func TestAHostIsAnsweredFor(t *testing.T) {
+	o := newOutside(t)
+	o.names["api.test"] = netip.MustParseAddr("203.0.113.20")
+	s := newStack(t, o, inet, answering{})
+	b := newSandbox(t, s)
+	v4, _, _ := s.DNS.Names.Addresses("api.test")
+	for _, want := range []string{"in the place of api.test", "no way to api.test"} {
+		c := b.mustDial(t, netip.AddrPortFrom(v4, 443).String())
+		if got, err := io.ReadAll(c); err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+		o.names["api.test"] = netip.MustParseAddr("192.168.77.2") // the name leads home now
+	}
+}
+
+func TestNamesOfAListAndNothingElse(t *testing.T) {
+	o := newOutside(t)
+	o.names["good.test"], o.names["rebind.test"] = netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("10.1.2.3")
+	var rules policy.Rules
+	rules.Tier = policy.TierAllow
+	for _, name := range []string{"good.test", "rebind.test"} {
+		e, err := policy.ParseEntry(name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules.Allow = append(rules.Allow, e)
+	}
+	s := newStack(t, o, rules, nil)
+	b := newSandbox(t, s)
+	good, good6, _ := s.DNS.Names.Addresses("good.test")
+	rebind, _, _ := s.DNS.Names.Addresses("rebind.test")
+	for _, a := range []netip.Addr{good, good6} {
+		c := b.mustDial(t, netip.AddrPortFrom(a, 80).String())
+		const request = "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n"
+		io.WriteString(c, request)
+		got := make([]byte, len(request))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != request {
+			t.Errorf("%q, %v", got, err)
+		}
+		io.WriteString(c, strings.ReplaceAll(request, "good", "evil"))
+		if n, err := c.Read(got); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("after a request for another host: %q, %v", got[:n], err)
+		}
+	}
+	for _, to := range []string{netip.AddrPortFrom(rebind, 80).String(), netip.AddrPortFrom(good, 22).String(), "203.0.113.10:80", "198.18.5.5:80"} {
+		if _, err := b.dial(t, to); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+func TestAThousandConnectionsLeaveNothing(t *testing.T) {
+	s := newStack(t, newOutside(t), inet, nil)
+	b := newSandbox(t, s)
+	b.mustDial(t, "203.0.113.10:80").Close()
+	for s.flows.count() > 0 {
+		runtime.Gosched()
+	}
+	before := runtime.NumGoroutine()
+	var all []*gonet.TCPConn
+	for i := range 1000 {
+		c := b.mustDial(t, "203.0.113.10:80")
+		if i%5 == 0 {
+			io.WriteString(c, "x")
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	for end := time.Now().Add(patience); s.flows.count() > 0 || runtime.NumGoroutine() > before+20; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d flows and %d goroutines are left; there were %d", s.flows.count(), runtime.NumGoroutine(), before)
+		}
+	}
+}

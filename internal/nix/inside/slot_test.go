@@ -1,0 +1,197 @@
+package inside_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/nix/inside"
+)
+
+func open(t *testing.T, dir string) *inside.Slot {
+	t.Helper()
+	s, err := inside.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func TestTwoSessionsNeverShareAnUpper(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "nix")
+	first, extra := inside.Choose(parent)
+	if extra || has(parent) {
+		t.Errorf("Choose gives %s, %v; want the kept one, and nothing made", first, extra)
+	}
+	one := open(t, first)
+	if _, err := inside.Open(first); !errors.Is(err, inside.ErrBusy) {
+		t.Errorf("a second session opens it: %v; want ErrBusy", err)
+	}
+	second, extra := inside.Choose(parent)
+	if !extra || second == first {
+		t.Errorf("Choose gives a second session %s, %v", second, extra)
+	}
+	two := open(t, second)
+	write(t, filepath.Join(inside.Upper(second), "built", "file"), "x")
+	two.Close()
+	if has(second) {
+		t.Error("what the second session wrote is still there")
+	}
+	write(t, filepath.Join(inside.Upper(first), "built", "file"), "x")
+	one.Close()
+	if again, extra := inside.Choose(parent); extra || again != first || !has(filepath.Join(inside.Upper(first), "built")) {
+		t.Errorf("the next session has %s, %v; want what the first one wrote", again, extra)
+	}
+}
+
+// A session that was killed leaves its folder, and no lock.
+func TestWhatAKilledSessionLeftIsRemoved(t *testing.T) {
+	parent := t.TempDir()
+	left := filepath.Join(parent, "extra-killed")
+	write(t, filepath.Join(left, "upper", "built", "file"), "x")
+	for _, dir := range []string{"upper/built", "work/work"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(left, dir), 0o755), os.Chmod(filepath.Join(left, dir), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, _ := inside.Choose(parent)
+	open(t, dir)
+	if has(left) {
+		t.Error("it is still there")
+	}
+}
+
+// someOfTheStore is a name in this machine's store; the tests that need one are
+// the lab's as well.
+func someOfTheStore(t *testing.T) string {
+	t.Helper()
+	entries, err := os.ReadDir("/nix/store")
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			return entry.Name()
+		}
+	}
+	t.Skipf("NOT RUN: this machine has no Nix store: %v", err)
+	return ""
+}
+
+// An agent may have put folders and whiteouts in place of what the plan uses.
+func TestAHostileUpperChangesNothingOfTheHosts(t *testing.T) {
+	name := someOfTheStore(t)
+	for attack, plant := range map[string]func(upper string) error{
+		"a folder that is merged": func(upper string) error {
+			dir := filepath.Join(upper, name)
+			return errors.Join(os.MkdirAll(dir+"/bin", 0o755), os.WriteFile(dir+"/bin/bash", nil, 0o755), os.Chmod(dir, 0o555))
+		},
+		"a link":       func(upper string) error { return os.Symlink("/etc", filepath.Join(upper, name)) },
+		"a whiteout":   func(upper string) error { return unix.Mknod(filepath.Join(upper, name), unix.S_IFCHR, 0) },
+		"closed modes": func(upper string) error { return os.Chmod(upper, 0) },
+		"an opaque layer": func(upper string) error {
+			return unix.Setxattr(upper, "user.overlay.opaque", []byte("y"), 0)
+		},
+	} {
+		t.Run(attack, func(t *testing.T) {
+			dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
+			open(t, dir).Close()
+			own := filepath.Join(inside.Upper(dir), "00bgd045z0d4icpbc2yyz4gx48ak44la-own")
+			write(t, own, "")
+			if err := plant(inside.Upper(dir)); err != nil {
+				t.Skipf("NOT RUN: %v", err)
+			}
+			open(t, dir)
+			if has(filepath.Join(inside.Upper(dir), name)) {
+				t.Error("it is still in the upper layer")
+			}
+			if n, err := unix.Getxattr(inside.Upper(dir), "user.overlay.opaque", nil); err == nil {
+				t.Errorf("the layer is still opaque (%d)", n)
+			}
+			if attack != "an opaque layer" && !has(own) {
+				t.Error("what was built inside is gone with it")
+			}
+		})
+	}
+}
+
+// Builds must not run on with a path that is gone.
+func TestAnInnerStoreBeginsAnewWhenTheHostCollectedWhatItKnows(t *testing.T) {
+	name := someOfTheStore(t)
+	for known, anew := range map[string]bool{
+		"/nix/store/" + name + "\n":            false,
+		"/nix/store/" + name + "\n/nix/store/": false, // a line that was never finished
+		absent + "\n":                          true,
+		"damaged\n":                            true,
+	} {
+		dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
+		open(t, dir).Close()
+		write(t, filepath.Join(inside.Var(dir), "nix/db/db.sqlite"), "rows")
+		write(t, filepath.Join(dir, "known"), known)
+		s := open(t, dir)
+		if got := !has(filepath.Join(inside.Var(dir), "nix")); got != anew || anew == (len(s.Notes) == 0) {
+			t.Errorf("with %q known: begins anew: %v, says %q; want %v", known, got, s.Notes, anew)
+		}
+		paths, err := inside.ReadKnown(s.Known)
+		if err != nil || anew && len(paths) > 0 || !anew && len(paths) != 1 {
+			t.Errorf("with %q known: the list is %q, %v", known, paths, err)
+		}
+	}
+}
+
+func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
+	host := []byte("substituters = https://cache.example.org file:///srv/cache\nextra-substituters = http://10.0.0.1:5000\n" +
+		"trusted-public-keys = example-1:AAAA\nextra-trusted-public-keys = two:BBBB\n")
+	all := inside.CachesOf(host).Reached(func(string) bool { return true })
+	conf := string(inside.Conf(all))
+	for _, want := range []string{
+		"substituters = https://cache.example.org http://10.0.0.1:5000\n", "trusted-public-keys = example-1:AAAA two:BBBB\n",
+		"store = local-overlay://?lower-store=unix%3A%2F%2F%2F", "sandbox = false\n",
+	} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("%q is not in\n%s", want, conf)
+		}
+	}
+	none := string(inside.Conf(inside.CachesOf(nil).Reached(func(string) bool { return false })))
+	if !strings.Contains(none, "\nsubstituters = \n") {
+		t.Errorf("where no cache is reached, nix.conf is\n%s", none)
+	}
+	if usual := inside.CachesOf(nil); len(usual.Substituters) != 1 || len(usual.Keys) != 1 {
+		t.Errorf("where nothing is said, the caches are %+v", usual)
+	}
+	if off := string(inside.NoConf("Nix is off here")); !strings.Contains(off, "store = unix:///Nix-is-off-here\n") {
+		t.Errorf("without a store nix.conf is\n%s", off)
+	}
+}
+
+// What a lock file names must be there on other machines.
+func TestTheRegistryNamesTheRevisionWhereItIsKnown(t *testing.T) {
+	s := inside.Source{Path: "/nix/store/x-source", Rev: "r", NarHash: "sha256-h", LastModified: 7}
+	want := `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"__final":true,"lastModified":7,"narHash":"sha256-h","owner":"NixOS","repo":"nixpkgs","rev":"r","type":"github"}}],"version":2}` + "\n"
+	if got := inside.Registry(s); string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	s.LastModified = 0
+	want = `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"path":"/nix/store/x-source","type":"path"}}],"version":2}` + "\n"
+	if got := inside.Registry(s); string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := inside.Registry(inside.Source{}); !bytes.Equal(got, []byte(`{"flakes":[],"version":2}`+"\n")) {
+		t.Errorf("without a source: %s", got)
+	}
+}

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"claudebox/internal/diag"
+)
+
+// TryStore makes a sandbox with a Nix store of its own whose upper layer lies in
+// a folder, and takes it away again. It shows what keeps Nix inside from working
+// on this machine: the kernel, the file system of the folder, a mount in the
+// host's store.
+func TryStore(bwrap, env, folder string) error {
+	removeTrials(folder)
+	dir := filepath.Join(folder, fmt.Sprint(trialPrefix, os.Getpid()))
+	defer removeTrial(dir)
+	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
+	for _, name := range []string{dir, upper, work} {
+		if err := errors.Join(os.Mkdir(name, 0o700), os.Chmod(name, 0o700)); err != nil { // whatever the umask
+			return &diag.Error{Op: "try a Nix store inside", Err: err}
+		}
+	}
+	cmd := exec.Command(bwrap, "--unshare-user", "--unshare-pid", "--die-with-parent", "--ro-bind", "/", "/",
+		"--overlay-src", storeDir, "--overlay", upper, work, storeDir, "--", env, "true")
+	cmd.Env, cmd.SysProcAttr = []string{"PATH=" + filepath.Dir(env)}, &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
+}
+
+// trialPrefix begins the name of a folder in which a process, whose number
+// follows, tries a store.
+const trialPrefix = ".nix-trial-"
+
+// removeTrials removes what processes left that were killed.
+func removeTrials(folder string) {
+	left, err := filepath.Glob(filepath.Join(folder, trialPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		number := strings.TrimPrefix(filepath.Base(dir), trialPrefix)
+		if _, err := os.Stat("/proc/" + number); err != nil || number == strconv.Itoa(os.Getpid()) {
+			removeTrial(dir)
+		}
+	}
+}
+
+// removeTrial removes a folder in which the kernel made one without rights.
+func removeTrial(dir string) {
+	_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
+	_ = os.RemoveAll(dir)
+}
+
+// explainStore names the reason why a store of its own cannot be had.
+func explainStore(folder string, below []string, err error) error {
+	const op = "lay a Nix store over the host's"
+	if len(below) > 0 {
+		return &diag.Error{
+			Op: op, Err: fmt.Errorf("%s is mounted in the host's store: %w", below[0], err),
+			Remedy: "unmount it (`sudo umount " + below[0] + "`), or write `nix: {daemon: off}`",
+		}
+	}
+	return &diag.Error{
+		Op: op, Err: fmt.Errorf("the kernel cannot do it, or the file system of %s cannot hold it: %w", folder, err),
+		Remedy: "put CLAUDEBOX_HOME on ext4, xfs, btrfs or tmpfs, and use Linux 5.13 or newer; or write `nix: {daemon: off}`",
+	}
+}
+
+// mountsBelow gives the mount points strictly below a folder.
+func mountsBelow(mountinfo []byte, folder string) (list []string) {
+	for line := range strings.Lines(string(mountinfo)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && strings.HasPrefix(fields[4], folder+"/") {
+			list = append(list, fields[4])
+		}
+	}
+	return list
+}

@@ -36,6 +36,12 @@ func TestClaudeCodeWorksWithItsAPIHostOnly(t *testing.T) {
 	if len(model.Requests()) < 2 || !strings.Contains(got.stderr, "claudebox: refused: ") || !strings.Contains(got.stderr, "1 × telemetry.test (not on") {
 		t.Errorf("%d requests; the user is told:\n%s", len(model.Requests()), got.stderr)
 	}
+	// The gateway gets the true key, which is not inside.
+	for _, request := range model.Requests() {
+		if got := request.Header.Get("X-Api-Key"); got != "sk-ant-api03-end-to-end-0123456789abcdef" {
+			t.Errorf("the key is %q", got)
+		}
+	}
 	if strays := slices.DeleteFunc(model.Strays(), isAhead); len(strays) > 0 {
 		t.Errorf("asked for besides the Messages API: %q", strays)
 	}

@@ -24,23 +24,23 @@ import (
 const (
 	userLogin   = ".claude/.credentials.json"
 	insideLogin = ".claudebox/instances/*/" + userLogin
+	madeLogin   = ".claudebox/instances/*/made-login"
 )
 
 const pasted = "code-from-the-browser"
 
 // In tier allow the preset is enough to log in, with the code that a browser
-// elsewhere has shown. The login is kept inside; it reaches the user when it
-// renews their own, and nothing else of theirs changes.
+// elsewhere has shown. The login is kept outside of what the agent sees, for this
+// project; the user's own stays what it is.
 func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		way func(t *testing.T, u *user, flags []string)
-		had bool // a login, of the same account
+		had bool // a login
 	}{
 		"/login":                         {way: loginInSession},
 		"claude auth login":              {way: loginByCommand},
 		"/login, in place of the user's": {way: loginInSession, had: true},
-		"claude auth login, in place of the user's": {way: loginByCommand, had: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,8 +53,11 @@ func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 			flags := u.allowing(t, "anthropic", "nix: {daemon: off}", quiet)
 			before := u.files(t)
 			tc.way(t, u, flags)
-			if got := u.found(t, insideLogin); !strings.Contains(got, account.Access(1)) {
-				t.Errorf("the login inside is %q", got)
+			if got := u.found(t, madeLogin); !strings.Contains(got, account.Access(1)) {
+				t.Errorf("the login is %q", got)
+			}
+			if got := u.found(t, insideLogin); strings.Contains(got, "01-access-") || strings.Contains(got, "01-refresh-") {
+				t.Errorf("inside is %q", got)
 			}
 			if got := run(t, u.claude(t, flags, "-p", "hello")); got.stdout != "Hello.\n" {
 				t.Errorf("the next session: %+v", got)
@@ -70,16 +73,51 @@ func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 			if strays := slices.DeleteFunc(model.Strays(), isAhead); len(strays) > 0 || model.Err() != nil {
 				t.Errorf("%v; asked for besides: %q", model.Err(), strays)
 			}
-			after := u.files(t)
-			if got := after[userLogin]; tc.had != strings.Contains(got, account.Access(1)) {
-				t.Errorf("the user's login is %q", got)
-			}
-			if tc.had {
-				delete(before, userLogin)
-				delete(after, userLogin)
-			}
-			if !maps.Equal(before, after) {
+			if after := u.files(t); !maps.Equal(before, after) {
 				t.Errorf("the user had\n%q\nand has\n%q", before, after)
+			}
+		})
+	}
+}
+
+// In a network of its own, too, the agent uses a login that it never holds, and
+// an attempt to get one out fails.
+func TestLoginIsUsedFromOutsideInTheTiersWithANetworkOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, tier := range []string{"inet", "allow"} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, world.New(t))
+			const attempt = `curl -sS -X POST https://api.anthropic.com/api/oauth/claude_cli/create_api_key ` +
+				`-H "Authorization: Bearer $(sed 's/.*"accessToken":"\([^"]*\)".*/\1/' ~/.claude/.credentials.json)"`
+			model := script.New(
+				script.Bash("cat ~/.claude/.credentials.json; env"),
+				script.Bash(attempt+" 2>&1").After(script.Succeeded("cbx")),
+				script.Say("Hello.").After(script.Succeeded("was stopped on its way")),
+			)
+			a := u.openAccount(t, pasted, model)
+			u.write(t, userLogin, a.Login(time.Now().Add(time.Hour)))
+			flags := u.allowing(t, "anthropic", "nix: {daemon: off}", quiet)
+			if tier == "inet" {
+				flags = u.in(t, "inet", quiet)
+			}
+			got := run(t, u.claude(t, flags, "--dangerously-skip-permissions", "-p", "hello"))
+			if got.stdout != "Hello.\n" {
+				t.Errorf("%+v", got)
+			}
+			if !strings.Contains(got.stderr, "the placeholder of your Claude login was sent to api.anthropic.com/api/oauth/claude_cli/create_api_key") {
+				t.Errorf("the attempt is not told:\n%s", got.stderr)
+			}
+			for _, request := range model.Requests() {
+				if got, want := request.Header.Get("Authorization"), "Bearer "+account.Access(0); got != want {
+					t.Errorf("authorised by %q; want %q", got, want)
+				}
+				if strings.Contains(request.Text(), "01-access-") || strings.Contains(request.Text(), "01-refresh-") {
+					t.Error("a true token was read inside")
+				}
+			}
+			if err := model.Err(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestNoLoginComesFromInside(t *testing.T) {
 			if got := w.read(t, loginFile); got != want {
 				t.Errorf("the user's login is\n%.500s\nwant\n%s", got, want)
 			}
-			if inside := w.inside(t, `cat ~/.claude/.credentials.json`); !strings.Contains(inside, "cbx") || strings.Contains(inside, "r2") {
+			if inside := w.inside(t, `cat ~/.claude/.credentials.json`); !strings.Contains(inside, "cbx") || strings.Contains(inside, `"r2"`) {
 				t.Errorf("the next session has %s", inside)
 			}
 		})

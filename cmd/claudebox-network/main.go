@@ -6,20 +6,20 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/link"
 	"claudebox/internal/network/serve"
 	"claudebox/internal/network/stage"
+	"claudebox/internal/secret/broker"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == link.StageWord {
 		os.Exit(stage.Main(os.Args[2:]))
 	}
-	os.Exit(serve.Main(func(json.RawMessage, *os.File) (flow.Terminator, error) {
-		return nil, errors.New("bug: nobody answers in the place of hosts")
+	os.Exit(serve.Main(func(config json.RawMessage, parent *os.File) (flow.Terminator, error) {
+		return broker.NewTerminator(config, parent)
 	}))
 }

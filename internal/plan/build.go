@@ -38,6 +38,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Compat:  string(prof.Compat),
 		Confirm: string(prof.Confirm),
 	}
+	p.Secrets = secrets(prof)
 	p.Env = environment(prof, res)
 	p.Mounts = mounts(prof, res)
 	if err := checkMounts(p.Mounts); err != nil {
@@ -100,6 +101,22 @@ func git(g profile.Git) Git {
 	return Git{Hosts: hosts, SSHToHTTPS: g.SSHToHTTPS, Config: string(g.Config)}
 }
 
+// ForGit ends the rule by which a variable enters for git alone.
+const ForGit = ", git.hosts"
+
+// secrets are those that stay outside.
+func secrets(prof profile.Profile) []Secret {
+	var list []Secret
+	for _, s := range prof.Secrets {
+		if !s.Inside {
+			list = append(list, Secret{
+				Variable: s.Variable, File: s.File, Hosts: s.Hosts, As: s.As, Header: s.Header, Why: s.Origin.Rule(),
+			})
+		}
+	}
+	return list
+}
+
 func globs(patterns []profile.Pattern) []string {
 	list := mapped(patterns, func(p profile.Pattern) string { return p.Glob })
 	slices.Sort(list)
@@ -125,9 +142,14 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 			add(Env{Name: h.Name, Secret: true}, FromHost, h.Origin.Rule())
 		}
 	}
+	for _, s := range prof.Secrets {
+		if s.Inside {
+			add(Env{Name: s.Variable, Secret: true}, FromHost, s.Origin.Rule())
+		}
+	}
 	for _, h := range prof.Git.Hosts {
-		if _, known := vars[h.Variable]; !known {
-			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+", git.hosts")
+		if _, known := vars[h.Variable]; !known && !slices.ContainsFunc(prof.Secrets, func(s profile.Secret) bool { return s.Variable == h.Variable }) {
+			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+ForGit)
 		}
 	}
 	for _, e := range own {

@@ -16,8 +16,9 @@ type Plan struct {
 	Sources []Source `json:"sources"` // the profile files it was made of
 	System  string   `json:"system"`
 	Pins    Pins     `json:"pins"`
-	Path    []string `json:"path"` // PATH inside: store folders in order
-	Env     []Env    `json:"env"`  // sorted by name
+	Path    []string `json:"path"`              // PATH inside: store folders in order
+	Env     []Env    `json:"env"`               // sorted by name
+	Secrets []Secret `json:"secrets,omitempty"` // sorted by variable
 	Mounts  []Mount  `json:"mounts"`
 	Network Network  `json:"network"`
 	Limits  Limits   `json:"limits,omitzero"`
@@ -106,6 +107,17 @@ type Env struct {
 	Value  string  `json:"value,omitempty"`
 	Secret bool    `json:"secret,omitempty"`
 	Why    string  `json:"why"`
+}
+
+// Secret is something that the agent uses and never holds: a variable has a
+// placeholder of it inside.
+type Secret struct {
+	Variable string   `json:"variable"`
+	File     string   `json:"file,omitempty"` // of the host, absolute or beginning with "~/"; empty: the variable outside has it
+	Hosts    []string `json:"hosts"`
+	As       []string `json:"as,omitempty"` // "bearer", "basic"
+	Header   string   `json:"header,omitempty"`
+	Why      string   `json:"why"`
 }
 
 // MountKind is what a mount does; the words are bwrap's, without the dashes.

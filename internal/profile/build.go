@@ -22,6 +22,7 @@ func build(v shape.Value) Profile {
 		Network:     buildNetwork(v.Get("network")),
 		Env:         buildEnv(v.Get("env").Members),
 		PassThrough: buildHostEnv(v.Get("extra_env_passthrough").Items),
+		Secrets:     buildSecrets(v.Get("secrets").Items),
 		Mounts:      buildMounts(v.Get("mounts").Items),
 		State:       State(text(v, "state")),
 		Nix:         buildNix(v.Get("nix")),
@@ -141,6 +142,26 @@ func buildHostEnv(items []shape.Value) []HostEnv {
 	}
 	slices.SortStableFunc(variables, func(a, b HostEnv) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(variables, func(a, b HostEnv) bool { return a.Name == b.Name })
+}
+
+func buildSecrets(items []shape.Value) []Secret {
+	var secrets []Secret
+	for _, item := range items {
+		s := Secret{
+			Variable: item.Get("env").Text, Hosts: unique(lower(item.Get("hosts").Texts())), As: unique(item.Get("as").Texts()),
+			Header: item.Get("header").Text, Inside: item.Get("secret").Text == "inside", Origin: origin(item.Place),
+		}
+		if file := item.Get("file"); file.Said() {
+			s.File = cleanPath(file.Text)
+		}
+		if len(s.As) == 0 && s.Header == "" {
+			s.As = []string{"bearer", "basic"}
+		}
+		slices.Sort(s.Hosts)
+		secrets = append(secrets, s)
+	}
+	slices.SortStableFunc(secrets, func(a, b Secret) int { return cmp.Compare(a.Variable, b.Variable) })
+	return secrets
 }
 
 func buildMounts(items []shape.Value) []Mount {

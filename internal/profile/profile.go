@@ -13,6 +13,7 @@ type Profile struct {
 	Network     Network
 	Env         []Constant // sorted by name
 	PassThrough []HostEnv  // sorted by name
+	Secrets     []Secret   // sorted by variable
 	Mounts      []Mount    // sorted by destination
 	State       State      // where the agent's home is kept
 	Nix         Nix
@@ -85,6 +86,17 @@ type Constant struct {
 type HostEnv struct {
 	Name   string
 	Origin Origin
+}
+
+// Secret is something that the agent uses and never holds.
+type Secret struct {
+	Variable string   // that has the placeholder inside, and the secret outside when File is empty
+	File     string   // clean, and absolute or beginning with "~/"
+	Hosts    []string // in lower case, sorted: it is for these alone
+	As       []string // "bearer", "basic"
+	Header   string   // one of its own; empty: none
+	Inside   bool     // the agent holds it after all
+	Origin   Origin
 }
 
 // Pattern is a glob relative to the project root.

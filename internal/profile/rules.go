@@ -46,6 +46,12 @@ var (
 		Examples: []string{"AWS_PROFILE"},
 		Check:    checkEnvName,
 	}
+	headerName = shape.Rule{
+		Name:     "the name of a header",
+		Pattern:  `^[A-Za-z][A-Za-z0-9-]*$`,
+		Examples: []string{"X-Api-Key"},
+		Check:    checkHeaderName,
+	}
 	serverName = shape.Rule{
 		Name:     "the name of an MCP server",
 		Pattern:  `^[A-Za-z0-9_][A-Za-z0-9._-]*$`,
@@ -154,6 +160,13 @@ func checkEnvName(text string) *shape.Fault {
 	}
 	if instead := madeInside(text); instead != "" {
 		return fault(instead, "%s is made by claudebox and cannot be set", text)
+	}
+	return nil
+}
+
+func checkHeaderName(text string) *shape.Fault {
+	if !made(text, isLetter, func(c byte) bool { return isAlnum(c) || c == '-' }) {
+		return fault("", "%s is not the name of a header", show(text))
 	}
 	return nil
 }

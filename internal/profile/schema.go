@@ -44,6 +44,10 @@ var schema = shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &envName},
 			Doc: "Variables of your environment that may pass. The agent can read them.",
 		}},
+		{Name: "secrets", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &secretShape,
+			Doc: "Secrets that the agent uses and never holds: a placeholder is inside, swapped on the way to the hosts that are named.",
+		}},
 		{Name: "mounts", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &mountShape,
 			Doc: "Files and folders of the host that the agent may see, besides the project.",
@@ -147,6 +151,37 @@ var networkShape = shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &exceptedPlace},
 			Doc: "Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a port if need be. " +
 				"A project's own profile cannot add any.",
+		}},
+	},
+}
+
+var secretShape = shape.Shape{
+	Kind: shape.Record,
+	Keys: []shape.Key{
+		{Name: "env", Required: true, Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &envName,
+			Doc: "The variable that has the placeholder inside, and the secret in your environment.",
+		}},
+		{Name: "file", Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &hostPath,
+			Doc: "The file of the host that has the secret, instead of the variable.",
+		}},
+		{Name: "hosts", Required: true, Shape: &shape.Shape{
+			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: &gitHost},
+			Doc: "The hosts that the secret may be sent to, over HTTPS; exactly these, with a port if need be.",
+		}},
+		{Name: "as", Shape: &shape.Shape{
+			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Word, Words: []string{"bearer", "basic"}},
+			Doc: "Where it is sent: `Authorization: Bearer` (or token), or the password of `Authorization: Basic`; both when unsaid, " +
+				"and neither with a header.",
+		}},
+		{Name: "header", Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &headerName,
+			Doc: "A header of its own that it is sent in.",
+		}},
+		{Name: "secret", Shape: &shape.Shape{
+			Kind: shape.Word, Words: []string{"outside", "inside"},
+			Doc: "inside: the agent holds it after all, as with extra_env_passthrough, and can send it anywhere.",
 		}},
 	},
 }

@@ -22,6 +22,7 @@ func validate(v shape.Value) (problems, warnings diag.Problems) {
 	var j judge
 	j.network(v.Get("network"), v.Get("ports"))
 	j.variables(v)
+	j.secrets(v)
 	j.mounts(v.Get("mounts").Items)
 	j.gitHosts(v.Get("git").Get("hosts"))
 	j.agent(v.Get("agent").Get("command"))
@@ -77,6 +78,27 @@ func (j *judge) variables(v shape.Value) {
 		}
 		if what := Effect(item.Text); what != "" {
 			j.warn(item.Place, "", "%s %s", item.Text, what)
+		}
+	}
+}
+
+// secrets judges each against what else enters under its name.
+func (j *judge) secrets(v shape.Value) {
+	first := make(map[string]shape.Place)
+	for _, m := range v.Get("env").Members {
+		first[m.Key] = m.Place
+	}
+	for _, item := range v.Get("extra_env_passthrough").Items {
+		first[item.Text] = item.Place
+	}
+	for _, item := range v.Get("secrets").Items {
+		name := item.Get("env")
+		if at, again := first[name.Text]; again && name.Said() {
+			j.refuse(name.Place, "keep one of them", "secrets: %s is said in %s too", name.Text, origin(at))
+		}
+		first[name.Text] = name.Place
+		if file := item.Get("file"); strings.HasPrefix(file.Text, "./") {
+			j.refuse(file.Place, "keep it outside of the project", "file: %s lies in the project, where the agent reads it", show(file.Text))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,6 +37,7 @@ type secrets struct {
 	outward      broker.Outward
 	listener     *os.File        // of its proxy; nil: not taken
 	process      *broker.Process // nil: none runs
+	within       *within         // the broker in the sandbox's own network; nil: none
 	refused      *refusals
 }
 
@@ -50,46 +53,27 @@ type refusedUse struct {
 	times int
 }
 
-// tiersWithBroker are those whose connections can be led to it.
-var tiersWithBroker = []string{"full"}
-
-// brokered reports whether a plan's secrets stay outside.
-func brokered(p plan.Plan) bool {
-	return slices.Contains(tiersWithBroker, p.Network.Tier) && p.Agent.Name == "claude"
-}
-
-// usual are the variables that hold a secret of Claude Code's, and how it sends
-// that.
-var usual = map[string]broker.Secret{
-	apiKey: {
-		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Api-Key"},
-		Paths: broker.ClaudePaths,
-	},
-	"ANTHROPIC_AUTH_TOKEN":    {Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
-	"CLAUDE_CODE_OAUTH_TOKEN": {Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
-}
-
 // findSecrets finds those that the agent is to use by a plan. In a tier without
 // a broker there are none.
-func (s *Session) findSecrets(p plan.Plan, why Purpose) {
-	if s.secrets.used = brokered(p); !s.secrets.used {
-		return
+func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
+	if !slices.Contains(tiersWithBroker, p.Network.Tier) {
+		return nil
 	}
+	list, err := s.listSecrets(p)
+	if err != nil || len(list) == 0 && p.Agent.Name != "claude" {
+		return err
+	}
+	s.secrets.used, s.secrets.refused = true, &refusals{}
 	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
 	if !why.Look {
 		s.secrets.hello.Password = rand.Text()
 	}
 	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
 	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
-	for _, e := range s.entering(p) {
-		secret, known := usual[e.Name]
-		value, _ := s.Facts.Env.Get(e.Name)
-		if !known || value == "" {
-			continue
-		}
-		secret.Name, secret.Value = e.Name, value
-		s.secrets.add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+	for _, named := range list {
+		s.secrets.add(named.Secret, named.why)
 	}
+	return nil
 }
 
 // placeholderKey is the key of the instance, which its sessions share: what one
@@ -106,23 +90,6 @@ func (s *Session) placeholderKey(p plan.Plan, why Purpose) broker.Key {
 		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
 	}
 	return broker.NewKey()
-}
-
-// secretFor makes a secret one of another host than Anthropic's, where the user
-// has named one. One that is reached without TLS is no host for a secret.
-func secretFor(secret broker.Secret, base string) broker.Secret {
-	if base == "" {
-		return secret
-	}
-	secret.Hosts, secret.Paths = nil, nil
-	gateway, err := url.Parse(base)
-	if err != nil || gateway.Scheme != "https" {
-		return secret
-	}
-	if target, err := broker.ParseTarget(strings.ToLower(gateway.Host)); err == nil {
-		secret.Hosts = []string{target.String()}
-	}
-	return secret
 }
 
 // add adds a secret that a rule lets the agent use.
@@ -142,20 +109,6 @@ func (n *secrets) placeholder(name string) string {
 		}
 	}
 	return ""
-}
-
-// entering are the host's variables that a plan or the caller lets in.
-func (s *Session) entering(p plan.Plan) []plan.Env {
-	var list []plan.Env
-	for _, e := range p.Env {
-		if e.From == plan.FromHost {
-			list = append(list, e)
-		}
-	}
-	for _, name := range extraEnv(s.Facts.Env) {
-		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
-	}
-	return list
 }
 
 // insideValue is what a variable would be inside.
@@ -208,6 +161,7 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	if p.Network.Tier == "none" {
 		s.dropSecrets(h, p)
 	}
+	defer s.hintSecrets(h, p)
 	if !s.secrets.used {
 		return nil
 	}
@@ -217,12 +171,18 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 			h.Warnings = append(h.Warnings, secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
 		}
 		h.Overrides[secret.Name] = launch.Override{Value: s.secrets.placeholders[i], Why: placeholderWhy(secret), Public: true}
+		if slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == secret.Name }) {
+			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: placeholderWhy(secret)}
+			h.Made = append(h.Made, launch.Variable{Env: entry, Value: s.secrets.placeholders[i]})
+		}
 		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
 	}
 	if l := s.Instance.Login; l.Outside || l.Made {
 		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
 	}
-	config.Login = &broker.Login{} // what is made inside stays outside, too
+	if p.Agent.Name == "claude" {
+		config.Login = &broker.Login{} // what is made inside stays outside, too
+	}
 	targets, err := config.Targets()
 	if err != nil {
 		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
@@ -232,6 +192,8 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
+	}
+	if !why.Look && p.Network.Tier == proxied {
 		if s.secrets.listener, port, err = broker.Listen(); err != nil {
 			return &diag.Error{Op: "take a port for the broker", Err: err}
 		}
@@ -243,8 +205,60 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	h.Mounts = append(h.Mounts, launch.Mount{
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444", Data: config.Authority.Certificate, Why: brokerRule,
 	})
-	s.addVariables(h, port, broker.Names(targets))
+	s.addVariables(h)
+	if p.Network.Tier == proxied {
+		s.addProxy(h, port, broker.Names(targets))
+		return nil
+	}
+	return s.lendToNetwork()
+}
+
+// lendToNetwork gives the secrets to whoever serves the sandbox's network. The
+// login comes later.
+func (s *Session) lendToNetwork() error {
+	config := s.secrets.hello.Config
+	if config.Login != nil {
+		config.Login = &broker.Login{Key: config.Key, Pending: true}
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	s.secrets.within = &within{}
+	s.network.broker = text
+	s.network.brokered = func(line *os.File) { s.secrets.within.attach(line, secretKeeper{s}) }
 	return nil
+}
+
+// within is the broker in the process that serves the sandbox's network, or in
+// the one that came after it.
+type within struct {
+	mu            sync.Mutex
+	line          *broker.Line
+	told          bool // of the login
+	access, scope string
+}
+
+func (w *within) attach(line *os.File, keeper broker.Keeper) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line != nil {
+		w.line.Close()
+	}
+	w.line = broker.NewLine(line, keeper, func() {})
+	if w.told {
+		w.line.SetLogin(w.access, w.scope)
+	}
+}
+
+// SetLogin tells the broker of the login, and the next one, too.
+func (w *within) SetLogin(access, scope string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told, w.access, w.scope = true, access, scope
+	if w.line != nil {
+		w.line.SetLogin(access, scope)
+	}
 }
 
 // dropSecrets keeps out what would be of no use.
@@ -271,24 +285,29 @@ func readBundle(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// addVariables tells programs of the broker's proxy and authority.
-func (s *Session) addVariables(h *launch.Host, port int, names []string) {
-	add := func(name, value string) {
-		entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
-		h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
-	}
-	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
-	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
-	direct := strings.Join(append([]string{"localhost", "127.0.0.1", "::1", launch.Hostname}, notFor(s.secrets.hello.Proxies.No, names)...), ",")
-	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
-		add(name, value)
-		add(strings.ToLower(name), value)
-	}
+func madeForBroker(h *launch.Host, name, value string) {
+	entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
+	h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
+}
+
+// addVariables tells programs of the broker's authority.
+func (s *Session) addVariables(h *launch.Host) {
 	for _, name := range bundleVariables {
-		add(name, plan.CertificateBundle)
+		madeForBroker(h, name, plan.CertificateBundle)
 	}
 	for name, value := range extraVariables {
-		add(name, value)
+		madeForBroker(h, name, value)
+	}
+}
+
+// addProxy tells programs of the broker's proxy.
+func (s *Session) addProxy(h *launch.Host, port int, names []string) {
+	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
+	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
+	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+s.secrets.hello.Proxies.No, names), ",")
+	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
+		madeForBroker(h, name, value)
+		madeForBroker(h, strings.ToLower(name), value)
 	}
 }
 
@@ -326,23 +345,62 @@ func (s *Session) openSecrets() (err error) {
 	if !s.secrets.used {
 		return nil
 	}
-	guard := s.Instance.Guard()
-	access, scope, pending := guard.Current()
-	s.secrets.hello.Config.Login = &broker.Login{Key: guard.Key(), Access: access, Scope: scope, Pending: pending}
-	s.secrets.refused = &refusals{}
+	var now broker.Login
+	if guard := s.Instance.Guard(); guard != nil {
+		now.Key = guard.Key()
+		now.Access, now.Scope, now.Pending = guard.Current()
+		s.secrets.hello.Config.Login = &now
+	}
+	if s.secrets.within != nil {
+		return s.tellNetwork(now)
+	}
 	listener := s.secrets.listener
 	s.secrets.listener = nil
-	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s, guard})
+	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s})
 	if err != nil {
 		return &diag.Error{Op: "keep your secrets outside", Err: err}
 	}
 	return nil
 }
 
+// tellNetwork tells the broker in the sandbox's network of the login, unless it
+// is to be renewed first.
+func (s *Session) tellNetwork(now broker.Login) error {
+	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
+		return diag.Errorf("keep your secrets outside", "start again", "another session has just made the home of this project's agent")
+	}
+	if !now.Pending {
+		s.secrets.within.SetLogin(now.Access, now.Scope)
+	}
+	return nil
+}
+
 // secretKeeper works for the broker here.
-type secretKeeper struct {
-	*Session
-	*login.Guard
+type secretKeeper struct{ *Session }
+
+var errNoLogin = errors.New("no login is kept here")
+
+// Renew renews the login.
+func (k secretKeeper) Renew(ctx context.Context, refused string) error {
+	if guard := k.Instance.Guard(); guard != nil {
+		return guard.Renew(ctx, refused)
+	}
+	return errNoLogin
+}
+
+// Keep keeps a login that was made inside.
+func (k secretKeeper) Keep(made broker.Grant) error {
+	if guard := k.Instance.Guard(); guard != nil {
+		return guard.Keep(made)
+	}
+	return errNoLogin
+}
+
+// Forget gives such a login up.
+func (k secretKeeper) Forget() {
+	if guard := k.Instance.Guard(); guard != nil {
+		guard.Forget()
+	}
 }
 
 // Report notes what was refused.
@@ -365,8 +423,12 @@ func (n *refusals) note(r broker.Refusal) {
 
 // followSecrets keeps the broker told of the login, once the sandbox runs.
 func (s *Session) followSecrets() {
-	if s.secrets.process != nil {
-		s.Instance.Guard().Begin(s.secrets.process.SetLogin)
+	switch guard := s.Instance.Guard(); {
+	case guard == nil:
+	case s.secrets.process != nil:
+		guard.Begin(s.secrets.process.SetLogin)
+	case s.secrets.within != nil:
+		guard.Begin(s.secrets.within.SetLogin)
 	}
 }
 
@@ -376,6 +438,8 @@ func (s *Session) endSecrets() {
 	if s.report.silent || s.secrets.refused == nil {
 		return
 	}
+	s.secrets.refused.mu.Lock()
+	defer s.secrets.refused.mu.Unlock()
 	for _, r := range s.secrets.refused.list {
 		diag.Note(s.caller.Stderr, r.String())
 	}

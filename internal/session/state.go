@@ -33,7 +33,10 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		req.APIKey = ""
 	}
 	if s.secrets.used {
-		req.Post, req.Key, req.APIKey = s.postTokens, s.secrets.hello.Config.Key, s.secrets.placeholder(apiKey)
+		req.APIKey = s.secrets.placeholder(apiKey)
+	}
+	if s.secrets.used && p.Agent.Name == "claude" {
+		req.Post, req.Key = s.postTokens, s.secrets.hello.Config.Key
 	}
 	return state.Look(req)
 }

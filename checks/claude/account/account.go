@@ -40,6 +40,8 @@ type Account struct {
 	grants  []Grant
 	refresh string        // the one refresh token that is good
 	logins  int           // that [Account.Login] gave
+	issued  []string      // access tokens
+	expired []string      // those that are refused
 	gate    chan struct{} // whoever asks for tokens waits until it is closed; nil: nobody
 }
 
@@ -47,7 +49,7 @@ type Account struct {
 var Hosts = []string{"platform.claude.com", "api.anthropic.com"}
 
 // Start makes an account whose owner has got a code to log in with. Access
-// tokens are said to expire after lifetime; they are good for ever. Close it.
+// tokens are said to expire after lifetime; they are good until [Account.Expire]. Close it.
 func Start(code string, lifetime time.Duration, next http.Handler) (*Account, error) {
 	certificate, roots, err := authority.Certify(Hosts)
 	if err != nil {
@@ -59,7 +61,7 @@ func Start(code string, lifetime time.Duration, next http.Handler) (*Account, er
 	mux.HandleFunc("GET api.anthropic.com/api/oauth/profile", reply.Always(profile))
 	mux.HandleFunc("GET api.anthropic.com/api/oauth/claude_cli/roles", reply.Always(roles))
 	mux.HandleFunc("GET api.anthropic.com/api/claude_code/", http.NotFound) // what an organization prescribes
-	mux.HandleFunc("/", next.ServeHTTP)
+	mux.HandleFunc("/", a.authorised)
 	a.hosts = httptest.NewUnstartedServer(mux)
 	a.hosts.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	a.hosts.Config.ErrorLog = log.New(io.Discard, "", 0) // agents leave in the middle of a handshake
@@ -94,6 +96,7 @@ func (a *Account) Login(expires time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	number := 100 * a.logins
+	a.issued = append(a.issued, Access(number))
 	a.logins++
 	a.refresh = refreshToken(number)
 	content, err := json.Marshal(object{"claudeAiOauth": object{
@@ -111,6 +114,27 @@ func (a *Account) Revoke() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refresh = ""
+}
+
+// Expire makes every access token that was given a bad one.
+func (a *Account) Expire() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expired = slices.Clone(a.issued)
+}
+
+// authorised lets requests go on, unless their token is a bad one.
+func (a *Account) authorised(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	bad := slices.Contains(a.expired, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	a.mu.Unlock()
+	if !bad {
+		a.next.ServeHTTP(w, r)
+		return
+	}
+	reply.JSON(w, http.StatusUnauthorized, object{
+		"type": "error", "error": object{"type": "authentication_error", "message": "OAuth token has expired."},
+	})
 }
 
 // Hold keeps whoever asks for tokens waiting until the gate is opened.
@@ -183,6 +207,7 @@ func (a *Account) grant(kind, secret string) (number int, ok bool) {
 	number = len(a.grants)
 	if ok {
 		*good = ""
+		a.issued = append(a.issued, Access(number))
 		a.refresh = refreshToken(number)
 	}
 	return number, ok

@@ -18,9 +18,16 @@ type entry struct {
 	origin profile.Origin
 }
 
-func plain(text string) entry            { return entry{says: text} }
-func port(number int) entry              { return entry{says: strconv.Itoa(number)} }
-func hostEnv(v profile.HostEnv) entry    { return entry{v.Name, v.Origin} }
+func plain(text string) entry         { return entry{says: text} }
+func port(number int) entry           { return entry{says: strconv.Itoa(number)} }
+func hostEnv(v profile.HostEnv) entry { return entry{v.Name, v.Origin} }
+func secret(s profile.Secret) entry {
+	said := s.Variable + " for " + strings.Join(s.Hosts, " ") + strings.Join(append([]string{" as"}, s.As...), " ") + " " + s.Header + " " + s.File
+	if s.Inside {
+		said += " inside"
+	}
+	return entry{strings.TrimSpace(said), s.Origin}
+}
 func pattern(p profile.Pattern) entry    { return entry{p.Glob, p.Origin} }
 func gitHost(g profile.GitHost) entry    { return entry{g.Host + " with " + g.Variable, g.Origin} }
 func packageRef(p profile.Package) entry { return entry{withOutputs(p), p.Origin} }

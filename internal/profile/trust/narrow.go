@@ -74,6 +74,7 @@ var fields = []field{
 	{"Network", "network", (*narrowing).network},
 	{"Env", "env", (*narrowing).env},
 	{"PassThrough", "extra_env_passthrough", func(n *narrowing) { n.made.PassThrough = fewer(n, n.base.PassThrough, n.asked.PassThrough, hostEnv) }},
+	{"Secrets", "secrets", func(n *narrowing) { n.made.Secrets = fewer(n, n.base.Secrets, n.asked.Secrets, secret) }},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", func(n *narrowing) { word(n, &n.made.State, n.asked.State, lessState) }},
 	{"Nix", "nix", (*narrowing).nix},

@@ -2,14 +2,20 @@ package broker
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestEachFormIsSwapped(t *testing.T) {
@@ -195,4 +201,53 @@ func TestAServerThatIsNotVerifiedIsSentNothing(t *testing.T) {
 	if !strings.Contains(w.keeper.said(), "api.github.com") {
 		t.Error("the user is not told")
 	}
+}
+
+// In a network of the sandbox's own a connection is known by its name alone.
+func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
+	w := newWorld(t)
+	config, err := json.Marshal(w.config)
+	must(t, err)
+	sockets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	ours, theirs := os.NewFile(uintptr(sockets[0]), "ours"), os.NewFile(uintptr(sockets[1]), "theirs")
+	line := NewLine(ours, w.keeper, func() {})
+	defer line.Close()
+	terminator, err := NewTerminator(config, theirs)
+	must(t, err)
+	for _, tc := range []struct {
+		name string
+		port uint16
+		want bool
+	}{
+		{"api.github.com", 443, true},
+		{"api.github.com", 0, true},
+		{"api.github.com", 80, false},
+		{"foo.example", 8443, true},
+		{"foo.example", 443, false},
+		{"foo.example", 0, true},
+		{"evil.example", 0, false},
+		{"x.api.github.com", 443, false},
+	} {
+		if got := terminator.Terminates(tc.name, tc.port); got != tc.want {
+			t.Errorf("%s:%d: %v", tc.name, tc.port, got)
+		}
+	}
+	inside, outside := pair(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		terminator.Serve(t.Context(), outside, "api.github.com", 443, func(ctx context.Context) (net.Conn, error) {
+			return w.dial(ctx, Target{})
+		})
+	}()
+	c := tls.Client(inside, &tls.Config{ServerName: "api.github.com", RootCAs: w.roots})
+	fmt.Fprintf(c, "GET /repos HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", w.placeholder("GH_TOKEN"))
+	body, err := io.ReadAll(c)
+	must(t, err)
+	if canaryIn(string(body)) || w.last() == nil || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
+		t.Errorf("%s", body)
+	}
+	inside.Close()
+	<-done
 }

@@ -1,0 +1,150 @@
+// Canary searches everything that a process can reach for some texts, again and
+// again until a file is there: every file, and of every process its environment,
+// words, descriptors and memory.
+//
+//	canary STOP HEX...
+//
+// The texts come in hexadecimal digits, so that they are not found in the words
+// of whoever starts it. It prints where each was found, by its number.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func main() {
+	stop := os.Args[1]
+	s := search{found: map[string]bool{}}
+	for _, digits := range os.Args[2:] {
+		text, err := hex.DecodeString(digits)
+		if err != nil {
+			panic(err)
+		}
+		s.texts = append(s.texts, text)
+	}
+	for rounds := 1; ; rounds++ {
+		s.processes()
+		s.files()
+		if _, err := os.Stat(stop); err == nil {
+			fmt.Printf("searched %d times, %d files, %d processes, %d MiB of memory\n", rounds, s.read, s.pids, s.memory>>20)
+			return
+		}
+	}
+}
+
+type search struct {
+	texts  [][]byte
+	found  map[string]bool
+	read   int // files
+	pids   int
+	memory int64 // bytes
+}
+
+func (s *search) look(where string, content []byte) {
+	for i, text := range s.texts {
+		if found := fmt.Sprintf("FOUND %d in %s", i, where); bytes.Contains(content, text) && !s.found[found] {
+			s.found[found] = true
+			fmt.Println(found)
+		}
+	}
+}
+
+// apart are folders with nothing of the sandbox's own: systems of the kernel,
+// and programs of the host.
+var apart = []string{"/proc", "/sys", "/dev", "/nix/store", "/usr", "/lib", "/lib64"}
+
+// files looks into each regular file.
+func (s *search) files() {
+	_ = filepath.WalkDir("/", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not there
+		}
+		if entry.IsDir() && slices.Contains(apart, name) {
+			return fs.SkipDir
+		}
+		if entry.Type().IsRegular() {
+			s.file(name)
+		}
+		return nil
+	})
+}
+
+func (s *search) file(name string) {
+	const most = 64 << 20
+	if info, err := os.Stat(name); err != nil || info.Size() > most {
+		return
+	}
+	content, err := os.ReadFile(name)
+	if err == nil {
+		s.read++
+		s.look(name, content)
+	}
+}
+
+// processes looks at each but this one, which knows the texts.
+func (s *search) processes() {
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	s.pids = 0
+	for _, process := range names {
+		if process == "/proc/"+strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		s.pids++
+		for _, name := range []string{"environ", "cmdline", "maps"} {
+			content, _ := os.ReadFile(process + "/" + name)
+			s.look(process+"/"+name, content)
+		}
+		descriptors, _ := filepath.Glob(process + "/fd/*")
+		for _, descriptor := range descriptors {
+			leads, _ := os.Readlink(descriptor)
+			s.look(descriptor, []byte(leads))
+			if info, err := os.Stat(descriptor); err == nil && info.Mode().IsRegular() && !strings.HasPrefix(leads, "/nix/store/") {
+				s.file(descriptor)
+			}
+		}
+		s.memoryOf(process)
+	}
+}
+
+func (s *search) memoryOf(process string) {
+	maps, err := os.Open(process + "/maps")
+	if err != nil {
+		return
+	}
+	defer maps.Close()
+	memory, err := os.Open(process + "/mem")
+	if err != nil {
+		return
+	}
+	defer memory.Close()
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var begin, end int64
+		var rights string
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s", &begin, &end, &rights); n == 3 && rights[0] == 'r' {
+			s.region(process, memory, begin, end)
+		}
+	}
+}
+
+// region looks at memory in overlapping pieces.
+func (s *search) region(process string, memory *os.File, begin, end int64) {
+	const piece, overlap = 1 << 20, 256
+	buffer := make([]byte, piece)
+	for at := begin; at < end; at += piece - overlap {
+		n, _ := memory.ReadAt(buffer[:min(piece, end-at)], at)
+		if n == 0 {
+			return // not there, as [vvar]
+		}
+		s.memory += int64(n)
+		s.look(fmt.Sprintf("%s/mem %x", process, at), buffer[:n])
+	}
+}

@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"sync"
+)
+
+// Terminator is a broker within a process that makes a sandbox's network: it
+// answers connections in the place of the hosts that secrets are for.
+type Terminator struct {
+	broker *Broker
+
+	mu    sync.Mutex
+	dials map[Target]func(context.Context) (net.Conn, error) // the last that was given for each
+}
+
+// NewTerminator makes one of a [Config], in JSON, whose process speaks with its
+// parent over a socket.
+func NewTerminator(config json.RawMessage, parent *os.File) (*Terminator, error) {
+	var c Config
+	if err := json.Unmarshal(config, &c); err != nil {
+		return nil, err
+	}
+	t := &Terminator{dials: map[Target]func(context.Context) (net.Conn, error){}}
+	line := NewParent(parent)
+	var err error
+	if t.broker, err = New(c, line, t.dial); err != nil {
+		return nil, err
+	}
+	go line.Serve(t.broker) //nolint:errcheck // it ends with this process
+	return t, nil
+}
+
+var errNoWay = errors.New("bug: nobody has connected to this host")
+
+func (t *Terminator) dial(ctx context.Context, target Target) (net.Conn, error) {
+	t.mu.Lock()
+	dial := t.dials[target]
+	t.mu.Unlock()
+	if dial == nil {
+		return nil, errNoWay
+	}
+	return dial(ctx)
+}
+
+// Terminates reports whether connections to a port of a host end here; port 0
+// asks for any.
+func (t *Terminator) Terminates(name string, port uint16) bool {
+	for _, target := range t.broker.targets {
+		if target.Host == name && (port == 0 || target.Port == int(port)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Serve serves a connection to a host, which dial connects to, and returns when
+// it is closed.
+func (t *Terminator) Serve(
+	ctx context.Context, client net.Conn, name string, port uint16, dial func(context.Context) (net.Conn, error),
+) {
+	target := Target{name, int(port)}
+	t.mu.Lock()
+	t.dials[target] = dial
+	t.mu.Unlock()
+	done := &closing{Conn: client, closed: make(chan struct{})}
+	t.broker.Serve(done, target)
+	select {
+	case <-done.closed:
+	case <-ctx.Done():
+		client.Close()
+	}
+}
+
+// closing is a connection that says when it is closed.
+type closing struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close closes the connection.
+func (c *closing) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}

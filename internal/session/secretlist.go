@@ -1,0 +1,194 @@
+package session
+
+import (
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/secret/broker"
+)
+
+// tiersWithBroker are those whose connections can be led to it: by a proxy, or by
+// the sandbox's own network.
+var tiersWithBroker = []string{proxied, "inet", "allow"}
+
+const proxied = "full"
+
+// usual are the variables that hold a secret of Claude Code's, and how it sends
+// that.
+var usual = map[string]broker.Secret{
+	apiKey: {
+		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Api-Key"},
+		Paths: broker.ClaudePaths,
+	},
+	"ANTHROPIC_AUTH_TOKEN":    {Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
+	"CLAUDE_CODE_OAUTH_TOKEN": {Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
+}
+
+// namedSecret is a secret with the rule that names it.
+type namedSecret struct {
+	broker.Secret
+	why string
+}
+
+// listSecrets lists the secrets that stay outside by a plan: Claude Code's own,
+// those of the profile, and the tokens that git logs in with. One that this host
+// does not have is left out.
+func (s *Session) listSecrets(p plan.Plan) ([]namedSecret, error) {
+	var list []namedSecret
+	add := func(secret broker.Secret, why string) {
+		at := slices.IndexFunc(list, func(n namedSecret) bool { return n.Name == secret.Name })
+		if at < 0 {
+			list = append(list, namedSecret{secret, why})
+			return
+		}
+		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
+		list[at].Forms = merged(list[at].Forms, secret.Forms)
+	}
+	for _, e := range s.entering(p) {
+		secret, known := usual[e.Name]
+		if value := s.Facts.Env.Value(e.Name, ""); known && value != "" {
+			secret.Name, secret.Value = e.Name, value
+			add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+		}
+	}
+	for _, named := range p.Secrets {
+		value, err := s.secretValue(named)
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			add(ofProfile(named, value), named.Why)
+		}
+	}
+	for _, host := range p.Git.Hosts {
+		value := s.Facts.Env.Value(host.Variable, "")
+		named := slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
+		if why := s.gitRule(p, host.Variable); value != "" && (why != "" || named) {
+			add(broker.Secret{
+				Name: host.Variable, Value: value, Hosts: withAPI(host.Host), Forms: []broker.Form{broker.Basic, broker.Bearer},
+			}, why)
+		}
+	}
+	return list, nil
+}
+
+func merged[T ~string](a, b []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// gitRule is the rule by which a variable enters for git alone; empty where it
+// enters by another, too.
+func (s *Session) gitRule(p plan.Plan, variable string) string {
+	for _, e := range s.entering(p) {
+		if e.Name == variable && strings.HasSuffix(e.Why, plan.ForGit) {
+			return e.Why
+		}
+	}
+	return ""
+}
+
+// withAPI is a host with those that its tokens are for as well.
+func withAPI(host string) []string {
+	if host == "github.com" {
+		return []string{"api.github.com", "github.com", "uploads.github.com"}
+	}
+	return []string{host}
+}
+
+func ofProfile(named plan.Secret, value string) broker.Secret {
+	secret := broker.Secret{Name: named.Variable, Value: value, Hosts: named.Hosts}
+	for _, form := range named.As {
+		secret.Forms = append(secret.Forms, broker.Form(form))
+	}
+	if named.Header != "" {
+		secret.Forms, secret.Headers = append(secret.Forms, broker.Header), []string{named.Header}
+	}
+	return secret
+}
+
+// secretValue reads a secret of the profile; empty: this host has none.
+func (s *Session) secretValue(named plan.Secret) (string, error) {
+	if named.File == "" {
+		return s.Facts.Env.Value(named.Variable, ""), nil
+	}
+	name := named.File
+	if rest, below := strings.CutPrefix(name, "~/"); below {
+		name = filepath.Join(s.Facts.Home, rest)
+	}
+	const most = 64 << 10
+	f, err := os.Open(name)
+	if err != nil {
+		return "", &diag.Error{
+			Op: "read the secret " + name + " (" + named.Why + ")", Err: diag.Cause(err), Remedy: "make it, or take the entry out of `secrets`",
+		}
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return "", &diag.Error{Op: "read the secret " + name, Err: diag.Cause(err)}
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+// secretFor makes a secret one of another host than Anthropic's, where the user
+// has named one. One that is reached without TLS is no host for a secret.
+func secretFor(secret broker.Secret, base string) broker.Secret {
+	if base == "" {
+		return secret
+	}
+	secret.Hosts, secret.Paths = nil, nil
+	gateway, err := url.Parse(base)
+	if err != nil || gateway.Scheme != "https" {
+		return secret
+	}
+	if target, err := broker.ParseTarget(strings.ToLower(gateway.Host)); err == nil {
+		secret.Hosts = []string{target.String()}
+	}
+	return secret
+}
+
+// entering are the host's variables that a plan or the caller lets in.
+func (s *Session) entering(p plan.Plan) []plan.Env {
+	var list []plan.Env
+	for _, e := range p.Env {
+		if e.From == plan.FromHost {
+			list = append(list, e)
+		}
+	}
+	for _, name := range extraEnv(s.Facts.Env) {
+		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
+	}
+	return list
+}
+
+// known are the hosts that usual tokens are for.
+var known = map[string]string{
+	"GH_TOKEN": "github.com, api.github.com", "GITHUB_TOKEN": "github.com, api.github.com", "GITLAB_TOKEN": "gitlab.com",
+	"OPENAI_API_KEY": "api.openai.com", "OPENROUTER_API_KEY": "openrouter.ai", "MISTRAL_API_KEY": "api.mistral.ai",
+	"GROQ_API_KEY": "api.groq.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
+}
+
+// hintSecrets says which variables that enter as they are could stay outside.
+func (s *Session) hintSecrets(h *launch.Host, p plan.Plan) {
+	for _, e := range s.entering(p) {
+		_, outside := h.Overrides[e.Name]
+		if hosts := known[e.Name]; hosts != "" && !outside && s.Facts.Env.Value(e.Name, "") != "" {
+			h.Notes = append(h.Notes, e.Name+" enters as it is; `secrets: [{env: "+e.Name+", hosts: ["+hosts+"]}]` keeps it outside")
+		}
+	}
+	for _, named := range p.Secrets {
+		switch value, _ := s.secretValue(named); {
+		case !s.secrets.used:
+			h.Notes = append(h.Notes, named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
+		case value == "":
+			h.Notes = append(h.Notes, named.Variable+" is not set: there is no placeholder of it inside")
+		}
+	}
+}

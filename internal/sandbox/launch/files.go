@@ -145,9 +145,7 @@ const hidden = "it looks secret"
 
 // isCover tells a mount that hides a file or folder from one that keeps it as it
 // is.
-func isCover(m Mount) bool {
-	return m.Kind == plan.ROData && m.Why == hidden || m.Kind == plan.ROBind && m.Source != m.Destination
-}
+func isCover(m Mount) bool { return m.Why == hidden }
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
 

@@ -56,7 +56,7 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 func TestTheAgentIsToldWhatIsCoveredAndWhy(t *testing.T) {
 	h := Host{Project: "/p", Mounts: []Mount{
 		{Kind: plan.ROData, Destination: "/p/.env", Why: "it looks secret"},
-		{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/p/secrets"},
+		{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/p/secrets", Why: "it looks secret"},
 		{Kind: plan.ROBind, Source: "/p/.envrc", Destination: "/p/.envrc"},
 		{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/p/.git/config"},
 	}}

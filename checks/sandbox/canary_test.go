@@ -217,8 +217,9 @@ func TestAnInheritedDescriptorIsNotThereInside(t *testing.T) {
 // looks at is shown to it once with the canary in it.
 func TestTheSearchFindsACanaryThatWasLetIn(t *testing.T) {
 	w := newWorld(t)
-	w.write(t, "shown/"+canary+"/file", canary)
-	w.write(t, "project/file", strings.Repeat("x", 1<<20-7)+canary)
+	large := strings.Repeat("x", 1<<20-7) + canary // small files are looked into, and covered
+	w.write(t, "shown/"+canary+"/file", large)
+	w.write(t, "project/file", large)
 	w.link(t, "/"+canary, "project/link")
 	w.env["TOKEN"], w.env["CLAUDEBOX_EXTRA_ENV"] = canary, "TOKEN"
 	input, err := os.Open(w.write(t, "input", canary))

@@ -95,6 +95,7 @@ func TestNothingElseOfTheUsersGitConfigurationEnters(t *testing.T) {
 `)
 	got := w.inside(t, `git config --global --list --name-only | sort -u; `+commit)
 	wantEqual(t, got, `branch.autosetupmerge
+core.sshcommand
 push.default
 safe.directory
 user.email

@@ -152,15 +152,15 @@ func TestALinkThatAnAgentCouldHaveMadeIsApprovedOfOnce(t *testing.T) {
 	wantEqual(t, w.inside(t, "cat /mnt/mine/diary", "--mount-ro", "~/mine:/mnt/mine"), "dear\n")
 }
 
-func TestASecretInWhatIsImportedIsTold(t *testing.T) {
+func TestASecretInWhatIsImportedIsHiddenAndTold(t *testing.T) {
 	w := newWorld(t)
 	token := "ghp_" + "kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"
 	w.write(t, ".claude/skills/deploy/SKILL.md", "push with "+token+"\n")
 	w.write(t, ".claude/commands/plain.md", "AKIAIOSFODNN7EXAMPLE is no key\n")
 	must(t, syscall.Mkfifo(w.path(".claude/skills/pipe"), 0o600))
 	text := succeed(t, w.claudebox("plan"))
-	want := "skills/deploy/SKILL.md enters, and holds what looks like a GitHub personal token"
-	if flat := strings.Join(strings.Fields(text), " "); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md enters") {
+	want := ".claude/skills/deploy/SKILL.md looks secret and does not enter"
+	if flat := strings.Join(strings.Fields(text), " "); !strings.Contains(flat, want) || strings.Contains(text, token) || strings.Contains(flat, "plain.md looks") {
 		t.Errorf("it lacks %q:\n%s", want, text)
 	}
 }

@@ -186,7 +186,6 @@ func TestAnAgentCannotWidenAProfileThatItsUserAllowed(t *testing.T) {
 
 func TestAHostileProfileStopsTheLaunchAndLosesNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ plant, want string }{
-		"a pipe":         {"mkfifo .claudebox.yaml", "not a regular file"},
 		"a link":         {"ln -s ~/.ssh/id .claudebox.yaml", "it is a link"},
 		"a folder":       {"mkdir .claudebox.yaml", "not a regular file"},
 		"ten megabytes":  {"head -c 10000000 /dev/zero >.claudebox.yaml", "larger than 1 MiB"},

@@ -237,7 +237,8 @@ func (s *Session) request(p plan.Plan) project.Request {
 	return project.Request{
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
-		Strict: p.Protect.Mode == "strict", Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show, Orders: slices.Concat(s.planned.orders, s.ledElsewhere()),
+		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
+		Orders:  slices.Concat(s.planned.orders, s.ledElsewhere()),
 		UserGit: s.userGit(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },

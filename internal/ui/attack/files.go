@@ -24,8 +24,18 @@ var fileTries = []try{
 	}},
 	{name: "write to /", gets: "files where no folder was given", run: func(Targets) string { return creates("/") }},
 	{name: "write to /etc", gets: "users and certificates of its own", run: func(Targets) string { return creates("/etc") }},
-	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: func(Targets) string { return creates("/nix/store") }},
+	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: func(Targets) string { return creates(pinned()) }},
 	{name: "write beside the project", gets: "files in your other projects", run: func(t Targets) string { return creates(filepath.Dir(t.Project)) }},
+}
+
+// pinned is a folder of a pinned program. New names in the store are the
+// sandbox's own to make.
+func pinned() string {
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		return "/nix/store"
+	}
+	return filepath.Dir(shell)
 }
 
 func anyThere(names ...string) func(Targets) string {

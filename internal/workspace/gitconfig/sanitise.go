@@ -80,7 +80,7 @@ func removed(e Entry) bool {
 			return true
 		}
 	}
-	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(e.Value) != "" || containsAny(StripUserinfo(e.Value), secretShapes) ||
+	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(StripUserinfo(e.Value)) != "" || containsAny(StripUserinfo(e.Value), secretShapes) ||
 		containsAny(StripUserinfo(e.Subsection), secretShapes)
 }
 

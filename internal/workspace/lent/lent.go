@@ -35,15 +35,17 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	}
 	defer at.Close()
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: unwalked, Limit: Limit}, nil)
-	for _, f := range seen.Files {
-		if f.Kind == beneath.Regular && !shown(f.Rel) && isSecret(at, f) {
-			covers = append(covers, Cover{Rel: f.Rel})
-		}
-	}
+	configs := map[string]bool{} // those of git, of which only the secrets are left out
 	for _, place := range seen.Git {
 		rel := path.Join(place, "config")
+		configs[rel] = true
 		if content, err := at.Read(rel, secretfile.Limit); err == nil && gitconfig.HoldsSecrets(content) && !shown(rel) {
 			covers = append(covers, Cover{rel, gitconfig.Sanitise(content)})
+		}
+	}
+	for _, f := range seen.Files {
+		if f.Kind == beneath.Regular && !configs[f.Rel] && !shown(f.Rel) && isSecret(at, f) {
+			covers = append(covers, Cover{Rel: f.Rel})
 		}
 	}
 	return covers, seen.Cut, nil

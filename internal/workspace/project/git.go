@@ -3,6 +3,8 @@ package project
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -107,3 +109,13 @@ func (o *opener) judgeGitFolder(path string) error {
 // contains reports whether a canonical path lies in the project and is thus
 // the agent's already.
 func (o *opener) contains(path string) bool { return pathname.Below(path, o.Path) }
+
+// given reports whether a canonical path lies in the project or is a folder
+// beside it that the profile's `worktrees` give away as well.
+func (o *opener) given(path string) bool {
+	rel, err := filepath.Rel(o.Path, path)
+	return o.contains(path) || err == nil && slices.ContainsFunc(o.Worktrees, func(glob string) bool {
+		is, err := filepath.Match(glob, rel)
+		return is && err == nil
+	})
+}

@@ -61,7 +61,7 @@ func (g *gitGuard) worktree(rel string) error {
 // index protects what is tracked in a checkout that nobody sees inside: what is
 // tracked is not hidden there.
 func (g *gitGuard) index(rel string) error {
-	if at := path.Join(g.at.Path(), rel); at == g.o.Repo.Dir || g.o.contains(g.checkoutOf(rel, at)) {
+	if at := path.Join(g.at.Path(), rel); at == g.o.Repo.Dir || g.o.given(g.checkoutOf(rel, at)) {
 		return nil
 	}
 	return g.existing(path.Join(rel, "index"), "it says what is tracked in another checkout")

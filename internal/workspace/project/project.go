@@ -26,6 +26,7 @@ type Request struct {
 	GitRoot        bool     // take the root of the repository for the project
 	WritableConfig bool     // git: {config: writable}
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
+	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
 	Protect        []string // globs of the profile, relative to the project
 	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
 	Orders         []string // files that claudebox itself takes orders from

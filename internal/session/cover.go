@@ -107,6 +107,6 @@ func (s *Session) tellUncovered(lost *uncovered, file string, err error) {
 			diag.Visible(file), diag.Visible(err.Error()), end)
 	}
 	if strict {
-		s.Launch.Post.End()
+		s.runner.Post.End()
 	}
 }

@@ -52,7 +52,7 @@ func (s *Session) holdLimits() error {
 	if err != nil {
 		return err
 	}
-	s.Launch.Hold = func(pids []int) error {
+	s.runner.Hold = func(pids []int) error {
 		defer manager.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
 		defer cancel()

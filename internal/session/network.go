@@ -102,28 +102,28 @@ type outside struct {
 
 // open takes the ports of the host and starts the helper, before the sandbox
 // starts.
-func (n *outside) open(l *launch.Launch) error {
+func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 	if !l.OwnNetwork() {
-		return nil
+		return nil, nil
 	}
 	program, err := helperProgram()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, err := openLog(n.log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ports, err := helper.Take(n.published, numbers(l.Plan.Network.Out))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n.helper, err = helper.Start(helper.Settings{
 		Program: program, Config: n.config(l.Plan.Network), Ports: ports, Log: log,
 		Broker: n.brokered, Ended: func(err error) { n.lost = err },
 	})
-	l.Network, n.served = n.helper, err == nil
-	return err
+	n.served = err == nil
+	return n.helper, err
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {

@@ -15,7 +15,7 @@ import (
 func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
-	s.Launch.Post = launch.Listen(s.ignored)
+	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
 	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
@@ -56,13 +56,16 @@ func (s *Session) Run() (err error) {
 
 // reap waits for the processes that are to end by themselves.
 func (s *Session) reap() {
-	s.Launch.Post.Reap()
+	s.runner.Post.Reap()
 	if s.network.reap != nil {
 		s.network.reap()
 	}
 }
 
-func (s *Session) openNetwork() error { return s.network.open(&s.Launch) }
+func (s *Session) openNetwork() (err error) {
+	s.runner.Network, err = s.network.open(s.Launch)
+	return err
+}
 
 // takeFiles puts copies and pipes in place of standard descriptors that are
 // files. giveBack takes them away, and says what of the output is lost.
@@ -101,7 +104,7 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
-	s.Launch.Started = func(bwrap int) {
+	s.runner.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
 		s.watchNix()
@@ -111,7 +114,8 @@ func (s *Session) launch(after []*aftermath.Session) error {
 		s.keeper.keepNow()
 		watches = s.watchCovers(bwrap, &lost)
 	}
-	err := s.Launch.Run()
+	s.runner.Launch = s.Launch
+	err := s.runner.Run()
 	for _, watch := range watches {
 		watch.Close()
 	}

@@ -84,6 +84,7 @@ type Session struct {
 	Instance state.Instance
 
 	planned  planned
+	runner   launch.Runner // of the launch, once it runs
 	keeper   *keeper
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it

@@ -114,11 +114,15 @@ func nixWords(h Host) string {
 // readOnlyWords tells which files of the project the agent cannot write, and
 // what to do instead.
 func readOnlyWords(h Host) string {
-	var paths []string
+	var paths, covered []string
 	git := ""
 	for _, m := range h.Mounts {
 		rel, below := strings.CutPrefix(m.Destination, h.Project+"/")
 		if !below || m.Kind != plan.ROBind && m.Kind != plan.ROData {
+			continue
+		}
+		if isCover(m) {
+			covered = append(covered, "`"+rel+"`")
 			continue
 		}
 		paths = append(paths, "`"+rel+"`")
@@ -126,11 +130,22 @@ func readOnlyWords(h Host) string {
 			git = gitWords
 		}
 	}
-	if len(paths) == 0 {
-		return "No file of the project is read-only."
+	words := "No file of the project is read-only."
+	if len(paths) > 0 {
+		words = "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
 	}
-	return "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
+	if len(covered) > 0 {
+		words += "\n- Empty here, because they look secret: " + strings.Join(covered, ", ") + ". Their content stays outside: ask the user for what you need of it."
+	}
+	return words
 }
+
+// hidden is why a file of the project is covered, as its mount says.
+const hidden = "it looks secret"
+
+// isCover tells a mount that hides a file or folder from one that keeps it as it
+// is.
+func isCover(m Mount) bool { return m.Why == hidden }
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
 

@@ -51,3 +51,19 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 		t.Errorf("a placeholder, or a file outside the project, is left in\n%s", got)
 	}
 }
+
+// U3: a covered file is not one that the host executes.
+func TestTheAgentIsToldWhatIsCoveredAndWhy(t *testing.T) {
+	h := Host{Project: "/p", Mounts: []Mount{
+		{Kind: plan.ROData, Destination: "/p/.env", Why: "it looks secret"},
+		{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/p/secrets", Why: "it looks secret"},
+		{Kind: plan.ROBind, Source: "/p/.envrc", Destination: "/p/.envrc"},
+		{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/p/.git/config"},
+	}}
+	got := readOnlyWords(h)
+	for _, want := range []string{"the host executes them: `.envrc`, `.git/config`.", "look secret: `.env`, `secrets`."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}

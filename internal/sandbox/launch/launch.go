@@ -8,36 +8,42 @@ import (
 	"claudebox/internal/plan"
 )
 
-// Launch is a plan bound to this host, folder and moment.
+// Launch is a plan bound to this host, folder and moment: a value, which names
+// what is to be run. What is open or running stands in a [Runner].
 type Launch struct {
 	Plan     plan.Plan
-	Bwrap    string                 // the program
-	Tier     string                 // network tier in force
-	Hostname string                 // inside
-	Mounts   []Mount                // in the order in which they are made
-	Closure  []string               // store paths that are mounted where a mount of kind closure is; sorted
-	Lay      bool                   // mounts over what is there already are laid when bwrap has made the others, see [Mount.isOver]
-	ReadOnly []string               // remounted read-only when all mounts are made
-	Env      []Variable             // sorted by name
-	State    string                 // the instance's folder, outside what the agent sees of it
-	StandIns []StandIn              // made before the sandbox starts, gone after
-	Project  string                 // canonical folder, mounted at its own path
-	Dir      string                 // current folder inside
-	Agent    []string               // the program and what it is always called with
-	Request  []string               // the caller's words for the agent
-	Command  []string               // the agent and the caller's words, as bwrap runs them
-	Runner   string                 // coreutils' env: starts what has to be looked up inside
-	Started  func(bwrap int)        // called when bwrap runs, with its process id; nil: nothing else waits for it
-	Network  *helper.Helper         // serves a network of claudebox's own, see [Launch.OwnNetwork]; nil: there is none
-	OwnPIDs  bool                   // bwrap gets a pid namespace, see [CanOwnPIDs]
-	Seccomp  []byte                 // the filter, as bwrap --seccomp takes it
-	Outside  []Outside              // secrets that the agent uses and never holds
-	Notes    []string               // what a person should know before it starts
-	Warnings []string               // the same, in red
-	Owns     bool                   // the agent takes a terminal for itself: what is typed ahead of its end is no command
-	Post     *Post                  // gets the signals that would end claudebox, see [Listen]; nil: they end it
-	Held     bool                   // [Launch.Hold] is called before the agent runs
-	Hold     func(pids []int) error // puts all processes of the sandbox under its limits
+	Bwrap    string     // the program
+	Tier     string     // network tier in force
+	Hostname string     // inside
+	Mounts   []Mount    // in the order in which they are made
+	Closure  []string   // store paths that are mounted where a mount of kind closure is; sorted
+	Lay      bool       // mounts over what is there already are laid when bwrap has made the others, see [Mount.isOver]
+	ReadOnly []string   // remounted read-only when all mounts are made
+	Env      []Variable // sorted by name
+	State    string     // the instance's folder, outside what the agent sees of it
+	StandIns []StandIn  // made before the sandbox starts, gone after
+	Project  string     // canonical folder, mounted at its own path
+	Dir      string     // current folder inside
+	Agent    []string   // the program and what it is always called with
+	Request  []string   // the caller's words for the agent
+	Command  []string   // the agent and the caller's words, as bwrap runs them
+	Shim     string     // coreutils' env: starts what has to be looked up inside
+	OwnPIDs  bool       // bwrap gets a pid namespace, see [CanOwnPIDs]
+	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
+	Outside  []Outside  // secrets that the agent uses and never holds
+	Notes    []string   // what a person should know before it starts
+	Warnings []string   // the same, in red
+	Owns     bool       // the agent takes a terminal for itself: what is typed ahead of its end is no command
+	Held     bool       // its processes are put under limits before the agent runs
+}
+
+// Runner runs a launch, with what is open or running for it.
+type Runner struct {
+	Launch
+	Network *helper.Helper         // serves a network of claudebox's own, see [Launch.OwnNetwork]; nil: there is none
+	Post    *Post                  // gets the signals that would end claudebox, see [Listen]; nil: they end it
+	Hold    func(pids []int) error // puts all processes of a launch that is Held under its limits
+	Started func(bwrap int)        // called when bwrap runs, with its process id; nil: nothing else waits for it
 }
 
 // Outside is a secret that is used inside, and stays outside.

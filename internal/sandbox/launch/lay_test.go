@@ -120,7 +120,7 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 		}
 	}
 	l := Launch{
-		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Post: &Post{}, Seccomp: seccomp.Filter(),
+		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter(),
 		Command: []string{"/bin/sh", "-c", line},
 	}
 	runtime.LockOSThread()
@@ -138,7 +138,7 @@ func started(t *testing.T, l Launch) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := l.start(arguments(lines), fds)
+	child, err := (Runner{Launch: l, Post: &Post{}}).start(arguments(lines), fds)
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
 	}
@@ -176,7 +176,7 @@ func content(t *testing.T, file string) string {
 func TestAllIsLaidWhenTheAgentBegins(t *testing.T) {
 	waiting(t, `{ cat .env .git/config; cat .git/hooks/old .git/foreign/old; echo x >.env; echo x >.git/config; echo x >.git/hooks/new; mv .git other; rm -r .git/hooks
 		touch .git/index && echo written; } >seen 2>/dev/null`, func(t *testing.T, l Launch, dir string, child *sandbox) {
-		if err := l.connect(child); err != nil {
+		if err := (Runner{Launch: l}).connect(child); err != nil {
 			t.Fatal(err)
 		}
 		if err := child.wait(l.OwnPIDs); err != nil {

@@ -46,13 +46,13 @@ func (l Launch) processes() uint64 {
 
 // hold puts the processes of a sandbox under its limits. At the gate nobody in
 // it starts another.
-func (l Launch) hold(child *sandbox) error {
-	if !l.Lay { // else it was waited for
+func (r Runner) hold(child *sandbox) error {
+	if !r.Lay { // else it was waited for
 		if err := child.gate.reached(); err != nil {
 			return err
 		}
 	}
-	return l.Hold(proctree.All(child.pid))
+	return r.Hold(proctree.All(child.pid))
 }
 
 // limitProcesses limits the processes of a sandbox that waits at its gate. A

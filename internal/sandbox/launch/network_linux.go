@@ -14,25 +14,25 @@ import (
 // connect gives a sandbox that waits at its gate its network, its store and the
 // last of its mounts. What keeps it from that ends the sandbox, and the gate is
 // never opened.
-func (l Launch) connect(child *sandbox) error {
+func (r Runner) connect(child *sandbox) error {
 	if child.gate.outside == nil {
 		return nil
 	}
 	var err error
-	if l.Network != nil {
-		err = l.Network.Attach()
+	if r.Network != nil {
+		err = r.Network.Attach()
 	}
 	if err == nil {
 		err = child.tree.await()
 	}
-	if err == nil && l.Lay {
-		err = l.layMounts(child)
+	if err == nil && r.Lay {
+		err = r.layMounts(child)
 	}
 	if err == nil {
-		err = limitProcesses(child.pid, l.processes())
+		err = limitProcesses(child.pid, r.processes())
 	}
-	if err == nil && l.Held {
-		err = l.hold(child)
+	if err == nil && r.Held {
+		err = r.hold(child)
 	}
 	if err == nil {
 		err = child.gate.open()
@@ -40,7 +40,7 @@ func (l Launch) connect(child *sandbox) error {
 	if err == nil || errors.Is(err, helper.ErrGone) || errors.Is(err, within.ErrGone) || errors.Is(err, syscall.EPIPE) {
 		return nil // who is gone says why when it is waited for
 	}
-	if init := proctree.Init(child.pid); !l.OwnPIDs && init != 0 {
+	if init := proctree.Init(child.pid); !r.OwnPIDs && init != 0 {
 		syscall.Kill(init, syscall.SIGKILL) // it would outlive bwrap
 	}
 	syscall.Kill(child.pid, syscall.SIGKILL)
@@ -48,7 +48,7 @@ func (l Launch) connect(child *sandbox) error {
 		return nil // somebody ends it, and so nothing of it works any more
 	}
 	if errors.Is(err, storetree.ErrGone) {
-		return l.whyGone(child, err)
+		return r.whyGone(child, err)
 	}
 	child.reap()
 	return err
@@ -56,9 +56,9 @@ func (l Launch) connect(child *sandbox) error {
 
 // networked starts bwrap, by what makes its network where that is claudebox's
 // own.
-func (l Launch) networked(p spawn.Program) (pid int, err error) {
-	if l.Network != nil {
-		if p, err = l.Network.Around(p); err != nil {
+func (r Runner) networked(p spawn.Program) (pid int, err error) {
+	if r.Network != nil {
+		if p, err = r.Network.Around(p); err != nil {
 			return 0, err
 		}
 	}

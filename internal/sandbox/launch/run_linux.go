@@ -37,11 +37,11 @@ func (e *ExitError) signaled() bool {
 // bwrap by [CheckBwrap]. The calling goroutine
 // keeps its OS thread: bwrap dies when the thread that started it does
 // (PR_SET_PDEATHSIG).
-func (l Launch) Run() error {
-	if l.Post == nil {
-		l.Post = &Post{}
+func (r Runner) Run() error {
+	if r.Post == nil {
+		r.Post = &Post{}
 	}
-	lines, descriptors, err := l.Words()
+	lines, descriptors, err := r.Words()
 	if err != nil {
 		return err
 	}
@@ -56,21 +56,21 @@ func (l Launch) Run() error {
 	}
 	defer copies.close()
 	terminal := saveTerminal()
-	l.Post.pausing(terminal.lend)
-	child, err := l.start(arguments(lines), fds)
+	r.Post.pausing(terminal.lend)
+	child, err := r.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
 	copies.follow()
-	if err := l.connect(child); err != nil {
+	if err := r.connect(child); err != nil {
 		return err
 	}
-	if l.Started != nil {
-		l.Started(child.pid)
+	if r.Started != nil {
+		r.Started(child.pid)
 	}
-	err = l.explain(child.wait(l.OwnPIDs))
+	err = r.explain(child.wait(r.OwnPIDs))
 	terminal.release()
-	terminal.restoreAfter(err, l.Owns)
+	terminal.restoreAfter(err, r.Owns)
 	return err
 }
 
@@ -99,10 +99,10 @@ type sandbox struct {
 
 // start forks bwrap with an empty environment: its own would be readable
 // inside at /proc/1/environ, whatever --clearenv says. fds are closed.
-func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
+func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 	defer fds.close()
 	runtime.LockOSThread()
-	if err := isolateAbstractSockets(l.Tier); err != nil {
+	if err := isolateAbstractSockets(r.Tier); err != nil {
 		return nil, err
 	}
 	words, err := memfd("arguments", args)
@@ -116,14 +116,14 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 	}
 	defer report.Close()
 	files := slices.Concat([]int{0, 1, 2, words, int(report.Fd())}, fds)
-	gate, err := l.newGate()
+	gate, err := r.newGate()
 	if err != nil {
 		status.Close()
 		return nil, err
 	}
 	defer gate.closeInside()
 	files = append(files, gate.files()...)
-	tree, err := l.newTree()
+	tree, err := r.newTree()
 	if err != nil {
 		status.Close()
 		return nil, err
@@ -133,16 +133,16 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
-	pid, err := l.fork(tree, files)
+	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()
 		if cause := CheckUserNamespaces(); cause != nil {
 			return nil, cause
 		}
-		return nil, &diag.Error{Op: "start " + l.Bwrap, Err: err, Remedy: "run `claudebox check`"}
+		return nil, &diag.Error{Op: "start " + r.Bwrap, Err: err, Remedy: "run `claudebox check`"}
 	}
-	l.Post.forwardTo(pid, l.OwnPIDs)
-	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: l.Post}, nil
+	r.Post.forwardTo(pid, r.OwnPIDs)
+	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Post}, nil
 }
 
 // fork starts bwrap, by itself in a pid namespace where that is possible, for
@@ -154,14 +154,14 @@ func (l Launch) start(args []byte, fds opened) (*sandbox, error) {
 //
 // Where it is not possible, the signals that would end bwrap are blocked in it,
 // and set free again for the agent by the shim.
-func (l Launch) fork(t tree, files []int) (pid int, err error) {
+func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return l.networked(t.mounting(spawn.Program{Path: l.Bwrap, Args: l.commandLine(), Files: files, PIDs: l.OwnPIDs}))
+		return r.networked(t.mounting(spawn.Program{Path: r.Bwrap, Args: r.commandLine(), Files: files, PIDs: r.OwnPIDs}))
 	}
-	if l.OwnPIDs {
+	if r.OwnPIDs {
 		return begin()
 	}
-	return l.Post.blocked(begin)
+	return r.Post.blocked(begin)
 }
 
 // CanOwnPIDs reports whether bwrap can be given a pid namespace. It looks its

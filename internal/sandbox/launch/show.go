@@ -174,7 +174,7 @@ func (l Launch) Script(bash string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile), quote(l.Project))
 	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", quote(bash), scriptEnd, closeInherited)
-	coreutils := path.Dir(l.Runner)
+	coreutils := path.Dir(l.Shim)
 	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; exit 125; }\n", quote(l.State))
 	b.WriteString(standIns(l.StandIns, coreutils))
 	for i, d := range descriptors {
@@ -188,7 +188,7 @@ func (l Launch) Script(bash string) (string, error) {
 	if len(l.StandIns) > 0 {
 		become = "" // somebody has to take them away again
 	}
-	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Runner), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
+	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Shim), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
 	return b.String(), nil
 }
 

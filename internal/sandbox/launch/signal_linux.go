@@ -17,7 +17,7 @@ import (
 
 // guarded are the signals that end a program. INT and QUIT come from the
 // terminal to every process of the job, TERM and HUP from whoever ends it.
-// bwrap's own processes do not heed them, see [Launch.fork].
+// bwrap's own processes do not heed them, see [Runner.fork].
 var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
 // harmless are the signals that are caught only because they would end this
@@ -35,7 +35,7 @@ type Post struct {
 	pauses  []syscall.Signal // those of stopping
 
 	bwrap  int              // its process id
-	whole  bool             // all of the sandbox dies with bwrap, see [Launch.fork]
+	whole  bool             // all of the sandbox dies with bwrap, see [Runner.fork]
 	unsent []syscall.Signal // for the agent, as soon as there is one
 	ending <-chan time.Time // when what does not end by itself is killed; nil: nobody has asked it to end
 	before func()           // done before claudebox is stopped; nil: nothing
@@ -117,7 +117,7 @@ func (p *Post) End() {
 // pausing says what is done before a signal stops claudebox.
 func (p *Post) pausing(do func()) { p.before = do }
 
-// Reap waits for a bwrap that [Launch.Run] left to end by itself: a claudebox
+// Reap waits for a bwrap that [Runner.Run] left to end by itself: a claudebox
 // that ended first would leave it to a process 1 that may not reap, as in
 // containers.
 func (p *Post) Reap() {

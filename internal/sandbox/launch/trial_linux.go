@@ -34,13 +34,13 @@ type Trial struct {
 func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
-	l := Launch{Tier: t.Tier, Network: t.Network, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}
-	child, said, err := t.start(l)
+	r := Runner{Launch: Launch{Tier: t.Tier, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}, Network: t.Network}
+	child, said, err := t.start(r)
 	if err != nil {
 		return explainTrial(err, readSwitches())
 	}
 	defer said.Close()
-	if err := l.connect(child); err != nil {
+	if err := r.connect(child); err != nil {
 		return err
 	}
 	if text, err := await(child.pid, said); err != nil {
@@ -50,7 +50,7 @@ func (t Trial) Run() error {
 }
 
 // start starts bwrap; said is what it says.
-func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
+func (t Trial) start(r Runner) (child *sandbox, said *os.File, err error) {
 	filter, err := memfd("seccomp filter", t.Seccomp)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +61,7 @@ func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
 		return nil, nil, err
 	}
 	defer null.Close()
-	gate, err := l.newGate()
+	gate, err := r.newGate()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,10 +73,10 @@ func (t Trial) start(l Launch) (child *sandbox, said *os.File, err error) {
 	defer say.Close()
 	out := int(say.Fd())
 	files := []int{int(null.Fd()), out, out, filter}
-	if l.gated() {
+	if r.gated() {
 		files = append(files[:3], gate.files()...)
 	}
-	pid, err := l.networked(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: l.OwnPIDs})
+	pid, err := r.networked(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: r.OwnPIDs})
 	if err != nil {
 		said.Close()
 		return nil, nil, err
@@ -171,7 +171,7 @@ func (l Launch) explain(err error) error {
 	if err := CheckUserNamespaces(); err != nil {
 		return err
 	}
-	if err := (Trial{Bwrap: l.Bwrap, Env: l.Runner, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
+	if err := (Trial{Bwrap: l.Bwrap, Env: l.Shim, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
 	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}

@@ -3,8 +3,11 @@ package attack
 import (
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
+
+	"claudebox/internal/network/link"
 )
 
 // patience bounds what one connection may take: a rule may drop its packets.
@@ -18,19 +21,10 @@ func byFull(tier string) string {
 	return ""
 }
 
-// byShared says that the addresses of the host's network can be seen: in tier
-// inet the sandbox has them, too.
-func byShared(tier string) string {
-	if tier == "inet" {
-		return "network: inet"
-	}
-	return byFull(tier)
-}
-
 var networkTries = []try{
 	{name: "services on loopback", gets: "databases and the like that listen on 127.0.0.1", open: byFull, run: func(t Targets) string { return speaks("tcp", t, t.Loopback) }},
 	{name: "services of this machine", gets: "the same at its other addresses", open: byFull, run: func(t Targets) string { return speaks("tcp", t, t.Addresses...) }},
-	{name: "interfaces", gets: "the names and addresses of your networks", open: byShared, run: interfaces},
+	{name: "interfaces", gets: "the names and addresses of your networks", open: byFull, run: interfaces},
 	{name: "abstract sockets", gets: "X11 and D-Bus, whatever is mounted", run: func(t Targets) string { return speaks("unix", t, "@"+t.Abstract) }},
 	{name: "a socket's path", gets: "a service that listens in a folder of the host", run: func(t Targets) string { return speaks("unix", t, t.Socket) }},
 }
@@ -53,11 +47,15 @@ func speaks(network string, t Targets, addresses ...string) string {
 	return ""
 }
 
-// interfaces finds one of the host's: its address is among the targets'.
+// interfaces finds one of the host's: its address is among the targets', and
+// not by chance the one that every sandbox has.
 func interfaces(t Targets) string {
 	found, _ := net.InterfaceAddrs()
 	for _, address := range found {
 		ip, _, _ := strings.Cut(address.String(), "/")
+		if at, err := netip.ParseAddr(ip); err == nil && (at == link.Sandbox4 || at == link.Sandbox6) {
+			continue
+		}
 		for _, target := range t.Addresses {
 			if host, _, err := net.SplitHostPort(target); err == nil && host == ip {
 				return ip

@@ -65,21 +65,6 @@ func TestTextReadsWellAt80Columns(t *testing.T) {
 	golden(t, "testdata/sizes.txt", v.Plan(example()))
 }
 
-// TestTheReadmeShowsARealQuestion keeps the example in the README true.
-func TestTheReadmeShowsARealQuestion(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/brief-secrets-80.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(readme), "```text\n"+strings.TrimRight(string(want), " \n")+"\n```") {
-		t.Errorf("the README does not show this:\n%s", want)
-	}
-}
-
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {

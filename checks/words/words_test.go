@@ -1,0 +1,204 @@
+//go:build lab
+
+package words_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"claudebox/checks/trial"
+)
+
+// block is a piece of code in a document.
+type block struct {
+	file, language, text string
+}
+
+// documents are what a person reads first.
+func documents(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) < 8 {
+		t.Fatal(files, err)
+	}
+	return append(files, "../../README.md")
+}
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+func blocks(t *testing.T) []block {
+	t.Helper()
+	var list []block
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
+			list = append(list, block{filepath.Base(file), match[1], match[2]})
+		}
+	}
+	return list
+}
+
+// user is a home with an agent that says its words, and a project in it.
+func user(t *testing.T) (home string, env []string) {
+	t.Helper()
+	home = trial.Home(t, "cb-words-")
+	for name, content := range map[string]string{
+		".local/bin/claude": "#!/bin/sh\necho agent \"$@\"\n", "project/README.md": "A project\n", "datasets/a": "1\n",
+	} {
+		file := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(home, "project/.git", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, "project/.git/HEAD"), []byte("ref: refs/heads/main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return home, []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + home + "/.local/bin:/usr/bin:/bin", "GH_TOKEN=ghp_x"}
+}
+
+// install writes a profile of the documents where its first line says.
+func install(t *testing.T, home string, b block) {
+	t.Helper()
+	first, _, _ := strings.Cut(b.text, "\n")
+	if name, is := strings.CutPrefix(first, "# ~/"); is {
+		file := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// elsewhere are lines that need what this machine may not have: a network, a
+// real nixpkgs, somebody to ask.
+var elsewhere = []string{"nix run ", "nix profile ", "nix copy ", "git add ", "claudebox --plan "}
+
+// packages that the lab's nixpkgs lacks are left out of profiles here.
+var lacking = regexp.MustCompile(`(?m)^packages: .*$`)
+
+func TestEveryLineForAShellRuns(t *testing.T) {
+	home, env := user(t)
+	all := blocks(t)
+	for _, b := range all {
+		if b.language == "yaml" {
+			b.text = lacking.ReplaceAllString(b.text, "packages: [hello]")
+			install(t, home, b)
+		}
+	}
+	ran := 0
+	for _, b := range all {
+		if b.language != "console" && b.language != "bash" {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "  #")
+			switch {
+			case line == "":
+				continue
+			case slices.ContainsFunc(elsewhere, func(prefix string) bool { return strings.HasPrefix(line, prefix) }), strings.Contains(line, "--pinned -P"):
+				t.Logf("not run here: %s: %s", b.file, line)
+				continue
+			}
+			words, is := strings.CutPrefix(line, "claudebox")
+			if !is {
+				t.Errorf("%s: nobody knows how to run %q", b.file, line)
+				continue
+			}
+			// -y: nobody is there to be asked. A shell takes the line apart.
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", os.Getenv("CLAUDEBOX_BIN")+" -y"+words)
+			cmd.Dir, cmd.Env = filepath.Join(home, "project"), env
+			status, stdout, stderr := trial.Run(t, cmd)
+			if strings.HasPrefix(line, "claudebox why ") && status == 1 {
+				status = 0 // it says no
+			}
+			if status != 0 {
+				t.Errorf("%s: %s: status %d\n%s%s", b.file, line, status, stdout, stderr)
+			}
+			ran++
+		}
+	}
+	if ran < 8 {
+		t.Errorf("%d lines were found", ran)
+	}
+}
+
+func TestEveryProfileIsValid(t *testing.T) {
+	home, env := user(t)
+	for _, b := range blocks(t) {
+		if b.language != "yaml" {
+			continue
+		}
+		text := b.text
+		if !strings.Contains(text, "name:") {
+			text = "name: x\nextends: default\nnetwork: inet\n" + text
+		}
+		file := filepath.Join(home, "x.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), os.Getenv("CLAUDEBOX_BIN"), "profile", "validate", file)
+		cmd.Dir, cmd.Env = home, env
+		if status, stdout, stderr := trial.Run(t, cmd); status != 0 && !strings.Contains(stderr, "not among") {
+			t.Errorf("%s: status %d\n%s\n%s%s", b.file, status, text, stdout, stderr)
+		}
+	}
+}
+
+func TestEveryLineOfNixIsNix(t *testing.T) {
+	for _, b := range blocks(t) {
+		if b.language != "nix" {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "nix-instantiate", "--parse", "-")
+		text := b.text
+		if !strings.HasPrefix(text, "{") {
+			text = "{\n" + text + "\n}"
+		}
+		cmd.Stdin = strings.NewReader("{ claudebox, pkgs, ... }: " + text)
+		if status, _, stderr := trial.Run(t, cmd); status != 0 {
+			t.Errorf("%s: %s\n%s", b.file, b.text, stderr)
+		}
+	}
+}
+
+// A link within the documents leads somewhere.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), match[1])); err != nil {
+				t.Errorf("%s: %v", filepath.Base(file), err)
+			}
+		}
+	}
+}
+
+// The README is read in a minute.
+func TestTheReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if lines := strings.Count(string(text), "\n"); err != nil || lines > 120 {
+		t.Errorf("%d lines, %v", lines, err)
+	}
+}

@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"claudebox/internal/network/flow"
+)
+
+func to(port uint16, last byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, 77, last}), port)
+}
+
+// F8: the summary has what the agent wrote, in printable ASCII alone.
+func TestNamesAreQuoted(t *testing.T) {
+	var j Journal
+	j.Unknown("e\x1b[31mvil\n.test"+strings.Repeat("x", 300), false)
+	got := j.Report().Refused[0].What
+	if !strings.HasPrefix(got, `e\x1b[31mvil\n.test`) || len(got) > 110 {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Who tries thousands of addresses hides no name.
+func TestNoiseHidesNoRefusal(t *testing.T) {
+	var j Journal
+	for port := range 5000 {
+		j.Refused(flow.Flow{Proto: flow.TCP, To: to(uint16(port+1), 2)}, "private")
+	}
+	j.Refused(flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "rebind.test"}, "private")
+	r := j.Report()
+	found := false
+	for _, one := range r.Refused {
+		found = found || one.What == "rebind.test:443"
+	}
+	if !found || len(r.Refused) != mostAddresses+1 || r.More != 5000-mostAddresses {
+		t.Errorf("%d are kept, %d more, the name is there: %t", len(r.Refused), r.More, found)
+	}
+}
+
+// Most clients ask for both kinds of address, in any order.
+func TestAQuestionForBothKindsOfAddressCountsOnce(t *testing.T) {
+	var j Journal
+	for range 3 {
+		j.Unknown("a.test", true)
+		j.Unknown("a.test", false)
+		j.Unknown("b.test", false)
+		j.Unknown("b.test", true)
+	}
+	j.Unknown("c.test", true)
+	if got := fmt.Sprint(j.Report().Refused); got != "[{a.test not on the list of hosts 3} {b.test not on the list of hosts 3} {c.test not on the list of hosts 1}]" {
+		t.Error(got)
+	}
+}
+
+func TestTheLogIsJSONLines(t *testing.T) {
+	var j Journal
+	var log bytes.Buffer
+	j.LogTo(&log)
+	f := flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "good.test"}
+	j.Opened(f)
+	j.Closed(f, 5, 7)
+	j.Refused(flow.Flow{Proto: flow.ICMP, To: to(0, 2)}, "private")
+	var events []string
+	for line := range strings.Lines(log.String()) {
+		var l struct{ Event, Host, Address string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, l.Event+" "+l.Host+" "+l.Address)
+	}
+	if got := strings.Join(events, ", "); got != "opened good.test 192.168.77.9, closed good.test 192.168.77.9, refused  192.168.77.2" {
+		t.Error(got)
+	}
+	if hosts := j.Report().Hosts; len(hosts) != 1 || hosts[0].Sent != 5 || hosts[0].Received != 7 || hosts[0].Count != 1 {
+		t.Errorf("%+v", hosts)
+	}
+}

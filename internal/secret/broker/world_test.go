@@ -37,7 +37,7 @@ const (
 // world is a broker between a client that stands for everything inside, and an
 // upstream that plays every host.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	upstream *httptest.Server
 	config   Config
 	broker   *Broker
@@ -52,7 +52,7 @@ type world struct {
 
 var brokeredHosts = []string{"github.com", "api.github.com", "foo.example"}
 
-func newWorld(t *testing.T, changes ...func(*Config)) *world {
+func newWorld(t testing.TB, changes ...func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, keeper: &keeper{}}
 	certificate, roots, err := authority.Certify(slices.Concat(ClaudeHosts, brokeredHosts))
@@ -101,7 +101,7 @@ func (w *world) connect(target Target) net.Conn {
 }
 
 // pair is a connection over loopback.
-func pair(t *testing.T) (a, b net.Conn) {
+func pair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -336,7 +336,7 @@ func canaryIn(text string) bool {
 	return false
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

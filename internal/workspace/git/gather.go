@@ -2,10 +2,13 @@ package git
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/gitconfig"
@@ -140,15 +143,54 @@ func (g *gatherer) look(rel string) (beneath.Entry, error) {
 	return what, err
 }
 
-// names lists a folder in order, and opens one that the agent has closed.
-func (g *gatherer) names(rel string) ([]string, error) {
-	names, err := g.root.Names(rel, nameLimit)
+// named is a name in a folder, and what it is.
+type named struct {
+	name string
+	what beneath.Entry
+}
+
+// list lists a folder in order, and opens one that the agent has closed.
+func (g *gatherer) list(rel string) ([]named, error) {
+	hooks := path.Base(rel) == "hooks"
+	d, err := g.root.OpenDir(rel)
 	if errors.Is(err, fs.ErrPermission) && g.open {
 		_ = g.root.Chmod(rel, 0o755)
-		names, err = g.root.Names(rel, nameLimit)
+		d, err = g.root.OpenDir(rel)
 	}
-	slices.Sort(names)
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(nameLimit + 1)
+	switch {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		return nil, err
+	case len(entries) > nameLimit:
+		return nil, beneath.ErrTooLarge
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	list := make([]named, 0, len(entries))
+	for _, e := range entries {
+		name := e.Name()
+		if hooks && strings.HasSuffix(name, ".sample") && e.Type().IsRegular() {
+			continue // no hook
+		}
+		var st unix.Stat_t
+		switch err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); {
+		case errors.Is(err, unix.EACCES) && g.open:
+			_ = g.root.Chmod(rel, 0o755)
+			return g.list(rel)
+		case errors.Is(err, unix.ENOENT):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, named{name, beneath.Entry{
+			Kind: beneath.KindOf(st.Mode), Stamp: beneath.Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
+		}})
+	}
+	return list, nil
 }
 
 // folder looks at one git folder, and at those in it. in is the one that it
@@ -167,7 +209,7 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		g.Folders = append(g.Folders, f)
 		return nil
 	}
-	names, err := g.names(rel)
+	names, err := g.list(rel)
 	if err != nil && !errors.Is(err, beneath.ErrTooLarge) {
 		return err
 	}
@@ -175,8 +217,8 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "there is too much in it"})
 		names = nil
 	}
-	for _, name := range names {
-		if err := g.entry(&f, rel, name, depth); err != nil {
+	for _, n := range names {
+		if err := g.entry(&f, rel, n, depth); err != nil {
 			return err
 		}
 	}
@@ -189,24 +231,20 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 }
 
 // entry notes one name, and those below it as its rule says.
-func (g *gatherer) entry(f *Folder, rel, name string, depth int) error {
-	at, rule := path.Join(rel, name), ruleOf(name)
-	if rule.sort == unknown && f.Role == Bare || rule.sort == ours {
+func (g *gatherer) entry(f *Folder, rel string, n named, depth int) error {
+	name, at, rule := n.name, path.Join(rel, n.name), ruleOf(n.name)
+	if rule.sort == unknown && f.Role == Bare {
 		return nil
 	}
-	what, err := g.look(at)
-	if err != nil {
-		return err
-	}
-	g.note(f, rel, name, rule, what)
-	if what.Kind != beneath.Dir {
+	g.note(f, rel, name, rule, n.what)
+	if n.what.Kind != beneath.Dir {
 		return nil
 	}
 	switch rule.sort {
 	case unknown:
 		return g.foreign(f, rel, name)
 	case listed, state:
-		return g.list(f, rel, name)
+		return g.files(f, rel, name)
 	case store:
 		return g.note1(f, rel, "objects/info/alternates")
 	case places:
@@ -276,17 +314,15 @@ func backOf(folder, text string) string {
 	return to
 }
 
-// list notes the files of a folder with a rule for each.
-func (g *gatherer) list(f *Folder, rel, dir string) error {
-	names, err := g.names(path.Join(rel, dir))
+// files notes the files of a folder with a rule for each.
+func (g *gatherer) files(f *Folder, rel, dir string) error {
+	list, err := g.list(path.Join(rel, dir))
 	if errors.Is(err, beneath.ErrTooLarge) {
 		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: path.Join(rel, dir), Why: "there is too much in it"})
 		return nil
 	}
-	for _, name := range names {
-		if err == nil {
-			err = g.note1(f, rel, dir+"/"+name)
-		}
+	for _, n := range list {
+		g.note(f, rel, dir+"/"+n.name, ruleOf(dir+"/"+n.name), n.what)
 	}
 	return err
 }
@@ -312,14 +348,14 @@ func everything(string) func([]byte) bool { return func([]byte) bool { return tr
 // places looks at the git folders in modules/ and worktrees/. A submodule's
 // name may hold slashes, so a folder that is none is looked into.
 func (g *gatherer) places(f *Folder, at, name string, depth int) error {
-	names, err := g.names(at)
+	list, err := g.list(at)
 	if errors.Is(err, beneath.ErrTooLarge) {
 		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "there is too much in it"})
 		return nil
 	}
-	for _, inner := range names {
+	for _, n := range list {
 		if err == nil {
-			err = g.inner(f, path.Join(at, inner), name, depth)
+			err = g.inner(f, path.Join(at, n.name), name, depth)
 		}
 	}
 	return err
@@ -327,11 +363,16 @@ func (g *gatherer) places(f *Folder, at, name string, depth int) error {
 
 func (g *gatherer) inner(f *Folder, at, name string, depth int) error {
 	what, err := g.look(at)
-	if err != nil || what.Kind == beneath.Regular {
+	if err != nil {
 		return err
 	}
 	rel := strings.TrimPrefix(g.abs(at), f.Path+"/")
 	switch {
+	case what.Kind == beneath.Regular:
+		if g.Before != nil && what.Stamp.Change >= g.Since {
+			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "git makes no file there"})
+		}
+		return nil
 	case what.Kind != beneath.Dir:
 		f.Entries = append(f.Entries, Entry{Name: rel, Kind: what.Kind, Stamp: what.Stamp})
 		return nil
@@ -384,23 +425,27 @@ func (g *gatherer) deep(f *Folder, rel string) error {
 	if g.Before == nil {
 		return nil
 	}
+	var trees []string
 	for _, e := range f.Entries {
 		switch rule := ruleOf(e.Name); {
 		case e.Kind != beneath.Dir:
 		case rule.sort == store:
 			g.objects(f, rel, f.before.entry(e.Name))
 		case rule.sort == tree || rule.sort == kept:
-			if err := g.tree(f, rel, e.Name); err != nil {
-				return err
-			}
+			trees = append(trees, path.Join(rel, e.Name))
+		case rule.sort == ours:
+			g.strays(f, wholeWalk(g.root, []string{path.Join(rel, e.Name)}))
 		}
 	}
-	return nil
+	if len(trees) == 0 {
+		return nil
+	}
+	return g.trees(f, trees)
 }
 
-// tree looks at every file below one folder.
-func (g *gatherer) tree(f *Folder, rel, name string) error {
-	question := survey.Question{From: []string{path.Join(rel, name)}, Wanted: everything, Limit: 2_000_000}
+// trees looks at every file below folders.
+func (g *gatherer) trees(f *Folder, from []string) error {
+	question := survey.Question{From: from, Wanted: everything, Limit: 2_000_000}
 	seen := survey.Walk(g.root, question, nil)
 	for range depthLimit {
 		if len(seen.Closed) == 0 {
@@ -412,7 +457,7 @@ func (g *gatherer) tree(f *Folder, rel, name string) error {
 		seen = survey.Walk(g.root, question, nil)
 	}
 	if seen.Cut || len(seen.Closed) > 0 {
-		return errors.New("cannot look at all of " + g.abs(path.Join(rel, name)))
+		return errors.New("cannot look at all of " + g.abs(from[0]))
 	}
 	for _, file := range seen.Files {
 		switch {
@@ -422,6 +467,12 @@ func (g *gatherer) tree(f *Folder, rel, name string) error {
 			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: staysLocked})
 		}
 	}
+	g.strays(f, seen)
+	return nil
+}
+
+// strays has git take what lies where it puts no repository for none.
+func (g *gatherer) strays(f *Folder, seen *survey.Survey) {
 	for _, stray := range seen.Bare {
 		if g.touched(stray) {
 			f.odd = append(f.odd, Repair{Do: Disarm, Rel: stray, Why: strayPlace})
@@ -432,7 +483,6 @@ func (g *gatherer) tree(f *Folder, rel, name string) error {
 			f.odd = append(f.odd, Repair{Do: Rename, Rel: stray, Why: strayPlace})
 		}
 	}
-	return nil
 }
 
 const (
@@ -466,43 +516,54 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 // files in them, and deletes and writes behind a link.
 func (g *gatherer) objects(f *Folder, rel string, before *Entry) {
 	at := path.Join(rel, "objects")
-	names, err := g.names(at)
+	list, err := g.list(at)
 	if err != nil {
 		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "its objects cannot be looked at"})
 		return
 	}
 	what, err := g.look(at)
 	same := err == nil && before != nil && before.Stamp.Ino == what.Stamp.Ino
-	for _, name := range names {
-		g.objectFolder(f, path.Join(at, name), same, 1)
+	for _, n := range list {
+		g.object(f, path.Join(at, n.name), n.what, same, 1)
 	}
 }
 
-// objectFolder looks at one name below objects/; same: the folder that it is in
-// was there before.
-func (g *gatherer) objectFolder(f *Folder, at string, same bool, depth int) {
-	what, err := g.look(at)
+// object looks at one name below objects/; same: the folder that it is in was
+// there before.
+func (g *gatherer) object(f *Folder, at string, what beneath.Entry, same bool, depth int) {
+	name := path.Base(at)
 	// What is in these two may have changed deeper.
-	deeper := path.Base(at) == "info" || path.Base(at) == "pack"
-	old := err == nil && same && what.Stamp.Change < g.Since && !deeper
+	deeper := name == "info" || name == "pack"
 	switch {
-	case err != nil || what.Kind == beneath.Absent || old:
+	case same && what.Stamp.Change < g.Since && !deeper:
 		return
-	case what.Kind == beneath.Link || what.Kind == beneath.Special:
-		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: writesThrough})
+	case !isObjects(name, what.Kind, depth):
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "git makes none of this name there"})
 		return
 	case what.Kind == beneath.Regular:
 		return
-	case depth > 2:
-		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "git makes no folder there"})
+	case what.Kind != beneath.Dir:
+		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: writesThrough})
 		return
 	}
-	names, err := g.names(at)
+	list, err := g.list(at)
 	if err != nil {
 		f.odd = append(f.odd, Repair{Do: MoveAside, Rel: at, Why: "it cannot be looked at"})
 		return
 	}
-	for _, name := range names {
-		g.objectFolder(f, path.Join(at, name), false, depth+1)
+	for _, n := range list {
+		g.object(f, path.Join(at, n.name), n.what, false, depth+1)
 	}
+}
+
+// isObjects reports whether git makes a name below objects/. No file there is
+// called as one by which a folder is a repository.
+func isObjects(name string, kind beneath.Kind, depth int) bool {
+	switch {
+	case kind != beneath.Dir:
+		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects"}, strings.ToLower(name))
+	case depth == 1:
+		return name == "info" || name == "pack" || len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
+	}
+	return depth == 2 && (name == "commit-graphs" || name == "multi-pack-index.d")
 }

@@ -41,7 +41,7 @@ var (
 	flag   = matching(`(?:[A-Za-z0-9-]{0,60}\s*){0,4}`)
 	branch = matching(`(?:[A-Za-z0-9._/+@=#-]{1,1000}|detached HEAD)?\s*`)
 	// words are arguments without what a shell would take for more.
-	words    = matching(`[A-Za-z0-9._/=: '\n-]*`)
+	words    = matching(`[A-Za-z0-9._/=:@~^, '\n-]*`)
 	author   = matching(`(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)='(?:[^'[:cntrl:]]|'\\'')*'\n?)*`)
 	signing  = matching(`(?:-S[0-9A-Fa-f]*|--no-gpg-sign)?\s*`)
 	strategy = matching(`(?:ort|recursive|resolve|octopus|ours|subtree)?\s*`)

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"path"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
@@ -13,18 +12,19 @@ import (
 // are left out.
 func Held(root *beneath.Folder, rel string) (held []string, err error) {
 	g := gatherer{root: root, seen: map[string]bool{}, Look: Look{Before: &Snapshot{}}}
-	names, err := root.Names(rel, nameLimit)
+	list, err := g.list(rel)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for _, n := range list {
+		name := n.name
 		switch rule := ruleOf(name); rule.sort {
 		case unknown:
-			if what, err := root.Look(path.Join(rel, name)); err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) {
+			if n.what.Kind == beneath.Regular || n.what.Kind == beneath.Dir {
 				held = append(held, name)
 			}
 		case listed, state:
-			if name == "hooks" || name == "remotes" || name == "branches" {
+			if name == "hooks" || name == "remotes" || name == "branches" || n.what.Kind != beneath.Dir {
 				continue
 			}
 			inner, err := g.breaking(rel, name)
@@ -40,10 +40,7 @@ func Held(root *beneath.Folder, rel string) (held []string, err error) {
 // breaking are the files of a folder whose rule would take them out.
 func (g *gatherer) breaking(rel, dir string) (held []string, err error) {
 	f := Folder{rel: rel, Path: g.abs(rel)}
-	if what, err := g.root.Look(path.Join(rel, dir)); err != nil || what.Kind != beneath.Dir {
-		return nil, err
-	}
-	if err := g.list(&f, rel, dir); err != nil {
+	if err := g.files(&f, rel, dir); err != nil {
 		return nil, err
 	}
 	j := Judgement{Root: g.root.Path()}

@@ -52,7 +52,7 @@ func (m *Mender) Apply(r Repair) error {
 func (m *Mender) disarm(rel, why string) error {
 	for _, name := range []string{"HEAD", "commondir"} {
 		what, err := m.Root.Look(path.Join(rel, name))
-		if err == nil && what.Kind != beneath.Absent {
+		if err == nil && what.Kind != beneath.Absent && what.Kind != beneath.Dir {
 			return m.rename(path.Join(rel, name), why)
 		}
 	}
@@ -96,35 +96,59 @@ func (m *Mender) free(name, before string) (string, error) {
 	}
 }
 
-// disarmAll takes every git place in a folder away that is to be moved.
+// disarmAll takes every git place away in a folder that is to be moved, in
+// those places too.
 func (m *Mender) disarmAll(rel string) error {
 	what, err := m.Root.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
 		return nil //nolint:nilerr // what cannot be looked at is moved all the same
 	}
+	for from, depth := []string{rel}, 0; len(from) > 0; depth++ {
+		seen := wholeWalk(m.Root, from)
+		if seen.Cut || depth > 100 {
+			return errors.New("there is too much in it")
+		}
+		from = nil
+		for _, place := range seen.Git {
+			if what, err := m.Root.Look(place); err == nil && what.Kind == beneath.Dir {
+				from = append(from, place)
+				continue
+			}
+			if err := m.move(place, place+suffix); err != nil {
+				return err
+			}
+		}
+		for _, place := range seen.Bare {
+			for _, sign := range []string{"HEAD", "commondir"} {
+				at := path.Join(place, sign)
+				what, err := m.Root.Look(at)
+				if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
+					continue
+				}
+				if err := m.move(at, at+suffix); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wholeWalk looks for git places in folders, and opens what the agent closed.
+func wholeWalk(root *beneath.Folder, from []string) *survey.Survey {
 	const limit = 1_000_000
-	question := survey.Question{From: []string{rel}, Limit: limit}
-	seen := survey.Walk(m.Root, question, nil)
+	question := survey.Question{From: from, Limit: limit}
+	seen := survey.Walk(root, question, nil)
 	for range depthLimit {
 		if len(seen.Closed) == 0 {
 			break
 		}
 		for _, dir := range seen.Closed {
-			_ = m.Root.Chmod(dir, 0o755)
+			_ = root.Chmod(dir, 0o755)
 		}
-		seen = survey.Walk(m.Root, question, nil)
+		seen = survey.Walk(root, question, nil)
 	}
-	for _, place := range seen.Git {
-		if err := m.move(place, place+suffix); err != nil {
-			return err
-		}
-	}
-	for _, place := range seen.Bare {
-		if err := m.move(path.Join(place, "HEAD"), path.Join(place, "HEAD"+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return seen
 }
 
 const suffix = ".claudebox-aside"

@@ -132,3 +132,37 @@ func TestARemoteLeadsToWhatTheAgentMade(t *testing.T) {
 	}
 	t.Error("the address stays")
 }
+
+// The common folder of a worktree needs no HEAD: git takes what a commondir
+// leads to for one that is no git place by itself.
+func TestACommonFolderNeedsNoHEAD(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh(`git init -q; git commit -qm x --allow-empty; git worktree add -q w; git init -q c; git -C c config core.fsmonitor "$EVIL"; git -C c config core.bare false
+		mv c/.git/* c/; rm -r c/.git c/HEAD; echo $PWD/c >.git/worktrees/w/commondir`)
+	must(t, err)
+	w.sh("git -C w status")
+	if !w.taken() {
+		t.Fatal("the attack does not work at all")
+	}
+	must(t, os.Remove(w.dir+"/taken"))
+	w.defuse(none, ".git", "w/.git")
+	if out, _ := w.sh("git -C w status"); w.taken() {
+		t.Errorf("the host obeys: %s", out)
+	}
+}
+
+func TestAGitFileMeansWhatItSays(t *testing.T) {
+	for name, text := range map[string]string{
+		"it climbs out of a link": "gitdir: ../known/l/../.git",
+		"it ends at a NUL":        "gitdir: ../../g/x\x00/../../../p/known/.git",
+	} {
+		w := newWorld(t)
+		_, err := w.sh("mkdir -p ../g/d; git init -q known; ln -s ../../g/d known/l; mkdir s")
+		must(t, err)
+		before := w.look(nil, "known/.git")
+		must(t, os.WriteFile(w.dir+"/p/s/.git", []byte(text+"\n"), 0o644))
+		if changes := w.defuse(before, "known/.git", "s/.git"); len(changes) != 1 || changes[0].Rel != "s/.git" {
+			t.Errorf("%s: %+v", name, changes)
+		}
+	}
+}

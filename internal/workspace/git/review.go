@@ -179,7 +179,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 	at := path.Join(f.rel, e.Name)
 	aside := func(why string) (Repair, bool) { return Repair{Do: MoveAside, Rel: at, Why: why}, why != "" }
 	switch {
-	case e.Kind != beneath.Dir && e.same(before):
+	case e.Kind != beneath.Dir && e.same(before), rule.sort == ours && e.Kind == beneath.Dir:
 		return Repair{}, false
 	case rule.sort == unknown || rule.sort == kept:
 		if e.Kind == beneath.Dir && before != nil && before.Kind == beneath.Dir {

@@ -44,7 +44,6 @@ var table = []rule{
 	{"objects/info/alternates", leads, nil},
 
 	{"hooks", listed, nil},
-	{"hooks/*.sample", file, anything},
 	{"hooks/*", file, nothing},
 	{"info", listed, nil},
 	{"info/exclude", file, text},
@@ -140,6 +139,7 @@ var table = []rule{
 	{"rebase-apply/last", file, number},
 	{"rebase-apply/[0-9][0-9][0-9][0-9]*", file, anything},
 	{"rebase-apply/patch", file, anything},
+	{"rebase-apply/patch-merge-index", file, anything},
 	{"rebase-apply/msg", file, text},
 	{"rebase-apply/msg-clean", file, text},
 	{"rebase-apply/final-commit", file, text},

@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// BenchmarkDown is a long answer, through the broker and without.
+func BenchmarkDown(b *testing.B) {
+	w := newWorld(b)
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	w.upstream.Config.Handler = http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		for range 64 {
+			_, _ = out.Write(text)
+		}
+	})
+	direct := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true,
+		Dial: func(string, string) (net.Conn, error) { return net.Dial("tcp", w.upstream.Listener.Addr().String()) },
+	}}
+	for name, client := range map[string]*http.Client{"brokered": w.client("http/1.1"), "direct": direct} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(64 * int64(len(text)))
+			for b.Loop() {
+				r, err := http.NewRequest("GET", hub+"/echo", nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+				in, err := client.Do(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, in.Body)
+				in.Body.Close()
+			}
+		})
+	}
+}

@@ -11,13 +11,20 @@ import (
 // beyond the host, until the test ends.
 func (w *World) ListenOutside(t *testing.T, port string, addresses ...string) []net.Listener {
 	t.Helper()
-	return listenAt(t, w.outside, port, addresses)
-}
-
-// ListenOnHost is the same on the host.
-func (w *World) ListenOnHost(t *testing.T, port string, addresses ...string) []net.Listener {
-	t.Helper()
-	return listenAt(t, w.host, port, addresses)
+	var all []net.Listener
+	for _, a := range addresses {
+		l, err := w.outside.listen("tcp", net.JoinHostPort(a, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		all = append(all, l)
+	}
+	return all
 }
 
 // IsFreeOnHost reports whether nobody listens at a port of an address of the
@@ -32,22 +39,4 @@ func (w *World) IsFreeOnHost(t *testing.T, port, address string) bool {
 		t.Fatal(err)
 	}
 	return l.Close() == nil
-}
-
-func listenAt(t *testing.T, ns namespace, port string, addresses []string) []net.Listener {
-	t.Helper()
-	var all []net.Listener
-	for _, a := range addresses {
-		l, err := ns.listen("tcp", net.JoinHostPort(a, port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				t.Error(err)
-			}
-		})
-		all = append(all, l)
-	}
-	return all
 }

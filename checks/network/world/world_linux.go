@@ -17,9 +17,6 @@ type World struct {
 	samples       []target.Target // of ranges out of bounds, those that can be served
 }
 
-// Samples are the addresses of ranges out of bounds that somebody answers at.
-func (w *World) Samples() []target.Target { return w.samples }
-
 // New makes a world for the time of a test.
 func New(t *testing.T) *World {
 	t.Helper()

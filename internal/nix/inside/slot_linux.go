@@ -56,9 +56,13 @@ func Choose(parent string) (dir string, extra bool) {
 	return filepath.Join(parent, extraPrefix+strings.ToLower(rand.Text()[:8])), true
 }
 
-// Upper, Var and Socket are what of a folder a sandbox has mounted.
-func Upper(dir string) string      { return filepath.Join(dir, upperName) }
-func Var(dir string) string        { return filepath.Join(dir, varName) }
+// Upper is the folder of what a sandbox adds to the store.
+func Upper(dir string) string { return filepath.Join(dir, upperName) }
+
+// Var is what a sandbox has as /nix/var.
+func Var(dir string) string { return filepath.Join(dir, varName) }
+
+// SocketPath is where the filter of the store listens.
 func SocketPath(dir string) string { return filepath.Join(dir, Socket) }
 
 // ErrBusy says that another session holds a folder.

@@ -573,7 +573,7 @@ func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	return l.Addr().String(), dialled
 }
 
-func (w *world) clientThrough(t *testing.T, proxy string) *http.Client {
+func (w *world) clientThrough(t testing.TB, proxy string) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 		Proxy: http.ProxyURL(parsed(t, proxy)), TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true,
 	}}

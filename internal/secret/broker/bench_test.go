@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -20,7 +21,9 @@ func BenchmarkDown(b *testing.B) {
 	})
 	direct := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableCompression: true,
-		Dial: func(string, string) (net.Conn, error) { return net.Dial("tcp", w.upstream.Listener.Addr().String()) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", w.upstream.Listener.Addr().String())
+		},
 	}}
 	for name, client := range map[string]*http.Client{"brokered": w.client("http/1.1"), "direct": direct} {
 		b.Run(name, func(b *testing.B) {

@@ -364,7 +364,7 @@ func (w *world) raw(target Target, serverName, text string) string {
 }
 
 // parsed is a URL.
-func parsed(t *testing.T, text string) *url.URL {
+func parsed(t testing.TB, text string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(text)
 	must(t, err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -315,7 +316,10 @@ func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 // broker.
 func notFor(list string, names []string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }), func(entry string) bool {
-		host, _, _ := strings.Cut(strings.TrimLeft(strings.ToLower(entry), "*."), ":")
+		host := strings.TrimLeft(strings.ToLower(entry), "*.")
+		if _, err := netip.ParseAddr(host); err != nil {
+			host, _, _ = strings.Cut(host, ":")
+		}
 		return slices.ContainsFunc(names, func(name string) bool {
 			return host == "" || name == host || strings.HasSuffix(name, "."+host)
 		})

@@ -22,7 +22,12 @@ func TestAPublishedPortLeadsInsideFromTheHostOnly(t *testing.T) {
 			flags := append(u.in(t, tier, ""), "--publish", fmt.Sprint(target.ListenPort))
 			talk := converse(t, u.probing(t, []string{"listen"}, flags...))
 			talk.wait(t, "listening")
-			if got, want := reachable(w), []string{"host tcp 127.0.0.1", "host tcp ::1"}; !slices.Equal(got, want) {
+			want := []string{"host tcp 127.0.0.1", "host tcp ::1"}
+			got := reachable(w)
+			for try := 0; try < 3 && len(got) < len(want); try++ {
+				got = reachable(w) // an answer may be late on a busy machine
+			}
+			if !slices.Equal(got, want) {
 				t.Errorf("reached %q; want %q", got, want)
 			}
 			talk.end(t)

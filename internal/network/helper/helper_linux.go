@@ -46,6 +46,7 @@ type Helper struct {
 	attach attach
 	fds    []int // of the sandbox's network; kept for another helper
 	closed bool
+	ending *time.Timer // tells of the network's end, unless the sandbox's is why
 }
 
 // process is a helper that runs.
@@ -305,13 +306,21 @@ func (h *Helper) watch(p process) {
 	}
 	why := p.words()
 	p.close()
-	p.reap(0)
+	var status syscall.WaitStatus
+	_, _ = syscall.Wait4(p.pid, &status, 0, nil)
 	h.now.pid = 0
 	next, err := h.another()
 	if err != nil {
 		h.closed = true
 		h.letGo()
-		h.ended(fmt.Errorf("the network helper has ended (%s), and cannot be started again: %w", why, err))
+		err = fmt.Errorf("the network helper has ended (%s), and cannot be started again: %w", why, err)
+		if status.ExitStatus() != 0 {
+			h.ended(err)
+			return
+		}
+		// Its interface went away, as it does when the sandbox ends: [Helper.Close]
+		// is on its way then.
+		h.ending = time.AfterFunc(time.Second, func() { h.ended(err) })
 		return
 	}
 	h.now = next
@@ -361,6 +370,9 @@ func (h *Helper) Close() Summary {
 	h.stage.Close()
 	h.toStage.Close()
 	s := Summary{Restarted: h.config.Generation}
+	if h.ending != nil {
+		h.ending.Stop()
+	}
 	if h.closed {
 		return s
 	}

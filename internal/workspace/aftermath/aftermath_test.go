@@ -277,6 +277,22 @@ func TestARepositoryThatTheAgentMakesAnew(t *testing.T) {
 	}
 }
 
+// What keeps one repository from being looked at hides neither it nor the next.
+func TestARepositoryIsHiddenBehindClosedObjects(t *testing.T) {
+	for _, closed := range []string{"a/.git/objects", "a/.git/objects/info a/.git/objects a/.git", "b.git/objects"} {
+		w := newWorld(t)
+		t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", w.home).Run() })
+		r := w.session(`for r in a z; do git init -q $r; git -C $r config core.fsmonitor "$EVIL"; done
+			git init -q --bare b.git; chmod 0 ` + closed)
+		if len(r.Failures) > 0 {
+			t.Errorf("%s: %q", closed, r.Failures)
+		}
+		exec.Command("chmod", "-R", "u+rwX", w.path("p")).Run()
+		w.sh("git -C a status; git -C z status")
+		w.wantNotTaken()
+	}
+}
+
 func TestARepositoryOfAKilledSessionIsMadeHarmlessByTheNextLaunch(t *testing.T) {
 	for name, a := range anew {
 		t.Run(name, func(t *testing.T) {

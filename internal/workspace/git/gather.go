@@ -53,28 +53,23 @@ type gatherer struct {
 }
 
 // Gather looks at git places below a root and at all git folders in them. After
-// a session it opens folders that the agent closed.
+// a session it opens folders that the agent closed. A place that cannot be
+// looked at is an error, but keeps no other from being looked at.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := gatherer{Look: look, root: root, open: look.Before != nil, seen: map[string]bool{}}
+	var faults []error
 	for _, rel := range look.Git {
-		if err := g.place(rel); err != nil {
-			return g.Snapshot, err
-		}
+		faults = append(faults, g.place(rel))
 	}
 	for _, rel := range look.Own {
-		if err := g.folder(rel, "", Whole, depthLimit); err != nil {
-			return g.Snapshot, err
-		}
+		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
 	for _, rel := range look.Bare {
-		if g.seen[rel] || !g.isBare(rel) {
-			continue
-		}
-		if err := g.folder(rel, "", bareRole(rel), depthLimit); err != nil {
-			return g.Snapshot, err
+		if !g.seen[rel] && g.isBare(rel) {
+			faults = append(faults, g.folder(rel, "", bareRole(rel), depthLimit))
 		}
 	}
-	return g.Snapshot, nil
+	return g.Snapshot, errors.Join(faults...)
 }
 
 // bareRole takes a folder with the usual name of a bare repository for one that
@@ -137,10 +132,22 @@ func (g *gatherer) relative(rel string) {
 func (g *gatherer) look(rel string) (beneath.Entry, error) {
 	what, err := g.root.Look(rel)
 	if errors.Is(err, fs.ErrPermission) && g.open {
-		_ = g.root.Chmod(path.Dir(rel), 0o755)
+		g.openTo(path.Dir(rel))
 		what, err = g.root.Look(rel)
 	}
 	return what, err
+}
+
+// openTo opens a folder, and those on the way to it that are closed.
+func (g *gatherer) openTo(rel string) {
+	for i := range len(rel) + 1 {
+		if i < len(rel) && rel[i] != '/' {
+			continue
+		}
+		if _, err := g.root.Look(path.Join(rel[:i], "HEAD")); errors.Is(err, fs.ErrPermission) {
+			_ = g.root.Chmod(rel[:i], 0o755)
+		}
+	}
 }
 
 // named is a name in a folder, and what it is.
@@ -154,6 +161,7 @@ func (g *gatherer) list(rel string) ([]named, error) {
 	hooks := path.Base(rel) == "hooks"
 	d, err := g.root.OpenDir(rel)
 	if errors.Is(err, fs.ErrPermission) && g.open {
+		g.openTo(rel)
 		_ = g.root.Chmod(rel, 0o755)
 		d, err = g.root.OpenDir(rel)
 	}
@@ -209,6 +217,16 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		g.Folders = append(g.Folders, f)
 		return nil
 	}
+	err := g.inside(&f, rel, depth)
+	if err != nil && f.before == nil {
+		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "it cannot be looked at"})
+	}
+	g.Folders = append(g.Folders, f)
+	return err
+}
+
+// inside looks at all that is in a git folder.
+func (g *gatherer) inside(f *Folder, rel string, depth int) error {
 	names, err := g.list(rel)
 	if err != nil && !errors.Is(err, beneath.ErrTooLarge) {
 		return err
@@ -217,17 +235,12 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "there is too much in it"})
 		names = nil
 	}
+	var faults []error
 	for _, n := range names {
-		if err := g.entry(&f, rel, n, depth); err != nil {
-			return err
-		}
+		faults = append(faults, g.entry(f, rel, n, depth))
 	}
-	g.settings(&f, rel)
-	if err := g.deep(&f, rel); err != nil {
-		return err
-	}
-	g.Folders = append(g.Folders, f)
-	return nil
+	g.settings(f, rel)
+	return errors.Join(append(faults, g.deep(f, rel))...)
 }
 
 // entry notes one name, and those below it as its rule says.

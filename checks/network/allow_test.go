@@ -74,7 +74,7 @@ func TestWhatIsReachedAndRefusedIsToldAtTheEnd(t *testing.T) {
 	u := newUser(t, world.New(t))
 	flags := u.allowing(t, "good.test, rebind.test")
 	log := filepath.Join(u.home, "network.log")
-	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -4s http://rebind.test/; curl -s http://good.test/; curl -s 'http://e[31mvil.test/'`
+	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -4s http://rebind.test/; curl -s http://good.test/; curl -s 'http://e[31mvil.test/'; sleep 2`
 	report := filepath.Join(u.home, "report.json")
 	words := append(append([]string{"shell", "--yes", "--network-log", log, "--report-json", report}, flags...), "--", "bash", "-c", script+" >/dev/null")
 	got := run(t, u.claudebox(t, words...))

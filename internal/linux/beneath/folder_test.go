@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -210,5 +211,30 @@ func TestOpenFollowsNoLink(t *testing.T) {
 			f.Close()
 			t.Errorf("%s opens", path)
 		}
+	}
+}
+
+func TestWritersAtOnceAllSucceed(t *testing.T) {
+	dir := t.TempDir()
+	f, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 200 {
+				if err := f.Rewrite("file", []byte("whole"), 0o600); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("there are %v, %v; want one file", entries, err)
 	}
 }

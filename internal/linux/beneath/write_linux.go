@@ -58,29 +58,25 @@ func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) err
 	return f.in("write", rel, func(fd int, name string) error {
 		// One name for all: what a killed process left is taken by the next.
 		temporary := "." + name + ".new"
-		err := createAnew(fd, temporary, content, perm, sync)
-		if err != nil {
-			// A folder lies there, or another writer is at work.
-			temporary = "." + name + "." + rand.Text()
-			err = create(fd, temporary, content, perm, sync)
+		_ = unix.Unlinkat(fd, temporary, 0)
+		if createAs(fd, name, temporary, content, perm, sync) == nil {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		err = unix.Renameat(fd, temporary, fd, name)
-		if err != nil {
-			err = errors.Join(err, unix.Unlinkat(fd, temporary, 0))
-		}
-		return err
+		// There is a folder of that name, or another writer is at work.
+		return createAs(fd, name, "."+name+"."+rand.Text(), content, perm, sync)
 	})
 }
 
-// createAnew is [create] after what lies there, other than a folder, was removed.
-func createAnew(parent int, name string, content []byte, perm uint32, sync bool) error {
-	if err := unix.Unlinkat(parent, name, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+// createAs is [create] by another name, under which nothing stays.
+func createAs(parent int, name, temporary string, content []byte, perm uint32, sync bool) error {
+	if err := create(parent, temporary, content, perm, sync); err != nil {
 		return err
 	}
-	return create(parent, name, content, perm, sync)
+	err := unix.Renameat(parent, temporary, parent, name)
+	if err != nil {
+		err = errors.Join(err, unix.Unlinkat(parent, temporary, 0))
+	}
+	return err
 }
 
 // create makes a new file in an open folder; sync waits for the disk. The file

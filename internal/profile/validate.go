@@ -186,8 +186,8 @@ func (j *judge) source(m placed, at shape.Place) bool {
 	return true
 }
 
-// SourceFault tells what is wrong with mounting a path of the host, whatever
-// lies there, and what to do instead; empty when nothing is. Secrets are
+// SourceFault is what is wrong with mounting a path of the host, whatever is
+// there, and what to do instead; empty when nothing is. Secrets are
 // [Exposes]'s affair.
 func SourceFault(host string) (message, remedy string) {
 	if _, forbidden := find(kernelPaths, host); forbidden {

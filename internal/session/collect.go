@@ -7,13 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/host"
 	"claudebox/internal/nix/inside"
-	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
-	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/seccomp"
 )
 
@@ -23,20 +19,7 @@ import (
 // that has it, the layer of that store and nothing else, and no network.
 func CollectGarbage(c Caller, o Options) (said string, err error) {
 	const op = "collect the garbage of the Nix store inside"
-	facts, err := host.Detect()
-	if err != nil {
-		return "", err
-	}
-	s := newSession(newCall(c, o, looking, facts))
-	prof, _, err := profile.Load(s.profileRef(), c.profiles(facts))
-	if err != nil {
-		return "", err
-	}
-	found, err := s.openProject(plan.Plan{Project: string(prof.Project)}, o, looking)
-	if err != nil {
-		return "", err
-	}
-	instance, err := state.Dir(s.folders.Home, state.Kind(prof.State), found.Root)
+	found, instance, err := keptFor(c, o)
 	if err != nil {
 		return "", err
 	}

@@ -30,7 +30,7 @@ func (r Request) Key() string {
 
 // From is what a file is made of.
 type From struct {
-	Old     []byte   // what lies there; nil when that cannot be read
+	Old     []byte   // what is there now; nil when that cannot be read
 	Given   string   // [Made.Given] of the last time; empty: there was none
 	Sources [][]byte // of the user; nil: missing
 }

@@ -48,8 +48,8 @@ func (in *Instance) conversations(dir *beneath.Folder) error {
 	return nil
 }
 
-// needFolder plans a folder of the agent's home; what else lies there goes
-// aside.
+// needFolder plans a folder of the agent's home; anything else of that
+// name goes aside.
 func (in *Instance) needFolder(dir *beneath.Folder, rel string) error {
 	var what beneath.Entry
 	if dir != nil {

@@ -134,10 +134,10 @@ func (s *Session) openNix() (err error) {
 			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	socket := s.keeper.store().Socket
+	store := s.keeper.store()
 	s.nix.filter, err = inside.Listen(inside.Request{
 		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
-		Dial: func() (*os.File, error) { return nixdaemon.Connect(socket) },
+		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Collected: func() {
 			diag.Note(s.caller.Stderr, "the host collected a store path that the Nix inside relies on: it answers no more in this session")
 		},

@@ -126,6 +126,11 @@ type Network struct {
 	// Except are addresses and networks of the user's own that are reached all
 	// the same (package policy), for tier inet only.
 	Except []string
+	// Private are those of Allow whose names may lead to a private network.
+	Private []string
+	// Via is the URL of the proxy that the hosts of tier allow are reached by;
+	// empty: none.
+	Via string
 }
 
 // Limits are what everything inside may use together; 0: as much as there is.

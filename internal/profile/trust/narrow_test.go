@@ -119,6 +119,12 @@ func TestWhatAProjectAsksForIsAWideningUnlessItIsCertainlyLess(t *testing.T) {
 		"the loader":                    {"compat: off", "compat: nix-ld", []string{"compat: nix-ld instead of off"}},
 		"the whole repository":          {"project: cwd", "project: git-root", []string{"project: git-root instead of cwd"}},
 		"folders beside the project":    {"{}", "worktrees: [../wt-*]", []string{"worktrees: ../wt-* .claudebox.yaml:1"}},
+		"a private host":                {"network: {tier: allow, allow: [a.b]}", "network: {allow: !replace [{host: a.b, private: true}]}", []string{"network.allow, private: a.b"}},
+		"a private host over inet":      {"network: inet", "network: {tier: allow, allow: [{host: a.b, private: true}]}", []string{"network.allow, private: a.b"}},
+		"a private host over full":      {"network: full", "network: {tier: allow, allow: [{host: a.b, private: true}]}", nil},
+		"a private host no longer":      {"network: {tier: allow, allow: [{host: a.b, private: true}]}", "network: {allow: !replace [a.b]}", nil},
+		"a proxy of the project's":      {"network: full", "network: {tier: allow, allow: [a.b], via: \"http://evil.org:80\"}", []string{"network.via: http://evil.org:80 instead of no proxy"}},
+		"another proxy":                 {"network: {tier: allow, allow: [a.b], via: \"http://p:1\"}", "network: {via: \"http://q:1\"}", []string{"network.via: http://q:1 instead of http://p:1"}},
 		"asking more":                   {"confirm: never", "confirm: always", nil},
 		"asking less":                   {"confirm: always", "confirm: never", []string{"confirm: never instead of always"}},
 	} {

@@ -34,7 +34,6 @@
     "ncurses-term"
   ];
   nix = [ "nix-bin" ];
-  passt = [ "passt" ];
   python3 = [
     "libpython3.13-minimal"
     "libpython3.13-stdlib"

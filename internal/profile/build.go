@@ -36,6 +36,7 @@ func build(v shape.Value) Profile {
 		Limits:      buildLimits(v.Get("limits")),
 		MCP:         MCP{Import: unique(v.Get("mcp").Get("import").Texts())},
 		Compat:      Compat(text(v, "compat")),
+		Toolbox:     Toolbox(text(v, "toolbox")),
 		Project:     ProjectRoot(text(v, "project")),
 		Worktrees:   buildPatterns(v.Get("worktrees").Items),
 		Confirm:     Confirm(text(v, "confirm")),

@@ -27,6 +27,7 @@ type Profile struct {
 	Limits      Limits
 	MCP         MCP
 	Compat      Compat
+	Toolbox     Toolbox
 	Project     ProjectRoot
 	Worktrees   []Pattern
 	Confirm     Confirm
@@ -180,6 +181,7 @@ type (
 	ProtectMode string
 	Cache       string
 	Compat      string
+	Toolbox     string
 	ProjectRoot string
 	Confirm     string
 )
@@ -213,6 +215,9 @@ const (
 
 	CompatNixLd Compat = "nix-ld"
 	CompatOff   Compat = "off"
+
+	ToolboxFull Toolbox = "full"
+	ToolboxBase Toolbox = "base"
 
 	ProjectCwd     ProjectRoot = "cwd"
 	ProjectGitRoot ProjectRoot = "git-root"

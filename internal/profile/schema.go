@@ -94,6 +94,11 @@ var schema = shape.Shape{
 			Kind: shape.Word, Words: []string{"nix-ld", "off"},
 			Doc: "Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		}},
+		{Name: "toolbox", Shape: &shape.Shape{
+			Kind: shape.Word, Words: []string{"full", "base"},
+			Doc: "The tools that are there without being listed: full adds make, patch, python3, ps, file, tree, xz, bzip2, zstd, zip and " +
+				"unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, nix, …).",
+		}},
 		{Name: "project", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"git-root", "cwd"},
 			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that folder alone.",

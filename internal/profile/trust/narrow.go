@@ -95,6 +95,9 @@ var fields = []field{
 	{"Compat", "compat", func(n *narrowing) {
 		word(n, &n.made.Compat, n.asked.Compat, order(profile.CompatNixLd, profile.CompatOff))
 	}},
+	{"Toolbox", "toolbox", func(n *narrowing) {
+		word(n, &n.made.Toolbox, n.asked.Toolbox, order(profile.ToolboxFull, profile.ToolboxBase))
+	}},
 	{"Project", "project", func(n *narrowing) {
 		word(n, &n.made.Project, n.asked.Project, order(profile.ProjectGitRoot, profile.ProjectCwd))
 	}},

@@ -143,9 +143,9 @@ func (p *page) columns(lines int) int { return p.room() + (lines-1)*p.room()*3/4
 
 func (p *page) programs(l launch.Launch) string {
 	own, base := l.Plan.Packages()
-	tail := fmt.Sprintf("%d of every sandbox", len(base))
+	tail := fmt.Sprintf("%d usual tools", len(base))
 	if l.Plan.Nix.Store == "closure" {
-		tail += fmt.Sprintf("; %d store paths can be read", len(l.Closure))
+		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
 	}
 	return p.list(names(own), tail, p.room())
 }

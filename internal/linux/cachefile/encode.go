@@ -15,7 +15,7 @@ import (
 // takes 1.0 ms of its 14 for them, and JSON 0.7 for the plan alone.
 func Encode(value any) []byte {
 	v := reflect.ValueOf(value)
-	const usual = 8 << 10
+	const usual = 2 << 10
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, usual), shapeOf(v.Type()))
 	return appendValue(b, v)
 }
@@ -34,28 +34,26 @@ func Decode(src []byte, pointer any) bool {
 	return !d.bad && len(d.rest) == 0
 }
 
-// shapeOf is a hash of what a type's values are made of: a program whose type
-// is another does not read them.
+// shapeOf is a hash of the kinds of all that a type's values are made of, in
+// their order: a program whose type has another shape does not read them.
 func shapeOf(t reflect.Type) uint64 {
 	h := fnv.New64a()
-	h.Write(appendShape(nil, t))
+	h.Write(appendShape(make([]byte, 0, 512), reflect.Zero(t)))
 	return h.Sum64()
 }
 
-func appendShape(b []byte, t reflect.Type) []byte {
-	b = append(b, byte(t.Kind()))
-	switch t.Kind() {
-	case reflect.Slice:
-		return appendShape(b, t.Elem())
-	case reflect.Array:
-		return appendShape(binary.AppendUvarint(b, uint64(t.Len())), t.Elem())
+func appendShape(b []byte, zero reflect.Value) []byte {
+	b = append(b, byte(zero.Kind()))
+	switch zero.Kind() {
+	case reflect.Slice, reflect.Array:
+		return appendShape(b, reflect.Zero(zero.Type().Elem()))
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() {
-				b = appendShape(append(append(b, f.Name...), 0), f.Type)
+		for i := range zero.NumField() {
+			if field := zero.Field(i); field.CanInterface() {
+				b = appendShape(b, field)
 			}
 		}
-		b = append(b, 0)
+		return append(b, 0)
 	}
 	return b
 }
@@ -86,8 +84,8 @@ func appendValue(b []byte, v reflect.Value) []byte {
 		return b
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				b = appendValue(b, v.Field(i))
+			if field := v.Field(i); field.CanInterface() { // it is exported
+				b = appendValue(b, field)
 			}
 		}
 		return b
@@ -132,8 +130,8 @@ func (d *decoder) value(v reflect.Value) {
 		d.list(v)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				d.value(v.Field(i))
+			if field := v.Field(i); field.CanInterface() {
+				d.value(field)
 			}
 		}
 	default:

@@ -43,11 +43,14 @@ func TestDecodeRefusesAPartAndABitMore(t *testing.T) {
 }
 
 func TestAnotherTypeIsNotRead(t *testing.T) {
-	type renamed struct{ Title, Text string }
-	type wider struct{ Name, Text, More string }
-	type other struct{ Name, Text string }
+	type longer struct{ Name, Text, More string }
+	type listed struct {
+		Name string
+		Text []string
+	}
+	type other struct{ Title, Text string }
 	encoded := Encode(struct{ Name, Text string }{"a", "b"})
-	if Decode(encoded, &renamed{}) || Decode(encoded, &wider{}) {
+	if Decode(encoded, &longer{}) || Decode(encoded, &listed{}) {
 		t.Error("a value of another shape was read")
 	}
 	if !Decode(encoded, &other{}) {

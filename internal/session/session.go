@@ -7,16 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -46,12 +48,13 @@ func (c Caller) profiles(f host.Facts) profiledir.Files {
 
 // flake is where claudebox was built from, if that is known and still there.
 func (c Caller) flake() string {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Manifest), "flake"))
+	const longest = 4 << 10
+	text, err := smallfile.Read(filepath.Join(filepath.Dir(c.Manifest), "flake"), longest)
 	if err != nil {
 		return ""
 	}
 	flake := strings.TrimSpace(string(text))
-	if _, err := os.Stat(filepath.Join(flake, "flake.nix")); err != nil || storepath.Check(flake) != nil {
+	if storepath.Check(flake) != nil || unix.Access(filepath.Join(flake, "flake.nix"), unix.R_OK) != nil {
 		return ""
 	}
 	return flake

@@ -44,11 +44,11 @@ func run(socket int, options, program string, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(link.Made{Kind: e.kind, Ports: e.ports})
+	said, err := json.Marshal(link.Made{Kind: e.kind, Ends: len(e.devices), Ports: e.ports})
 	if err != nil {
 		return err
 	}
-	rights := unix.UnixRights(append([]int{e.device}, e.listeners...)...)
+	rights := unix.UnixRights(append(e.devices, e.listeners...)...)
 	if err := unix.Sendmsg(socket, said, rights, nil, 0); err != nil {
 		return os.NewSyscallError("sendmsg", err)
 	}

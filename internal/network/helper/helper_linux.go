@@ -46,7 +46,7 @@ type Helper struct {
 	now    process
 	attach attach
 	ends   []int // of the sandbox's interface, see [link.Made]; kept for another helper
-	fds    []int // listeners inside; likewise
+	fds    []int // listeners inside and sockets for its [::1]; likewise
 	closed bool
 	ending *time.Timer // tells of the network's end, unless the sandbox's is why
 }
@@ -213,7 +213,7 @@ func (h *Helper) Attach() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.attach = attach{Kind: made.Kind, Out: made.Ports, In: h.ports.inside, Log: h.log != nil}
+	h.attach = attach{Kind: made.Kind, Out: made.Ports, Inside6: made.Inside6, In: h.ports.inside, Log: h.log != nil}
 	h.ends, h.fds = fds[:made.Ends], fds[made.Ends:]
 	if err := h.hand(h.now); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
@@ -241,7 +241,7 @@ func (h *Helper) made() (link.Made, []int, error) {
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	}
 	fds, err := descriptorsIn(rights[:m])
-	if err != nil || made.Ends < 1 || len(fds) != made.Ends+len(made.Ports) {
+	if err != nil || made.Ends < 1 || made.Inside6 < 0 || len(fds) != made.Ends+len(made.Ports)+made.Inside6 {
 		return link.Made{}, nil, diag.Errorf(op, "", "bug: %d descriptors came from the stage, %v", len(fds), err)
 	}
 	for _, fd := range fds {

@@ -50,11 +50,15 @@ type Options struct {
 }
 
 // Made is what the stage says of the network it has made, with the descriptors:
-// the interface's other end, and one listener for each port.
+// the interface's other end, one listener for each port, and the sockets of
+// Inside6.
 type Made struct {
 	Kind  Kind     `json:"kind"`
 	Ends  int      `json:"ends"`            // descriptors of the other end: see [Ends]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
+	// Inside6 counts sockets of the sandbox's network that are not connected, by
+	// which published ports of its [::1] are reached.
+	Inside6 int `json:"inside6,omitempty"`
 }
 
 // Ends is how many helpers an interface can have one after the other. Each wants

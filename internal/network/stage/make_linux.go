@@ -21,6 +21,7 @@ type ends struct {
 	devices   []int // see [link.Made]
 	listeners []int // on the ports of [link.Options], on 127.0.0.1 and where there is IPv6 on ::1
 	ports     []uint16
+	inside6   []int // see [link.Made]
 }
 
 // makeNetwork makes the network of the calling process, which is in user and
@@ -48,7 +49,26 @@ func makeNetwork(o link.Options) (ends, error) {
 			return ends{}, err
 		}
 	}
+	if o.Publish {
+		e.inside6 = sockets6()
+	}
 	return e, nil
+}
+
+// mostInside6 is how many connections to servers on the sandbox's [::1] there can
+// be at a time.
+const mostInside6 = 64
+
+// sockets6 are what those are made with; none where there is no IPv6.
+func sockets6() (fds []int) {
+	for range mostInside6 {
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		fds = append(fds, fd)
+	}
+	return fds
 }
 
 func raise(h *netlink.Handle, name string) error {

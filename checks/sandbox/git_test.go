@@ -264,6 +264,16 @@ func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
 	}
 }
 
+// U6: git did not work inside when claudebox was called in a subfolder.
+func TestTheRepositoryIsTheProjectOfItsSubfolders(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	root := w.project
+	w.project = w.folder(t, "project/src/deep")
+	got := w.inside(t, "pwd; git rev-parse --show-toplevel; touch "+root+"/new; git status --short")
+	wantEqual(t, w.normal(got), "HOME/project/src/deep\nHOME/project\n?? ../../new\n")
+}
+
 // U5: git worktree remove of what an earlier session had made deleted a part of
 // it, and said that something was busy.
 func TestAWorktreeFromBeforeIsRemovedWholeOrNotAtAll(t *testing.T) {

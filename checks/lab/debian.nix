@@ -42,7 +42,6 @@
     "ncurses-term"
   ];
   nix = [ "nix-bin" ];
-  passt = [ "passt" ];
   procps = [
     "libproc2-0"
     "procps"

@@ -99,7 +99,6 @@ let
       jq = plain "jq";
       less = plain "less";
       nix = plain "nix";
-      passt = plain "passt";
       procps = debian "procps" "ps" "";
       python3 = debian "python3" "python3" "ln -s python3.13 $out/bin/python3";
       ripgrep = debian "ripgrep" "rg" "";

@@ -131,6 +131,7 @@ func (o *opener) look(found []string) {
 // put there.
 func (o *opener) trackedNow() {
 	o.tracked = o.Seen.Tracked
+	defer func() { o.Tracked = o.tracked.All() }()
 	if o.Memory == nil {
 		return
 	}

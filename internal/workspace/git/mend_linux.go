@@ -74,6 +74,9 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 		name = strings.TrimPrefix(name, r.Git+"/")
 	}
 	to := path.Join(kept, strings.ReplaceAll(name, "/", "-"))
+	if base := path.Base(to); base == "HEAD" || base == ".git" { // or git takes the folder for a repository, with what else was moved
+		to += suffix
+	}
 	if to, err = m.free(to, "."); err != nil {
 		return err
 	}

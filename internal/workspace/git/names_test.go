@@ -118,6 +118,24 @@ func TestWhatIsMovedAsideIsNoRepository(t *testing.T) {
 	}
 }
 
+// Nor is the folder with what was moved: its names would make one together.
+func TestWhatIsMovedAsideMakesNoRepositoryTogether(t *testing.T) {
+	for name, script := range map[string]string{
+		"as git has it": `mv objects refs ..; ln -s $PWD/../objects objects; ln -s $PWD/../refs refs; ln -sf refs/heads/../x HEAD`,
+		"by commondir":  `ln -sf refs/heads/../x HEAD; mkdir ../e; mv objects refs config ../e; echo $PWD/../e >commondir`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.sh("git init -q; git commit -qm x --allow-empty; git config alias.st '!touch " + w.dir + "/taken'; git config core.bare false; git config core.worktree .\ncd .git\n" + script)
+			must(t, err)
+			w.defuse(none, ".git")
+			if out, _ := w.sh("cd .git/claudebox-aside && git st"); w.taken() {
+				t.Errorf("the host obeys: %s", out)
+			}
+		})
+	}
+}
+
 // What a remote leads to the agent may have made, as in its own folder.
 func TestARemoteLeadsToWhatTheAgentMade(t *testing.T) {
 	w := newWorld(t)

@@ -198,3 +198,29 @@ func TestNixProfileIsAClearNo(t *testing.T) {
 		if $try 2>err; then echo worked; fi; grep error: err | wc -l; grep -c 'there-are-no-profiles-in-a-sandbox' err; done`))
 	wantEqual(t, got.stdout, "1\n1\n1\n1\n")
 }
+
+// A full disk is Nix's own error inside, and a line of claudebox's outside. When
+// the garbage is collected all is well again.
+func TestADiskThatIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.folder(t, ".claudebox")
+	first := build + `
+		dd if=/dev/zero of=big bs=1M count=50 2>/dev/null
+		if nix-store --add big 2>err; then echo added; else grep -o "No space left on device" err; fi`
+	after := build + `cat $(build after 'echo after >$out'); nix shell nixpkgs#hello -c hello 2>/dev/null`
+	script := `session() { "$CLAUDEBOX_BIN" shell --yes --no-report -- bash -euc "$1"; }
+		session "$1"
+		dd if=/dev/zero of="$HOME/.claudebox/filler" bs=1M 2>/dev/null || true
+		session true || echo "status $?"
+		rm "$HOME/.claudebox/filler"
+		"$CLAUDEBOX_BIN" instance gc | grep -o 'store paths deleted'
+		session "$2"`
+	cmd := exec.Command("bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/",
+		"--size", "40000000", "--tmpfs", w.path(".claudebox"), "--", "bash", "-euc", script, "bash", first, after)
+	cmd.Dir, cmd.Env = w.project, append(w.environment(), "CLAUDEBOX_BIN="+os.Getenv("CLAUDEBOX_BIN"))
+	got := run(t, cmd)
+	const want = "No space left on device\nstatus 125\nstore paths deleted\nafter\nHello, world!\n"
+	if got.status != 0 || got.stdout != want || !strings.Contains(got.stderr, "no space left on device") {
+		t.Errorf("status %d, %q, want %q; %s", got.status, got.stdout, want, got.stderr)
+	}
+}

@@ -68,7 +68,8 @@ func (s Scope) look(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	if before != nil {
 		walked = before.Survey
 	}
-	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
+	seen := Seen{Survey: survey.Walk(tree,
+		survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
 	s.readIndexes(tree, &seen, before)
 	return seen
 }
@@ -182,7 +183,10 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 			continue
 		}
 		if git := gitFolder(tree, place); git != "" {
-			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
+			list = append(list, indexPlace{
+				git: tree.Join(git), hash: max(s.Hash, sha1Size),
+				below: strings.TrimPrefix(path.Dir(place)+"/", "./"),
+			})
 		}
 	}
 	return list
@@ -236,11 +240,13 @@ func (s Scope) matters() func(name []byte) bool {
 	return func(name []byte) bool {
 		folder, last := lastTwo(name)
 		verdict := secretfile.Of(folder, last)
-		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
+			len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		places := firsts[string(first)]
-		return places != nil && slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+		return places != nil &&
+			slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
 	}
 }

@@ -45,8 +45,8 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 // unfelt are sections that change nothing for an agent: other programs', and
 // those of logins and keys, which are spoken of elsewhere.
 var unfelt = []string{
-	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif", "maintenance", "mergetool",
-	"safe", "sendemail", "user",
+	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif",
+	"maintenance", "mergetool", "safe", "sendemail", "user",
 }
 
 // others names what is set besides places, in order, without subsections: a URL

@@ -78,7 +78,9 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 	}
 	profile := filepath.Join(h.Facts.Home, ".nix-profile")
 	if !slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.Contains(m.Destination, "/.nix-profile") }) {
-		h.Mounts = append(h.Mounts, launch.Mount{Kind: plan.Symlink, Source: inside.NoProfile, Destination: profile, Why: plan.Base})
+		h.Mounts = append(h.Mounts, launch.Mount{
+			Kind: plan.Symlink, Source: inside.NoProfile, Destination: profile, Why: plan.Base,
+		})
 	}
 	return nil
 }

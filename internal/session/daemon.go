@@ -77,7 +77,8 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 		h.Mounts = append(h.Mounts, m)
 	}
 	profile := filepath.Join(h.Facts.Home, ".nix-profile")
-	if !slices.ContainsFunc(p.Mounts, func(m plan.Mount) bool { return strings.Contains(m.Destination, "/.nix-profile") }) {
+	isProfile := func(m plan.Mount) bool { return strings.Contains(m.Destination, "/.nix-profile") }
+	if !slices.ContainsFunc(p.Mounts, isProfile) {
 		h.Mounts = append(h.Mounts, launch.Mount{
 			Kind: plan.Symlink, Source: inside.NoProfile, Destination: profile, Why: plan.Base,
 		})

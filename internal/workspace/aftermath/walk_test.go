@@ -20,9 +20,6 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// sessionSteps is how much an agent does in one session.
-const sessionSteps = 250
-
 // Whatever an agent does, the user's git runs nothing of it afterwards, and
 // what was hidden once is hidden in every later session.
 //
@@ -31,17 +28,17 @@ const sessionSteps = 250
 // have it; only there can a secret be hidden. In the others they are no
 // hindrance, as after renames by the host.
 func TestARandomWalk(t *testing.T) {
-	seeds, steps := 50, 500
+	seeds, sessions, steps := 50, 2, 250 // of each session
 	if os.Getenv("CLAUDEBOX_LONG") != "" {
-		seeds, steps = 200, 10_000
+		seeds, sessions, steps = 200, 10, 1000
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			w := newWalker(t, rnd, seed%2 == 1)
-			for n := 0; n*sessionSteps < steps; n++ {
-				if err := w.session(n, min(steps, sessionSteps)); err != nil {
+			for n := range sessions {
+				if err := w.session(n, steps); err != nil {
 					t.Log("a launch is refused: " + err.Error())
 					w = newWalker(t, rnd, w.held)
 				}

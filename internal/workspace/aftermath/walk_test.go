@@ -104,13 +104,19 @@ func (w *walker) session(n, steps int) (err error) {
 	for range steps {
 		w.step()
 	}
+	var reports []aftermath.Report
 	if n%2 == 0 {
-		s.End()
+		reports = append(reports, s.End())
 		hold.Release()
 	} else {
 		s.Kill()
 		hold.Release() // as the next launch does that holds them
-		aftermath.Sweep(home, w.path("p"))
+		reports = aftermath.Sweep(home, w.path("p"))
+	}
+	for _, r := range reports {
+		for _, failure := range r.Failures {
+			w.done = append(w.done, "FAILURE: "+failure)
+		}
 	}
 	if n%4 < 2 {
 		exec.Command("chmod", "-R", "u+rwX", w.path("p")).Run()

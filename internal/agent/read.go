@@ -87,5 +87,5 @@ func (f *finder) own(name string, folder func(name string) string) {
 		where, what = cmp.Or(folder(name), name), "the agent's program"
 	}
 	f.mounts = append(f.mounts, readOnly(where, where, what))
-	f.notes = append(f.notes, what+" "+path.Base(name)+" is the host's, not of the store")
+	f.notes = append(f.notes, what+" "+path.Base(name)+" is the host's")
 }

@@ -141,6 +141,7 @@ func (o *opener) trackedNow() {
 		return
 	}
 	o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
+	o.pushed = append(o.pushed, o.Scope.gained(o.tree, o.Seen.Git, o.tracked, o.Memory.Hidden)...)
 	for _, name := range o.tracked.All() {
 		if o.Memory.Doubted(o.tree.Join(name)) {
 			o.pushed = append(o.pushed, name)

@@ -125,7 +125,8 @@ func (o *options) take(args []string) (int, error) {
 	switch {
 	case flag == nil:
 		if near := nearFlag(args[0]); near != "" {
-			return 0, fmt.Errorf("there is no %s: say %s, or put `--` before it to give it to the agent", args[0], near)
+			name, _, _ := strings.Cut(args[0], "=")
+			return 0, fmt.Errorf("there is no %s: say %s, or put `--` before it to give it to the agent", name, near)
 		}
 		o.Words = append(o.Words, args[0])
 		return 1, nil

@@ -356,7 +356,7 @@ func (g *gatherer) foreign(f *Folder, rel, name string) error {
 	return nil
 }
 
-func everything(string) func([]byte) bool { return func([]byte) bool { return true } }
+func everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
 
 // places looks at the git folders in modules/ and worktrees/. A submodule's
 // name may hold slashes, so a folder that is none is looked into.

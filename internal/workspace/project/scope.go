@@ -102,11 +102,11 @@ func Unpack(content []byte) *Seen {
 }
 
 // wanted tells the names that the report or the hiding may be about.
-func (s Scope) wanted() func(folder string) func(name []byte) bool {
+func (s Scope) wanted() func(folder string) func(name []byte, dir bool) bool {
 	rules := hostrun.NewMatcher()
-	return func(folder string) func(name []byte) bool {
+	return func(folder string) func(name []byte, dir bool) bool {
 		runs, last := rules.In(folder), []byte(path.Base(folder))
-		return func(name []byte) bool { return runs(name) || s.looksSecret(last, name) }
+		return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
 	}
 }
 

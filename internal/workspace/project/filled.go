@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -66,14 +67,11 @@ func (o *opener) filled() error {
 			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be seen with their secrets")
 		}
 	}
-	g := gitGuard{guard: guard{o, o.tree}}
-	for _, rel := range o.Project.Filled.Repos {
-		if what, err := o.tree.Look(rel); err != nil || what.Kind != beneath.Dir {
-			continue
-		}
-		if err := g.secrets(rel); err != nil {
-			return err
+	repos, err := git.Gather(o.tree, git.Look{Git: o.Project.Filled.Repos})
+	for _, g := range o.gitFolders(o.tree, repos) {
+		if err == nil {
+			err = g.secrets()
 		}
 	}
-	return nil
+	return err
 }

@@ -20,7 +20,7 @@ var leftovers = map[string]string{
 	"the project closed":                           `chmod 000 .`,
 	"closed git folders":                           `chmod 000 n/.git .git/objects .git/refs .git/info`,
 	"1,500 files that look secret":                 `for i in $(seq 1500); do echo A=b >.env.$i; done`,
-	"a secret at the end of a long path":      `d=$(printf 'a/%.0s' $(seq 700)); mkdir -p $d; cd $d; echo A=b >.env`,
+	"a secret at the end of a long path":           `d=$(printf 'a/%.0s' $(seq 700)); mkdir -p $d; cd $d; echo A=b >.env`,
 	"secrets at the ends of 20 long paths":         `d=$(printf 'a/%.0s' $(seq 300)); for n in $(seq 60); do mkdir -p $n/$d; echo A=b >$n/$d/.env; done`,
 	"150 repositories":                             `for i in $(seq 150); do mkdir -p !$i/.git/objects !$i/.git/refs; echo ref: refs/x >!$i/.git/HEAD; echo >!$i/.git/config; done`,
 	"pipes and sockets in place of files":          `for f in .envrc .mcp.json .vimrc .env id_rsa .gitattributes; do mkfifo $f; done`,

@@ -2,7 +2,6 @@ package project
 
 import (
 	"bytes"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 }
 
 // Walked is what a walk depends on, as a text.
-func (s Scope) Walked() string { return fmt.Sprintf("%q %q %q", s.Build, s.Path, s.Hide) }
+func (s Scope) Walked() string { return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00") }
 
 // GitPlaces are where git places were seen. Those that an index names count
 // wherever they are: git looks into them.
@@ -164,7 +163,8 @@ func lastTwo(name []byte) (folder, last []byte) {
 // what they were.
 func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	places := s.indexPlaces(tree, seen.Git)
-	seen.scope, seen.indexes = fmt.Sprintf("%+v", s), nil
+	s.Unmade = nil
+	seen.scope, seen.indexes = string(cachefile.Encode(s)), nil
 	for _, place := range places {
 		seen.indexes = append(seen.indexes, place.stamp())
 	}

@@ -73,7 +73,9 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 }
 
 // Walked is what a walk depends on, as a text.
-func (s Scope) Walked() string { return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00") }
+func (s Scope) Walked() string {
+	return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00")
+}
 
 // GitPlaces are where git places were seen. Those that an index names count
 // wherever they are: git looks into them.

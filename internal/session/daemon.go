@@ -109,7 +109,8 @@ func (s *Session) tryStore(h *launch.Host, why Purpose) error {
 	return nil
 }
 
-// openNix makes the store ready and starts the filter in front of the host's.
+// openNix makes the store ready, and the socket of the filter in front of the
+// host's.
 func (s *Session) openNix() (err error) {
 	if s.nix.dir == "" {
 		return nil
@@ -133,10 +134,10 @@ func (s *Session) openNix() (err error) {
 			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	socket := s.keeper.store().Socket
-	s.nix.filter, err = inside.Start(inside.Request{
+	store := s.keeper.store()
+	s.nix.filter, err = inside.Listen(inside.Request{
 		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
-		Dial: func() (*os.File, error) { return nixdaemon.Connect(socket) },
+		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Collected: func() {
 			diag.Note(s.caller.Stderr, "the host collected a store path that the Nix inside relies on: it answers no more in this session")
 		},
@@ -144,14 +145,14 @@ func (s *Session) openNix() (err error) {
 	return err
 }
 
-// watchNix says so when the filter could not be confined. It serves nobody then,
-// so nothing has to wait for it.
-func (s *Session) watchNix() {
+// beginNix has the filter answer, and says so when it cannot be confined. It
+// serves nobody then, so nothing has to wait for it.
+func (s *Session) beginNix() {
 	if s.nix.filter == nil {
 		return
 	}
 	go func(filter *inside.Filter) {
-		if err := filter.Ready(); err != nil {
+		if err := filter.Begin(); err != nil {
 			diag.Print(s.caller.Stderr, err)
 		}
 	}(s.nix.filter)

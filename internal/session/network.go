@@ -218,19 +218,22 @@ const shown = 10
 // reached says in one line which hosts were reached.
 func reached(hosts []helper.Host) string {
 	var parts []string
-	var others, bytes int64
-	for i, h := range hosts {
-		if i < shown {
-			parts = append(parts, fmt.Sprintf("%s (%s)", hostName(h.Name, h.Port), amount(h.Sent+h.Received)))
-			continue
-		}
-		others++
-		bytes += h.Sent + h.Received
+	for _, h := range hosts[:min(len(hosts), shown)] {
+		parts = append(parts, hostName(h.Name, h.Port)+" ("+bothWays(h.Sent, h.Received)+")")
 	}
-	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d others (%s)", others, amount(bytes)))
+	if others := hosts[len(parts):]; len(others) > 0 {
+		var sent, received int64
+		for _, h := range others {
+			sent += h.Sent
+			received += h.Received
+		}
+		parts = append(parts, fmt.Sprintf("%d others (%s)", len(others), bothWays(sent, received)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func bothWays(sent, received int64) string {
+	return amount(sent) + " sent, " + amount(received) + " received"
 }
 
 // hostName is a host with its port, unless that is the one of HTTPS. What the

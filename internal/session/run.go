@@ -108,7 +108,7 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	s.runner.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
-		s.watchNix()
+		s.beginNix()
 		for _, session := range after {
 			session.Follow()
 		}

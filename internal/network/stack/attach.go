@@ -2,7 +2,9 @@ package stack
 
 import (
 	"fmt"
+	"os"
 
+	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
@@ -22,6 +24,9 @@ func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
 		ClosedFunc: func(err tcpip.Error) { gone(fmt.Errorf("%s", err)) },
 	}
 	if s.eth {
+		if err := listen(fd); err != nil {
+			return err
+		}
 		options.EthernetHeader, options.Address = true, tcpip.LinkAddress(link.HelperMAC)
 		options.PacketDispatchMode = fdbased.RecvMMsg
 		// Together with TXChecksumOffload, small packets would leave without a
@@ -33,6 +38,16 @@ func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
 		return err
 	}
 	return s.attach(endpoint)
+}
+
+// listen has a packet socket of [link.Veth] hear what the sandbox sends.
+func listen(fd int) error {
+	at, err := unix.Getsockname(fd)
+	if device, is := at.(*unix.SockaddrLinklayer); is && err == nil {
+		device.Protocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+		err = unix.Bind(fd, device)
+	}
+	return os.NewSyscallError("bind", err)
 }
 
 func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {

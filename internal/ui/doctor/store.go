@@ -131,7 +131,7 @@ func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 
 // nixInside reports whether a sandbox can have a Nix store of its own.
 func nixInside(e examination) Finding {
-	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" {
+	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" || e.refused != nil { // that was said
 		return Finding{}
 	}
 	if _, err := os.Stat(e.Home); err != nil {

@@ -35,7 +35,7 @@ type record struct {
 	ID            identity.ID
 	Before        git.Snapshot
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
-	Tracked       []string // what git's indexes held
+	Tracked       []string // what git's indexes held and no session had put there
 	Covered       []string // what was read-only or hidden, relative to the project
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read

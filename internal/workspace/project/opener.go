@@ -148,16 +148,17 @@ func (o *opener) named(folders []gitFolder) (found []string, err error) {
 	}
 	o.Scope.readIndexes(o.tree, &o.Seen, o.known)
 	o.tracked = o.Seen.Tracked
-	if o.Memory == nil {
-		return found, nil
-	}
-	o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed) // what a session put there does not count
-	for _, name := range o.tracked.All() {
-		if o.Memory.Doubted(o.tree.Join(name)) {
-			o.pushed = append(o.pushed, name)
+	defer func() { o.Tracked = o.tracked.All() }()
+	if o.Memory != nil { // what a session put there does not count
+		o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
+		for _, name := range o.tracked.All() {
+			if o.Memory.Doubted(o.tree.Join(name)) {
+				o.pushed = append(o.pushed, name)
+			}
 		}
+		o.tracked = o.tracked.Without(o.pushed)
 	}
-	o.tracked = o.tracked.Without(o.pushed)
+	o.Tracked = o.tracked.All()
 	return found, nil
 }
 

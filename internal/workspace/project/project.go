@@ -84,6 +84,8 @@ type Project struct {
 	// neither hidden nor protected.
 	Cut bool
 
+	Tracked []string // names in git's indexes that no session put there
+
 	Scope  Scope        // what is to be looked at when a session has ended
 	Seen   Seen         // what was there
 	Filled Filled       // and in the folders that tools fill

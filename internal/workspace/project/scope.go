@@ -218,19 +218,21 @@ func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID
 	return names
 }
 
-// Indexed says in which index a name of the project is, if in any: by its git
-// folder, and as it stands there.
-func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (git identity.ID, name string) {
-	at := indexPlace{git: s.Index, strip: s.Strip}
+// Indexed gives the indexes that may hold a name of the project: their git
+// folders, and the name as it stands there.
+func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (at []Indexed) {
 	for _, place := range s.indexPlaces(tree, places) {
-		if place.below != "" && strings.HasPrefix(rel, place.below) && len(place.below) > len(at.below) {
-			at = place
+		if below, in := strings.CutPrefix(rel, place.below); in {
+			at = append(at, Indexed{place.id(), place.strip + below})
 		}
 	}
-	if at.git == "" {
-		return "", ""
-	}
-	return at.id(), at.strip + strings.TrimPrefix(rel, at.below)
+	return at
+}
+
+// Indexed is a name in the index of a git folder.
+type Indexed struct {
+	Git  identity.ID
+	Name string
 }
 
 func mayHoldToken(name []byte) bool {

@@ -2,8 +2,10 @@ package project_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,8 +50,12 @@ var junkPlaces = []string{
 // refusals remain, both of what the review takes out, and with a way out: a .git
 // of the project that is a link, and a commondir.
 func TestNothingThatAnAgentLeavesStopsTheNextLaunch(t *testing.T) {
-	for _, place := range junkPlaces {
-		for kind, put := range kinds {
+	for i, place := range junkPlaces {
+		for j, kind := range slices.Sorted(maps.Keys(kinds)) {
+			if os.Getenv("CLAUDEBOX_LONG") == "" && (i+j)%5 != 0 {
+				continue // a fifth of them; checks/long tries all
+			}
+			put := kinds[kind]
 			t.Run(kind+" at "+place, func(t *testing.T) {
 				w := newWorld(t)
 				for _, git := range []string{".git", ".git/modules/s", "n/.git", "b.git", "node_modules/x/.git"} {

@@ -37,7 +37,8 @@ func openRoot(tree *beneath.Folder) {
 }
 
 func (was record) closedInside(after project.Seen) []string {
-	return slices.DeleteFunc(slices.Clone(after.Closed), func(dir string) bool { return slices.Contains(was.Closed, dir) })
+	return slices.DeleteFunc(slices.Clone(after.Closed),
+		func(dir string) bool { return slices.Contains(was.Closed, dir) })
 }
 
 func openAll(tree *beneath.Folder, closed []string) (opened bool) {

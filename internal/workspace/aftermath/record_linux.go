@@ -139,7 +139,10 @@ func release(f *os.File) {
 }
 
 func failed(file string, err error) error {
-	return &diag.Error{Op: "note what is in the project before the session in " + file, Err: err, Remedy: "make room there, and the folder writable for you"}
+	return &diag.Error{
+		Op: "note what is in the project before the session in " + file, Err: err,
+		Remedy: "make room there, and the folder writable for you",
+	}
 }
 
 // others reads the records that are there. The files of sessions that are dead

@@ -56,12 +56,14 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		}
 		live = append(live, r)
 		if rel := r.waitsBelow(tree, p.Seen); rel != "" {
-			return nil, diag.Errorf("give away "+p.Path, "start claudebox in "+tree.Join(rel)+" once, which looks after it",
+			return nil, diag.Errorf("give away "+p.Path,
+				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
 				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
 		}
 	}
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()), Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()),
+		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
@@ -120,7 +122,9 @@ func (s *Session) End() Report {
 	}
 	live, dead, _ := others(s.home)
 	closeAll(dead)
-	s.record.beside = slices.DeleteFunc(live, func(r record) bool { return r.Began == s.record.Began && r.ID == s.record.ID })
+	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
+		return r.Began == s.record.Began && r.ID == s.record.ID
+	})
 	r := s.record.settle(s.home, tree, after)
 	r.compare(s, tree, after)
 	r.compareNamed(s, tree)
@@ -194,7 +198,8 @@ func (was record) clean(r *Report) {
 			r.add(name, Removed, state.WhyRemoved)
 		}
 		if err != nil {
-			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+"; remove what is no file there before you run Claude Code outside")
+			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+
+				"; remove what is no file there before you run Claude Code outside")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"slices"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
@@ -11,7 +12,7 @@ import (
 // go if an agent had made it, and other tools' files. Hooks, configurations and
 // what leads elsewhere are left out.
 func (f *Folder) Held() (held []string) {
-	made := Folder{Path: f.Path, Role: f.Role, rel: f.rel, in: f.in}
+	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, rel: f.rel, in: f.in}
 	var j Judgement
 	for _, e := range f.Entries {
 		first, _, inner := strings.Cut(e.Name, "/")
@@ -19,9 +20,10 @@ func (f *Folder) Held() (held []string) {
 		switch {
 		case !inner && top == unknown && (e.Kind == beneath.Regular || e.Kind == beneath.Dir):
 			held = append(held, e.Name)
-		case !inner || top != listed && top != state || first == "hooks" || first == "remotes" || first == "branches", e.Kind == beneath.Link, strings.HasSuffix(e.Name, ".lock"):
+		case !inner || top != listed && top != state || slices.Contains(made, first),
+			e.Kind == beneath.Link, strings.HasSuffix(e.Name, ".lock"):
 		default:
-			if _, bad := j.entry(made, e); bad || e.Name == "info/attributes" {
+			if _, bad := j.entry(anew, e); bad || e.Name == "info/attributes" {
 				held = append(held, e.Name)
 			}
 		}

@@ -66,7 +66,9 @@ func (o *opener) openCommon() (err error) {
 	if o.common, err = beneath.Open(o.Repo.Common); err != nil {
 		return unprotectable(o.Repo.Common, err.Error())
 	}
-	o.Mounts = append(o.Mounts, Mount{Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it"})
+	o.Mounts = append(o.Mounts, Mount{
+		Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
+	})
 	if pathname.Below(o.Path, o.Repo.Common) {
 		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))
 	}
@@ -104,7 +106,8 @@ func (o *opener) unusable(found gitdir.Found, err error) error {
 // unprotectable refuses a repository whose host-executed files cannot be
 // made read-only.
 func unprotectable(path, why string) error {
-	return diag.Errorf("protect "+path, "put a real file or folder there, or set `git: {config: writable}` to do without",
+	return diag.Errorf("protect "+path,
+		"put a real file or folder there, or set `git: {config: writable}` to do without",
 		"%s", why)
 }
 

@@ -142,6 +142,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.config("config.worktree", g.perWorktree())
 		g.held("gitdir", whyMoved)
 		g.held("commondir", whyMoved)
+		g.lock()
 	default:
 		if err := g.commondir(); err != nil {
 			return err
@@ -160,10 +161,14 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.held(name, whyTodo)
 	}
 	if g.Entry("objects/info/alternates") != nil {
-		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), which is not inside; add --mount-ro for it", g.Path))
+		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), "+
+			"which is not inside; add --mount-ro for it", g.Path))
 	}
 	return nil
 }
+
+// heldNames are the names that are covered, or have covered ones in them.
+var heldNames = []string{"config", "config.worktree", "modules", "worktrees"}
 
 // odd says why names in a git folder cannot be held one by one: nothing can be
 // mounted over a link. Empty: they can.
@@ -171,7 +176,7 @@ func (g *gitFolder) odd() string {
 	for _, e := range g.Entries {
 		first, _, _ := strings.Cut(e.Name, "/")
 		open := g.o.WritableConfig && first != "modules" && first != "worktrees"
-		if e.Kind == beneath.Link && !open && slices.Contains([]string{"config", "config.worktree", "modules", "worktrees"}, first) {
+		if e.Kind == beneath.Link && !open && slices.Contains(heldNames, first) {
 			return e.Name + " is a link, which the agent could replace"
 		}
 	}
@@ -244,6 +249,19 @@ func unneeded(folder string) []string {
 	return nil
 }
 
+// lockReason is what git says of a worktree that it is told to remove: its
+// files are protected, so it would stop half-way.
+const lockReason = "claudebox protects what was there before this session; remove it outside the sandbox"
+
+// lock locks a worktree as `git worktree lock` does, unless the user has.
+func (g *gitFolder) lock() {
+	rel := g.rel("locked")
+	content, err := g.at.Read(rel, smallLimit)
+	if g.Entry("locked") == nil || err == nil && string(content) == lockReason {
+		g.placeholder(placeholder.Placeholder{Rel: rel, Content: lockReason}, whyMoved)
+	}
+}
+
 // hooks are read-only; where there is no folder an empty one stands in, or
 // the agent could make it.
 func (g *gitFolder) hooks() {
@@ -261,7 +279,8 @@ func (g *gitFolder) hooks() {
 func (g *gitFolder) commondir() error {
 	if e := g.Entry("commondir"); e != nil {
 		if text, _ := e.Text(); text != git.SamePlace || e.Kind != beneath.Regular {
-			return unprotectable(g.at.Join(g.rel("commondir")), "it makes git take its configuration from elsewhere; remove it")
+			return unprotectable(g.at.Join(g.rel("commondir")),
+				"it makes git take its configuration from elsewhere; remove it")
 		}
 	}
 	g.placeholder(placeholder.Placeholder{Rel: g.rel("commondir"), Content: git.SamePlace}, whyMoved)

@@ -45,7 +45,7 @@ func (g *gitFolder) copies() error {
 		case name == "FETCH_HEAD":
 			cover = g.addresses
 		case name == "logs":
-			if content, err := g.at.Read(g.rel("logs/HEAD"), configLimit); err != nil || gitconfig.StripUserinfo(string(content)) == string(content) {
+			if content, err := g.at.Read(g.rel("logs/HEAD"), configLimit); err != nil || !hasUserinfo(content) {
 				continue
 			}
 			cover = g.addresses
@@ -103,7 +103,8 @@ func (g *gitFolder) walkIn(name string, skipped ...string) []survey.File {
 	if e := g.Entry(name); e.Kind == beneath.Regular {
 		return []survey.File{{Rel: g.rel(name), Kind: e.Kind}}
 	}
-	return survey.Walk(g.at, survey.Question{From: []string{g.rel(name)}, Skipped: skipped, Wanted: everyName, Limit: limit}, nil).Files
+	question := survey.Question{From: []string{g.rel(name)}, Skipped: skipped, Wanted: everyName, Limit: limit}
+	return survey.Walk(g.at, question, nil).Files
 }
 
 // addresses covers logs of git's in which an address with a password stands: git
@@ -114,12 +115,17 @@ func (g *gitFolder) addresses(name string) error {
 			continue
 		}
 		content, err := g.at.Read(f.Rel, configLimit)
-		if clean := gitconfig.StripUserinfo(string(content)); err == nil && clean != string(content) && !g.letIn(f.Rel) {
-			g.copied(f.Rel, []byte(clean))
-			g.o.note(true, g.at.Join(f.Rel)+" holds an address with a password: inside it is a copy without, which git cannot write to; take the password out of the file")
+		if err == nil && hasUserinfo(content) && !g.letIn(f.Rel) {
+			g.copied(f.Rel, []byte(gitconfig.StripUserinfo(string(content))))
+			g.o.note(true, g.at.Join(f.Rel)+" holds an address with a password: inside it is a copy without, "+
+				"which git cannot write to; take the password out of the file")
 		}
 	}
 	return nil
+}
+
+func hasUserinfo(content []byte) bool {
+	return gitconfig.StripUserinfo(string(content)) != string(content)
 }
 
 // tokens hides the files in a folder that hold a token, or an address with a
@@ -130,7 +136,7 @@ func (g *gitFolder) tokens(name string) error {
 			continue
 		}
 		content, err := g.at.Read(f.Rel, configLimit)
-		if err != nil || secretfile.HoldsToken(content) || gitconfig.StripUserinfo(string(content)) != string(content) {
+		if err != nil || secretfile.HoldsToken(content) || hasUserinfo(content) {
 			if err := g.hidden(strings.TrimPrefix(f.Rel, strings.TrimPrefix(g.Rel()+"/", "./"))); err != nil {
 				return err
 			}

@@ -87,7 +87,9 @@ func (g guard) look(rel string) (beneath.Entry, error) {
 	case err == nil, errors.Is(err, unix.ENAMETOOLONG): // nobody can name it
 		return what, nil
 	case !errors.Is(err, fs.ErrPermission) || dir == ".":
-		return what, &diag.Error{Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
+		return what, &diag.Error{
+			Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it",
+		}
 	}
 	for what, err := g.at.Look(dir); err != nil || what.Kind != beneath.Dir; what, err = g.at.Look(dir) {
 		dir = path.Dir(dir) // the one that is closed lies further up
@@ -128,7 +130,8 @@ func (g guard) link(rel, why string) {
 	}
 	target := path.Join(path.Dir(rel), text)
 	what, err := g.at.Look(target)
-	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." && !strings.HasPrefix(target, "..") {
+	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." &&
+		!strings.HasPrefix(target, "..") {
 		g.readOnly(target, what.Kind, why)
 	}
 }

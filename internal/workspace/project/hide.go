@@ -58,7 +58,8 @@ func (o *opener) hide() error {
 	}
 	o.ReadOnly, o.Stay = append(o.ReadOnly, o.copied...), append(o.Stay, o.copied...)
 	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
-		return diag.Errorf("hide secret files", "remove those that you did not make, name their folder in `hide`, or in `show` what is none",
+		return diag.Errorf("hide secret files",
+			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
 	}
 	if len(o.Hidden) > 0 {
@@ -101,7 +102,9 @@ func (o *opener) holdsToken(f survey.File) bool {
 	}
 	if o.looked++; o.looked > lookLimit {
 		if o.looked == lookLimit+1 {
-			o.note(true, fmt.Sprintf("more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit, f.Rel))
+			o.note(true, fmt.Sprintf(
+				"more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit,
+				f.Rel))
 		}
 		return false
 	}
@@ -160,7 +163,8 @@ func (o *opener) still() error {
 	}
 	for _, rel := range o.Memory.StillHidden(o.Path) {
 		what, err := o.tree.Look(rel)
-		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir || slices.Contains(o.judged, path.Dir(rel)) {
+		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
+			slices.Contains(o.judged, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
 		}
 		if err := o.hideOne(rel); err != nil {

@@ -92,7 +92,9 @@ func (o *opener) learnAll(folders []gitFolder) {
 		for i, tree := range trees {
 			entries := file.Entries
 			if i > 0 {
-				entries = slices.DeleteFunc(slices.Clone(entries), func(e gitconfig.Entry) bool { return !isHooksPath(e) || filepath.IsAbs(e.Value) })
+				entries = slices.DeleteFunc(slices.Clone(entries), func(e gitconfig.Entry) bool {
+					return !isHooksPath(e) || filepath.IsAbs(e.Value)
+				})
 			}
 			o.learn(configuration{entries, file.Dir, tree, i == 0})
 		}
@@ -107,7 +109,8 @@ func (o *opener) learn(c configuration) {
 		case isHooksPath(e):
 			o.keepNamed(c.tree, e.Value, true, whyHooks)
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
-				o.note(true, "your git runs hooks from "+e.Value+" of any repository (core.hooksPath): look into one that was made inside before you use git there")
+				o.note(true, "your git runs hooks from "+e.Value+" of any repository (core.hooksPath): "+
+					"look into one that was made inside before you use git there")
 			}
 		case gitconfig.IsInclude(e):
 			if rel := o.keepNamed(c.dir, e.Value, false, whyConfig); rel != "" && !slices.Contains(o.included, rel) {
@@ -178,7 +181,8 @@ func relativeNames(files []UserGit) (names []string) {
 			for _, word := range words {
 				word = path.Clean(word)
 				local := filepath.IsLocal(word) && word != "."
-				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) && !slices.Contains(names, word) {
+				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) &&
+					!slices.Contains(names, word) {
 					names = append(names, word)
 				}
 			}
@@ -231,7 +235,8 @@ func (o *opener) alsoNamed(from, name string) (rel string) {
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" || pathname.Below(name, o.Path+"/.git/hooks") {
+	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" ||
+		pathname.Below(name, o.Path+"/.git/hooks") {
 		return ""
 	}
 	rel = relative(o.Path, name)
@@ -262,7 +267,9 @@ func (o *opener) kept(rel string, dir bool, why string) {
 func (o *opener) unmade() error {
 	for _, rel := range slices.Concat(o.alsoExecuted, o.configured) {
 		what, err := o.tree.Look(rel)
-		held := slices.ContainsFunc(o.placeholders, func(p placeholder.Placeholder) bool { return p.Root == o.Path && p.Rel == rel && !p.Keep })
+		held := slices.ContainsFunc(o.placeholders, func(p placeholder.Placeholder) bool {
+			return p.Root == o.Path && p.Rel == rel && !p.Keep
+		})
 		if err == nil && what.Kind == beneath.Absent && !held {
 			o.Scope.Unmade = append(o.Scope.Unmade, rel)
 		}

@@ -102,7 +102,8 @@ func (o *opener) look() {
 	}
 	o.Seen = o.Scope.walk(o.tree, o.known, walkLimit, 0)
 	if o.Cut = o.Seen.Cut; o.Cut {
-		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
+		o.note(true, fmt.Sprintf("the project has more than %d entries: "+
+			"further repositories and secret files in it are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
 		guard{o, o.tree}.closed(rel)

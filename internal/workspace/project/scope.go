@@ -69,7 +69,8 @@ func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	if before != nil {
 		walked = before.Survey
 	}
-	return Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
+	question := survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}
+	return Seen{Survey: survey.Walk(tree, question, walked)}
 }
 
 // Walked is what a walk depends on, as a text.
@@ -170,7 +171,8 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	for _, place := range places {
 		seen.indexes = append(seen.indexes, place.stamp())
 	}
-	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) && slices.Equal(seen.Git, before.Git) {
+	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) &&
+		slices.Equal(seen.Git, before.Git) {
 		seen.Tracked = before.Tracked
 		return
 	}
@@ -199,7 +201,8 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 			continue
 		}
 		if git := leadsTo(tree, place); git != "" {
-			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
+			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
+			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: below})
 		}
 	}
 	return list
@@ -253,11 +256,12 @@ func (s Scope) matters() func(name []byte) bool {
 	return func(name []byte) bool {
 		folder, last := lastTwo(name)
 		verdict := secretfile.Of(folder, last)
-		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
+			len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		places := firsts[string(first)]
-		return places != nil && slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+		return slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
 	}
 }

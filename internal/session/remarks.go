@@ -68,6 +68,9 @@ func (s *Session) addGitHabits(h *launch.Host, id gitconfig.Identity) {
 	if id.Signs == "true" {
 		h.Notes = append(h.Notes, "commits are not signed inside: your key is not there")
 	}
+	if id.Others != "" {
+		h.Notes = append(h.Notes, "set in your git configuration and not inside: "+diag.Visible(id.Others))
+	}
 	file := s.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(s.Facts.Home, ".config")) + "/git/ignore"
 	if id.Excludes != "" {
 		file = s.absolute(id.Excludes)

@@ -57,6 +57,12 @@ func (r Runner) Run() error {
 	defer copies.close()
 	terminal := saveTerminal()
 	r.Post.pausing(terminal.lend)
+	if !r.gated() {
+		if err := r.before(); err != nil {
+			fds.close()
+			return err
+		}
+	}
 	child, err := r.start(arguments(lines), fds)
 	if err != nil {
 		return err

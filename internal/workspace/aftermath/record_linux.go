@@ -23,7 +23,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 8\n" // before the record; another form, another number
+	recordForm = "claudebox session 9\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -37,6 +37,7 @@ type record struct {
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
 	Covered       []string // what was read-only or hidden, relative to the project
+	Hidden        []string // what of it was hidden
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read
 	Cut           bool     // the project was too large to be looked at as a whole

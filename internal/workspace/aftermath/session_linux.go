@@ -64,7 +64,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	r := record{
 		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
-		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
+		Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
 	for _, rel := range r.Covered {
@@ -235,11 +236,34 @@ func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen
 			}
 		}
 	}
+	if err := was.takeDownHidden(home, tree, after); err != nil {
+		return err
+	}
 	for index, names := range held {
 		holds := func(name string) bool {
 			return slices.Contains(names, name) || was.Scope.Strip != "" && !strings.HasPrefix(name, was.Scope.Strip)
 		}
 		if err := rememberPushed(home, index, pushed[index], holds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeDownHidden remembers what was hidden, for each index that may come to hold
+// it: git takes names out of commits, which are the agent's to make.
+func (was record) takeDownHidden(home string, tree *beneath.Folder, after project.Seen) error {
+	names := map[identity.ID][]string{}
+	for _, name := range was.Hidden {
+		if what, err := tree.Look(name); err == nil && what.Kind == beneath.Absent {
+			continue
+		}
+		for _, at := range was.Scope.Indexed(tree, after.Git, name) {
+			names[at.Git] = append(names[at.Git], at.Name)
+		}
+	}
+	for index, list := range names {
+		if err := rememberNames(home, coveredFile(index), list); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,9 @@ type Memory interface {
 	// Pushed gives the names that sessions added to the index of a git folder:
 	// they count as untracked. They are relative to the working tree.
 	Pushed(git identity.ID) []string
+	// Hidden gives the names that sessions hid in the working tree of a git
+	// folder. They are relative to the working tree.
+	Hidden(git identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
 	Doubted(file string) bool

@@ -221,6 +221,23 @@ func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID
 	return names
 }
 
+// gained are the names in the indexes that earlier sessions hid, and that are
+// tracked since: by whom nobody knows, as git takes names out of commits and
+// other indexes. They do not count, unless who added them has read the file.
+func (s Scope) gained(
+	tree *beneath.Folder, places []string, tracked Tracked, hidden func(identity.ID) []string,
+) (names []string) {
+	for _, place := range s.indexPlaces(tree, places) {
+		for _, name := range hidden(place.id()) {
+			rel, in := place.inProject(name)
+			if in && tracked.Has(rel) && !place.proves(tree, name) {
+				names = append(names, rel)
+			}
+		}
+	}
+	return names
+}
+
 // Indexed gives the indexes that may hold a name of the project: their git
 // folders, and the name as it stands there.
 func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (at []Indexed) {

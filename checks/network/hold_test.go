@@ -88,6 +88,7 @@ sys.stdin.readline()
 	talk := converse(t, u.session(t, "ulimit -n 2048; exec python3 -c '"+script+"'", flags...))
 	talk.wait(t, "held")
 	helper := helperOf(t, talk.cmd.Process.Pid)
+	t.Logf("the helper has had %d KiB with all connections idle", resident(t, helper))
 	talk.say(t, "")
 	talk.wait(t, "800")
 	if kib := resident(t, helper); kib > most {

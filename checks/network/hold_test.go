@@ -64,7 +64,7 @@ func TestAThousandConnectionsAreHeld(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	u := newUser(t, w)
-	u.trusting(t, site(t, w, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, strings.Repeat("hello", 1<<18)) })))
+	u.trusting(t, site(t, w, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, strings.Repeat("hello", 1<<16)) })))
 	const script = `
 import socket, ssl, sys, threading
 context = ssl.create_default_context()

@@ -100,7 +100,10 @@ func (c *Checkup) parts(p plan.Plan) {
 	}{
 		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
 		{"git", located, c.session.addGit, func() string { return "the identity for this folder can be read" }},
-		{"mounts", located, c.session.addMounts, func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) }},
+		{
+			"mounts", located, c.session.addMounts,
+			func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) },
+		},
 	} {
 		if part.needs {
 			err := part.add(h, p, c.options, looking)

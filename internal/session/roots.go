@@ -152,7 +152,8 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 	if err := k.have(file, paths); err != nil {
 		return err
 	}
-	k.later(func() { _ = k.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
+	// else the connection holds them, and is needed the next time as well
+	k.later(func() { _ = k.makeRoots(real, paths) })
 	return nil
 }
 

@@ -89,7 +89,10 @@ func Start(s Settings) (*Helper, error) {
 	if h.now, err = h.begin(); err != nil {
 		h.stage.Close()
 		h.toStage.Close()
-		return nil, &diag.Error{Op: "start " + s.Program, Err: diag.Cause(err), Remedy: "install claudebox anew: this program belongs to it"}
+		return nil, &diag.Error{
+			Op: "start " + s.Program, Err: diag.Cause(err),
+			Remedy: "install claudebox anew: this program belongs to it",
+		}
 	}
 	return h, nil
 }
@@ -169,7 +172,8 @@ func messages() (*os.File, error) {
 		file.Close()
 		return nil, err
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
 		file.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
@@ -234,7 +238,8 @@ func (h *Helper) made() (link.Made, []int, error) {
 		return link.Made{}, nil, ErrGone
 	}
 	if why, failed := strings.CutPrefix(string(text[:n]), link.Failed); failed {
-		return link.Made{}, nil, &diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
+		return link.Made{}, nil,
+			&diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
 	}
 	var made link.Made
 	if err := json.Unmarshal(text[:n], &made); err != nil {

@@ -30,7 +30,8 @@ func newInside6(fds []int) inside6 {
 // disconnect makes a socket one that can be connected anew (connect(2)).
 func disconnect(fd int) {
 	unspecified := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)), unsafe.Sizeof(unspecified))
+	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)),
+		unsafe.Sizeof(unspecified))
 }
 
 // carry carries a connection of the host to a server that listens on [::1]. It

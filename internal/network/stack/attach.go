@@ -59,7 +59,10 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	// It takes packets for every address, and answers from it.
 	s.inner.SetPromiscuousMode(nic, true)
 	s.inner.SetSpoofing(nic, true)
-	s.inner.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
+	s.inner.SetRouteTable([]tcpip.Route{
+		{Destination: header.IPv4EmptySubnet, NIC: nic},
+		{Destination: header.IPv6EmptySubnet, NIC: nic},
+	})
 	for _, a := range []tcpip.ProtocolAddress{
 		{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: address(link.Server4).WithPrefix()},
 		{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: address(link.Server6).WithPrefix()},
@@ -137,7 +140,8 @@ func admits6(ip header.IPv6) bool {
 		return false
 	}
 	switch ip.NextHeader() {
-	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber), uint8(header.ICMPv6ProtocolNumber), uint8(header.IPv6FragmentHeader):
+	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber), uint8(header.ICMPv6ProtocolNumber),
+		uint8(header.IPv6FragmentHeader):
 		return true
 	}
 	return false

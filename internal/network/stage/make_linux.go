@@ -138,7 +138,8 @@ func makeVeth(h *netlink.Handle) ([]int, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = link.Device, link.MTU, link.SandboxMAC
 	pair := &netlink.Veth{
-		LinkAttrs: attrs, PeerName: peer, PeerHardwareAddr: link.HelperMAC, PeerMTU: link.MTU, PeerNamespace: netlink.NsFd(there),
+		LinkAttrs: attrs, PeerName: peer, PeerHardwareAddr: link.HelperMAC, PeerMTU: link.MTU,
+		PeerNamespace: netlink.NsFd(there),
 	}
 	if err := h.LinkAdd(pair); err != nil {
 		return nil, err
@@ -189,7 +190,8 @@ func packetSocket(device int) (int, error) {
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
 	err = errors.Join(
 		os.NewSyscallError("PACKET_VNET_HDR", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)),
-		os.NewSyscallError("PACKET_IGNORE_OUTGOING", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
+		os.NewSyscallError("PACKET_IGNORE_OUTGOING",
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
 		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: device})),
 	)
 	if err != nil {
@@ -246,25 +248,37 @@ func set(name, value string) error {
 // addFamily adds the address and the routes of one family.
 func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own, server netip.Addr) error {
 	bits := own.BitLen()
-	address := &netlink.Addr{IPNet: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Flags: unix.IFA_F_NODAD}
+	address := &netlink.Addr{
+		IPNet: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(bits, bits)},
+		Flags: unix.IFA_F_NODAD,
+	}
 	l := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: device, Name: link.Device}}
 	if err := h.AddrAdd(l, address); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", link.Device, own, err)
 	}
 	if kind == link.Veth { // nobody answers questions for neighbours
-		neighbour := &netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(), HardwareAddr: link.HelperMAC}
+		neighbour := &netlink.Neigh{
+			LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(),
+			HardwareAddr: link.HelperMAC,
+		}
 		if err := h.NeighAdd(neighbour); err != nil {
 			return fmt.Errorf("name the neighbour of %s: %w", link.Device, err)
 		}
 	}
-	gateway := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: server.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Scope: netlink.SCOPE_LINK}
+	gateway := &netlink.Route{
+		LinkIndex: device, Dst: &net.IPNet{IP: server.AsSlice(), Mask: net.CIDRMask(bits, bits)},
+		Scope: netlink.SCOPE_LINK,
+	}
 	if err := h.RouteAdd(gateway); err != nil {
 		return fmt.Errorf("add a route to %s: %w", server, err)
 	}
 	if !internet {
 		return nil
 	}
-	everywhere := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: make([]byte, bits/8), Mask: net.CIDRMask(0, bits)}, Gw: server.AsSlice()}
+	everywhere := &netlink.Route{
+		LinkIndex: device,
+		Dst:       &net.IPNet{IP: make([]byte, bits/8), Mask: net.CIDRMask(0, bits)}, Gw: server.AsSlice(),
+	}
 	if err := h.RouteAdd(everywhere); err != nil {
 		return fmt.Errorf("add the default route: %w", err)
 	}

@@ -49,7 +49,7 @@ func (s *Session) Run() (err error) {
 		}
 	})
 	defer func() { settle(); s.announce(reports) }()
-	modes := s.noteModes()
+	modes := noteModes(s.Launch)
 	err = s.launch(&after)
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting

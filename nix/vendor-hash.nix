@@ -1,1 +1,1 @@
-"sha256-Cn/TTyQggiJGHI18kiINyw0/3mZWNQ7vBIJ1Msuu4PQ="
+"sha256-Yqp3ooNrijsopoAsgDVpddMchqRobnw8AVtWXYoHWEU="

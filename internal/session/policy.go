@@ -64,7 +64,7 @@ func (s *Session) ownFolders() []string {
 // judgeSearchPlaces refuses a link to where an agent could make what claudebox
 // or git would obey. What is there already is read-only inside.
 func (s *Session) judgeSearchPlaces() error {
-	for _, place := range s.ledElsewhere() {
+	for _, place := range s.led {
 		real, err := beneath.Leads(place)
 		if err != nil {
 			continue

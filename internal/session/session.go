@@ -7,16 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -46,12 +48,13 @@ func (c Caller) profiles(f host.Facts) profiledir.Files {
 
 // flake is where claudebox was built from, if that is known and still there.
 func (c Caller) flake() string {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Manifest), "flake"))
+	const longest = 4 << 10
+	text, err := smallfile.Read(filepath.Join(filepath.Dir(c.Manifest), "flake"), longest)
 	if err != nil {
 		return ""
 	}
 	flake := strings.TrimSpace(string(text))
-	if _, err := os.Stat(filepath.Join(flake, "flake.nix")); err != nil || storepath.Check(flake) != nil {
+	if storepath.Check(flake) != nil || unix.Access(filepath.Join(flake, "flake.nix"), unix.R_OK) != nil {
 		return ""
 	}
 	return flake
@@ -89,6 +92,7 @@ type Session struct {
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
+	led      []string            // see [Session.ledElsewhere]
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
@@ -169,6 +173,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if err != nil {
 		return err
 	}
+	s.led = s.ledElsewhere()
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
@@ -239,7 +244,7 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
-		Orders:  slices.Concat(s.planned.orders, s.ledElsewhere()),
+		Orders:  slices.Concat(s.planned.orders, s.led),
 		UserGit: s.userGit(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },

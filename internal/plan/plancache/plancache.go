@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -88,14 +87,11 @@ func (c Cache) read(file string, value any) bool {
 		return false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
-	return bytes.Equal(sum[:], content[:sha256.Size]) && json.Unmarshal(content[sha256.Size:], value) == nil
+	return bytes.Equal(sum[:], content[:sha256.Size]) && cachefile.Decode(content[sha256.Size:], value)
 }
 
 func (c Cache) write(file string, value any) {
-	payload, err := json.Marshal(value)
-	if err != nil {
-		return // it only costs time
-	}
+	payload := cachefile.Encode(value)
 	sum := sha256.Sum256(payload)
 	cachefile.Write(file, append(sum[:], payload...))
 }

@@ -22,7 +22,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 7\n" // before the record; another form, another number
+	recordForm = "claudebox session 8\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 

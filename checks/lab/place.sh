@@ -15,6 +15,8 @@ else
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudebox-lab
 fi
 
+sandboxed_socket=$lab/sandboxed/socket # of a daemon that builds in a sandbox
+
 say() { printf 'checks: %s\n' "$*" >&2; }
 die() {
   printf 'checks: %s\n' "$1" >&2
@@ -22,10 +24,11 @@ die() {
   exit 1
 }
 
-# replace FILE: FILE becomes what stdin holds, whole or not at all.
+# replace FILE: FILE becomes what stdin holds, whole or not at all. One that holds
+# it already is left alone.
 replace() {
   cat >"$1.new.$$"
-  mv "$1.new.$$" "$1"
+  if cmp --quiet "$1.new.$$" "$1"; then rm "$1.new.$$"; else mv "$1.new.$$" "$1"; fi
 }
 
 # go_folder prints where a Go is that can build this: this machine's own when it

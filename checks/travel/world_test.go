@@ -91,10 +91,10 @@ func nix(words ...string) *exec.Cmd {
 // colleague has a machine of its own: another file system, with a Nix daemon
 // whose store is empty, and claudebox as a file.
 type colleague struct {
-	state   string
-	inside  []string // words that lead a program there
-	trust   nixdaemon.Trust
-	stop    func()   // ends it
+	state  string
+	inside []string // words that lead a program there
+	trust  nixdaemon.Trust
+	stop   func() // ends it
 }
 
 // releases are the roots of unpacked Debians, by name, and this machine's Nix.

@@ -97,8 +97,13 @@ func (p Probe) derivation(wantsNone bool, nonce string) (out, text string) {
 	bash, _ := storepath.Of(p.Bash)
 	write := func(out string) string {
 		variables := [][2]string{
-			{"allowSubstitutes", ""}, {"builder", p.Bash}, {"name", name}, {"nonce", nonce},
-			{"out", out}, {"preferLocalBuild", "1"}, {"system", p.System},
+			{"allowSubstitutes", ""},
+			{"builder", p.Bash},
+			{"name", name},
+			{"nonce", nonce},
+			{"out", out},
+			{"preferLocalBuild", "1"},
+			{"system", p.System},
 		}
 		if wantsNone {
 			variables = append([][2]string{{noBox, "1"}}, variables...)

@@ -9,7 +9,8 @@ let
   self = (import (root + "/flake.nix")).outputs (inputs // { inherit self; }) // {
     outPath = toString root;
   };
-  pkgs = inputs.nixpkgs.legacyPackages.${system};
+  plain = inputs.nixpkgs.legacyPackages.${system};
+  pkgs = plain // import (root + "/checks/flake/testdata/examples.nix") plain;
 in
 import (root + "/checks/flake/testdata/odd-homes.nix") {
   inherit self pkgs;

@@ -9,8 +9,7 @@ let
   self = (import (root + "/flake.nix")).outputs (inputs // { inherit self; }) // {
     outPath = toString root;
   };
-  plain = inputs.nixpkgs.legacyPackages.${system};
-  pkgs = plain // import (root + "/checks/flake/testdata/examples.nix") plain;
+  pkgs = inputs.nixpkgs.legacyPackages.${system};
 in
 import (root + "/checks/flake/testdata/odd-homes.nix") {
   inherit self pkgs;

@@ -18,7 +18,7 @@ import (
 // within the line.
 var (
 	section = regexp.MustCompile("(?ms)^## `(programs\\.claudebox[^`]*)`$(.*?)(?:^## |\\z)")
-	example = regexp.MustCompile("(?ms)^\\*Example:\\* (?:`([^`]*)`$|\\n```nix\n(.*?)^```$)")
+	example = regexp.MustCompile("(?ms)^\\*Example:\\*\\s+(?:`([^`]+)`$|```nix\n(.*?)^```$)")
 )
 
 // modules writes each piece of Nix in the documents to a file, as a function of
@@ -52,7 +52,7 @@ func modules(t *testing.T) (files []string) {
 		text = text[at[5]:]
 		if shown := example.FindStringSubmatch(body); shown != nil {
 			option := strings.ReplaceAll(name, "<name>", "shown")
-			add("programs.claudebox = { enable = true; profiles.work = { }; };\n" + option + " = " + shown[1] + shown[2] + ";")
+			add("imports = [ { programs.claudebox = { enable = true; profiles.work = { }; }; } ];\n" + option + " = " + shown[1] + shown[2] + ";")
 		}
 	}
 	if len(files) < 8 {
@@ -61,12 +61,21 @@ func modules(t *testing.T) (files []string) {
 	return files
 }
 
-// evaluate has the modules evaluated by an expression's homes.
+// evaluate has the modules evaluated by an expression's homes: together, as they
+// have most in common, and else one by one.
 func evaluate(t *testing.T, expression string) {
 	t.Helper()
-	for _, file := range modules(t) {
-		cmd := exec.CommandContext(t.Context(), "nix-instantiate", "--eval", "--strict", "--expr", expression+".shown [ "+file+" ]")
-		if status, _, stderr := trial.Run(t, cmd); status != 0 {
+	shown := func(files ...string) (status int, stderr string) {
+		words := expression + ".shown [ " + strings.Join(files, " ") + " ]"
+		status, _, stderr = trial.Run(t, exec.CommandContext(t.Context(), "nix-instantiate", "--eval", "--strict", "--expr", words))
+		return status, stderr
+	}
+	files := modules(t)
+	if status, _ := shown(files...); status == 0 {
+		return
+	}
+	for _, file := range files {
+		if status, stderr := shown(file); status != 0 {
 			text, _ := os.ReadFile(file)
 			t.Errorf("%s\n%s", text, stderr)
 		}

@@ -208,7 +208,7 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 			[]string{option + `defaultProfile: there is no profile "wrok"`, "name another (work)", "It is set in HOME:3."},
 		},
 		"a package that is no claudebox": {
-			"package = (import "+lab+" { system = \"x86_64-linux\"; }).hello;",
+			"package = (import " + lab + " { system = \"x86_64-linux\"; }).hello;",
 			[]string{option + "package: this was not made by lib.mkClaudebox", "It is set in HOME:3."},
 		},
 		"a store path among the packages of all": {

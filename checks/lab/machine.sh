@@ -75,14 +75,18 @@ max-jobs = auto
 END
 }
 
-# write_sandboxed_conf: of a daemon that builds in a sandbox, as users have it.
+# write_sandboxed_conf: of a daemon that builds in a sandbox, as users have it. One
+# that runs with another has to go.
 write_sandboxed_conf() {
-  mkdir -p "$cache/etc-sandboxed"
-  replace "$cache/etc-sandboxed/nix.conf" <<END
+  local conf=$cache/etc-sandboxed/nix.conf before pid
+  mkdir -p "${conf%/*}"
+  before=$(cat "$conf" 2>/dev/null || true)
+  replace "$conf" <<END
 include $cache/etc/nix.conf
 sandbox = true
 sandbox-paths = /bin/sh=$(readlink -f "$cache/bash")/bin/bash
 END
+  [[ $before == "$(cat "$conf")" ]] || ! pid=$(lab_daemon daemon-sandboxed) || kill "$pid"
 }
 
 # daemon_answers [SOCKET]: there is a daemon, whoever's, and this user may talk to it.
@@ -106,7 +110,7 @@ start_daemon() {
   local name=$1 socket=$2 conf=$3 nix pid
   nix=$(readlink -f "$cache/nix")
   if pid=$(lab_daemon "$name"); then
-    [[ $(readlink "/proc/$pid/exe") == "$nix"/* && ! $conf/nix.conf -nt $cache/$name.pid ]] && daemon_answers "$socket" && return
+    [[ $(readlink "/proc/$pid/exe") == "$nix"/* ]] && daemon_answers "$socket" && return
     kill "$pid"
   fi
   say "starting the Nix daemon of $nix${name#daemon}"

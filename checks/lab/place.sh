@@ -24,11 +24,10 @@ die() {
   exit 1
 }
 
-# replace FILE: FILE becomes what stdin holds, whole or not at all. One that holds
-# it already is left alone.
+# replace FILE: FILE becomes what stdin holds, whole or not at all.
 replace() {
   cat >"$1.new.$$"
-  if cmp --quiet "$1.new.$$" "$1"; then rm "$1.new.$$"; else mv "$1.new.$$" "$1"; fi
+  mv "$1.new.$$" "$1"
 }
 
 # go_folder prints where a Go is that can build this: this machine's own when it

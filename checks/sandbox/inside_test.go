@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"claudebox/internal/nix/inside"
-	"claudebox/internal/nix/nixdaemon"
 )
 
 // build is a function of shell that builds a derivation of that name, whose
@@ -24,160 +23,6 @@ const build = `
 	build() { nix build --no-link --print-out-paths --impure --expr "derivation {
 		name = \"$1\"; system = builtins.currentSystem; builder = \"/bin/sh\"; args = [ \"-c\" \"$2\" ]; }" 2>/dev/null; }
 	`
-
-// daemon is a Nix daemon of a test's own, of another release, over this
-// machine's store, which it can only read. Its database is a copy.
-type daemon struct {
-	socket string
-	words  []string // lead a program to its file system
-}
-
-func newDaemon(t *testing.T, release string, trusted bool) daemon {
-	t.Helper()
-	root := filepath.Join(os.Getenv("CLAUDEBOX_LAB_RELEASES"), release)
-	if !exists(root + "/usr/bin/nix-daemon") {
-		t.Skipf("NOT RUN: there is no Debian %s here", release)
-	}
-	state := filepath.Join(t.TempDir(), "nix")
-	conf := "build-users-group =\nsandbox = false\nsubstituters =\n"
-	if trusted {
-		conf += "trusted-users = *\n"
-	} else {
-		conf += "trusted-users = root\n"
-	}
-	must(t, os.MkdirAll(state+"/var/nix", 0o755), os.MkdirAll(state+"/etc", 0o755), os.WriteFile(state+"/etc/nix.conf", []byte(conf), 0o600))
-	d := daemon{socket: state + "/var/nix/daemon-socket/socket", words: []string{
-		"bwrap", "--die-with-parent", "--unshare-user", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp",
-		"--dir", "/nix", "--ro-bind", "/nix/store", "/nix/store", "--bind", state + "/var", "/nix/var", "--bind", state + "/etc", "/nix/etc",
-		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
-		"--ro-bind", "/etc/passwd", "/etc/passwd", "--ro-bind", "/etc/group", "/etc/group",
-		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin", "--unsetenv", "NIX_REMOTE", "--",
-	}}
-	all, err := filepath.Glob("/nix/store/*")
-	must(t, err)
-	dump := exec.Command("nix-store", append([]string{"--dump-db"}, validOf(t, all)...)...)
-	text, err := dump.Output()
-	must(t, err)
-	load := d.command("nix-store", "--load-db")
-	load.Stdin = strings.NewReader(string(text))
-	if out, err := load.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := d.command("nix-daemon")
-	log, err := os.Create(filepath.Join(state, "log"))
-	must(t, err)
-	cmd.Stderr = log
-	log.Close()
-	must(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 500 {
-		if c, err := nixdaemon.Dial(t.Context(), d.socket, nixdaemon.Options{}); err == nil {
-			c.Close()
-			return d
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	said, _ := os.ReadFile(log.Name())
-	t.Fatalf("the daemon did not come up: %s", said)
-	return d
-}
-
-// validOf leaves out what is no valid path, as others write to the store.
-func validOf(t *testing.T, paths []string) []string {
-	t.Helper()
-	c, err := nixdaemon.Dial(t.Context(), nixdaemon.DefaultSocket, nixdaemon.Options{})
-	must(t, err)
-	defer c.Close()
-	var names []string
-	for _, path := range paths {
-		if strings.Contains(filepath.Base(path), "-") && !strings.HasPrefix(filepath.Base(path), ".") && !strings.HasSuffix(path, ".lock") {
-			names = append(names, path)
-		}
-	}
-	valid, err := c.QueryValidPaths(t.Context(), names)
-	must(t, err)
-	return valid
-}
-
-func (d daemon) command(words ...string) *exec.Cmd {
-	words = append(append([]string{}, d.words...), words...)
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	return cmd
-}
-
-// state is all that the daemon knows, and what it holds.
-func (d daemon) state(t *testing.T) string {
-	t.Helper()
-	dump, err := d.command("nix-store", "--dump-db").Output()
-	must(t, err)
-	roots, state := "", filepath.Dir(filepath.Dir(d.socket))
-	must(t, filepath.WalkDir(state, func(path string, entry os.DirEntry, err error) error {
-		number, temporary := strings.CutPrefix(path, state+"/temproots/")
-		if stale := temporary && !exists("/proc/"+number); err == nil && !strings.Contains(path, "/db/") && path != state+"/gc.lock" && !stale {
-			roots += path + "\n"
-		}
-		return err
-	}))
-	return string(dump) + roots
-}
-
-// The same for each daemon, whether or not it trusts the user, in each tier.
-func TestNixInsideOverEachDaemon(t *testing.T) {
-	for _, release := range []string{"bookworm", "sid"} {
-		for _, trusted := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, trusted: %v", release, trusted), func(t *testing.T) {
-				w := newWorld(t)
-				w.env["NIX_DAEMON_SOCKET_PATH"] = newDaemon(t, release, trusted).socket
-				for _, tier := range []string{"full", "inet", "allow", "none"} {
-					flags := []string{"--network", tier}
-					if tier == "allow" {
-						flags = []string{"--profile", w.profile(t, "network: {tier: allow, allow: [api.anthropic.com]}")}
-					}
-					got := run(t, w.session(build+`
-						nix shell nixpkgs#hello -c hello 2>/dev/null
-						cat "$(build over-`+tier+` 'echo built >$out')"
-						nix store info --json --store unix:///run/claudebox/nix-daemon 2>/dev/null | jq .trusted`, flags...))
-					if got.stdout != "Hello, world!\nbuilt\nfalse\n" && got.stdout != "Hello, world!\nbuilt\n0\n" {
-						t.Errorf("in tier %s: status %d, %q, %s", tier, got.status, got.stdout, got.stderr)
-					}
-				}
-			})
-		}
-	}
-}
-
-// Whatever the agent does with Nix, as a user whom the daemon trusts, the host's
-// store is as it was.
-func TestTheHostsStoreIsAsItWas(t *testing.T) {
-	w := newWorld(t)
-	d := newDaemon(t, "sid", true)
-	w.env["NIX_DAEMON_SOCKET_PATH"] = d.socket
-	before := d.state(t)
-	w.inside(t, build+`
-		exec 2>/dev/null; set +e
-		for i in $(seq 20); do build "as-it-was-$i" "echo $i >\$out" >/dev/null; done
-		hello=$(nix build --no-link --print-out-paths nixpkgs#hello)
-		for i in $(seq 6); do
-			nix store delete "$hello"; nix-store --delete "$hello"; nix-store --add /etc/passwd
-			nix-store --store unix:///run/claudebox/nix-daemon --gc; nix-store --store unix:///run/claudebox/nix-daemon --delete "$hello"
-			nix-store --store unix:///run/claudebox/nix-daemon --add /etc/passwd
-			nix store sign --store unix:///run/claudebox/nix-daemon -k /dev/null "$hello"
-			nix-store --store unix:///run/claudebox/nix-daemon --gc --print-roots
-			nix copy --to unix:///run/claudebox/nix-daemon --no-check-sigs "$(nix-store --add /etc/group)"
-			nix-store --store unix:///run/claudebox/nix-daemon --optimise; nix-store --store unix:///run/claudebox/nix-daemon --verify --repair
-		done
-		nix-collect-garbage -d; nix store gc; true`)
-	// The daemon lets go of a session's roots when its worker ends.
-	after := ""
-	for range 100 {
-		if after = d.state(t); after == before {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	wantEqual(t, after, before)
-}
 
 func TestWhatIsBuiltInsideIsThereNextTime(t *testing.T) {
 	w := newWorld(t)
@@ -315,17 +160,26 @@ func TestAfterAKillTheStoreInsideGoesOn(t *testing.T) {
 	wantEqual(t, w.inside(t, build+`cat "$(cat path)"; cat "$(build after 'echo after >$out')"`), "before\nafter\n")
 }
 
+// planOfARevision is the file of a plan whose nixpkgs is a known revision, as it
+// is where the flake of claudebox is used.
+func (w *world) planOfARevision(t *testing.T) string {
+	t.Helper()
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
+	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = revision, 1700000000
+	return w.write(t, "plan.json", string(made.Encode()))
+}
+
+const revision = "5555555555555555555555555555555555555555"
+
 // A lock file that is made inside names the revision, and no path of this machine.
 func TestALockFileMadeInsideHoldsForOthers(t *testing.T) {
 	w := newWorld(t)
-	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
-	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = strings.Repeat("5", 40), 1700000000
-	file := w.write(t, "plan.json", string(made.Encode()))
 	w.write(t, "project/flake.nix", `{ outputs = { nixpkgs, ... }: { x = nixpkgs.outPath; }; }`)
+	file := w.planOfARevision(t)
 	got := run(t, w.session(`nix flake lock 2>err; nix eval --raw .#x 2>>err`, "--plan", file, "--network", "none"))
-	wantEqual(t, got.stdout, made.Pins.Nixpkgs.Path)
+	wantEqual(t, got.stdout, decodePlan(t, w.read(t, file)).Pins.Nixpkgs.Path)
 	lock := w.read(t, "project/flake.lock")
-	if strings.Contains(lock, "/nix/store") || !strings.Contains(lock, made.Pins.Nixpkgs.Rev) {
+	if strings.Contains(lock, "/nix/store") || !strings.Contains(lock, revision) {
 		t.Errorf("the lock file is %s\n%s", lock, w.read(t, "project/err"))
 	}
 }

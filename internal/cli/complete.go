@@ -13,7 +13,8 @@ import (
 // it. Only a shell that completes a line pays for it.
 func completeFlags(c *cobra.Command, sys System) {
 	tiers := cobra.FixedCompletions([]string{
-		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts", "none\tloopback only",
+		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
+		"none\tloopback only",
 	}, cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"profile": completeProfiles(sys), "network": tiers, "format": completeFormats,
@@ -25,6 +26,24 @@ func completeFlags(c *cobra.Command, sys System) {
 	for _, sub := range c.Commands() {
 		completeFlags(sub, sys)
 	}
+}
+
+// completeCommands offers the commands behind claudebox's own flags, where cobra
+// looks for none.
+func completeCommands(c *cobra.Command, words []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(words) > 0: // the agent's
+		return nil, cobra.ShellCompDirectiveDefault
+	case c.Flags().NFlag() == 0:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), toComplete) {
+			list = append(list, sub.Name()+"\t"+sub.Short)
+		}
+	}
+	return list, cobra.ShellCompDirectiveDefault
 }
 
 func completeProfiles(sys System) cobra.CompletionFunc {

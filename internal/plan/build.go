@@ -89,7 +89,8 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 
 func network(prof profile.Profile) Network {
 	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
-	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)), slices.Sorted(slices.Values(prof.Network.Private))
+	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)),
+		slices.Sorted(slices.Values(prof.Network.Private))
 	n.Via = prof.Network.Via
 	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
 	slices.Sort(n.In)
@@ -149,7 +150,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		}
 	}
 	for _, h := range prof.Git.Hosts {
-		if _, known := vars[h.Variable]; !known && !slices.ContainsFunc(prof.Secrets, func(s profile.Secret) bool { return s.Variable == h.Variable }) {
+		if _, known := vars[h.Variable]; !known &&
+			!slices.ContainsFunc(prof.Secrets, func(s profile.Secret) bool { return s.Variable == h.Variable }) {
 			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+ForGit)
 		}
 	}

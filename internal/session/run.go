@@ -17,7 +17,10 @@ func (s *Session) Run() (err error) {
 	// that would have to be taken away.
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
-	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{
+		s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets,
+		s.holdGiven, s.makeEmptyFolder,
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -33,7 +36,11 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	after, err := s.beginAftermath()
+	var after []*aftermath.Session
+	s.runner.Before = func() (err error) {
+		after, err = s.beginAftermath()
+		return err
+	}
 	var reports []aftermath.Report
 	settle := sync.OnceFunc(func() {
 		for _, session := range after {
@@ -41,11 +48,8 @@ func (s *Session) Run() (err error) {
 		}
 	})
 	defer func() { settle(); s.announce(reports) }()
-	if err != nil {
-		return err
-	}
 	modes := s.noteModes()
-	err = s.launch(after)
+	err = s.launch(&after)
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
@@ -102,14 +106,14 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 }
 
 // launch runs bwrap, and watches over the covers meanwhile.
-func (s *Session) launch(after []*aftermath.Session) error {
+func (s *Session) launch(after *[]*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
 		s.Instance.Follow()
 		s.followSecrets()
-		s.watchNix()
-		for _, session := range after {
+		s.beginNix()
+		for _, session := range *after {
 			session.Follow()
 		}
 		s.keeper.keepNow()

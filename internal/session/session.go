@@ -195,7 +195,8 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks, s.addSecrets,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks,
+		s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
@@ -280,7 +281,8 @@ func (s *Session) addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
 	h.CanLay = launch.CanLay()
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
-		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could leave it running")
+		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox "+
+			"is set up could leave it running")
 	}
 	if h.Etc.Certificates == "" {
 		h.Etc.Certificates = plan.ToolPath(p, resolve.ToolCacert)
@@ -298,7 +300,8 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID, GID: s.Facts.GID,
+		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID,
+		GID:   s.Facts.GID,
 		Flake: s.caller.flake(),
 	})
 	if err != nil {
@@ -333,7 +336,10 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.gitFiles.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
-		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
+		return &diag.Error{
+			Op: "read the git identity", Err: err,
+			Remedy: "mend the file; `git config --list` says the same",
+		}
 	}
 	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
@@ -350,7 +356,8 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 // addRemarks adds what a person should know before the start.
 func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
 	if len(s.planned.missing) > 0 {
-		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
+		h.Notes = append(h.Notes,
+			"not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
 	}
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
@@ -358,7 +365,8 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	addMissed(h, p, s.Facts.Env)
 	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
-		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
+		h.Warnings = append(h.Warnings,
+			"this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
 	h.Notes = append(h.Notes, s.planned.remarks...)
 	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
@@ -406,7 +414,8 @@ const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 func judgeExtraEnv(env host.Environment) (notes []string, err error) {
 	for _, name := range extraEnv(env) {
 		if !launch.IsName(name) {
-			return nil, diag.Errorf("read "+extraVariable, "write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
+			return nil, diag.Errorf("read "+extraVariable,
+				"write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
 				"%q is not the name of a variable", name)
 		}
 		if _, set := env.Get(name); !set {

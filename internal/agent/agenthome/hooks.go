@@ -125,7 +125,10 @@ func programs(command string) []string {
 		case !first:
 		case assigns && name != "" && !strings.ContainsAny(name, "/$~"):
 		case slices.Contains(shellWords, word):
-			first = slices.Contains([]string{"!", "{", "if", "then", "else", "elif", "do", "while", "until", "exec", "command", "time"}, word)
+			first = slices.Contains([]string{
+				"!", "{", "if", "then", "else", "elif", "do", "while", "until", "exec",
+				"command", "time",
+			}, word)
 		default:
 			found, first = append(found, word), false
 		}

@@ -57,7 +57,8 @@ func (k *Keeper) take(host, inside reading, was record) error {
 	}
 	k.note("your login was renewed inside; %s has the new one", k.place.Host)
 	if early := time.Until(time.UnixMilli(was.Expires)); early > usual && host.good() {
-		k.note("the login was renewed %s before it ran out; if nobody did `/login` inside, do it outside", early.Round(time.Minute))
+		k.note("the login was renewed %s before it ran out; if nobody did `/login` inside, do it outside",
+			early.Round(time.Minute))
 	}
 	return nil
 }

@@ -44,8 +44,12 @@ func (k *Keeper) begin() {
 		return // the end of the session still brings them together
 	}
 	watched := map[int32]func(name string, gone bool){}
-	for dir, changed := range map[string]func(string, bool){k.host.Path(): k.hostChanged, k.inside.Path(): k.insideChanged} {
-		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_TO|unix.IN_CLOSE_WRITE|unix.IN_ONLYDIR)
+	for dir, changed := range map[string]func(string, bool){
+		k.host.Path():   k.hostChanged,
+		k.inside.Path(): k.insideChanged,
+	} {
+		wd, err := unix.InotifyAddWatch(fd, dir,
+			unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_TO|unix.IN_CLOSE_WRITE|unix.IN_ONLYDIR)
 		if err != nil {
 			unix.Close(fd)
 			return

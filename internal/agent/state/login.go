@@ -131,7 +131,10 @@ func (in *Instance) withdraw() error {
 		return nil
 	}
 	if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return &diag.Error{Op: "take your login out of " + in.Dir + ": " + in.stale, Err: errInUse, Remedy: "end that session first"}
+		return &diag.Error{
+			Op: "take your login out of " + in.Dir + ": " + in.stale, Err: errInUse,
+			Remedy: "end that session first",
+		}
 	}
 	if in.login != "" {
 		if err := in.rescue(in.Dir); err != nil {

@@ -34,7 +34,7 @@ type NewTerminator func(config json.RawMessage, parent *os.File) (flow.Terminato
 // Memory of the process. What it holds for connections is bounded by the stack;
 // this has the collector run in time.
 const (
-	memoryLimit = 48 << 20
+	memoryLimit = 38 << 20
 	gcPercent   = 50
 )
 
@@ -89,7 +89,8 @@ func serve(make NewTerminator) error {
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
 	}
-	for parent.Asked() == nil {
+	for parent.Asked() == nil { // which it is when the session is over
+		s.stack.Finish()
 		if parent.Tell(s.journal.Report()) != nil {
 			break
 		}

@@ -112,8 +112,9 @@ func (p Probe) derivation(wantsNone bool, nonce string) (out, text string) {
 		for _, v := range variables {
 			env = append(env, "("+quoted(v[0], v[1])+")")
 		}
-		return fmt.Sprintf("Derive([(%s)],[],[%s],%s,[%s],[%s])", quoted("out", out, "", ""), quoted(bash), quoted(p.System, p.Bash),
-			quoted(append([]string{"-c", look, name}, p.Marks...)...), strings.Join(env, ","))
+		words := append([]string{"-c", look, name}, p.Marks...)
+		return fmt.Sprintf("Derive([(%s)],[],[%s],%s,[%s],[%s])", quoted("out", out, "", ""), quoted(bash),
+			quoted(p.System, p.Bash), quoted(words...), strings.Join(env, ","))
 	}
 	out = storepath.Made("output:out", write(""), name)
 	return out, write(out)

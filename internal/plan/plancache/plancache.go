@@ -69,7 +69,10 @@ func For(folder string, uid int, build string, question ...string) Cache {
 		return Cache{}
 	}
 	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(question, "\x00")))
-	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir, now: time.Now}
+	return Cache{
+		file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir,
+		now: time.Now,
+	}
 }
 
 // File is where the plan is kept; empty for the zero Cache.
@@ -144,7 +147,8 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 func (c Cache) settled(made Witnesses) bool {
 	for _, w := range made {
 		var st unix.Stat_t
-		if w.State != cachefile.Absent && (unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
+		if w.State != cachefile.Absent &&
+			(unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
 			return false
 		}
 	}

@@ -74,7 +74,10 @@ var fields = []field{
 	{"Nixpkgs", "nixpkgs", func(n *narrowing) { word(n, &n.made.Nixpkgs, n.asked.Nixpkgs, nil) }},
 	{"Network", "network", (*narrowing).network},
 	{"Env", "env", (*narrowing).env},
-	{"PassThrough", "extra_env_passthrough", func(n *narrowing) { n.made.PassThrough = fewer(n, n.base.PassThrough, n.asked.PassThrough, hostEnv) }},
+	{
+		"PassThrough", "extra_env_passthrough",
+		func(n *narrowing) { n.made.PassThrough = fewer(n, n.base.PassThrough, n.asked.PassThrough, hostEnv) },
+	},
 	{"Secrets", "secrets", func(n *narrowing) { n.made.Secrets = fewer(n, n.base.Secrets, n.asked.Secrets, secret) }},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", func(n *narrowing) { word(n, &n.made.State, n.asked.State, lessState) }},
@@ -91,7 +94,10 @@ var fields = []field{
 	}},
 	{"Ports", "ports", (*narrowing).ports},
 	{"Limits", "limits", (*narrowing).limits},
-	{"MCP", "mcp.import", func(n *narrowing) { n.made.MCP.Import = fewer(n, n.base.MCP.Import, n.asked.MCP.Import, plain) }},
+	{
+		"MCP", "mcp.import",
+		func(n *narrowing) { n.made.MCP.Import = fewer(n, n.base.MCP.Import, n.asked.MCP.Import, plain) },
+	},
 	{"Compat", "compat", func(n *narrowing) {
 		word(n, &n.made.Compat, n.asked.Compat, order(profile.CompatNixLd, profile.CompatOff))
 	}},
@@ -101,9 +107,13 @@ var fields = []field{
 	{"Project", "project", func(n *narrowing) {
 		word(n, &n.made.Project, n.asked.Project, order(profile.ProjectGitRoot, profile.ProjectCwd))
 	}},
-	{"Worktrees", "worktrees", func(n *narrowing) { n.made.Worktrees = fewer(n, n.base.Worktrees, n.asked.Worktrees, pattern) }},
+	{
+		"Worktrees", "worktrees",
+		func(n *narrowing) { n.made.Worktrees = fewer(n, n.base.Worktrees, n.asked.Worktrees, pattern) },
+	},
 	{"Confirm", "confirm", func(n *narrowing) {
-		word(n, &n.made.Confirm, n.asked.Confirm, order(profile.ConfirmNever, profile.ConfirmChanged, profile.ConfirmAlways))
+		word(n, &n.made.Confirm, n.asked.Confirm,
+			order(profile.ConfirmNever, profile.ConfirmChanged, profile.ConfirmAlways))
 	}},
 }
 
@@ -149,7 +159,8 @@ func word[W ~string](n *narrowing, made *W, asked W, l less[W]) {
 func (n *narrowing) network() {
 	base, asked := n.base.Network, n.asked.Network
 	if base.Tier == profile.TierAllow && asked.Tier == profile.TierAllow {
-		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
+		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow),
+			plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
 			n.made.Network.Tier = profile.TierNone
 		}
 		n.list()
@@ -214,7 +225,8 @@ func (n *narrowing) git() {
 	n.field = "git.config"
 	word(n, &n.made.Git.Config, n.asked.Git.Config, order(profile.GitConfigWritable, profile.GitConfigReadonly))
 	n.field = "git.ssh_to_https"
-	if n.made.Git.SSHToHTTPS = n.base.Git.SSHToHTTPS && n.asked.Git.SSHToHTTPS; n.asked.Git.SSHToHTTPS && !n.base.Git.SSHToHTTPS {
+	if n.made.Git.SSHToHTTPS = n.base.Git.SSHToHTTPS && n.asked.Git.SSHToHTTPS; n.asked.Git.SSHToHTTPS &&
+		!n.base.Git.SSHToHTTPS {
 		n.widens("true instead of false", "")
 	}
 }

@@ -57,11 +57,18 @@ func (r Runner) Run() error {
 	defer copies.close()
 	terminal := saveTerminal()
 	r.Post.pausing(terminal.lend)
+	if !r.gated() {
+		if err := r.before(); err != nil {
+			fds.close()
+			return err
+		}
+	}
 	child, err := r.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
 	copies.follow()
+	r.Post.caughtAll.Wait()
 	if err := r.connect(child); err != nil {
 		return err
 	}
@@ -133,7 +140,7 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
-	r.Post.caughtAll.Wait()
+	r.Post.ready()
 	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()
@@ -157,7 +164,10 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return r.networked(t.mounting(spawn.Program{Path: r.Bwrap, Args: r.commandLine(), Files: files, PIDs: r.OwnPIDs}))
+		return r.networked(t.mounting(spawn.Program{
+			Path: r.Bwrap, Args: r.commandLine(), Files: files,
+			PIDs: r.OwnPIDs,
+		}))
 	}
 	if r.OwnPIDs {
 		return begin()

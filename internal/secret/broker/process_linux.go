@@ -52,7 +52,10 @@ func Listen() (listener *os.File, port int, err error) {
 		return nil, 0, err
 	}
 	var fd int
-	if failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil {
+	if failed := raw.Control(func(open uintptr) {
+		fd,
+			err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0)
+	}); failed != nil {
 		err = failed
 	}
 	if err != nil {
@@ -135,7 +138,8 @@ func (p *Process) fork(raw syscall.RawConn, null, line *os.File) (process *os.Pr
 	failed := raw.Control(func(listener uintptr) {
 		var pid int
 		files := []uintptr{null.Fd(), null.Fd(), null.Fd(), line.Fd(), listener}
-		pid, err = syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files})
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{Name},
+			&syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files})
 		if err == nil {
 			process, err = os.FindProcess(pid)
 		}

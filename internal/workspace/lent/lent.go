@@ -39,7 +39,8 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	for _, place := range seen.Git {
 		rel := path.Join(place, "config")
 		configs[rel] = true
-		if content, err := at.Read(rel, secretfile.Limit); err == nil && gitconfig.HoldsSecrets(content) && !shown(rel) {
+		if content, err := at.Read(rel, secretfile.Limit); err == nil && gitconfig.HoldsSecrets(content) &&
+			!shown(rel) {
 			covers = append(covers, Cover{rel, gitconfig.Sanitise(content)})
 		}
 	}
@@ -51,9 +52,9 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	return covers, seen.Cut, nil
 }
 
-func wanted(folder string) func(name []byte) bool {
+func wanted(folder string) func(name []byte, dir bool) bool {
 	last := []byte(path.Base(folder))
-	return func(name []byte) bool { return secretfile.Of(last, name) != secretfile.Plain }
+	return func(name []byte, dir bool) bool { return !dir && secretfile.Of(last, name) != secretfile.Plain }
 }
 
 func isSecret(at *beneath.Folder, f survey.File) bool {

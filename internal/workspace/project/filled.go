@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -63,17 +64,15 @@ func (o *opener) filled() error {
 		found := o.Scope.LookFilled(o.tree, o.Seen)
 		o.Project.Filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
-			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be seen with their secrets")
+			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
+				"seen with their secrets")
 		}
 	}
-	g := gitGuard{guard: guard{o, o.tree}}
-	for _, rel := range o.Project.Filled.Repos {
-		if what, err := o.tree.Look(rel); err != nil || what.Kind != beneath.Dir {
-			continue
-		}
-		if err := g.secrets(rel); err != nil {
-			return err
+	repos, err := git.Gather(o.tree, git.Look{Git: o.Project.Filled.Repos})
+	for _, g := range o.gitFolders(o.tree, repos) {
+		if err == nil {
+			err = g.secrets()
 		}
 	}
-	return nil
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
@@ -28,8 +29,9 @@ type Request struct {
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
 	Protect        []string // globs of the profile, relative to the project
-	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
-	Orders         []string // files that claudebox itself takes orders from
+	// globs of the profile: with a slash relative to the project, without one for the last component
+	Hide, Show []string
+	Orders     []string // files that claudebox itself takes orders from
 
 	// UserGit is the user's own git configuration, which git obeys in the project.
 	UserGit []UserGit
@@ -50,6 +52,9 @@ type Memory interface {
 	// Pushed gives the names that sessions added to the index of a git folder:
 	// they count as untracked. They are relative to the working tree.
 	Pushed(git identity.ID) []string
+	// Hidden gives the names that sessions hid in the working tree of a git
+	// folder. They are relative to the working tree.
+	Hidden(git identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
 	Doubted(file string) bool
@@ -83,9 +88,12 @@ type Project struct {
 	// neither hidden nor protected.
 	Cut bool
 
-	Scope  Scope  // what is to be looked at when a session has ended
-	Seen   Seen   // what was there
-	Filled Filled // and in the folders that tools fill
+	Tracked []string // names in git's indexes that no session put there
+
+	Scope  Scope        // what is to be looked at when a session has ended
+	Seen   Seen         // what was there
+	Filled Filled       // and in the folders that tools fill
+	Before git.Snapshot // the git places, those of the repository's common folder included
 	// OpenConfig says that their configuration can be changed inside.
 	OpenConfig bool
 

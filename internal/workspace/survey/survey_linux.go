@@ -15,9 +15,10 @@ import (
 // Question is what a walk looks for.
 type Question struct {
 	// Wanted gives, for a folder by its path from the root ("." for the root
-	// itself), what tells the names that are to be noted in it. It is called
-	// once for each folder, what it gives once for each name. Nil wants nothing.
-	Wanted func(folder string) func(name []byte) bool
+	// itself), what tells the names that are to be noted in it, those of folders
+	// and of all else. It is called once for each folder, what it gives once for
+	// each name. Nil wants nothing.
+	Wanted func(folder string) func(name []byte, dir bool) bool
 	// Skipped folders are not entered. Folders named .git never are.
 	Skipped []string
 	// From are the folders where the walk begins; the root, if there are none.
@@ -227,10 +228,12 @@ func (w *walker) again(f *folder) bool {
 	}
 	was := w.before.folders[f.Rel]
 	var st unix.Stat_t
-	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.Stamp {
+	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+		stampOf(&st) != was.Stamp {
 		return false
 	}
-	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare, was.Sockets, was.Skipped, was.Entries
+	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare,
+		was.Sockets, was.Skipped, was.Entries
 	for _, file := range was.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			f.Files = append(f.Files, fileOf(file.Rel, &st))

@@ -2,6 +2,7 @@ package aftermath_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,11 +173,11 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 		"changed apps/web/package.json", "removed justfile", "changed node_modules/.bin", "changed package.json")
 	text := r.Text(w.home, 0)
 	for _, c := range r.Changes {
-		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) {
+		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) && !c.Ordinary {
 			t.Errorf("%+v is not in\n%s", c, text)
 		}
 	}
-	if got := strings.Count(text, "\n"); got != len(r.Changes)+1 {
+	if got := strings.Count(text, "\n"); got != len(r.Changes) { // two are one line, below the first
 		t.Errorf("%d lines\n%s", got, text)
 	}
 }
@@ -784,5 +785,22 @@ func TestPipesAndLocksOfASessionThatLivesAreLeftToIt(t *testing.T) {
 	first.End()
 	if got := w.sh("ls pipe .git/index.lock 2>/dev/null"); got != "" {
 		t.Errorf("they stay: %s", got)
+	}
+}
+
+func TestEditsOfTrackedFilesAreOrdinaryAndHiddenOnesAreNot(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .; touch Makefile package.json .envrc main.go other.go; git add .; git commit -qm x; touch justfile")
+	s := w.begin()
+	w.sh("for f in Makefile package.json .envrc justfile; do echo b >$f; done; git update-index --skip-worktree main.go --assume-unchanged other.go")
+	ordinary := map[string]bool{}
+	for _, c := range s.End().Changes {
+		ordinary[c.Path] = c.Ordinary
+	}
+	want := map[string]bool{
+		"Makefile": true, "package.json": true, ".envrc": false, "justfile": false, "main.go": false, "other.go": false,
+	}
+	if !maps.Equal(ordinary, want) {
+		t.Errorf("got %v, want %v", ordinary, want)
 	}
 }

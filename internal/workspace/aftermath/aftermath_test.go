@@ -547,6 +547,25 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	}
 }
 
+// A folder that can be listed, and not entered, shows names only: next time it is
+// made one again that can.
+func TestAFolderIsLeftToListOnly(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir conf; echo SECRET >conf/.env; echo ghp_0123456789abcdefghijklmnopqrstuvwxyz >conf/notes")
+	w.session(`mkdir d; git init -q d/x; git -C d/x config core.fsmonitor "$EVIL"; chmod 644 d conf`)
+	for range 2 {
+		p := w.open()
+		for _, name := range []string{"conf/.env", "conf/notes"} {
+			if !slices.Contains(p.Hidden, name) && !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Path == w.path("p/conf") }) {
+				t.Errorf("%s is shown; hidden: %q", name, p.Hidden)
+			}
+		}
+		w.sh("chmod 644 conf") // as in a session that was killed
+	}
+	w.sh("chmod 755 d conf; git -C d/x status")
+	w.wantNotTaken()
+}
+
 // What an agent makes and commits it may go on with.
 func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 	w := newWorld(t)

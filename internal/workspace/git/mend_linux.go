@@ -78,6 +78,9 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 		name = strings.TrimPrefix(name, r.Git+"/")
 	}
 	to := path.Join(kept, strings.ReplaceAll(name, "/", "-"))
+	if base := path.Base(to); base == "HEAD" || base == ".git" { // or git takes the folder for a repository
+		to += suffix
+	}
 	if to, err = m.free(to, "."); err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func (m *Mender) disarmAll(rel string) error {
 				from = append(from, place)
 				continue
 			}
-			if err := m.move(place, place+suffix); err != nil {
+			if err := m.away(place); err != nil {
 				return err
 			}
 		}
@@ -132,13 +135,22 @@ func (m *Mender) disarmAll(rel string) error {
 				if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
 					continue
 				}
-				if err := m.move(at, at+suffix); err != nil {
+				if err := m.away(at); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// away gives something another name, beside the old one.
+func (m *Mender) away(rel string) error {
+	to, err := m.free(rel+suffix, "-")
+	if err != nil {
+		return err
+	}
+	return m.move(rel, to)
 }
 
 // wholeWalk looks for git places in folders, and opens what the agent closed.

@@ -103,21 +103,21 @@ const httpsPort = 443
 // tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
-func (s *Session) tryStore(h *launch.Host, why Purpose) error {
+func (c call) tryStore(h *launch.Host, why Purpose) error {
 	var st unix.Stat_t
-	if err := unix.Stat(s.folders.Home, &st); err != nil {
+	if err := unix.Stat(c.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
 	}
 	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, s.folders.Home)
-	file := filepath.Join(s.folders.Cache, "nix-inside")
+	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, c.folders.Home)
+	file := filepath.Join(c.folders.Cache, "nix-inside")
 	if string(cachefile.Read(file)) == key || why.Look {
 		return nil
 	}
-	if err := launch.TryStore(h.Bwrap, h.Env, s.folders.Home); err != nil {
+	if err := launch.TryStore(h.Bwrap, h.Env, c.folders.Home); err != nil {
 		return err
 	}
 	cachefile.WriteBelow(file, []byte(key))
@@ -189,13 +189,13 @@ func (s *Session) closeNix() {
 // what it fetches passes no tier, and only when the daemon itself says that it
 // does not trust this user, as for a trusted one its socket is a way to become
 // root.
-func (s *Session) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
+func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
 	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if p.Network.Tier != "full" {
 		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
-	said, err := s.askDaemon(p, why)
+	said, err := c.askDaemon(p, why)
 	switch {
 	case err != nil:
 		return err
@@ -244,13 +244,13 @@ const (
 // askDaemon is what the daemon says of this user and of what it builds. Asking
 // costs more than the rest of a launch, so the answer is kept until something
 // changes that it depends on. A look builds nothing.
-func (s *Session) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
+func (c call) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
-	key, err := daemonKey(socket, s.Facts.UID)
+	key, err := daemonKey(socket, c.Facts.UID)
 	if err != nil {
 		return daemonSaid{}, err
 	}
-	file := filepath.Join(s.folders.Cache, "daemon")
+	file := filepath.Join(c.folders.Cache, "daemon")
 	var said daemonSaid
 	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
 		return said, nil
@@ -270,7 +270,7 @@ func (s *Session) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}
-	if said.Builds, err = s.probeBuilds(client, p); err != nil {
+	if said.Builds, err = c.probeBuilds(client, p); err != nil {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}
@@ -280,12 +280,12 @@ func (s *Session) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
 
 // probeBuilds has the daemon build something that looks for its database and
 // for this user's home.
-func (s *Session) probeBuilds(client *nixdaemon.Client, p plan.Plan) (buildbox.Box, error) {
+func (c call) probeBuilds(client *nixdaemon.Client, p plan.Plan) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
 	return buildbox.Probe{
 		System: p.System, Bash: plan.ToolPath(p, resolve.ToolBash),
-		Marks: []string{"/nix/var/nix/db", s.Facts.Home}, Read: os.ReadFile,
+		Marks: []string{"/nix/var/nix/db", c.Facts.Home}, Read: os.ReadFile,
 	}.Ask(ctx, client)
 }
 

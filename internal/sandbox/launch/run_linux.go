@@ -68,6 +68,7 @@ func (r Runner) Run() error {
 		return err
 	}
 	copies.follow()
+	r.Post.caughtAll.Wait()
 	if err := r.connect(child); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
-	r.Post.caughtAll.Wait()
+	r.Post.ready()
 	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()

@@ -771,3 +771,18 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 		}
 	}
 }
+
+func TestPipesAndLocksOfASessionThatLivesAreLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .")
+	first, second := w.begin(), w.begin()
+	w.sh("mkfifo pipe; touch .git/index.lock")
+	second.End()
+	if got := w.sh("ls pipe .git/index.lock"); got != ".git/index.lock\npipe\n" {
+		t.Errorf("the second session took them from the first: %s", got)
+	}
+	first.End()
+	if got := w.sh("ls pipe .git/index.lock 2>/dev/null"); got != "" {
+		t.Errorf("they stay: %s", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,16 @@ type record struct {
 	Cut           bool     // the project was too large to be looked at as a whole
 	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
+
+	beside []record // sessions that live while this one is looked after
+}
+
+// shared reports whether a session that lives has a path, too. What is needed
+// there while something runs is left to the end of that one.
+func (was record) shared(file string) bool {
+	return slices.ContainsFunc(was.beside, func(r record) bool {
+		return pathname.Below(file, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(file, r.Scope.Common)
+	})
 }
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }

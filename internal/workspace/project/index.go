@@ -145,9 +145,9 @@ func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
 	return found
 }
 
-// gitFolder is what an entry .git of the project leads to, relative to the
+// leadsTo is what an entry .git of the project leads to, relative to the
 // project; empty when it leads out of it.
-func gitFolder(tree *beneath.Folder, place string) string {
+func leadsTo(tree *beneath.Folder, place string) string {
 	what, err := tree.Look(place)
 	switch {
 	case err != nil:

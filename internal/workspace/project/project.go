@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
@@ -89,9 +90,10 @@ type Project struct {
 
 	Tracked []string // names in git's indexes that no session put there
 
-	Scope  Scope  // what is to be looked at when a session has ended
-	Seen   Seen   // what was there
-	Filled Filled // and in the folders that tools fill
+	Scope  Scope        // what is to be looked at when a session has ended
+	Seen   Seen         // what was there
+	Filled Filled       // and in the folders that tools fill
+	Before git.Snapshot // the git places, those of the repository's common folder included
 	// OpenConfig says that their configuration can be changed inside.
 	OpenConfig bool
 

@@ -78,8 +78,12 @@ func (o options) sandboxWords() string {
 		name   string
 		values []string
 	}{
-		{"--profile", []string{o.Profile}}, {"--network", []string{o.Network}}, {"--plan", []string{o.Plan}},
-		{"--mount-ro", o.MountRO}, {"--mount-rw", o.MountRW}, {"--publish", o.Publish},
+		{"--profile", []string{o.Profile}},
+		{"--network", []string{o.Network}},
+		{"--plan", []string{o.Plan}},
+		{"--mount-ro", o.MountRO},
+		{"--mount-rw", o.MountRW},
+		{"--publish", o.Publish},
 	} {
 		for _, value := range f.values {
 			if value != "" {

@@ -102,7 +102,7 @@ func reaches(tier string, allowed hostpattern.List, name string) bool {
 
 const httpsPort = 443
 
-// tryStore tells what keeps this machine from a store of the sandbox's own. That
+// tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
 func (s *Session) tryStore(h *launch.Host, why Purpose) error {

@@ -113,7 +113,7 @@ func (s *Session) real(path string) (string, error) {
 	return "", unix.ELOOP
 }
 
-// ownLink tells a link that no agent can have made: one of root or Nix, or one
+// ownLink reports whether no agent can have made a link: one of root or Nix, or one
 // in the user's home itself, which is never given away.
 func (s *Session) ownLink(link string) bool {
 	var st unix.Stat_t
@@ -155,7 +155,7 @@ func (s *Session) Linked() []LinkedMount {
 	return list
 }
 
-// warnOfLinks tells which sources lie elsewhere than they were named.
+// warnOfLinks says which sources lie elsewhere than they were named.
 func (s *Session) warnOfLinks() {
 	for _, m := range s.Linked() {
 		s.Launch.Warnings = append(s.Launch.Warnings,
@@ -226,7 +226,7 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 	return nil
 }
 
-// userNamed tells what a flag or a profile asked for.
+// userNamed reports whether a flag or a profile asked for a mount.
 func userNamed(m launch.Mount) bool {
 	return slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile ", profile.ProjectFile + ":"},
 		func(prefix string) bool {

@@ -146,7 +146,7 @@ const ownAuthority = "/etc/ssl/certs/claudebox.crt"
 
 // bundleVariables name the bundle of authorities to programs that do not look
 // where it is (measured, each with its program); extraVariables name one more,
-// or tell programs to look.
+// or have programs look.
 var bundleVariables = []string{
 	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
 	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
@@ -262,7 +262,7 @@ func (w *within) attach(line *os.File, keeper broker.Keeper) {
 	}
 }
 
-// SetLogin tells the broker of the login, and the next one, too.
+// SetLogin gives the login to the broker, and to the next one, too.
 func (w *within) SetLogin(access, scope string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +301,7 @@ func madeForBroker(h *launch.Host, name, value string) {
 	h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
 }
 
-// addVariables tells programs of the broker's authority.
+// addVariables sets the variables by which programs find the broker's authority.
 func (s *Session) addVariables(h *launch.Host) {
 	for _, name := range bundleVariables {
 		madeForBroker(h, name, plan.CertificateBundle)
@@ -311,7 +311,7 @@ func (s *Session) addVariables(h *launch.Host) {
 	}
 }
 
-// addProxy tells programs of the broker's proxy.
+// addProxy sets the variables by which programs find the broker's proxy.
 func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
@@ -379,7 +379,7 @@ func (s *Session) openSecrets() (err error) {
 	return nil
 }
 
-// tellNetwork tells the broker in the sandbox's network of the login, unless it
+// tellNetwork gives the login to the broker in the sandbox's network, unless it
 // is to be renewed first.
 func (s *Session) tellNetwork(now broker.Login) error {
 	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
@@ -438,7 +438,7 @@ func (n *refusals) note(r broker.Refusal) {
 	}
 }
 
-// followSecrets keeps the broker told of the login, once the sandbox runs.
+// followSecrets keeps the broker up to date with the login, once the sandbox runs.
 func (s *Session) followSecrets() {
 	switch guard := s.Instance.Guard(); {
 	case guard == nil:

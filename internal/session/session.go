@@ -376,7 +376,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 // a notice when it is not inside.
 var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
-// unseenWords tells which paths among the agent's words are not inside.
+// unseenWords lists which paths among the agent's words are not inside.
 func (s *Session) unseenWords(words []string) []string {
 	var notes []string
 	for i, word := range words {

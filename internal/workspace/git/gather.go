@@ -545,7 +545,8 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 		return false
 	}
 	const limit = 50_000
-	return survey.Walk(root, survey.Question{From: []string{rel}, Limit: limit, Wanted: everything}, nil).ChangedSince(since)
+	all := survey.Question{From: []string{rel}, Limit: limit, Wanted: everything}
+	return survey.Walk(root, all, nil).ChangedSince(since)
 }
 
 // objects looks at the folders of objects that were changed. Git makes only

@@ -94,6 +94,16 @@ func TestTheDaemonIsOutOfReach(t *testing.T) {
 	}
 }
 
+// By the socket inside questions are answered, and nothing else: it is the
+// filter's, and the daemon's would list the host's roots.
+func TestTheSocketInsideIsTheFilters(t *testing.T) {
+	w := newWorld(t)
+	const at = "--store unix:///run/claudebox/nix-daemon"
+	got := run(t, w.session(`nix-store `+at+` --query --hash "$(readlink -f "$(command -v bash)" | cut -d/ -f1-4)" >/dev/null && echo answered
+		nix-store `+at+` --gc --print-roots >/dev/null 2>&1 || echo refused`))
+	wantEqual(t, got.stdout, "answered\nrefused\n")
+}
+
 // What is written in the store inside is not in the host's, and what the host has
 // there nobody writes: not through the mount, and not through the daemon's rights.
 func TestTheHostsStoreIsReadOnly(t *testing.T) {

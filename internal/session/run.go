@@ -17,7 +17,7 @@ func (s *Session) Run() (err error) {
 	// that would have to be taken away.
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
-	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys, s.holdGiven, s.makeEmptyFolder} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -50,6 +50,7 @@ func (s *Session) Run() (err error) {
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
 	s.endSecrets()
+	s.endKeys()
 	s.endState()
 	return err
 }

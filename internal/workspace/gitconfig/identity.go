@@ -9,6 +9,8 @@ type Identity struct {
 	DefaultBranch                 string // init.defaultBranch
 	Excludes                      string // core.excludesFile
 	Signs                         string // commit.gpgSign
+	SignsBy                       string // gpg.format
+	SigningKey                    string // user.signingKey
 }
 
 // Pick reads the identity from the user's own files, conditional includes
@@ -46,6 +48,8 @@ func (id *Identity) places() map[string]*string {
 		"init.defaultbranch": &id.DefaultBranch,
 		"core.excludesfile":  &id.Excludes,
 		"commit.gpgsign":     &id.Signs,
+		"gpg.format":         &id.SignsBy,
+		"user.signingkey":    &id.SigningKey,
 	}
 }
 

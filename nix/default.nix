@@ -56,6 +56,7 @@ let
       problems = import ./problems.nix (values // { inherit position; });
 
       base = import ./base.nix;
+      toolbox = import ./toolbox.nix;
       known = pkgs // {
         comma = inputs.nix-index-database.packages.${system}.comma-with-db;
       };
@@ -63,7 +64,7 @@ let
         values
         // {
           inherit position;
-          base = lib.getAttrs base known;
+          base = lib.getAttrs (base ++ toolbox) known;
         }
       );
 
@@ -76,7 +77,12 @@ let
 
       unwrapped = pkgs.callPackage ./package.nix { };
       manifest = import ./manifest.nix {
-        inherit pkgs system base;
+        inherit
+          pkgs
+          system
+          base
+          toolbox
+          ;
         inherit (made) packages;
         texts = lib.mapAttrsToList (_: profile: profile.text) made.profiles;
         nixpkgs = sourceOf pkgs;
@@ -119,7 +125,7 @@ let
                   ;
                 inherit system;
               };
-              known = lib.attrNames (removeAttrs made.packages base);
+              known = lib.attrNames (removeAttrs made.packages (base ++ toolbox));
             };
           }
           ''

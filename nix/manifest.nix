@@ -7,6 +7,7 @@
   keepsSource, # whether that belongs to our closure
   tools, # name → file
   base, # attributes on PATH in every sandbox
+  toolbox, # and those that a profile may leave out
   packages, # attribute → { package, outputs: those that are asked for by name }
   texts, # of profiles: store paths in them belong to our closure, too
 }:
@@ -41,7 +42,12 @@ let
 
   contents = {
     version = 1;
-    inherit system tools base;
+    inherit
+      system
+      tools
+      base
+      toolbox
+      ;
     nixpkgs = {
       path = if keepsSource then "${nixpkgs}" else builtins.unsafeDiscardStringContext "${nixpkgs}";
     }

@@ -1,1 +1,1 @@
-"sha256-Cn/TTyQggiJGHI18kiINyw0/3mZWNQ7vBIJ1Msuu4PQ="
+"sha256-onKzC2sz3zD5YWzYZ3+/x8p6qI32IbW8fKGAtkzatbM="

@@ -3,11 +3,17 @@
 {
   bash = [ "bash" ];
   bubblewrap = [ "bubblewrap" ];
+  bzip2 = [ "bzip2" ];
   cacert = [ "ca-certificates" ];
   coreutils = [ "coreutils" ];
   curl = [ "curl" ];
   diffutils = [ "diffutils" ];
   fd = [ "fd-find" ];
+  file = [
+    "file"
+    "libmagic-mgc"
+    "libmagic1t64"
+  ];
   findutils = [ "findutils" ];
   gawk = [ "gawk" ];
   git = [ "git" ];
@@ -16,6 +22,8 @@
     "locales"
   ];
   gnugrep = [ "grep" ];
+  gnumake = [ "make" ];
+  gnupatch = [ "patch" ];
   gnused = [ "sed" ];
   gnutar = [ "tar" ];
   go = [
@@ -34,12 +42,20 @@
     "ncurses-term"
   ];
   nix = [ "nix-bin" ];
-  passt = [ "passt" ];
+  procps = [
+    "libproc2-0"
+    "procps"
+  ];
   python3 = [
     "libpython3.13-minimal"
     "libpython3.13-stdlib"
     "python3.13-minimal"
   ];
   ripgrep = [ "ripgrep" ];
+  tree = [ "tree" ];
+  unzip = [ "unzip" ];
   which = [ "gnu-which" ];
+  xz = [ "xz-utils" ];
+  zip = [ "zip" ];
+  zstd = [ "zstd" ];
 }

@@ -75,15 +75,22 @@ let
       bashInteractive = packages.bash;
       bubblewrap = debian "bubblewrap" "bwrap" "";
       coreutils = plain "coreutils";
+      # The library is in the one set.
+      bzip2 = debian "bzip2" "bzip2" "" // { lib = store.libraries; };
       curl = plain "curl";
       diffutils = debian "diffutils" "diff" "";
       fd = debian "fd" "fd" "mv $out/bin/fdfind $out/bin/fd";
+      file =
+        debian "file" "file"
+          "mv $out/lib/file/magic.mgc $out/share/; wrap ${packages.bash}/bin/bash file MAGIC=$out/share/magic.mgc";
       findutils = debian "findutils" "find" "";
       gawk = debian "gawk" "gawk" "ln -s gawk $out/bin/awk";
       git =
         debian "git" "git"
           "wrap ${packages.bash}/bin/bash git GIT_EXEC_PATH=$out/lib/git-core GIT_TEMPLATE_DIR=$out/share/git-core/templates";
       gnugrep = debian "gnugrep" "grep" "";
+      gnumake = debian "gnumake" "make" "";
+      gnupatch = debian "gnupatch" "patch" "";
       gnused = debian "gnused" "sed" "";
       gnutar = debian "gnutar" "tar" "";
       go = debian "go" "go" "mkdir -p $out/bin; ln -s ../lib/go-1.27/bin/go ../lib/go-1.27/bin/gofmt $out/bin/";
@@ -92,10 +99,15 @@ let
       jq = plain "jq";
       less = plain "less";
       nix = plain "nix";
-      passt = plain "passt";
+      procps = debian "procps" "ps" "";
       python3 = debian "python3" "python3" "ln -s python3.13 $out/bin/python3";
       ripgrep = debian "ripgrep" "rg" "";
+      tree = plain "tree";
+      unzip = plain "unzip";
       which = debian "which" "which" "ln -s which.gnu $out/bin/which";
+      xz = debian "xz" "xz" "" // { lib = store.libraries; };
+      zip = plain "zip";
+      zstd = debian "zstd" "zstd" "" // { lib = store.libraries; };
 
       cacert = debian "cacert" "" ''
         mkdir -p $out/etc/ssl/certs
@@ -166,15 +178,12 @@ let
       # Every library is in the one set.
       acl = store.libraries;
       attr = store.libraries;
-      bzip2 = store.libraries;
       libsodium = store.libraries;
       libssh = store.libraries;
       libxml2 = store.libraries;
       openssl = store.libraries;
       util-linux = store.libraries;
-      xz = store.libraries;
       zlib = store.libraries;
-      zstd = store.libraries;
       nix-ld = build.runCommand "nix-ld" { nativeBuildInputs = [ packages.go ]; } ''
         export HOME=$PWD CGO_ENABLED=0 GOTOOLCHAIN=local
         go build -trimpath -o $out/libexec/nix-ld ${./nix-ld/main.go}

@@ -6,28 +6,37 @@
 releases=(bookworm sid)
 
 # The tests start these Nix daemons, each with a store of its own, and let
-# claudebox run these pasta and bwrap.
+# claudebox run this bwrap. Measurements have pasta beside claudebox's network.
 release_programs=(nix-bin dash passt bubblewrap)
+
+# clients are programs that the lab's nixpkgs does not have and that the network
+# is tested with. Tests lay them into a sandbox where Debian has them.
+clients_suite=trixie
+client_programs=(openssh-client gh python3-requests python3-pip openjdk-21-jre-headless)
 
 # get_releases unpacks what is not there yet, all at once. A release that cannot be
 # had is left out, and the suite says so.
 get_releases() {
-  local release
+  local name
   mkdir -p "$cache/releases"
-  for release in "${releases[@]}"; do
-    [[ -e $cache/releases/$release ]] || get_release "$release" &
+  for name in "${releases[@]}"; do
+    [[ -e $cache/releases/$name ]] || get_release "$name" "$name" "${release_programs[@]}" &
   done
+  [[ -e $cache/releases/clients/usr/bin/gh ]] || get_release clients "$clients_suite" "${client_programs[@]}" &
   wait
-  for release in "${releases[@]}"; do
-    [[ -e $cache/releases/$release ]] || say "the programs of Debian $release cannot be had here"
+  for name in "${releases[@]}" clients; do
+    [[ -e $cache/releases/$name ]] || say "the programs of Debian for $cache/releases/$name cannot be had here"
   done
 }
 
+# get_release NAME SUITE PROGRAM...: the programs and what they need, unpacked at
+# $cache/releases/NAME.
 get_release() {
-  local apt=$cache/apt-$1 root=$cache/release-$1.new file
-  say "fetching Nix, pasta and bwrap of Debian $1"
+  local name=$1 suite=$2 apt=$cache/apt-$1 root=$cache/release-$1.new file
+  shift 2
+  say "fetching $* of Debian $suite"
   rm -rf "$apt" "$root"
-  fetch_archive "$apt" "$1" "${release_programs[@]}"
+  fetch_archive "$apt" "$suite" "$@"
   mkdir -p "$root"/usr/{bin,sbin,lib,lib64}
   ln -s usr/{bin,sbin,lib,lib64} "$root/" # old packages have files in these
   for file in "$apt"/cache/archives/*.deb; do
@@ -35,9 +44,10 @@ get_release() {
       tar -x --keep-directory-symlink --no-same-owner --exclude ./usr/share --exclude ./var -C "$root"
   done
   rm -rf "$apt"
-  move_programs "$root" "$cache/releases/$1"
+  move_programs "$root" "$cache/releases/$name"
   chmod -R a+rX "$root"
-  mv "$root" "$cache/releases/$1"
+  rm -rf "$cache/releases/$name" # one with fewer programs
+  mv "$root" "$cache/releases/$name"
 }
 
 # move_programs ROOT PLACE: what claudebox starts as it is goes to ROOT/moved, made

@@ -147,56 +147,6 @@ func (u *user) trusting(t *testing.T, bundle []byte) {
 	u.env = append(u.env, "SSL_CERT_FILE="+file)
 }
 
-// requestByNode asks in both of Node's ways. Node trusts certificates of its own.
-const requestByNode = `NODE_EXTRA_CA_CERTS=$SSL_CERT_FILE NODE_NO_WARNINGS=1 /opt/node -e '
-	const at = "https://good.test/hello"
-	const got = new Promise((yes, no) => require("https").get(at, r => r.on("data", yes)).on("error", no))
-	const fetched = fetch(at).then(r => r.text())
-	Promise.all([got, fetched]).then(all => console.log(all.join(" ")))'`
-
-// Every tool works without any proxy, and reaches nobody who is not listed.
-// Claude Code has a test of its own.
-func TestToolsWorkWithListedNames(t *testing.T) {
-	t.Parallel()
-	w := world.New(t)
-	mux := http.NewServeMux()
-	mux.HandleFunc("/hello", func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, "hello") })
-	mux.HandleFunc("/nix/nix-cache-info", func(out http.ResponseWriter, _ *http.Request) {
-		io.WriteString(out, "StoreDir: /nix/store\nPriority: 41\n")
-	})
-	mux.HandleFunc("/go/example.org/m/@v/list", func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, "v1.2.3\n") })
-	mux.HandleFunc("/go/example.org/m/@v/v1.2.3.info", func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, `{"Version": "v1.2.3"}`) })
-	mux.HandleFunc("/go/example.org/m/@v/v1.2.3.mod", func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, "module example.org/m\n") })
-	mux.Handle("/git/", gitServer(t))
-	bundle := site(t, w, mux)
-	for name, tc := range map[string]struct{ packages, script, want string }{
-		"curl": {"", "curl -sS https://good.test/hello", "hello"},
-		"git": {"", `git clone -q https://good.test/git/repo.git /tmp/r && cat /tmp/r/file && cd /tmp/r && echo two >file &&
-			git -c user.name=x -c user.email=x@x commit -qam two && git push -q && git ls-remote origin | grep -c refs/heads/main`, "one\n1\n"},
-		"nix":    {"", "nix --extra-experimental-features nix-command store info --store https://good.test/nix 2>&1 | grep -o 'Store URL: .*'", "Store URL: https://good.test/nix\n"},
-		"Python": {"python3", `python3 -c 'import urllib.request; print(urllib.request.urlopen("https://good.test/hello").read().decode())'`, "hello\n"},
-		"Go":     {"go", "cd /tmp && GOPROXY=https://good.test/go GONOSUMDB='*' GOFLAGS=-mod=mod go list -m -versions example.org/m", "example.org/m v1.2.3\n"},
-		"Node":   {"", requestByNode, "hello hello\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			u := newUser(t, w)
-			u.trusting(t, bundle)
-			flags := u.allowing(t, "good.test", "packages: ["+tc.packages+"]")
-			if name == "Node" {
-				flags = append(flags, "--mount-ro", program(t, "CLAUDEBOX_TEST_NODE")+":/opt/node")
-			}
-			got := run(t, u.session(t, tc.script, flags...))
-			if got.status != 0 || got.stdout != tc.want {
-				t.Errorf("status %d, stdout %q, stderr %s", got.status, got.stdout, got.stderr)
-			}
-			unlisted := run(t, u.session(t, strings.ReplaceAll(tc.script, "good.test", "other.test"), flags...))
-			if unlisted.status == 0 {
-				t.Errorf("a host that is not listed: stdout %q", unlisted.stdout)
-			}
-		})
-	}
-}
-
 // Domain fronting as far as it can be seen: the connection is for a host that is
 // listed, the TLS in it for another one at the same address, or for none.
 func TestTLSForAnotherHost(t *testing.T) {

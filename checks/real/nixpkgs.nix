@@ -40,6 +40,7 @@ let
       "sd-switch"
       "shellcheck"
       "statix"
+      "tree"
     ] (name: stub name { })
     // {
       path = ./.;

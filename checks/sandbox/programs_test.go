@@ -68,3 +68,33 @@ func TestAProjectsOwnProfileIsReadThoughAPlanIsKept(t *testing.T) {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 }
+
+// U21: a project's Makefile, a patch, an archive or a short script in Python
+// failed, as none of the usual small tools was inside.
+func TestTheUsualSmallToolsAreInside(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "project/Makefile", "all:\n\t@echo made\n")
+	w.write(t, "project/change", "--- a/text\n+++ b/text\n@@ -1 +1 @@\n-old\n+new\n")
+	w.write(t, "project/text", "old\n")
+	for words, says := range map[string]string{
+		`make`:                          "made\n",
+		`patch -p1 <change && cat text`: "patching file text\nnew\n",
+		`python3 -c 'import json, ssl, sqlite3; print(json.dumps(3))'`: "3\n",
+		`ps -o comm= | grep -c ps`:                                     "1\n",
+		`file --brief Makefile`:                                        "makefile script, ASCII text\n",
+		`tree --noreport -i -P Makefile`:                               ".\nMakefile\n",
+		`for z in xz bzip2 zstd; do echo $z | $z -c | $z -dc; done`:    "xz\nbzip2\nzstd\n",
+		`cd /tmp && echo a >b && zip -q c.zip b && unzip -p c.zip`:     "a\n",
+	} {
+		t.Run(strings.Fields(words)[0], func(t *testing.T) {
+			if got := run(t, w.claudebox("-y", "shell", "--no-report", "--", "bash", "-c", words)); got.status != 0 || got.stdout != says {
+				t.Errorf("%s: %+v, want %q", words, got, says)
+			}
+		})
+	}
+	profile := w.profile(t, "toolbox: base")
+	got := run(t, w.claudebox("-y", "-P", profile, "shell", "--no-report", "--", "bash", "-c", "command -v git; command -v make python3 unzip"))
+	if lines := strings.Count(got.stdout, "\n"); lines != 1 || !strings.Contains(got.stdout, "/git") {
+		t.Errorf("with toolbox: base: %+v", got)
+	}
+}

@@ -12,15 +12,16 @@ import (
 
 // commands make claudebox's own commands, by name.
 var commands = map[string]func(System) *cobra.Command{
-	"plan":     newPlanCommand,
-	"check":    newCheckCommand,
-	"shell":    newShellCommand,
-	"profile":  newProfileCommand,
-	"allow":    newAllowCommand,
-	"instance": newInstanceCommand,
-	"deny":     newDenyCommand,
-	"why":      newWhyCommand,
-	"version":  newVersionCommand,
+	"plan":       newPlanCommand,
+	"check":      newCheckCommand,
+	"shell":      newShellCommand,
+	"profile":    newProfileCommand,
+	"allow":      newAllowCommand,
+	"allow-host": newAllowHostCommand,
+	"instance":   newInstanceCommand,
+	"deny":       newDenyCommand,
+	"why":        newWhyCommand,
+	"version":    newVersionCommand,
 }
 
 // cobraCommands are those that cobra brings, and that need the whole tree.

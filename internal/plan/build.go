@@ -89,7 +89,8 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 
 func network(prof profile.Profile) Network {
 	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
-	n.Except = slices.Sorted(slices.Values(prof.Network.Except))
+	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)), slices.Sorted(slices.Values(prof.Network.Private))
+	n.Via = prof.Network.Via
 	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
 	slices.Sort(n.In)
 	slices.Sort(n.Out)
@@ -210,6 +211,9 @@ func (p Plan) WithTier(tier string) Plan {
 	p.Network.Tier = tier
 	if tier != string(profile.TierInet) {
 		p.Network.Except = nil
+	}
+	if tier != string(profile.TierAllow) {
+		p.Network.Private, p.Network.Via = nil, ""
 	}
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Version is the version of the plan file that this build writes.
 const Version = 3
 
@@ -170,8 +172,22 @@ type Network struct {
 	Allow []string `json:"allow,omitempty"`
 	// Except are addresses and networks of the user's own that tier inet reaches.
 	Except []string `json:"except,omitempty"`
-	In     []int    `json:"in,omitempty"`
-	Out    []int    `json:"out,omitempty"`
+	// Private are those of Allow whose names may lead to a private network.
+	Private []string `json:"private,omitempty"`
+	// Via is the URL of the proxy that the hosts of tier allow are reached by.
+	Via string `json:"via,omitempty"`
+	In  []int  `json:"in,omitempty"`
+	Out []int  `json:"out,omitempty"`
+}
+
+// Hosts are those of tier allow, for people.
+func (n Network) Hosts() []string {
+	return mapped(n.Allow, func(host string) string {
+		if slices.Contains(n.Private, host) {
+			return host + " (may be in your own network)"
+		}
+		return host
+	})
 }
 
 // Nix is how much of Nix the sandbox may use.

@@ -37,6 +37,7 @@ func build(v shape.Value) Profile {
 		Limits:      buildLimits(v.Get("limits")),
 		MCP:         MCP{Import: unique(v.Get("mcp").Get("import").Texts())},
 		Compat:      Compat(text(v, "compat")),
+		Toolbox:     Toolbox(text(v, "toolbox")),
 		Project:     ProjectRoot(text(v, "project")),
 		Worktrees:   buildPatterns(v.Get("worktrees").Items),
 		Confirm:     Confirm(text(v, "confirm")),
@@ -102,7 +103,15 @@ func buildPackages(items []shape.Value) []Package {
 func buildNetwork(v shape.Value) Network {
 	network := Network{Tier: Tier(said(&networkShape, v, "tier"))}
 	if network.Tier == TierAllow {
-		network.Allow = unique(lower(v.Get("allow").Texts()))
+		for _, item := range v.Get("allow").Items {
+			host := item.Get("host").Text
+			network.Allow = append(network.Allow, host)
+			if item.Get("private").Text == "true" {
+				network.Private = append(network.Private, host)
+			}
+		}
+		network.Allow, network.Private = unique(lower(network.Allow)), unique(lower(network.Private))
+		network.Via = v.Get("via").Text
 	}
 	if network.Tier == TierInet {
 		network.Except = unique(v.Get("except").Texts())

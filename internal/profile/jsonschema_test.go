@@ -133,6 +133,7 @@ var onlyDecoder = []string{
 	"a port of the host without a network",
 	"tier allow without a list",
 	"an allow list for another tier",
+	"a proxy for another tier", "a preset that is private",
 	"exceptions for another tier", "exceptions that cannot be",
 	"an allow list without a tier must not mean the full network",
 	"git hosts that are one",

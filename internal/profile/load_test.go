@@ -9,6 +9,8 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
+	"claudebox/internal/profile/shape"
+	"claudebox/internal/profile/syntax"
 )
 
 // load reads a profile that must be right.
@@ -126,6 +128,34 @@ func TestANarrowerTierDropsAnInheritedAllowList(t *testing.T) {
 			p := load(t, "top", files{"top.yaml": "extends: base\n" + tc.top, "base.yaml": "network: {tier: allow, allow: [a.org, A.org]}"})
 			if got := fmt.Sprint(p.Network.Tier, " ", p.Network.Allow); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHostsOfTierAllowAreNamesOrMappings(t *testing.T) {
+	p := load(t, "top", files{"top.yaml": "network: {tier: allow, allow: [a.org, {host: Gitlab.corp, private: true}, {host: b.org}], via: \"http://p:1\"}"})
+	if got, want := fmt.Sprint(p.Network), "{allow [a.org gitlab.corp b.org] [] [gitlab.corp] http://p:1}"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWithHostsAddsToTheListAndChangesNothingElse(t *testing.T) {
+	for name, tc := range map[string]struct{ src, want string }{
+		"a list in one line":       {"network: {tier: allow, allow: [a.org, b.org]} # mine\n", "network: {tier: allow, allow: [c.org, \"*.d.org\", a.org, b.org]} # mine\n"},
+		"an entry a line":          {"network:\n  tier: allow\n  allow:\n    # work\n    - a.org # x\n", "network:\n  tier: allow\n  allow:\n    # work\n    - c.org\n    - \"*.d.org\"\n    - a.org # x\n"},
+		"JSON":                     {`{"network": {"tier": "allow", "allow": ["a.org"]}}`, `{"network": {"tier": "allow", "allow": ["c.org", "*.d.org", "a.org"]}}`},
+		"mappings":                 {"network:\n  tier: allow\n  allow:\n  - host: a.org\n    private: true\n", "network:\n  tier: allow\n  allow:\n  - c.org\n  - \"*.d.org\"\n  - host: a.org\n    private: true\n"},
+		"no list of its own":       {"extends: base\nnetwork: allow\n", ""},
+		"a list by an alias":       {"env: {}\nnetwork: {tier: allow, allow: *a}\n", ""},
+		"nothing":                  {"", ""},
+		"letters of several bytes": {"network: {description: \"ü\", allow: [a.org]}", "network: {description: \"ü\", allow: [c.org, \"*.d.org\", a.org]}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, _ := syntax.Parse(&shape.Document{}, []byte(tc.src))
+			got, found := profile.WithHosts(node, []byte(tc.src), []string{"c.org", "*.d.org"})
+			if string(got) != tc.want || found != (tc.want != "") {
+				t.Errorf("got %q, %v; want %q", got, found, tc.want)
 			}
 		})
 	}

@@ -131,6 +131,22 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 		"network: {tier: inet, except: [\"127.0.0.1:5432\"]}",
 		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address with a port: 192.168.1.20:5432`,
 	},
+	"a proxy for another tier": {
+		"network: {tier: inet, via: \"http://proxy.corp:3128\"}",
+		`work.yaml:1:28: via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is inet -> write tier: allow with the hosts, or remove via`,
+	},
+	"a proxy's password in a profile": {
+		"network: {tier: allow, allow: [x.org], via: \"http://me:hunter2@proxy.corp:3128\"}",
+		`work.yaml:1:45: via: a proxy's user and password cannot be named here, where everybody reads them -> write http://HOST:PORT or socks5://HOST:PORT`,
+	},
+	"a preset that is private": {
+		"network: {tier: allow, allow: [{host: github, private: true}]}",
+		`work.yaml:1:39: allow: github is a preset, and none of its hosts is private -> name the hosts`,
+	},
+	"a private host without a name": {
+		"network: {tier: allow, allow: [{private: true}]}",
+		`work.yaml:1:32: allow: key "host" is missing`,
+	},
 	"an allow list without a tier must not mean the full network": {
 		"network: {allow: [github.com]}",
 		`work.yaml:1:18: allow: a list of hosts is for tier allow, and the tier is full -> write tier: allow, or remove the list`,

@@ -28,6 +28,7 @@ type Profile struct {
 	Limits      Limits
 	MCP         MCP
 	Compat      Compat
+	Toolbox     Toolbox
 	Project     ProjectRoot
 	Worktrees   []Pattern
 	Confirm     Confirm
@@ -126,6 +127,11 @@ type Network struct {
 	// Except are addresses and networks of the user's own that are reached all
 	// the same (package policy), for tier inet only.
 	Except []string
+	// Private are those of Allow whose names may lead to a private network.
+	Private []string
+	// Via is the URL of the proxy that the hosts of tier allow are reached by;
+	// empty: none.
+	Via string
 }
 
 // Limits are what everything inside may use together; 0: as much as there is.
@@ -183,6 +189,7 @@ type (
 	ProtectMode string
 	Cache       string
 	Compat      string
+	Toolbox     string
 	ProjectRoot string
 	Confirm     string
 )
@@ -219,6 +226,9 @@ const (
 
 	CompatNixLd Compat = "nix-ld"
 	CompatOff   Compat = "off"
+
+	ToolboxFull Toolbox = "full"
+	ToolboxBase Toolbox = "base"
 
 	ProjectCwd     ProjectRoot = "cwd"
 	ProjectGitRoot ProjectRoot = "git-root"

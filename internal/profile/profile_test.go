@@ -118,6 +118,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		ProtectMode: profile.ProtectDefault,
 		Cache:       profile.CacheProject,
 		Compat:      profile.CompatNixLd,
+		Toolbox:     profile.ToolboxFull,
 		Project:     profile.ProjectGitRoot,
 		Confirm:     profile.ConfirmChanged,
 	}
@@ -194,6 +195,7 @@ cache: ephemeral
 ports: {in: [3000, 80, 3000], out: [8931]}
 mcp: {import: [github]}
 compat: off
+toolbox: base
 project: git-root
 worktrees: ["../wt-*"]
 confirm: changed
@@ -244,8 +246,9 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		Ports:       profile.Ports{In: []int{80, 3000}, Out: []int{8931}},
 		MCP:         profile.MCP{Import: []string{"github"}},
 		Compat:      profile.CompatOff,
+		Toolbox:     profile.ToolboxBase,
 		Project:     profile.ProjectGitRoot,
-		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:32"}},
+		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:33"}},
 		Confirm:     profile.ConfirmChanged,
 		Sources: []profile.Source{
 			{Name: "default", File: "(built in)", SHA256: got.Sources[0].SHA256},
@@ -273,6 +276,7 @@ func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
 		"sign":         {schema.Key("git").Key("sign").Words, words(profile.GitSignOff, profile.GitSignSSH)},
 		"protect_mode": {schema.Key("protect_mode").Words, words(profile.ProtectDefault, profile.ProtectStrict)},
 		"cache":        {schema.Key("cache").Words, words(profile.CacheProject, profile.CacheEphemeral)},
+		"toolbox":      {schema.Key("toolbox").Words, words(profile.ToolboxFull, profile.ToolboxBase)},
 		"compat":       {schema.Key("compat").Words, words(profile.CompatNixLd, profile.CompatOff)},
 		"project":      {schema.Key("project").Words, words(profile.ProjectGitRoot, profile.ProjectCwd)},
 		"confirm":      {schema.Key("confirm").Words, words(profile.ConfirmChanged, profile.ConfirmAlways, profile.ConfirmNever)},

@@ -1,12 +1,15 @@
 package profile
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
+	"claudebox/internal/network/upstream"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile/shape"
 )
@@ -35,6 +38,12 @@ var (
 		Pattern:  `^[0-9a-fA-F.:/\[\]]+$`,
 		Examples: []string{"192.168.1.20:5432", "10.1.0.0/16"},
 		Check:    checkExcepted,
+	}
+	proxyURL = shape.Rule{
+		Name:     "a proxy",
+		Pattern:  `^(http|socks5)://[^/@?#]+:[0-9]+/?$`,
+		Examples: []string{"http://proxy.corp:3128", "socks5://127.0.0.1:1080"},
+		Check:    checkProxy,
 	}
 	gitHost = shape.Rule{
 		Name:     "a host",
@@ -197,6 +206,14 @@ func checkAllowed(text string) *shape.Fault {
 func checkExcepted(text string) *shape.Fault {
 	if _, err := policy.ParseException(text); err != nil {
 		return fault("write an address with a port: 192.168.1.20:5432", "%v", err)
+	}
+	return nil
+}
+
+// checkProxy judges the proxy that hosts are reached by.
+func checkProxy(text string) *shape.Fault {
+	if _, err := upstream.Parse(text); err != nil || text == "" {
+		return fault("write http://HOST:PORT or socks5://HOST:PORT", "%v", cmp.Or(err, errors.New("the URL is empty")))
 	}
 	return nil
 }

@@ -95,6 +95,11 @@ var schema = shape.Shape{
 			Kind: shape.Word, Words: []string{"nix-ld", "off"},
 			Doc: "Whether prebuilt programs (wheels, npm binaries) find a loader and /bin/bash.",
 		}},
+		{Name: "toolbox", Shape: &shape.Shape{
+			Kind: shape.Word, Words: []string{"full", "base"},
+			Doc: "The tools that are there without being listed: full adds make, patch, python3, ps, file, tree, xz, bzip2, zstd, zip and " +
+				"unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, nix, …).",
+		}},
 		{Name: "project", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"git-root", "cwd"},
 			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that folder alone.",
@@ -144,14 +149,35 @@ var networkShape = shape.Shape{
 				"allow: the listed hosts only. none: loopback only.",
 		}},
 		{Name: "allow", Shape: &shape.Shape{
-			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Text, Rule: &allowedHost},
+			Kind: shape.List, Filled: true, Elem: &allowedShape,
 			Doc: "Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not example.com itself. " +
-				"A preset stands for a list of hosts.",
+				"A preset stands for a list of hosts. {host: NAME, private: true} is a host of your own network.",
 		}},
 		{Name: "except", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &exceptedPlace},
 			Doc: "Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a port if need be. " +
 				"A project's own profile cannot add any.",
+		}},
+		{Name: "via", Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &proxyURL,
+			Doc: "Tier allow: the proxy that the hosts are reached by, http://HOST:PORT or socks5://HOST:PORT. " +
+				"It looks their names up itself.",
+		}},
+	},
+}
+
+// An entry of the hosts of tier allow.
+var allowedShape = shape.Shape{
+	Kind: shape.Record, Short: "host",
+	Keys: []shape.Key{
+		{Name: "host", Required: true, Shape: &shape.Shape{
+			Kind: shape.Text, Rule: &allowedHost,
+			Doc: "The host, with a port if need be, or a preset.",
+		}},
+		{Name: "private", Shape: &shape.Shape{
+			Kind: shape.Flag,
+			Doc: "Whether the name may lead to an address of a private network, or of one that this machine is connected to. " +
+				"This machine itself is never reached.",
 		}},
 	},
 }

@@ -51,6 +51,7 @@ func (j *judge) network(v, ports shape.Value) {
 		j.refuse(allow.Place, "write tier: allow, or remove the list",
 			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
 	}
+	j.listOnly(v)
 	except := v.Get("except")
 	if except.Said() && tier.Text != string(TierInet) && (!tier.Said() || tier.Doc.Rank <= except.Doc.Rank) {
 		j.refuse(except.Place, "write tier: inet, or remove the list",
@@ -59,6 +60,21 @@ func (j *judge) network(v, ports shape.Value) {
 	if tier.Text == string(TierNone) && len(out.Items) > 0 {
 		j.refuse(out.Place, `write network: inet, or remove ports.out`,
 			"out: ports of the host need a network, and the tier is none")
+	}
+}
+
+// listOnly judges what is said for the hosts of tier allow.
+func (j *judge) listOnly(v shape.Value) {
+	tier, via := v.Get("tier"), v.Get("via")
+	if via.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc.Rank <= via.Doc.Rank) {
+		j.refuse(via.Place, "write tier: allow with the hosts, or remove via",
+			"via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is %s", said(&networkShape, v, "tier"))
+	}
+	for _, item := range v.Get("allow").Items {
+		host := item.Get("host")
+		if item.Get("private").Text == "true" && slices.Contains(presets(), host.Text) {
+			j.refuse(host.Place, "name the hosts", "allow: %s is a preset, and none of its hosts is private", host.Text)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/upstream"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
@@ -30,7 +32,9 @@ func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 		if err := judgeList(p); err != nil {
 			return err
 		}
-		noteProxy(h)
+		if p.Network.Via == "" {
+			noteProxy(h)
+		}
 	}
 	if s.network.published, err = published(p, o.Publish); err != nil {
 		return err
@@ -50,7 +54,11 @@ func judgeList(p plan.Plan) error {
 	if len(p.Network.Allow) == 0 {
 		return diag.Errorf(op, "list them in the profile: `network: {tier: allow, allow: [anthropic, github]}`", "profile %s lists no hosts", p.Profile)
 	}
-	if _, err := hostpattern.ParseList(p.Network.Allow); err != nil {
+	_, err := hostpattern.ParseList(p.Network.Allow)
+	if err == nil {
+		_, err = upstream.Parse(p.Network.Via)
+	}
+	if err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "mend the plan's or the profile's list of hosts"}
 	}
 	return nil
@@ -60,7 +68,7 @@ func judgeList(p plan.Plan) error {
 func noteProxy(h *launch.Host) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		if h.Facts.Env.Value(name, "") != "" {
-			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts itself")
+			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts itself, or by the proxy that the profile names (network.via)")
 			return
 		}
 	}
@@ -127,9 +135,9 @@ func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Via: wanted.Via, Broker: n.broker}
 	for _, pattern := range wanted.Allow {
-		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern})
+		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern, Private: slices.Contains(wanted.Private, pattern)})
 	}
 	return c
 }
@@ -196,6 +204,9 @@ func (n *outside) told() (lines []string) {
 		lines = append(lines, "network: "+text)
 	}
 	if text := refused(n.summary.Report); text != "" {
+		if len(unlisted(n.summary.Report)) > 0 {
+			text += "; `claudebox allow-host --refused` lists hosts in your profile"
+		}
 		lines = append(lines, "refused: "+text)
 	}
 	return lines

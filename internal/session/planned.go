@@ -277,7 +277,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 		cache = ""
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
-		Manifest: m, System: nixSystem(), Packages: prof.Packages, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
+		Manifest: m, System: nixSystem(), Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
 		Store: store, Evaluator: p.evaluator(m),
 		Cache: cache, DryRun: p.why.Look,
 	})

@@ -49,6 +49,7 @@ func (s *Session) Run() (err error) {
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
+	s.keepRefused()
 	s.endSecrets()
 	s.endKeys()
 	s.endState()

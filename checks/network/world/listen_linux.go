@@ -11,9 +11,20 @@ import (
 // beyond the host, until the test ends.
 func (w *World) ListenOutside(t *testing.T, port string, addresses ...string) []net.Listener {
 	t.Helper()
+	return w.outside.serveAt(t, port, addresses)
+}
+
+// ListenOnHost is the same for addresses of the host.
+func (w *World) ListenOnHost(t *testing.T, port string, addresses ...string) []net.Listener {
+	t.Helper()
+	return w.host.serveAt(t, port, addresses)
+}
+
+func (ns namespace) serveAt(t *testing.T, port string, addresses []string) []net.Listener {
+	t.Helper()
 	var all []net.Listener
 	for _, a := range addresses {
-		l, err := w.outside.listen("tcp", net.JoinHostPort(a, port))
+		l, err := ns.listen("tcp", net.JoinHostPort(a, port))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,7 @@ var zone = map[string][]string{
 	"meta.test.":     {target.Metadata},
 	"loopback.test.": {"127.0.0.1", "::1"},
 	"house.test.":    {"192.168.88.2"},
+	"here.test.":     {target.HostLAN, target.HostULA},
 
 	// Where Claude Code logs in; who answers is a test's own.
 	"platform.claude.com.": {target.Internet, target.Internet6},

@@ -12,6 +12,7 @@ type Config struct {
 	Tier   string   `json:"tier"`
 	Allow  []Entry  `json:"allow,omitempty"`
 	Except []string `json:"except,omitempty"`
+	Via    string   `json:"via,omitempty"` // see package upstream
 	// Generation counts the helpers of a session. Addresses that stand for names
 	// differ by it: one that a program remembers never comes to mean another name.
 	Generation int `json:"generation"`

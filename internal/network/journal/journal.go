@@ -14,6 +14,7 @@ import (
 
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/network/policy"
 )
 
 // Journal may be used from many goroutines. The zero one has no log.
@@ -133,7 +134,7 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 // is asked for twice as a rule, for either kind of address, in any order; that
 // counts once.
 func (j *Journal) Unknown(name string, second bool) {
-	const why = "not on the list of hosts"
+	const why = policy.NotListed
 	name = quoted(name)
 	j.mu.Lock()
 	defer j.mu.Unlock()

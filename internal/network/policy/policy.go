@@ -88,6 +88,9 @@ func (r Rules) terminates(f flow.Flow) bool {
 	return r.Terminates != nil && r.Terminates(f.Name, f.To.Port())
 }
 
+// NotListed is why a name is refused that could be listed.
+const NotListed = "not on the list of hosts"
+
 // listed finds the entry of tier allow that admits a flow.
 func (r Rules) listed(f flow.Flow) (Entry, string) {
 	if f.Name == "" {
@@ -95,17 +98,19 @@ func (r Rules) listed(f flow.Flow) (Entry, string) {
 	}
 	entry, found := r.find(f.Name, f.To.Port())
 	if !found {
-		return Entry{}, "not on the list of hosts"
+		return Entry{}, NotListed
 	}
 	return entry, ""
 }
 
-func (r Rules) find(name string, port uint16) (Entry, bool) {
-	i := slices.IndexFunc(r.Allow, func(e Entry) bool { return e.Matches(name, int(port)) })
-	if i < 0 {
-		return Entry{}, false
+// find is the entry that admits most, of those that admit a host at a port.
+func (r Rules) find(name string, port uint16) (found Entry, ok bool) {
+	for _, e := range r.Allow {
+		if e.Matches(name, int(port)) && (!ok || e.Private) {
+			found, ok = e, true
+		}
 	}
-	return r.Allow[i], true
+	return found, ok
 }
 
 // Knows reports whether any port of a host may be asked for by name, so that

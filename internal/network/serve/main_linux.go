@@ -23,6 +23,7 @@ import (
 	"claudebox/internal/network/journal"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/network/stack"
+	"claudebox/internal/network/upstream"
 )
 
 // NewTerminator makes what answers in the place of hosts, from what the Config
@@ -118,6 +119,10 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 		}
 		rules.Terminates = terminator.Terminates
 	}
+	via, err := upstream.Parse(c.Via)
+	if err != nil {
+		return nil, err
+	}
 	host, err := hostnet.Read()
 	if err != nil {
 		return nil, err
@@ -130,7 +135,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	}
 	s.stack, err = stack.New(context.Background(), stack.Config{
 		Rules: rules, Host: host, DNS: s.dns, Terminator: terminator, Journal: s.journal,
-		Resolver: &net.Resolver{PreferGo: true}, Settled: s.settled,
+		Resolver: &net.Resolver{PreferGo: true}, Settled: s.settled, Via: via,
 	})
 	if err != nil {
 		return nil, err

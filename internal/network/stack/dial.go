@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"claudebox/internal/network/flow"
+	"claudebox/internal/network/upstream"
 )
 
 // dialTime bounds a dial, as Linux does.
@@ -46,7 +47,11 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	to := f.To.String()
-	if f.Name != "" { // the dot keeps the machine's search domains away
+	switch {
+	case f.Name != "" && s.Via.Address != "":
+		conn, err := s.dialVia(ctx, f)
+		return conn, f, err
+	case f.Name != "": // the dot keeps the machine's search domains away
 		to = net.JoinHostPort(f.Name+".", strconv.Itoa(int(f.To.Port())))
 	}
 	var refused atomic.Bool // both families are dialled side by side
@@ -74,4 +79,25 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 		f.To = addr
 	}
 	return conn, f, nil
+}
+
+// dialVia has the user's proxy connect to a name that was judged.
+func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
+	conn, err := s.dialOut(ctx, "tcp", s.Via.Address, func(netip.AddrPort) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	var no *upstream.Refused
+	err = s.Via.Connect(conn, f.Name, f.To.Port())
+	switch {
+	case errors.As(err, &no):
+		s.Journal.Refused(f, no.Error())
+		err = errRefused
+	case err == nil:
+		return conn, conn.SetDeadline(time.Time{})
+	}
+	conn.Close()
+	return nil, err
 }

@@ -22,6 +22,7 @@ import (
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/link"
 	"claudebox/internal/network/policy"
+	"claudebox/internal/network/upstream"
 )
 
 // Config is what a stack works by.
@@ -36,6 +37,8 @@ type Config struct {
 	Settled <-chan struct{}
 	// Resolver looks up the names of flows that have one.
 	Resolver *net.Resolver
+	// Via connects to them, where there is one, and looks them up itself.
+	Via upstream.Proxy
 }
 
 // Journal is told what became of flows. It is called from many goroutines.

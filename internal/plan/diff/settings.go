@@ -96,7 +96,7 @@ var ranks = map[string][]string{
 
 // memberRanks say of lists whether one more member is wider, or one less.
 var memberRanks = map[string]int{
-	"network.allow": 1, "network.except": 1, "network.in": 1, "network.out": 1,
+	"network.allow": 1, "network.except": 1, "network.private": 1, "network.in": 1, "network.out": 1,
 	"git.hosts": 1, "git.ssh": 1, "show": 1,
 	"hide": -1, "protect.globs": -1,
 }

@@ -86,7 +86,7 @@ func (m *Manifest) checkPackages() error {
 }
 
 func (m *Manifest) checkBase() error {
-	for _, attr := range m.Base {
+	for _, attr := range slices.Concat(m.Base, m.Toolbox) {
 		if _, ok := m.Packages[attr]; !ok {
 			return fmt.Errorf("base package %q is not among its packages", attr)
 		}

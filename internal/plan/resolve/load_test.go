@@ -40,6 +40,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		"another version":          {func(m *resolve.Manifest) { m.Version = 2 }, "version 2"},
 		"no system":                {func(m *resolve.Manifest) { m.System = "" }, "no system"},
 		"a tool of the host":       {func(m *resolve.Manifest) { m.Tools["git"] = "/usr/bin/git" }, "tool git"},
+		"an unknown tool":          {func(m *resolve.Manifest) { m.Toolbox = []string{"nope"} }, `"nope"`},
 		"an unknown base package":  {func(m *resolve.Manifest) { m.Base = []string{"nope"} }, `"nope"`},
 		"a nixpkgs of the host":    {func(m *resolve.Manifest) { m.Nixpkgs.Path = "/home/u/nixpkgs" }, "nixpkgs"},
 		"an output of the host":    {func(m *resolve.Manifest) { m.Packages["git"].Outputs["out"] = "/usr" }, "package git: output out"},

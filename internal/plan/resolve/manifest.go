@@ -9,6 +9,7 @@ type Manifest struct {
 	Nixpkgs  Nixpkgs                    `json:"nixpkgs"`
 	Tools    map[string]string          `json:"tools"`    // name → file below a store path; see [ToolNames]
 	Base     []string                   `json:"base"`     // attributes that are on PATH in every sandbox, in order
+	Toolbox  []string                   `json:"toolbox"`  // and those after them, unless a profile leaves them out
 	Packages map[string]ManifestPackage `json:"packages"` // by attribute path
 	// References is a file for [ReadReferences], about everything that the
 	// manifest has installed; empty: none.

@@ -22,9 +22,7 @@ func (r *resolver) pickNixpkgs(ctx context.Context) error {
 	}
 	switch {
 	case ref == "" || ref == "pinned":
-		if r.Manifest != nil {
-			r.nixpkgs = r.Manifest.Nixpkgs
-		}
+		r.nixpkgs = r.Manifest.Nixpkgs
 		return nil
 	case storepath.Check(path) == nil:
 		r.nixpkgs = Nixpkgs{Path: path}
@@ -36,9 +34,6 @@ func (r *resolver) pickNixpkgs(ctx context.Context) error {
 // pickSystem takes the manifest's, which was built for this machine or is
 // the wrong one.
 func (r *resolver) pickSystem() error {
-	if r.Manifest == nil {
-		return nil
-	}
 	if r.System != "" && r.System != r.Manifest.System {
 		return diag.Errorf("use claudebox's manifest", "install the claudebox of "+r.System,
 			"it was built for %s, and this is %s", r.Manifest.System, r.System)

@@ -70,7 +70,7 @@ func (r *resolver) lookUp(ctx context.Context, all []*wanted) error {
 // inManifest answers from the manifest. A profile with a nixpkgs of its own
 // is answered by that one, but for the base packages.
 func (r *resolver) inManifest(w *wanted) bool {
-	if r.Manifest == nil || w.origin != "base" && r.nixpkgs.Path != r.Manifest.Nixpkgs.Path {
+	if w.origin != "base" && r.nixpkgs.Path != r.Manifest.Nixpkgs.Path {
 		return false
 	}
 	p, ok := r.Manifest.Packages[w.attr]
@@ -119,20 +119,13 @@ func (r *resolver) result(ctx context.Context, all []*wanted) (Resolution, error
 	return res, nil
 }
 
-// tools gives claudebox's own tools: the manifest's, which must be there, or
-// without a manifest those of the caller's PATH.
+// tools gives claudebox's own tools: the manifest's, which must be there.
 func (r *resolver) tools(ctx context.Context) (map[string]Tool, error) {
 	tools := map[string]Tool{}
-	if r.Manifest == nil {
-		for name, file := range r.Tools {
-			tools[name] = Tool{Path: file}
-		}
-		return tools, nil
-	}
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(r.Manifest.Tools)) {
 		file := r.Manifest.Tools[name]
-		tools[name] = Tool{Path: file, Pinned: true}
+		tools[name] = Tool{Path: file}
 		if path, _ := storepath.Of(file); !r.Exists(path) {
 			gone = append(gone, path)
 		}

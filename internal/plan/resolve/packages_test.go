@@ -8,6 +8,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 )
 
 func TestPackages(t *testing.T) {
@@ -24,6 +25,14 @@ func TestPackages(t *testing.T) {
 			packages: []string{"go", "git"},
 			want:     []string{"go^bin,out (profile work:1)", "git^out (profile work:2)", "coreutils^out (base)"},
 			calls:    []string{"evaluate go in nixpkgs", "pin go go-bin nixpkgs"},
+		},
+		"puts the toolbox behind the base": {
+			change: func(w *world) { w.Manifest.Toolbox = []string{"git"} },
+			want:   []string{"coreutils^out (base)", "git^out (base)"},
+		},
+		"leaves the toolbox out where the profile does": {
+			change: func(w *world) { w.Manifest.Toolbox, w.Toolbox = []string{"git"}, profile.ToolboxBase },
+			want:   []string{"coreutils^out (base)"},
 		},
 		"keeps the first of two": {
 			packages: []string{"coreutils", "git", "git"},
@@ -179,26 +188,10 @@ func TestResolutionCarriesThePins(t *testing.T) {
 			{Attr: "git", Version: "2.47", MainProgram: "git", Outputs: []resolve.Output{{"out", path("git")}}, Origin: "profile work:1"},
 			{Attr: "coreutils", Version: "9.7", Outputs: []resolve.Output{{"out", path("coreutils")}}, Origin: "base"},
 		},
-		Tools: map[string]resolve.Tool{"bwrap": {Path: path("bubblewrap") + "/bin/bwrap", Pinned: true}},
+		Tools: map[string]resolve.Tool{"bwrap": {Path: path("bubblewrap") + "/bin/bwrap"}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Packages = %+v, %v; want %+v", got, err, want)
-	}
-}
-
-func TestWithoutManifest(t *testing.T) {
-	w := newWorld("go")
-	w.Manifest, w.Nixpkgs, w.Tools = nil, path("nixpkgs"), map[string]string{"bwrap": "/usr/bin/bwrap"}
-	w.Evaluator = everything{fakeNixpkgs{nil, &w.calls}}
-	res, err := resolve.Packages(t.Context(), w.Request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := res.Tools, (map[string]resolve.Tool{"bwrap": {Path: "/usr/bin/bwrap"}}); !reflect.DeepEqual(got, want) {
-		t.Errorf("Tools = %v; want %v, not pinned", got, want)
-	}
-	if len(res.Packages) != 19 || res.Packages[0].Attr != "go" || res.Packages[1].Attr != "coreutils" {
-		t.Errorf("Packages = %v; want go, then the eighteen base packages", res.Packages)
 	}
 }
 
@@ -261,7 +254,6 @@ func TestProblems(t *testing.T) {
 func TestErrorsThatConcernAll(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"a manifest for another system":             func(w *world) { w.System = "aarch64-linux" },
-		"no manifest and no nixpkgs":                func(w *world) { w.Manifest = nil },
 		"a reference and nothing to fetch it with":  func(w *world) { w.Nixpkgs, w.Evaluator = "github:NixOS/nixpkgs/0", nil },
 		"an evaluated package and no store":         func(w *world) { w.Store = nil },
 		"a tool that is gone and cannot be fetched": func(w *world) { w.Manifest.Tools["bwrap"] = path("gone") + "/bin/bwrap" },

@@ -31,12 +31,12 @@ type Evaluator interface {
 
 // Request is what to resolve, and by what means.
 type Request struct {
-	Manifest *Manifest         // nil: claudebox was not built by Nix
+	Manifest *Manifest
 	System   string            // of this machine: "x86_64-linux"
 	Packages []profile.Package // in the profile's order
+	Toolbox  profile.Toolbox   // whether the manifest's toolbox is there, too
 	Sources  []profile.Source  // the profile's files, to say where a package is named
 	Nixpkgs  string            // [profile.Profile.Nixpkgs]
-	Tools    map[string]string // found on the caller's PATH; used only without a Manifest
 
 	Store     Store
 	Evaluator Evaluator // nil: there is no Nix to evaluate with

@@ -38,6 +38,5 @@ type Output struct {
 // Tool is a file that claudebox itself needs: a program, the certificate
 // bundle, the locale archive.
 type Tool struct {
-	Path   string // the file or folder
-	Pinned bool   // from the manifest; false: found on the caller's PATH
+	Path string // the file or folder
 }

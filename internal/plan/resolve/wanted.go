@@ -27,24 +27,12 @@ type wanted struct {
 	problem      *diag.Problem    // why it cannot be had
 }
 
-// defaultBase is what is on PATH in every sandbox when there is no manifest
-// to say so. It is the list of nix/base.nix.
-func defaultBase() []string {
-	return []string{
-		"coreutils", "bashInteractive", "git", "curl", "jq", "ripgrep", "fd", "findutils", "gnugrep",
-		"gnused", "gawk", "diffutils", "less", "which", "gnutar", "gzip", "nix", "comma",
-	}
-}
-
 // basePosition stands for a file, where a base package cannot be had.
 const basePosition = "claudebox's own packages"
 
 // want lists the profile's packages, then the base ones.
 func (r *resolver) want() []*wanted {
-	base := defaultBase()
-	if r.Manifest != nil {
-		base = r.Manifest.Base
-	}
+	base := r.base()
 	all := make([]*wanted, 0, len(r.Packages)+len(base))
 	for _, p := range r.Packages {
 		all = append(all, &wanted{attr: p.Attr, ask: p.Outputs, origin: p.Origin.Rule(), at: r.position(p.Origin)})
@@ -53,6 +41,14 @@ func (r *resolver) want() []*wanted {
 		all = append(all, &wanted{attr: attr, origin: "base", at: diag.Position{File: basePosition}})
 	}
 	return all
+}
+
+// base lists what is on PATH behind the profile's packages.
+func (r *resolver) base() []string {
+	if r.Toolbox == profile.ToolboxBase {
+		return r.Manifest.Base
+	}
+	return slices.Concat(r.Manifest.Base, r.Manifest.Toolbox)
 }
 
 // position turns an origin ("work:12") into a place in that profile's file.

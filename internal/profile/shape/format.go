@@ -71,7 +71,10 @@ func (style Style) list(s *Shape, v Value) *Node {
 	}
 	node := &Node{Kind: SequenceNode, Tag: "!!seq"}
 	for _, item := range v.Items {
-		if child := style.node(s.Elem, item); child != nil {
+		if short := item.Get(s.Elem.Short); len(item.Members) == 1 && short.Said() {
+			item = short // as most people write it
+		}
+		if child := style.node(item.Shape, item); child != nil {
 			node.Content = append(node.Content, child)
 		}
 	}

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -95,6 +96,9 @@ var fields = []field{
 	{"Compat", "compat", func(n *narrowing) {
 		word(n, &n.made.Compat, n.asked.Compat, order(profile.CompatNixLd, profile.CompatOff))
 	}},
+	{"Toolbox", "toolbox", func(n *narrowing) {
+		word(n, &n.made.Toolbox, n.asked.Toolbox, order(profile.ToolboxFull, profile.ToolboxBase))
+	}},
 	{"Project", "project", func(n *narrowing) {
 		word(n, &n.made.Project, n.asked.Project, order(profile.ProjectGitRoot, profile.ProjectCwd))
 	}},
@@ -149,12 +153,14 @@ func (n *narrowing) network() {
 		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
 			n.made.Network.Tier = profile.TierNone
 		}
+		n.list()
 		return
 	}
 	word(n, &n.made.Network.Tier, asked.Tier, lessNetwork)
 	if n.made.Network.Tier == asked.Tier {
 		n.made.Network.Allow = asked.Allow
 	}
+	n.list()
 	switch n.field = "network.except"; {
 	case n.made.Network.Tier != profile.TierInet:
 		n.made.Network.Except = nil
@@ -162,6 +168,27 @@ func (n *narrowing) network() {
 		n.made.Network.Except = asked.Except
 	default:
 		n.made.Network.Except = fewer(n, base.Except, asked.Except, plain)
+	}
+}
+
+// list judges what is said of the hosts of tier allow, which base may not have:
+// in tier inet none of them is private. A proxy sees who is asked for what, and
+// decides where names lead.
+func (n *narrowing) list() {
+	base, asked, made := n.base.Network, n.asked.Network, &n.made.Network
+	made.Private, made.Via = nil, ""
+	if made.Tier != profile.TierAllow {
+		return
+	}
+	n.field = "network.allow, private"
+	if base.Tier == profile.TierFull { // which reaches them all
+		made.Private = asked.Private
+	} else {
+		made.Private = fewer(n, base.Private, asked.Private, plain)
+	}
+	n.field = "network.via"
+	if made.Via = base.Via; asked.Via != base.Via {
+		n.widens(cmp.Or(asked.Via, "no proxy")+" instead of "+cmp.Or(base.Via, "no proxy"), "")
 	}
 }
 

@@ -149,12 +149,15 @@ var networks = map[string]string{
 func (p *page) network(l launch.Launch) {
 	text := l.Tier + ": " + networks[l.Tier]
 	if len(l.Plan.Network.Allow) > 0 {
-		text += ": " + strings.Join(l.Plan.Network.Allow, ", ")
+		text += ": " + strings.Join(l.Plan.Network.Hosts(), ", ")
+	}
+	if l.Plan.Network.Via != "" {
+		text += "; by the proxy " + l.Plan.Network.Via + ", which looks the names up"
 	}
 	if len(l.Plan.Network.Except) > 0 {
 		text += "; of your own network: " + strings.Join(l.Plan.Network.Except, ", ")
 	}
-	if l.Tier == "full" || len(l.Plan.Network.Except) > 0 {
+	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 {
 		text = p.paint(red, text)
 	}
 	p.field("network", text)

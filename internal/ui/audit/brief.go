@@ -143,9 +143,9 @@ func (p *page) columns(lines int) int { return p.room() + (lines-1)*p.room()*3/4
 
 func (p *page) programs(l launch.Launch) string {
 	own, base := l.Plan.Packages()
-	tail := fmt.Sprintf("%d of every sandbox", len(base))
+	tail := fmt.Sprintf("%d usual tools", len(base))
 	if l.Plan.Nix.Store == "closure" {
-		tail += fmt.Sprintf("; %d store paths can be read", len(l.Closure))
+		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
 	}
 	return p.list(names(own), tail, p.room())
 }
@@ -181,7 +181,10 @@ func (p *page) reach(l launch.Launch, lines int) string {
 	text := networksShort[l.Tier]
 	ports := p.portWords(l)
 	if l.Tier == "allow" {
-		text += p.list(visible(l.Plan.Network.Allow), "", p.columns(lines)-layout.Width(text+ports))
+		if l.Plan.Network.Via != "" {
+			ports = "; by the proxy " + diag.Visible(l.Plan.Network.Via) + ports
+		}
+		text += p.list(visible(l.Plan.Network.Hosts()), "", p.columns(lines)-layout.Width(text+ports))
 	}
 	if except := l.Plan.Network.Except; len(except) > 0 {
 		text += ", and of your own network " + p.list(visible(except), "", p.columns(lines)-layout.Width(text+ports))
@@ -205,7 +208,7 @@ func (p *page) portWords(l launch.Launch) string {
 
 // reachColour is red where services of this machine can be reached.
 func reachColour(l launch.Launch) string {
-	if l.Tier == "full" || len(l.Plan.Network.Except) > 0 || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
+	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
 		return red
 	}
 	return ""

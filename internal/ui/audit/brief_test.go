@@ -140,3 +140,31 @@ func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
 		}
 	}
 }
+
+// A host of the user's own network widens what is reached, and a proxy decides
+// where names lead: both are told, red the first, and ask anew when they come.
+func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
+	l := fiveProfiles()["everything"]
+	l.Tier = "allow"
+	l.Plan.Network = plan.Network{Tier: "allow", Allow: []string{"gitlab.corp"}}
+	before := Lines(l)
+	v := View{Home: "/home/u", Width: 140, Colour: true}
+	if strings.Contains(v.Brief(l, nil), red+"allow") {
+		t.Error("a list of public hosts is red")
+	}
+	l.Plan.Network.Private, l.Plan.Network.Via = []string{"gitlab.corp"}, "http://proxy.corp:3128"
+	if changes := Difference(before, Lines(l)); len(changes) != 2 || !strings.Contains(changes[1], "gitlab.corp (may be in your own network) via http://proxy.corp:3128") {
+		t.Errorf("changed: %q", changes)
+	}
+	for name, text := range map[string]string{"question": v.Brief(l, nil), "audit": v.Text(l)} {
+		for _, want := range []string{"gitlab.corp (may be in your own network)", "by the proxy http://proxy.corp:3128", red + "allow: "} {
+			if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+				t.Errorf("the %s does not say %q:\n%s", name, want, text)
+			}
+		}
+	}
+	l.Plan.Network = plan.Network{Tier: "inet", Except: []string{"10.0.0.1"}}
+	if l.Tier = "inet"; !strings.Contains(strings.Join(Lines(l), "\n"), "network inet except 10.0.0.1") {
+		t.Errorf("an exception is not approved: %q", Lines(l))
+	}
+}

@@ -17,7 +17,7 @@ func Lines(l launch.Launch) []string {
 		"agent " + strings.Join(l.Agent, " "),
 		"git configuration " + l.Plan.Git.Config,
 		"nix store " + l.Plan.Nix.Store,
-		"network " + strings.Join(append([]string{l.Tier}, l.Plan.Network.Allow...), " "),
+		networkLine(l),
 		"profile " + l.Plan.Profile,
 		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
 		"state " + l.Plan.State,
@@ -54,6 +54,19 @@ func Lines(l launch.Launch) []string {
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// networkLine is the tier with what it is narrowed and widened by.
+func networkLine(l launch.Launch) string {
+	n := l.Plan.Network
+	words := slices.Concat([]string{"network", l.Tier}, n.Hosts())
+	if len(n.Except) > 0 {
+		words = append(words, "except "+strings.Join(n.Except, " "))
+	}
+	if n.Via != "" {
+		words = append(words, "via "+n.Via)
+	}
+	return strings.Join(words, " ")
 }
 
 // MountLine is the line of a mount among [Lines].

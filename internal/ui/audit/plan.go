@@ -18,7 +18,7 @@ func (v View) Plan(l launch.Launch) string {
 	p.pins(l.Plan)
 	own, base := l.Plan.Packages()
 	p.packages("packages of the profile, first on PATH", own)
-	p.paragraph("packages of every sandbox", names(base), ", ")
+	p.paragraph("claudebox's own packages", names(base), ", ")
 	p.variables(l.Env)
 	p.mounts(l)
 	p.base(l.Mounts)

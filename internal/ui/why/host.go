@@ -9,6 +9,7 @@ import (
 
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
+	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 )
@@ -139,7 +140,19 @@ func listed(l launch.Launch, h Host, rule string) Answer {
 		asked = webPort
 	}
 	if pattern, found := list.Find(name, asked); found {
-		return Answer{Inside: true, Says: h.String() + " is reached by its name, unless its name leads to a private address", Rule: rule + ", allow: " + pattern.String()}
+		return Answer{Inside: true, Says: h.String() + " is reached by its name, " + condition(l.Plan.Network, name, asked), Rule: rule + ", allow: " + pattern.String()}
 	}
-	return Answer{Says: h.String() + " is not on the list of hosts", Rule: rule, Change: fmt.Sprintf("`allow: [%s]` in the profile's network", h)}
+	return Answer{Says: h.String() + " is not on the list of hosts", Rule: rule, Change: fmt.Sprintf("`claudebox allow-host %s`, or `allow: [%s]` in the profile's network", h, h)}
+}
+
+// condition says what a name that is reached may lead to.
+func condition(n plan.Network, name string, port int) string {
+	if n.Via != "" {
+		return "by the proxy " + n.Via + ", which looks it up"
+	}
+	private, err := hostpattern.ParseList(n.Private)
+	if _, found := private.Find(name, port); err == nil && found {
+		return "in your own network too, unless its name leads to this machine"
+	}
+	return "unless its name leads to a private address"
 }

@@ -134,7 +134,7 @@ func TestHosts(t *testing.T) {
 		{"inet", "127.0.0.1:3000", "no:     127.0.0.1 is the sandbox itself, not this machine\nrule:   network: inet\nchange: `ports: {out: [3000]}`"},
 		{"allow", "www.Example.org", "yes:    www.Example.org is reached by its name, unless its name leads to a private address\nrule:   network: allow, allow: *.example.org"},
 		{"allow", "example.org", "no:     example.org is not on the list of hosts"},
-		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `allow: [www.example.org:22]`"},
+		{"allow", "www.example.org:22", "no:     www.example.org:22 is not on the list of hosts\nrule:   network: allow\nchange: `claudebox allow-host www.example.org:22`, or `allow: [www.example.org:22]`"},
 		{"allow", "api.example.com:8443", "yes:    api.example.com:8443 is reached"},
 		{"allow", "1.1.1.1", "no:     1.1.1.1 is an address, not a name"},
 		{"none", "example.com", "no:     there is no network but loopback inside"},

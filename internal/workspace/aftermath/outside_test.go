@@ -42,3 +42,15 @@ func TestLinksThatTheAgentFloodsTheReportWithAreCounted(t *testing.T) {
 		t.Errorf("%+v", r.Changes)
 	}
 }
+
+// A submodule that is a link has no .git of its own to be renamed: no name there
+// is free, and the session would not end.
+func TestASubmoduleThatIsALink(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty")
+	r := w.session(`git init -q b; git -C b commit -qm x --allow-empty; git -C b config core.fsmonitor "$EVIL"; ln -s b a; ln -s /nowhere/else c
+		for d in a c; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done`)
+	wantLines(t, r, "taken out b/.git/config", "new c")
+	w.sh("git status; git -C a status")
+	w.wantNotTaken()
+}

@@ -102,6 +102,9 @@ func (g *gatherer) place(rel string) error {
 	if err != nil || what.Kind == beneath.Absent || g.seen[rel] {
 		return err
 	}
+	if what.Kind == beneath.Link && !g.isDir(path.Dir(rel)) {
+		return nil // behind a link, where an index names a submodule: judged where it is
+	}
 	for _, name := range g.Relative {
 		g.relative(path.Join(path.Dir(rel), name))
 	}
@@ -117,6 +120,11 @@ func (g *gatherer) place(rel string) error {
 	g.seen[rel] = true
 	g.Files = append(g.Files, f)
 	return nil
+}
+
+func (g *gatherer) isDir(rel string) bool {
+	what, err := g.look(rel)
+	return err == nil && what.Kind == beneath.Dir
 }
 
 // relative notes what the user's own configuration names in a working tree.

@@ -84,16 +84,19 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 	return nil
 }
 
-// free gives a name that nothing has, with a number behind it if need be.
+// free gives a name that nothing has, with a number behind it if need be. Behind
+// a link there is none.
 func (m *Mender) free(name, before string) (string, error) {
+	const most = 10_000
 	to := name
-	for n := 1; ; n++ {
+	for n := 1; n < most; n++ {
 		what, err := m.Root.Look(to)
 		if err != nil || what.Kind == beneath.Absent {
 			return to, err
 		}
 		to = fmt.Sprintf("%s%s%d", name, before, n)
 	}
+	return "", fmt.Errorf("no name is free beside %s", name)
 }
 
 // disarmAll takes every git place away in a folder that is to be moved, in

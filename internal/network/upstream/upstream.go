@@ -1,0 +1,177 @@
+// Package upstream asks a proxy of the user's network for connections: by
+// CONNECT of HTTP (RFC 9110, 9.3.6) or by SOCKS 5 (RFC 1928), always with the
+// host's name, which the proxy looks up.
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Proxy is one that needs no password. The zero one is none.
+type Proxy struct {
+	Address string // HOST:PORT
+	socks   bool
+}
+
+// Parse reads http://HOST:PORT or socks5://HOST:PORT; empty: no proxy. A
+// password is refused: profiles and plans are no place for one.
+func Parse(text string) (Proxy, error) {
+	if text == "" {
+		return Proxy{}, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return Proxy{}, errors.New("this is no URL of a proxy")
+	case u.User != nil:
+		return Proxy{}, errors.New("a proxy's user and password cannot be named here, where everybody reads them")
+	case u.Scheme != "http" && u.Scheme != "socks5":
+		return Proxy{}, fmt.Errorf("%q is no URL of a proxy that is spoken to by HTTP or SOCKS 5", text)
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return Proxy{}, fmt.Errorf("%q has more than a host and a port", text)
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 || u.Hostname() == "" {
+		return Proxy{}, fmt.Errorf("%q has no host with a port", text)
+	}
+	return Proxy{Address: u.Host, socks: u.Scheme == "socks5"}, nil
+}
+
+// Refused is a proxy's refusal. What it says is for people, and holds nothing
+// that the proxy wrote.
+type Refused struct{ why string }
+
+func (r *Refused) Error() string { return r.why }
+
+// Connect has the proxy at the other end of conn connect to a host. Whatever
+// comes from conn next is the host's. Besides errors of conn it fails with
+// [Refused], or as connect(2) would have.
+func (p Proxy) Connect(conn io.ReadWriter, name string, port uint16) error {
+	if p.socks {
+		return connectSOCKS(conn, name, port)
+	}
+	return connectHTTP(conn, name, port)
+}
+
+func connectHTTP(conn io.ReadWriter, name string, port uint16) error {
+	to := name + ":" + strconv.Itoa(int(port))
+	if _, err := io.WriteString(conn, "CONNECT "+to+" HTTP/1.1\r\nHost: "+to+"\r\n\r\n"); err != nil {
+		return err
+	}
+	status, err := readStatus(conn)
+	switch {
+	case err != nil:
+		return err
+	case status >= 200 && status < 300:
+		return nil
+	case status == 502 || status == 503 || status == 504:
+		return syscall.EHOSTUNREACH
+	}
+	return &Refused{fmt.Sprintf("the proxy answered %d", status)}
+}
+
+// readStatus reads an answer's head and not a byte more: what follows is the
+// host's already.
+func readStatus(r io.Reader) (int, error) {
+	const longest = 16 << 10
+	var head []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {
+		if len(head) == longest {
+			return 0, &Refused{"the proxy's answer is no HTTP"}
+		}
+		if _, err := io.ReadFull(r, one); err != nil {
+			return 0, err
+		}
+		head = append(head, one[0])
+	}
+	words := strings.Fields(string(head[:bytes.IndexByte(head, '\n')]))
+	if len(words) < 2 || !strings.HasPrefix(words[0], "HTTP/1.") {
+		return 0, &Refused{"the proxy's answer is no HTTP"}
+	}
+	status, err := strconv.Atoi(words[1])
+	if err != nil || len(words[1]) != 3 {
+		return 0, &Refused{"the proxy's answer is no HTTP"}
+	}
+	return status, nil
+}
+
+// Words of SOCKS 5.
+const (
+	version5    = 5
+	noPassword  = 0
+	toConnect   = 1
+	addressName = 3
+	addressIPv4 = 1
+	addressIPv6 = 4
+	longestName = 255
+)
+
+func connectSOCKS(conn io.ReadWriter, name string, port uint16) error {
+	if len(name) > longestName {
+		return &Refused{"the name is too long for SOCKS"}
+	}
+	if _, err := conn.Write([]byte{version5, 1, noPassword}); err != nil {
+		return err
+	}
+	var chosen [2]byte
+	if _, err := io.ReadFull(conn, chosen[:]); err != nil {
+		return err
+	}
+	if chosen != [2]byte{version5, noPassword} {
+		return &Refused{"the proxy wants a password, or speaks no SOCKS 5"}
+	}
+	request := append([]byte{version5, toConnect, 0, addressName, byte(len(name))}, name...)
+	if _, err := conn.Write(append(request, byte(port>>8), byte(port))); err != nil {
+		return err
+	}
+	var answer [4]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return err
+	}
+	if err := socksError(answer[1]); err != nil {
+		return err
+	}
+	return skipAddress(conn, answer[3])
+}
+
+// socksError is what a reply says (RFC 1928, 6).
+func socksError(reply byte) error {
+	switch reply {
+	case 0:
+		return nil
+	case 3:
+		return syscall.ENETUNREACH
+	case 4:
+		return syscall.EHOSTUNREACH
+	case 5:
+		return syscall.ECONNREFUSED
+	}
+	return &Refused{fmt.Sprintf("the proxy answered %d", reply)}
+}
+
+// skipAddress reads the address and port that end a reply.
+func skipAddress(r io.Reader, kind byte) error {
+	size := 0
+	switch kind {
+	case addressIPv4:
+		size = 4
+	case addressIPv6:
+		size = 16
+	case addressName:
+		var length [1]byte
+		if _, err := io.ReadFull(r, length[:]); err != nil {
+			return err
+		}
+		size = int(length[0])
+	default:
+		return &Refused{"the proxy's answer is no SOCKS 5"}
+	}
+	_, err := io.ReadFull(r, make([]byte, size+2))
+	return err
+}

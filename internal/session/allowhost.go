@@ -1,0 +1,193 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/network/helper"
+	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
+	"claudebox/internal/profile"
+	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/profile/shape"
+)
+
+// MoreHosts is the user's own profile with more hosts for tier allow, before the
+// user has said yes.
+type MoreHosts struct {
+	File  string   // the profile's, for people
+	Hosts []string // those that it does not list yet
+	path  string   // of the file, with every link resolved
+	was   []byte
+	text  []byte
+}
+
+const opAllowHost = "add hosts to the profile"
+
+// AllowHosts finds the profile that launches go by, and adds hosts to its list.
+// Nothing is written yet.
+func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
+	facts, err := host.Detect()
+	if err != nil {
+		return m, err
+	}
+	files, ref := c.profiles(facts), profileRef(facts, o)
+	if file := modulePlan(profiledir.FoldersOf(facts, c.Manifest).Search(), ref); file != "" {
+		return m, diag.Errorf(opAllowHost, "list them under programs.claudebox.profiles."+ref+" (network.allow), and switch", "profile %s was made by a module", ref)
+	}
+	before, _, err := profile.Load(ref, files)
+	if err != nil {
+		return m, err
+	}
+	if before.Network.Tier != profile.TierAllow {
+		return m, diag.Errorf(opAllowHost, "a list of hosts is for tier allow: `network: {tier: allow, allow: [anthropic]}`",
+			"profile %s has tier %s, which lists none", before.Name, before.Network.Tier)
+	}
+	for _, host := range hosts {
+		host = strings.ToLower(host)
+		if !slices.Contains(hostpattern.Expand(before.Network.Allow), host) && !slices.Contains(m.Hosts, host) {
+			m.Hosts = append(m.Hosts, host)
+		}
+	}
+	_, m.File, m.was, err = files.Open(ref, diag.Position{})
+	if err != nil {
+		return m, &diag.Error{Op: opAllowHost, Err: err}
+	}
+	if len(m.Hosts) == 0 {
+		return m, nil
+	}
+	if m.path, err = editable(files.Absolute(m.File, diag.Position{})); err != nil {
+		return m, err
+	}
+	return m, m.write(files, ref, before)
+}
+
+// editable is where a profile lies, if a person edits it there.
+func editable(file string) (string, error) {
+	path, err := filepath.EvalSymlinks(file)
+	if err == nil && strings.HasPrefix(path, "/nix/store/") {
+		err = diag.Errorf(opAllowHost, "add them where your configuration has it", "%s is made by Nix", file)
+	}
+	return path, err
+}
+
+// write makes the profile's text with the hosts. What it says is read again:
+// it has to be the same network with these hosts, and nothing else.
+func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Profile) error {
+	node, fault := files.Parse(&shape.Document{File: m.File}, m.was)
+	if fault != nil {
+		return diag.Problems{*fault}
+	}
+	text, found := profile.WithHosts(node, m.was, m.Hosts)
+	byHand := "add them by hand: `network: {tier: allow, allow: [" + strings.Join(m.Hosts, ", ") + "]}`"
+	if !found {
+		return diag.Errorf(opAllowHost, byHand, "%s has no list of hosts of its own", m.File)
+	}
+	after, _, err := profile.Load(ref, replaced{files, m.File, text})
+	if err != nil {
+		return err
+	}
+	want := before.Network
+	want.Allow = slices.Sorted(slices.Values(append(slices.Clone(want.Allow), m.Hosts...)))
+	got := after.Network
+	got.Allow = slices.Sorted(slices.Values(got.Allow))
+	if !reflect.DeepEqual(got, want) {
+		return diag.Errorf(opAllowHost, byHand, "the list in %s is written in a way that only a person can add to", m.File)
+	}
+	m.text = text
+	return nil
+}
+
+// replaced are profiles of which one file has another content.
+type replaced struct {
+	profile.Opener
+	file string
+	text []byte
+}
+
+func (r replaced) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
+	name, file, src, err = r.Opener.Open(ref, from)
+	if err == nil && file == r.file {
+		src = r.text
+	}
+	return name, file, src, err
+}
+
+// Keep writes the profile, in one step.
+func (m MoreHosts) Keep() error {
+	op := "write " + m.File
+	info, err := os.Stat(m.path)
+	if err != nil {
+		return &diag.Error{Op: op, Err: diag.Cause(err)}
+	}
+	if now, err := os.ReadFile(m.path); err != nil || !bytes.Equal(now, m.was) {
+		return diag.Errorf(op, "call it again", "it has changed meanwhile")
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(m.path), ".claudebox-*")
+	if err != nil {
+		return &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "edit it by hand"}
+	}
+	defer os.Remove(temporary.Name())
+	_, err = io.Copy(temporary, bytes.NewReader(m.text))
+	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), m.path)
+	}
+	if err != nil {
+		return &diag.Error{Op: op, Err: err}
+	}
+	return nil
+}
+
+// RefusedHosts are those that the last session here was refused because they
+// are not on the list, the most frequent first.
+func RefusedHosts(c Caller, o Options) ([]string, error) {
+	dir, err := InstanceDir(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return state.Refused(dir), nil
+}
+
+// mostKept bounds how many refused hosts are kept for [RefusedHosts].
+const mostKept = 20
+
+// unlisted are the hosts of a report that could be listed.
+func unlisted(r helper.Report) (hosts []string) {
+	for _, one := range r.Refused {
+		if one.Why != policy.NotListed || len(hosts) == mostKept {
+			continue
+		}
+		name, port, _ := strings.Cut(one.What, ":")
+		canonical, err := hostpattern.Canonical(name)
+		if err != nil || !strings.Contains(canonical, ".") {
+			continue
+		}
+		host := canonical
+		if port != "" && port != "443" && port != "80" {
+			host += ":" + port
+		}
+		if _, err := hostpattern.Parse(host); err == nil && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// keepRefused remembers what could be listed, for `claudebox allow-host --refused`.
+func (s *Session) keepRefused() {
+	if s.network.served && s.Launch.Tier == string(profile.TierAllow) {
+		if err := s.Instance.KeepRefused(unlisted(s.network.summary.Report)); err != nil {
+			diag.Print(s.caller.Stderr, err)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+# Attributes that are on PATH, after those of base.nix, unless the profile says
+# `toolbox: base`: what agents reach for in any project.
+[
+  "gnumake"
+  "gnupatch"
+  "python3"
+  "procps"
+  "file"
+  "tree"
+  "xz"
+  "bzip2"
+  "zstd"
+  "zip"
+  "unzip"
+]

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -103,9 +104,20 @@ func KnownHost(files []string, host string) (h Host, lines string, err error) {
 	var wants *knownhosts.KeyError
 	if errors.As(known(address, &net.TCPAddr{}, nobody), &wants) {
 		for _, k := range wants.Want {
+			if isMarked(k) {
+				continue
+			}
 			h.Keys = append(h.Keys, k.Key.Marshal())
 			lines += knownhosts.Line([]string{address}, k.Key) + "\n"
 		}
 	}
 	return h, lines, nil
+}
+
+// isMarked reports whether a line is not of a host's own key: of an authority
+// (@cert-authority), or of one that is revoked.
+func isMarked(k knownhosts.KnownKey) bool {
+	content, err := os.ReadFile(k.Filename)
+	lines := strings.Split(string(content), "\n")
+	return err != nil || k.Line > len(lines) || strings.HasPrefix(strings.TrimSpace(lines[k.Line-1]), "@")
 }

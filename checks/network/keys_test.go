@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,11 @@ func (u *user) keyed(t *testing.T, more ...string) []string {
 	return flags
 }
 
+// reported is a session that says at its end what was done.
+func (u *user) reported(t *testing.T, script string, flags ...string) *exec.Cmd {
+	return u.claudebox(t, slices.Concat([]string{"shell", "--yes"}, flags, []string{"--", "bash", "-euc", script})...)
+}
+
 const signs = `export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gpg.ssh.program GIT_CONFIG_VALUE_0=/opt/ssh-keygen
 `
 
@@ -120,13 +126,13 @@ func TestGitSignsWithAKeyThatStaysOutside(t *testing.T) {
 				/opt/ssh-keygen -q -Y sign -n file -f /tmp/key.pub /tmp/other || echo not in another
 				touch /tmp/stop; ` + canary + ` /tmp/stop 0 ` + strings.Join(hidden, " ")
 			flags := append(u.keyed(t, "git: {sign: ssh}"), "--mount-ro", filepath.Dir(canary))
-			got := run(t, u.session(t, strings.Replace(script, "/tmp/file\n", "/tmp/file; echo text >/tmp/other\n", 1), flags...))
+			got := run(t, u.reported(t, strings.Replace(script, "/tmp/file\n", "/tmp/file; echo text >/tmp/other\n", 1), flags...))
 			for _, want := range []string{strings.Fields(u.found(t, ".ssh/id_ed25519.pub"))[1], "in git\nnot in another\nsearched 1 times"} {
 				if got.status != 0 || !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "FOUND") {
 					t.Fatalf("%+v; want %q", got, want)
 				}
 			}
-			for _, want := range []string{"git signed with your SSH key (4)", "asked for in another namespace than git's: refused (1)"} {
+			for _, want := range []string{"git signed with your SSH key (4)", "your SSH key did not sign: the namespace is not git's (1)"} {
 				if !strings.Contains(got.stderr, want) {
 					t.Errorf("not told: %q\n%s", want, got.stderr)
 				}
@@ -149,7 +155,7 @@ func TestWhyGitCannotSignIsSaid(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, world.New(t))
 	u.withKey(t, "secret")
-	got := run(t, u.session(t, signs+"git init -q && git commit -q --allow-empty -m x || echo unsigned", u.keyed(t, "git: {sign: ssh}")...))
+	got := run(t, u.reported(t, signs+"git init -q && git commit -q --allow-empty -m x || echo unsigned", u.keyed(t, "git: {sign: ssh}")...))
 	if !strings.Contains(got.stderr, "git cannot sign: your ssh agent does not have the key ~/.ssh/id_ed25519.pub, and its file: it has a passphrase") {
 		t.Errorf("%+v", got)
 	}
@@ -253,7 +259,7 @@ func TestSSHLogsInToListedHostsOnly(t *testing.T) {
 	u.write(t, ".ssh/known_hosts", knownhosts.Line([]string{"good.test"}, good.key.PublicKey())+"\n"+
 		knownhosts.Line([]string{"[good.test]:2222"}, evil.key.PublicKey())+"\n")
 	const ssh = `/opt/ssh -o BatchMode=yes -o LogLevel=error `
-	got := run(t, u.session(t, `
+	got := run(t, u.reported(t, `
 		`+ssh+`git@good.test true || echo failed
 		`+ssh+`-A git@good.test true || echo failed
 		`+ssh+`-p 2222 -o StrictHostKeyChecking=no git@good.test true || echo refused
@@ -263,8 +269,8 @@ func TestSSHLogsInToListedHostsOnly(t *testing.T) {
 		t.Errorf("%+v; want %q", got, want)
 	}
 	for _, want := range []string{
-		"used to log in to good.test (2)", "asked for on a connection that is forwarded: refused (1)",
-		"asked for for a host that is not listed, or has another key than in known_hosts: refused (1)",
+		"used to log in to good.test (2)", "your SSH key did not sign: the connection is forwarded (1)",
+		"your SSH key did not sign: the host is not listed, or has another key than in known_hosts (1)",
 	} {
 		if !strings.Contains(got.stderr, want) {
 			t.Errorf("not told: %q", want)

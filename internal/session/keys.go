@@ -234,7 +234,7 @@ func (s *Session) endKeys() {
 		case use.Git:
 			what = "git signed with your SSH key"
 		case use.Refused != "":
-			what = "a signature with your SSH key was asked for " + use.Refused + ": refused"
+			what = "your SSH key did not sign: " + use.Refused
 		}
 		lines = append(lines, fmt.Sprintf("%s (%d)", what, times))
 	}

@@ -81,24 +81,24 @@ func (f *filter) judge(key, data []byte) Use {
 	if namespace, ok := parseSignature(data); ok {
 		switch {
 		case namespace != "git":
-			return refuse("in another namespace than git's")
+			return refuse("the namespace is not git's")
 		case f.rules.Git == nil || !bytes.Equal(key, f.rules.Git):
-			return refuse("with another key than that of user.signingkey")
+			return refuse("it is asked of another key than user.signingkey's")
 		}
 		return Use{Git: true}
 	}
 	login, ok := parseLogin(data)
 	switch {
 	case !ok:
-		return refuse("of something that is neither git's nor a login")
+		return refuse("it is neither git's nor a login")
 	case len(f.rules.Hosts) == 0:
-		return refuse("for a login")
+		return refuse("no host may be logged in to")
 	case !bytes.Equal(login.key, key):
-		return refuse("for a login with another key")
+		return refuse("a login with another key")
 	case f.bound == nil:
-		return refuse("for a login to a host that did not prove who it is")
+		return refuse("a login to a host that did not prove who it is")
 	case !bytes.Equal(login.session, f.bound.session) || login.host != nil && !bytes.Equal(login.host, f.bound.key):
-		return refuse("for a login to another host")
+		return refuse("a login to another host")
 	}
 	return Use{Host: f.bound.host}
 }
@@ -130,11 +130,11 @@ func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	})
 	switch {
 	case f.bound != nil:
-		f.bound = &binding{spoiled: "on a connection that is for two hosts"}
+		f.bound = &binding{spoiled: "the connection is for two hosts"}
 	case bind.Forwarded:
-		f.bound = &binding{spoiled: "on a connection that is forwarded"}
+		f.bound = &binding{spoiled: "the connection is forwarded"}
 	case at < 0:
-		f.bound = &binding{spoiled: "for a host that is not listed, or has another key than in known_hosts"}
+		f.bound = &binding{spoiled: "the host is not listed, or has another key than in known_hosts"}
 	default:
 		f.bound = &binding{session: bind.Session, host: f.rules.Hosts[at].Name, key: key.Marshal()}
 		return nil, nil

@@ -107,7 +107,6 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
-		s.Instance.Follow()
 		s.followSecrets()
 		s.watchNix()
 		for _, session := range after {

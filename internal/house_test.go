@@ -5,10 +5,12 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // top is the folder of the whole project.
@@ -50,6 +52,29 @@ func TestFunctionsAreShort(t *testing.T) {
 			}
 			if lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; lines > most {
 				t.Errorf("%s: %s has %d lines; at most %d", name, f.Name.Name, lines, most)
+			}
+		}
+	})
+}
+
+// A line is read without scrolling: at most 120 columns, a tab being four. What
+// is generated may be longer, and what stands between backquotes.
+func TestLinesAreShort(t *testing.T) {
+	const most = 120
+	eachFile(t, func(name string, _ *token.FileSet, file *ast.File) {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "checks/") || ast.IsGenerated(file) {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(top, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")
+			if columns := utf8.RuneCountInString(line); columns > most && !strings.Contains(line, "`") {
+				t.Errorf("%s:%d has %d columns; at most %d", name, number, columns, most)
 			}
 		}
 	})

@@ -40,6 +40,7 @@ var measurements = []struct {
 	{"plan", (*world).plan},
 	{"mounts", (*world).mounts},
 	{"packages", (*world).packages},
+	{"nix", (*world).nix},
 	{"builds", (*world).builds},
 	{"parent", (*world).parent},
 }

@@ -74,7 +74,7 @@ func TestWhatIsReachedAndRefusedIsToldAtTheEnd(t *testing.T) {
 	u := newUser(t, world.New(t))
 	flags := u.allowing(t, "good.test, rebind.test")
 	log := filepath.Join(u.home, "network.log")
-	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -4s http://rebind.test/; curl -s http://good.test/; curl -s 'http://e[31mvil.test/'; sleep 2`
+	script := `for i in 1 2 3; do curl -s http://telemetry.test/; done; curl -4s http://rebind.test/; curl -s http://good.test/; curl -s 'http://e[31mvil.test/'`
 	report := filepath.Join(u.home, "report.json")
 	words := append(append([]string{"shell", "--yes", "--network-log", log, "--report-json", report}, flags...), "--", "bash", "-c", script+" >/dev/null")
 	got := run(t, u.claudebox(t, words...))
@@ -205,5 +205,67 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 				t.Errorf("status %d, stdout %q, stderr:\n%s", got.status, got.stdout, got.stderr)
 			}
 		})
+	}
+}
+
+// F7: what a session carries out is told host by host, what is still on its way
+// at the end included; each connection has an end in the log.
+func TestWhatIsCarriedOutIsToldHostByHost(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	u := newUser(t, w)
+	u.trusting(t, site(t, w, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })))
+	w.ListenOutside(t, "8082", target.Internet, target.Internet6) // nobody takes or ends what comes
+	log := filepath.Join(u.home, "network.log")
+	for tier, want := range map[string]string{"allow": "good.test (5.", "inet": target.Internet6 + " (5."} {
+		flags := append(u.allowing(t, `good.test, "good.test:8082"`), "--network-log", log)
+		if tier == "inet" {
+			flags = append(u.profile(t, "network: inet"), "--network-log", log)
+		}
+		// The second connection is open when all ends.
+		script := `head -c 5000000 /dev/zero | curl -sS --data-binary @- https://good.test/up; exec 3<>/dev/tcp/good.test/8082; echo hello >&3`
+		got := run(t, u.claudebox(t, append(append([]string{"shell", "--yes"}, flags...), "--", "bash", "-c", script)...))
+		if !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, " MB sent, ") {
+			t.Errorf("%s: the user is told %q; want %q", tier, got.stderr, want)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(log)
+		if opened, closed := strings.Count(string(text), `"event":"opened"`), strings.Count(string(text), `"event":"closed"`); opened == 0 || opened != closed {
+			t.Errorf("%s: %d connections were opened, and %d closed:\n%s", tier, opened, closed, text)
+		}
+		if !strings.Contains(string(text), `"port":8082,"sent":6,"received":0`) || !strings.Contains(string(text), `"sent":5`) {
+			t.Errorf("%s: the log:\n%s", tier, text)
+		}
+	}
+}
+
+// F9: what goes wrong outside shows the agent no address of this machine's
+// network: not those of a name that is refused, not those of a host that is gone.
+func TestNothingInsideNamesAnAddressOfTheHost(t *testing.T) {
+	t.Parallel()
+	w := world.New(t)
+	u := newUser(t, w)
+	site(t, w, http.NotFoundHandler())
+	u.env = append(u.env, "FOO_TOKEN=foo-0123456789abcdef")
+	secrets := "secrets: [{env: FOO_TOKEN, hosts: [rebind.test, house.test, nowhere.test, good.test]}]"
+	// By the broker, which answers in words, and by the network itself.
+	script := `for host in rebind.test house.test nowhere.test good.test loopback.test meta.test; do
+		curl -svk --max-time 20 https://$host/ 2>&1; curl -sv --max-time 20 http://$host/ 2>&1; done
+		cat /etc/resolv.conf /etc/hosts /proc/net/route /proc/net/tcp /proc/net/fib_trie; true`
+	for tier, flags := range map[string][]string{
+		"allow": u.allowing(t, "rebind.test, house.test, nowhere.test, good.test, loopback.test, meta.test", secrets),
+	} {
+		got := run(t, u.session(t, script, flags...)).stdout
+		if !strings.Contains(got, "claudebox: ") {
+			t.Errorf("%s: the broker has said nothing:\n%s", tier, got)
+		}
+		for _, secret := range []string{"192.168.", "fd00:77", "203.0.113.", "2001:db8:ffff", "169.254.169", "100.64.", "eth0"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%s: %s is named inside:\n%s", tier, secret, got)
+			}
+		}
 	}
 }

@@ -16,8 +16,25 @@ import (
 // place, connections of before end, new ones work, and the user is told.
 func TestAHelperThatEndsIsReplacedAndTold(t *testing.T) {
 	t.Parallel()
-	w := world.New(t)
-	u := newUser(t, w)
+	for name, layout := range map[string]world.Layout{"tun": world.Systemd, "veth": withoutTun()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t, world.New(t))
+			u.layout = layout
+			wantReplaced(t, u)
+		})
+	}
+}
+
+// withoutTun is a host that has no tun, as containers have none.
+func withoutTun() world.Layout {
+	layout := maps.Clone(world.Systemd)
+	layout["/dev/net/tun"] = "no device"
+	return layout
+}
+
+func wantReplaced(t *testing.T, u *user) {
+	t.Helper()
 	const place = "/opt/probe"
 	words := append([]string{"shell", "--yes", "--mount-ro", probe() + ":" + place}, u.in(t, "inet", "")...)
 	talk := converse(t, u.claudebox(t, append(words, "--", place, "converse")...))
@@ -57,8 +74,7 @@ func TestWithoutATunTheTableHolds(t *testing.T) {
 			t.Parallel()
 			w := world.New(t)
 			u := newUser(t, w)
-			u.layout = maps.Clone(world.Systemd)
-			u.layout["/dev/net/tun"] = "no device"
+			u.layout = withoutTun()
 			got := cellsOf(succeed(t, u.probe(t, tier, "matrix")))
 			problems, _ := differences(tier, got)
 			for _, problem := range problems {

@@ -156,7 +156,7 @@ func TestWhyGitCannotSignIsSaid(t *testing.T) {
 	u := newUser(t, world.New(t))
 	u.withKey(t, "secret")
 	got := run(t, u.reported(t, signs+"git init -q && git commit -q --allow-empty -m x || echo unsigned", u.keyed(t, "git: {sign: ssh}")...))
-	if !strings.Contains(got.stderr, "git cannot sign: your ssh agent does not have the key ~/.ssh/id_ed25519.pub, and its file: it has a passphrase") {
+	if !strings.Contains(got.stderr, "git cannot sign: your ssh agent does not have the key ~/.ssh/id_ed25519.pub (ssh-add), and its file: it has a passphrase") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +42,9 @@ func TestNobodyReachesWhatListensInside(t *testing.T) {
 // reachable lists from where, how and at which address of the host somebody
 // answers at the port that the probe listens on.
 func reachable(w *world.World) []string {
+	var mu sync.Mutex
 	var found []string
+	var all sync.WaitGroup
 	for _, t := range target.On(target.Host) {
 		if t.Addr.IsLinkLocalUnicast() {
 			continue
@@ -51,12 +54,17 @@ func reachable(w *world.World) []string {
 				if place == "outside" && t.Addr.IsLoopback() {
 					continue
 				}
-				if answer, err := dial(network, t.Addr.String(), target.ListenPort); err == nil && strings.HasPrefix(answer, "inside") {
-					found = append(found, place+" "+network+" "+t.Addr.String())
-				}
+				all.Go(func() {
+					if answer, err := dial(network, t.Addr.String(), target.ListenPort); err == nil && strings.HasPrefix(answer, "inside") {
+						mu.Lock()
+						defer mu.Unlock()
+						found = append(found, place+" "+network+" "+t.Addr.String())
+					}
+				})
 			}
 		}
 	}
+	all.Wait()
 	slices.Sort(found)
 	return found
 }

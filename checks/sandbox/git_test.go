@@ -263,3 +263,42 @@ func TestAnSSHRemoteSaysWhatTheProfileWouldNeed(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// U6: git did not work inside when claudebox was called in a subfolder.
+func TestTheRepositoryIsTheProjectOfItsSubfolders(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	root := w.project
+	w.project = w.folder(t, "project/src/deep")
+	got := w.inside(t, "pwd; git rev-parse --show-toplevel; touch "+root+"/new; git status --short")
+	wantEqual(t, w.normal(got), "HOME/project/src/deep\nHOME/project\n?? ../../new\n")
+}
+
+// U5: git worktree remove of what an earlier session had made deleted a part of
+// it, and said that something was busy.
+func TestAWorktreeFromBeforeIsRemovedWholeOrNotAtAll(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	w.inside(t, `git worktree add -q .claude/worktrees/x && git worktree add -q .claude/worktrees/y && git worktree remove .claude/worktrees/y`)
+	got := run(t, w.session(`git worktree remove .claude/worktrees/x; git worktree prune; git -C .claude/worktrees/x status --short`))
+	if !strings.Contains(got.stderr, "lock reason: claudebox protects what was there before this session; remove it outside") {
+		t.Errorf("it says %q", got.stderr)
+	}
+	w.git(t, "project/.claude/worktrees/x", "diff", "--exit-code", "HEAD")
+	w.git(t, "project", "worktree", "remove", ".claude/worktrees/x")
+}
+
+// U5: a worktree that the user has made beside the project is worked in where the
+// profile names it.
+func TestAWorktreeBesideTheProjectIsGivenByTheProfile(t *testing.T) {
+	w := newWorld(t)
+	w.project = w.folder(t, "src/project")
+	w.git(t, "src/project", "init", "-q", "-b", "main")
+	w.git(t, "src/project", "commit", "-qm", "begin", "--allow-empty")
+	w.git(t, "src/project", "worktree", "add", "-q", w.path("src/wt-1"))
+	profile := w.profile(t, `worktrees: ["../wt-*"]`)
+	script := `cd ../wt-1 && echo a >a && git add a && git -c user.name=A -c user.email=a@b commit -qm a; git worktree list | wc -l`
+	wantEqual(t, w.inside(t, script, "-P", profile), "2\n")
+	w.git(t, "src/wt-1", "rev-parse", "--verify", "wt-1:a")
+	w.git(t, "src/wt-1", "diff", "--exit-code", "HEAD")
+}

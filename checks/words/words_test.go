@@ -202,3 +202,47 @@ func TestTheReadmeIsShort(t *testing.T) {
 		t.Errorf("%d lines, %v", lines, err)
 	}
 }
+
+// named is a test by its name, in a row of a table.
+var named = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// What a document says is tested has a test of that name.
+func TestEveryNamedTestIsThere(t *testing.T) {
+	known := map[string]bool{}
+	for _, pattern := range []string{"../../internal/*/*_test.go", "../../internal/*/*/*_test.go", "../*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`).FindAllStringSubmatch(string(text), -1) {
+				known[match[1]] = true
+			}
+		}
+	}
+	for file, want := range map[string]int{"../../docs/security.md": 12, "../findings.md": 21} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for line := range strings.Lines(string(text)) {
+			matches := named.FindAllStringSubmatch(line, -1)
+			if len(matches) > 0 {
+				rows++
+			}
+			for _, match := range matches {
+				if !known[match[1]] {
+					t.Errorf("%s: there is no %s", filepath.Base(file), match[1])
+				}
+			}
+		}
+		if rows != want {
+			t.Errorf("%s: %d rows name a test, not %d", filepath.Base(file), rows, want)
+		}
+	}
+}

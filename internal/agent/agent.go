@@ -171,7 +171,8 @@ func (f *finder) first(folders []string, word string, suits func(found) bool) st
 func (f *finder) howToGet(word string) string {
 	switch {
 	case word != "claude":
-		return "install " + word + ", add its package to the profile's packages, or give its path in agent: {command: [...]}"
+		return "install " + word +
+			", add its package to the profile's packages, or give its path in agent: {command: [...]}"
 	case f.Flake != "":
 		return "nix run " + f.Flake + "#claudebox-with-claude-code"
 	}

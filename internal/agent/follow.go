@@ -136,7 +136,8 @@ func (f *finder) trusted(name string) (found, error) {
 	case file.fault != nil:
 		return found{}, &diag.Error{
 			Op: "trust " + name, Err: file.fault,
-			Remedy: "install it where only you or root may write, outside the project, or name another in agent: {command: [...]}",
+			Remedy: "install it where only you or root may write, outside the project, or name another in agent: " +
+				"{command: [...]}",
 		}
 	}
 	return file, nil

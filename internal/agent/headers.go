@@ -65,7 +65,8 @@ func readHeaders(file io.ReaderAt) (headers, error) {
 	}
 	for ; len(table) > 0; table = table[segmentSize:] {
 		h.segments = append(h.segments, elfSegment{
-			kind: order.Uint32(table), offset: order.Uint64(table[8:]), address: order.Uint64(table[16:]), size: order.Uint64(table[32:]),
+			kind: order.Uint32(table), offset: order.Uint64(table[8:]), address: order.Uint64(table[16:]),
+			size: order.Uint64(table[32:]),
 		})
 	}
 	return h, h.readDynamic()

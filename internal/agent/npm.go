@@ -75,7 +75,8 @@ func (f *finder) dependencies(folder string) []string {
 	if json.NewDecoder(io.NewSectionReader(file, 0, maxPackageFile)).Decode(&named) != nil {
 		return nil
 	}
-	return slices.Concat(slices.Sorted(maps.Keys(named.Dependencies)), slices.Sorted(maps.Keys(named.OptionalDependencies)))
+	return slices.Concat(slices.Sorted(maps.Keys(named.Dependencies)),
+		slices.Sorted(maps.Keys(named.OptionalDependencies)))
 }
 
 func (f *finder) exists(name string) bool {

@@ -29,7 +29,8 @@ func newAllowHostCommand(sys System) *cobra.Command {
 		Example: allowHostExample,
 		RunE: func(c *cobra.Command, hosts []string) error {
 			if refused == (len(hosts) > 0) {
-				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes hosts, or --refused", c.CommandPath())
+				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
+					"%s takes hosts, or --refused", c.CommandPath())
 			}
 			return allowHosts(sys, o, hosts)
 		},
@@ -71,6 +72,7 @@ func allowHosts(sys System, o session.Options, hosts []string) error {
 	if err := more.Keep(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(sys.Stdout, "added to %s, from the next launch: %s\n", file, diag.Visible(strings.Join(more.Hosts, " ")))
+	_, err = fmt.Fprintf(sys.Stdout, "added to %s, from the next launch: %s\n", file,
+		diag.Visible(strings.Join(more.Hosts, " ")))
 	return err
 }

@@ -47,11 +47,13 @@ func checkAttacks(sys System, o options, format string) error {
 	}
 	findings := attack.Judge(loot, p.Network.Tier)
 	v := viewOn(sys.Stdout, facts)
-	if err := printFindings(sys, findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour}, render); err != nil {
+	if err := printFindings(sys, findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour},
+		render); err != nil {
 		return err
 	}
 	if failed := doctor.Count(findings, doctor.Failed); failed > 0 {
-		return diag.Errorf("attack a sandbox of profile "+p.Profile, "", "%d of %d attacks got something", failed, len(findings))
+		return diag.Errorf("attack a sandbox of profile "+p.Profile, "", "%d of %d attacks got something", failed,
+			len(findings))
 	}
 	return nil
 }
@@ -78,11 +80,13 @@ func attackInside(sys System, p plan.Plan, made *attack.Made) (attack.Loot, erro
 	defer open.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), attackPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, "shell", "--yes", "--no-report", "--plan", file, "--mount-ro", self+":"+attack.Place,
+	cmd := exec.CommandContext(ctx, self, "shell", "--yes", "--no-report", "--plan", file, "--mount-ro",
+		self+":"+attack.Place,
 		"--", attack.Place, string(targets))
 	var out bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = made.Project, &out, sys.Stderr, []*os.File{open}
-	cmd.Env = append(os.Environ(), "CLAUDEBOX_ATTACK="+made.Canary, "CLAUDEBOX_HOME="+filepath.Join(made.Folder(), "state"))
+	cmd.Env = append(os.Environ(), "CLAUDEBOX_ATTACK="+made.Canary,
+		"CLAUDEBOX_HOME="+filepath.Join(made.Folder(), "state"))
 	if err := cmd.Run(); err != nil {
 		return nil, &diag.Error{Op: "attack a sandbox", Err: err, Remedy: "`claudebox check` says what a launch needs"}
 	}

@@ -62,7 +62,8 @@ func checkLaunch(sys System, o options, format string) error {
 	}
 	c := session.Check(sys.Caller(), o.Options)
 	v := viewOn(sys.Stdout, c.Facts())
-	if err := printFindings(sys, c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour}, render); err != nil {
+	if err := printFindings(sys, c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour},
+		render); err != nil {
 		return err
 	}
 	if failed := doctor.Count(c.Findings, doctor.Failed); failed > 0 {
@@ -71,7 +72,9 @@ func checkLaunch(sys System, o options, format string) error {
 	return nil
 }
 
-func printFindings(sys System, list []doctor.Finding, v doctor.View, render func([]doctor.Finding, doctor.View) (string, error)) error {
+func printFindings(sys System, list []doctor.Finding, v doctor.View,
+	render func([]doctor.Finding, doctor.View) (string, error),
+) error {
 	text, err := render(list, v)
 	if err == nil {
 		_, err = io.WriteString(sys.Stdout, text)

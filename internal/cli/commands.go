@@ -113,7 +113,8 @@ func noWords(c *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes no word, but got %q", c.CommandPath(), words[0])
+	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes no word, but got %q",
+		c.CommandPath(), words[0])
 }
 
 func newVersionCommand(sys System) *cobra.Command {

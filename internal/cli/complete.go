@@ -13,7 +13,8 @@ import (
 // it. Only a shell that completes a line pays for it.
 func completeFlags(c *cobra.Command, sys System) {
 	tiers := cobra.FixedCompletions([]string{
-		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts", "none\tloopback only",
+		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
+		"none\tloopback only",
 	}, cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"profile": completeProfiles(sys), "network": tiers, "format": completeFormats,

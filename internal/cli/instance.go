@@ -30,7 +30,8 @@ func newInstanceCommand(sys System) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 	}
 	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
-	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys), newInstanceCollectCommand(sys))
+	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys),
+		newInstanceCollectCommand(sys))
 	return c
 }
 
@@ -225,7 +226,8 @@ func pruneInstances(sys System, o pruneOptions) error {
 		if err := showInstances(sys.Stderr, facts.Home, chosen); err != nil {
 			return err
 		}
-		if err := confirm("Remove these, with history, login and caches?", "look at `--dry-run`, then pass `--yes`"); err != nil {
+		if err := confirm("Remove these, with history, login and caches?",
+			"look at `--dry-run`, then pass `--yes`"); err != nil {
 			return err
 		}
 	}

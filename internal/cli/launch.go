@@ -60,7 +60,8 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 // sayResume says how the conversation goes on in the sandbox. Claude Code's own
 // last line would have it go on outside.
 func (sys System) sayResume(s *session.Session, o options, began time.Time) {
-	if s.Launch.Plan.Agent.Name != "claude" || slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
+	if s.Launch.Plan.Agent.Name != "claude" ||
+		slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
 		return
 	}
 	const clock = time.Second // what times of files may be behind

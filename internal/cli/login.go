@@ -16,7 +16,9 @@ login keep makes it yours: your own Claude Code outside and your other projects
 use it from then on, in the place of the login that they had.`
 
 func newLoginCommand(sys System) *cobra.Command {
-	c := &cobra.Command{Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords}
+	c := &cobra.Command{
+		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
+	}
 	var o session.Options
 	keep := &cobra.Command{
 		Use: "keep", Short: "Use this project's login outside, too", Long: loginLong, Args: noWords,

@@ -96,7 +96,8 @@ func printPlan(sys System, o planOptions) error {
 	text, err := "", error(nil)
 	switch {
 	case (o.all || o.sizes) && (o.format != "text" || o.diff != ""):
-		err = diag.Errorf("print the plan", "leave it out, or use --format text", "--all and --sizes are for the plan as text")
+		err = diag.Errorf("print the plan", "leave it out, or use --format text",
+			"--all and --sizes are for the plan as text")
 	case o.diff != "":
 		text, err = planDiff(sys, o)
 	case planFormats[o.format] != nil:
@@ -119,7 +120,8 @@ func printPlan(sys System, o planOptions) error {
 // launched: with all that these refer to, everything of the store.
 func printStorePaths(sys System, o planOptions) error {
 	if o.format != "text" || o.diff != "" || o.all || o.sizes {
-		return diag.Errorf("print the plan's store paths", "leave the other flags out", "--store-paths has a form of its own")
+		return diag.Errorf("print the plan's store paths", "leave the other flags out",
+			"--store-paths has a form of its own")
 	}
 	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{})
 	if err != nil {

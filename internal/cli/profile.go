@@ -266,7 +266,10 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 			return err
 		}
 		if err := os.MkdirAll(files.Own(), 0o700); err != nil {
-			return &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: "name a file: claudebox profile init ./" + name + ".yaml"}
+			return &diag.Error{
+				Op: "make the folder of profiles", Err: err,
+				Remedy: "name a file: claudebox profile init ./" + name + ".yaml",
+			}
 		}
 	}
 	if err := writeNew(file, text); err != nil {
@@ -281,7 +284,8 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 func refuseToHide(files profiledir.Files, name, file string) error {
 	for _, e := range files.List() {
 		if e.Name == name && e.File != file && e.File != profile.BuiltIn {
-			return diag.Errorf("write "+file, "edit that one, choose another name, or name the file to write", "it would hide the profile %s", e.File)
+			return diag.Errorf("write "+file, "edit that one, choose another name, or name the file to write",
+				"it would hide the profile %s", e.File)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ func newWhyCommand(sys System) *cobra.Command {
 		Example: whyExample,
 		RunE: func(c *cobra.Command, words []string) error {
 			if len(words) != 1 || words[0] == "" {
-				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes one word", c.CommandPath())
+				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes one word",
+					c.CommandPath())
 			}
 			return explain(sys, o.Options, words[0])
 		},
@@ -91,7 +92,10 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
 		}
 		_, err := os.Lstat(path)
-		asked := why.Asked{Path: path, Real: realPath(path), Home: realPath(s.Facts.Home), Gone: errors.Is(err, fs.ErrNotExist)}
+		asked := why.Asked{
+			Path: path, Real: realPath(path), Home: realPath(s.Facts.Home),
+			Gone: errors.Is(err, fs.ErrNotExist),
+		}
 		return why.Path(s.Launch, asked), nil
 	}
 	value, set := s.Facts.Env.Get(word)
@@ -103,7 +107,8 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 	}
 	host, ok := why.ParseHost(word)
 	if !ok {
-		return why.Answer{}, diag.Errorf("answer for "+word, "write ./NAME for a path", "it is no path, no variable, and no host with a port")
+		return why.Answer{}, diag.Errorf("answer for "+word, "write ./NAME for a path",
+			"it is no path, no variable, and no host with a port")
 	}
 	if s.Launch.Tier == "inet" {
 		here, err := hostnet.Read()

@@ -37,7 +37,10 @@ var agents = map[string]knownAgent{
 	"opencode": {
 		home: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode"},
 		keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
-		env:  []Env{{Name: "OPENCODE_DISABLE_AUTOUPDATE", Value: "1"}, {Name: "OPENCODE_PERMISSION", Value: `{"*":"allow"}`}},
+		env: []Env{
+			{Name: "OPENCODE_DISABLE_AUTOUPDATE", Value: "1"},
+			{Name: "OPENCODE_PERMISSION", Value: `{"*":"allow"}`},
+		},
 	},
 }
 

@@ -39,7 +39,10 @@ var baseMounts = []Mount{
 	{Kind: File, Source: string(MadeNixConf), Destination: "/etc/nix/nix.conf", Mode: "0444"},
 	{Kind: File, Source: string(MadeRegistry), Destination: "/etc/nix/registry.json", Mode: "0444"},
 	{Kind: File, Source: string(MadeSandboxMD), Destination: "/etc/claude-code/CLAUDE.md", Mode: "0444"},
-	{Kind: File, Source: string(MadeZone), Destination: "/usr/share/zoneinfo/${zone-name}", Mode: "0444", Optional: true},
+	{
+		Kind: File, Source: string(MadeZone), Destination: "/usr/share/zoneinfo/${zone-name}", Mode: "0444",
+		Optional: true,
+	},
 	{Kind: Symlink, Source: "/usr/share/zoneinfo/${zone-name}", Destination: "/etc/localtime", Optional: true},
 	{Kind: ROBind, Source: "${certs}", Destination: CertificateBundle, Optional: true},
 	{Kind: Symlink, Source: "ca-certificates.crt", Destination: "/etc/ssl/certs/ca-bundle.crt"},

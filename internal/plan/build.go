@@ -89,7 +89,8 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 
 func network(prof profile.Profile) Network {
 	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
-	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)), slices.Sorted(slices.Values(prof.Network.Private))
+	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)),
+		slices.Sorted(slices.Values(prof.Network.Private))
 	n.Via = prof.Network.Via
 	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
 	slices.Sort(n.In)
@@ -98,7 +99,9 @@ func network(prof profile.Profile) Network {
 }
 
 func git(prof profile.Profile) Git {
-	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost { return GitHost{Host: h.Host, Variable: h.Variable} })
+	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost {
+		return GitHost{Host: h.Host, Variable: h.Variable}
+	})
 	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: string(prof.Git.Config), SSH: prof.SSH.Hosts}
 	if prof.Git.Sign == profile.GitSignSSH {
 		made.Sign = string(prof.Git.Sign)
@@ -153,7 +156,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		}
 	}
 	for _, h := range prof.Git.Hosts {
-		if _, known := vars[h.Variable]; !known && !slices.ContainsFunc(prof.Secrets, func(s profile.Secret) bool { return s.Variable == h.Variable }) {
+		if _, known := vars[h.Variable]; !known &&
+			!slices.ContainsFunc(prof.Secrets, func(s profile.Secret) bool { return s.Variable == h.Variable }) {
 			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+ForGit)
 		}
 	}

@@ -115,7 +115,7 @@ type Env struct {
 // placeholder of it inside.
 type Secret struct {
 	Variable string   `json:"variable"`
-	File     string   `json:"file,omitempty"` // of the host, absolute or beginning with "~/"; empty: the variable outside has it
+	File     string   `json:"file,omitempty"` // of the host, absolute or beginning with "~/"; empty: a variable has it
 	Hosts    []string `json:"hosts"`
 	As       []string `json:"as,omitempty"` // "bearer", "basic"
 	Header   string   `json:"header,omitempty"`

@@ -158,7 +158,8 @@ func buildSecrets(items []shape.Value) []Secret {
 	var secrets []Secret
 	for _, item := range items {
 		s := Secret{
-			Variable: item.Get("env").Text, Hosts: unique(lower(item.Get("hosts").Texts())), As: unique(item.Get("as").Texts()),
+			Variable: item.Get("env").Text, Hosts: unique(lower(item.Get("hosts").Texts())),
+			As:     unique(item.Get("as").Texts()),
 			Header: item.Get("header").Text, Inside: item.Get("secret").Text == "inside", Origin: origin(item.Place),
 		}
 		if file := item.Get("file"); file.Said() {
@@ -240,7 +241,8 @@ func buildPatterns(items []shape.Value) []Pattern {
 func buildLimits(v shape.Value) Limits {
 	tasks, _ := strconv.Atoi(v.Get("tasks").Text) // unsaid: 0
 	return Limits{
-		Memory: amount(v.Get("memory").Text, units), Tasks: tasks, CPU: int(amount(v.Get("cpu").Text, map[byte]int64{'%': 1})),
+		Memory: amount(v.Get("memory").Text, units), Tasks: tasks,
+		CPU: int(amount(v.Get("cpu").Text, map[byte]int64{'%': 1})),
 	}
 }
 

@@ -130,7 +130,8 @@ func (p project) Open(ref string, from diag.Position) (name, file string, src []
 	case ref == p.file && from.File == "":
 		return ProjectFile, p.file, p.src, nil
 	case from.File == p.file && IsFile(ref):
-		return "", "", nil, errors.New(show(ref) + " is a file, which an agent could write; a project may extend profiles by name only")
+		return "", "", nil, errors.New(show(ref) +
+			" is a file, which an agent could write; a project may extend profiles by name only")
 	}
 	return p.Opener.Open(ref, from)
 }
@@ -283,7 +284,8 @@ func (l *loader) extend(ref shape.Value) {
 		l.refuse(at, remedyOf(err), "extends: %s", err)
 	case slices.Contains(l.stack, file):
 		circle := slices.Concat(l.stack[slices.Index(l.stack, file):], []string{file})
-		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s", file, strings.Join(circle, " → "))
+		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s", file,
+			strings.Join(circle, " → "))
 	case slices.Contains(l.read, file):
 		return // applied already, where it was met first
 	case len(l.stack) >= maxDepth:

@@ -70,7 +70,10 @@ func Effect(name string) string {
 
 // tokenPrefixes are how well-known tokens begin that could be taken for the
 // name of a variable.
-var tokenPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-", "hf_", "sk-", "sk_", "xox", "AKIA", "eyJ"}
+var tokenPrefixes = []string{
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-", "hf_",
+	"sk-", "sk_", "xox", "AKIA", "eyJ",
+}
 
 // tokenRun is how many letters, digits and dashes follow at least.
 const tokenRun = 16

@@ -62,11 +62,13 @@ func relativePath(text string) *shape.Fault {
 	}
 	switch text[0] {
 	case '~':
-		return fault("write the path out, or ~/ for your own home", "%s: only your own home can be written with ~", show(text))
+		return fault("write the path out, or ~/ for your own home", "%s: only your own home can be written with ~",
+			show(text))
 	case '$':
 		return fault("write the path out", "%s: variables are not expanded in paths", show(text))
 	}
-	return fault("write ~/"+text+" or ./"+text, "%s is relative; expected a path that begins with /, ~/ or ./ (the project)", show(text))
+	return fault("write ~/"+text+" or ./"+text,
+		"%s is relative; expected a path that begins with /, ~/ or ./ (the project)", show(text))
 }
 
 // cleanPath brings a path that checkPath took into its one form.

@@ -223,7 +223,8 @@ func notPreset(text string) *shape.Fault {
 	if near := shape.Nearest(text, presets()); near != "" {
 		remedy = "write " + near
 	}
-	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text), strings.Join(presets(), ", "))
+	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text),
+		strings.Join(presets(), ", "))
 }
 
 func checkGitHost(text string) *shape.Fault {
@@ -240,7 +241,8 @@ func checkHost(text, name string) *shape.Fault {
 		return fault
 	}
 	name, port, ported := strings.Cut(name, ":")
-	if number, err := strconv.Atoi(port); ported && (err != nil || strconv.Itoa(number) != port || number < 1 || number > maxPort) {
+	if number, err := strconv.Atoi(port); ported &&
+		(err != nil || strconv.Itoa(number) != port || number < 1 || number > maxPort) {
 		return fault("", "%s: %s is not a port; expected 1 to %d", show(text), show(port), maxPort)
 	}
 	if strings.Trim(name, "0123456789.") == "" {

@@ -123,7 +123,8 @@ const maxName = 64
 
 func checkProfileName(text string) *shape.Fault {
 	if !made(text, isAlnum, isNameByte) || len(text) > maxName {
-		return fault("", "%s is not a profile name; expected up to %d letters, digits, dots, pluses, dashes and underscores",
+		return fault("", "%s is not a profile name; expected up to %d letters, digits, dots, pluses, dashes and "+
+			"underscores",
 			show(text), maxName)
 	}
 	return nil
@@ -132,7 +133,8 @@ func checkProfileName(text string) *shape.Fault {
 func checkProgramName(text string) *shape.Fault {
 	switch {
 	case strings.ContainsAny(text, "/ "):
-		return fault("write agent: {command: [PROGRAM, WORD…]}", "%s is a command, not the name of a program", show(text))
+		return fault("write agent: {command: [PROGRAM, WORD…]}", "%s is a command, not the name of a program",
+			show(text))
 	case !made(text, isAlnumLow, isNameByte):
 		return fault("", "%s is not the name of a program", show(text))
 	}
@@ -220,7 +222,10 @@ func checkServerName(text string) *shape.Fault {
 }
 
 // madeFolders are those of the agent's home that claudebox makes in any case.
-var madeFolders = []string{".bun", ".cache", ".cargo", ".claude", ".claude.json", ".gitconfig", ".gradle", ".m2", ".npm"}
+var madeFolders = []string{
+	".bun", ".cache", ".cargo", ".claude", ".claude.json", ".gitconfig", ".gradle", ".m2",
+	".npm",
+}
 
 // checkHomeFolder judges a folder of the agent's home, below it.
 func checkHomeFolder(text string) *shape.Fault {

@@ -46,7 +46,8 @@ var schema = shape.Shape{
 		}},
 		{Name: "secrets", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &secretShape,
-			Doc: "Secrets that the agent uses and never holds: a placeholder is inside, swapped on the way to the hosts that are named.",
+			Doc: "Secrets that the agent uses and never holds: a placeholder is inside, swapped on the way to the " +
+				"hosts that are named.",
 		}},
 		{Name: "mounts", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &mountShape,
@@ -70,7 +71,8 @@ var schema = shape.Shape{
 		}},
 		{Name: "protect", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &globShape,
-			Doc: "Files of the project that the agent must not change, besides the built-in list of what the host executes.",
+			Doc: "Files of the project that the agent must not change, besides the built-in list of what the " +
+				"host executes.",
 		}},
 		{Name: "protect_mode", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"default", "strict"},
@@ -97,12 +99,14 @@ var schema = shape.Shape{
 		}},
 		{Name: "toolbox", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"full", "base"},
-			Doc: "The tools that are there without being listed: full adds make, patch, python3, ps, file, tree, xz, bzip2, zstd, zip and " +
+			Doc: "The tools that are there without being listed: full adds make, patch, python3, ps, file, tree, xz, " +
+				"bzip2, zstd, zip and " +
 				"unzip to those of base (bash, coreutils, git, curl, jq, ripgrep, fd, nix, …).",
 		}},
 		{Name: "project", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"git-root", "cwd"},
-			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that folder alone.",
+			Doc: "Which folder is the project: the root of the repository that claudebox is called in, or that " +
+				"folder alone.",
 		}},
 		{Name: "worktrees", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &siblingGlob},
@@ -110,7 +114,8 @@ var schema = shape.Shape{
 		}},
 		{Name: "confirm", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"changed", "always", "never"},
-			Doc: "When the audit asks before it launches; changed asks only when it differs from the last one you approved.",
+			Doc: "When the audit asks before it launches; changed asks only when it differs from the last one " +
+				"you approved.",
 		}},
 	},
 }
@@ -150,12 +155,14 @@ var networkShape = shape.Shape{
 		}},
 		{Name: "allow", Shape: &shape.Shape{
 			Kind: shape.List, Filled: true, Elem: &allowedShape,
-			Doc: "Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not example.com itself. " +
+			Doc: "Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not " +
+				"example.com itself. " +
 				"A preset stands for a list of hosts. {host: NAME, private: true} is a host of your own network.",
 		}},
 		{Name: "except", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &exceptedPlace},
-			Doc: "Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a port if need be. " +
+			Doc: "Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a " +
+				"port if need be. " +
 				"A project's own profile cannot add any.",
 		}},
 		{Name: "via", Shape: &shape.Shape{
@@ -176,7 +183,8 @@ var allowedShape = shape.Shape{
 		}},
 		{Name: "private", Shape: &shape.Shape{
 			Kind: shape.Flag,
-			Doc: "Whether the name may lead to an address of a private network, or of one that this machine is connected to. " +
+			Doc: "Whether the name may lead to an address of a private network, or of one that this machine is " +
+				"connected to. " +
 				"This machine itself is never reached.",
 		}},
 	},
@@ -199,7 +207,8 @@ var secretShape = shape.Shape{
 		}},
 		{Name: "as", Shape: &shape.Shape{
 			Kind: shape.List, Filled: true, Elem: &shape.Shape{Kind: shape.Word, Words: []string{"bearer", "basic"}},
-			Doc: "Where it is sent: `Authorization: Bearer` (or token), or the password of `Authorization: Basic`; both when unsaid, " +
+			Doc: "Where it is sent: `Authorization: Bearer` (or token), or the password of `Authorization: Basic`; " +
+				"both when unsaid, " +
 				"and neither with a header.",
 		}},
 		{Name: "header", Shape: &shape.Shape{
@@ -246,7 +255,8 @@ var nixShape = shape.Shape{
 		{Name: "daemon", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"own", "host", "off"},
 			Doc: "What Nix uses inside: a store of its own over the host's, which stays as it is; the host's daemon " +
-				"(in the tier full only, and only when the daemon does not trust you), so that the agent builds into the " +
+				"(in the tier full only, and only when the daemon does not trust you), so that the agent " +
+				"builds into the " +
 				"host's store; or nothing.",
 			Former: []shape.Former{
 				{Name: "gate", Remedy: "write own: Nix inside has a store of its own now, in every tier"},
@@ -260,7 +270,8 @@ var nixShape = shape.Shape{
 	},
 	Former: []shape.Former{
 		{Name: "builds", Remedy: "leave it out: builds run in the sandbox, as everything that the agent runs"},
-		{Name: "fetch", Remedy: "leave it out: what builds fetch passes the network tier, as everything that the agent fetches"},
+		{Name: "fetch", Remedy: "leave it out: what builds fetch passes the network tier, as everything that the " +
+			"agent fetches"},
 	},
 }
 
@@ -282,7 +293,8 @@ var gitShape = shape.Shape{
 		}},
 		{Name: "sign", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"off", "ssh"},
-			Doc: "ssh: git signs with the key of your user.signingkey, which stays outside: an agent inside signs for git alone.",
+			Doc: "ssh: git signs with the key of your user.signingkey, which stays outside: " +
+				"an agent inside signs for git alone.",
 		}},
 	},
 }
@@ -293,7 +305,8 @@ var sshShape = shape.Shape{
 	Keys: []shape.Key{
 		{Name: "hosts", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &gitHost},
-			Doc: "Hosts that ssh may log in to with the keys of your agent; exactly these, by the host keys of your known_hosts.",
+			Doc: "Hosts that ssh may log in to with the keys of your agent; exactly these, " +
+				"by the host keys of your known_hosts.",
 		}},
 	},
 }

@@ -30,11 +30,13 @@ func validate(v shape.Value) (problems, warnings diag.Problems) {
 }
 
 func (j *judge) refuse(at shape.Place, remedy, format string, args ...any) {
-	j.problems = append(j.problems, diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	j.problems = append(j.problems,
+		diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
-	j.warnings = append(j.warnings, diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	j.warnings = append(j.warnings,
+		diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // network judges the tier with what belongs to it. A list of hosts that is
@@ -68,7 +70,8 @@ func (j *judge) listOnly(v shape.Value) {
 	tier, via := v.Get("tier"), v.Get("via")
 	if via.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc.Rank <= via.Doc.Rank) {
 		j.refuse(via.Place, "write tier: allow with the hosts, or remove via",
-			"via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is %s", said(&networkShape, v, "tier"))
+			"via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is %s",
+			said(&networkShape, v, "tier"))
 	}
 	for _, item := range v.Get("allow").Items {
 		host := item.Get("host")
@@ -90,7 +93,8 @@ func (j *judge) variables(v shape.Value) {
 	passing = append(passing[:len(passing):len(passing)], v.Get("agent").Get("env").Items...)
 	for _, item := range passing {
 		if at, both := constants[item.Text]; both {
-			j.refuse(item.Place, "keep one of them", "%s passes from the host, and is a constant in %s", item.Text, origin(at))
+			j.refuse(item.Place, "keep one of them", "%s passes from the host, and is a constant in %s", item.Text,
+				origin(at))
 		}
 		if what := Effect(item.Text); what != "" {
 			j.warn(item.Place, "", "%s %s", item.Text, what)
@@ -114,7 +118,8 @@ func (j *judge) secrets(v shape.Value) {
 		}
 		first[name.Text] = name.Place
 		if file := item.Get("file"); strings.HasPrefix(file.Text, "./") {
-			j.refuse(file.Place, "keep it outside of the project", "file: %s lies in the project, where the agent reads it", show(file.Text))
+			j.refuse(file.Place, "keep it outside of the project",
+				"file: %s lies in the project, where the agent reads it", show(file.Text))
 		}
 	}
 }

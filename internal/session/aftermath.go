@@ -30,7 +30,10 @@ func (s *Session) openReport(o Options) error {
 		s.report.folder, err = beneath.Open(dir)
 	}
 	if err != nil {
-		return &diag.Error{Op: "write " + o.ReportJSON + " (--report-json)", Err: diag.Cause(err), Remedy: "name a file in a folder that exists"}
+		return &diag.Error{
+			Op: "write " + o.ReportJSON + " (--report-json)", Err: diag.Cause(err),
+			Remedy: "name a file in a folder that exists",
+		}
 	}
 	s.report.name = filepath.Base(file)
 	return nil

@@ -42,14 +42,17 @@ func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 	}
 	files, ref := c.profiles(facts), profileRef(facts, o)
 	if file := modulePlan(profiledir.FoldersOf(facts, c.Manifest).Search(), ref); file != "" {
-		return m, diag.Errorf(opAllowHost, "list them under programs.claudebox.profiles."+ref+" (network.allow), and switch", "profile %s was made by a module", ref)
+		return m, diag.Errorf(opAllowHost,
+			"list them under programs.claudebox.profiles."+ref+" (network.allow), and switch",
+			"profile %s was made by a module", ref)
 	}
 	before, _, err := profile.Load(ref, files)
 	if err != nil {
 		return m, err
 	}
 	if before.Network.Tier != profile.TierAllow {
-		return m, diag.Errorf(opAllowHost, "a list of hosts is for tier allow: `network: {tier: allow, allow: [anthropic]}`",
+		return m, diag.Errorf(opAllowHost,
+			"a list of hosts is for tier allow: `network: {tier: allow, allow: [anthropic]}`",
 			"profile %s has tier %s, which lists none", before.Name, before.Network.Tier)
 	}
 	for _, host := range hosts {
@@ -101,7 +104,8 @@ func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Pro
 	got := after.Network
 	got.Allow = slices.Sorted(slices.Values(got.Allow))
 	if !reflect.DeepEqual(got, want) {
-		return diag.Errorf(opAllowHost, byHand, "the list in %s is written in a way that only a person can add to", m.File)
+		return diag.Errorf(opAllowHost, byHand, "the list in %s is written in a way that only a person can add to",
+			m.File)
 	}
 	m.text = text
 	return nil

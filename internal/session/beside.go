@@ -47,12 +47,14 @@ func (s *Session) guardFolder(h *launch.Host, p plan.Plan, m launch.Mount) error
 	if m.Kind == plan.Bind {
 		return s.addBeside(h, p, m)
 	}
-	if m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") || pathname.Below(s.project.Path, m.Source) {
+	if m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
+		pathname.Below(s.project.Path, m.Source) {
 		return nil // granted, public, or refused for what it would open
 	}
 	whole, err := s.coverLent(h, m.Source, m.Destination, p.Show)
 	if err == nil && !whole {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden", m.Source, lent.Limit))
+		h.Warnings = append(h.Warnings,
+			fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden", m.Source, lent.Limit))
 	}
 	return err
 }
@@ -81,14 +83,16 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 	for _, kept := range opened.Mounts {
 		made := s.projectMount(kept)
 		made.Destination, made.Secret = b.inside(kept.Path), m.Secret
-		if !taken(made.Destination) && pathname.Below(kept.Path, m.Source) && !pathname.Below(kept.Path, s.project.Path) {
+		if !taken(made.Destination) && pathname.Below(kept.Path, m.Source) &&
+			!pathname.Below(kept.Path, s.project.Path) {
 			h.Mounts = append(h.Mounts, made)
 		}
 	}
 	s.addStandIns(h, opened)
 	addNotes(h, m.Source+": ", opened)
 	if s.isMoved(opened) {
-		h.Notes = append(h.Notes, m.Source+" lies elsewhere inside: what you replace there while the session runs is not covered again")
+		h.Notes = append(h.Notes,
+			m.Source+" lies elsewhere inside: what you replace there while the session runs is not covered again")
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"claudebox/internal/host"
-	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
@@ -101,7 +100,10 @@ func (c *Checkup) parts(p plan.Plan) {
 	}{
 		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
 		{"git", located, c.session.addGit, func() string { return "the identity for this folder can be read" }},
-		{"mounts", located, c.session.addMounts, func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) }},
+		{
+			"mounts", located, c.session.addMounts,
+			func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) },
+		},
 	} {
 		if part.needs {
 			err := part.add(h, p, c.options, looking)
@@ -155,7 +157,7 @@ func describeState(dir string, makes bool) string {
 
 // machine is what the launch would use of this machine.
 func (c *Checkup) machine(p plan.Plan) doctor.Machine {
-	env := c.session.Facts.Env
+	socket, local := c.session.daemon()
 	return doctor.Machine{
 		Bwrap:   plan.ToolPath(p, resolve.ToolBwrap),
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
@@ -164,7 +166,8 @@ func (c *Checkup) machine(p plan.Plan) doctor.Machine {
 		Network: networkHelper(p),
 		Paths:   presentPaths(p, c.session.planned.missing),
 		Fetched: c.session.planned.missing,
-		Socket:  nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
+		Socket:  socket,
+		Local:   local,
 		Nix:     p.Nix.Daemon,
 		Home:    c.session.folders.Home,
 		Asks:    !c.options.Yes && p.Asks(),

@@ -103,7 +103,8 @@ func (s *Session) tellUncovered(lost *uncovered, file string, err error) {
 	}
 	if lost.note(file) {
 		// The terminal may be in raw mode: a carriage return begins the line.
-		fmt.Fprintf(s.caller.Stderr, "\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
+		fmt.Fprintf(s.caller.Stderr,
+			"\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
 			diag.Visible(file), diag.Visible(err.Error()), end)
 	}
 	if strict {

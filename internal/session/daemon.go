@@ -34,7 +34,10 @@ type nixInside struct {
 // addDaemon decides what Nix uses inside (SAND-07).
 func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
 	pin := p.Pins.Nixpkgs
-	h.Registry = inside.Registry(inside.Source{Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified})
+	h.Registry = inside.Registry(inside.Source{
+		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash,
+		LastModified: pin.LastModified,
+	})
 	switch p.Nix.Daemon {
 	case "own":
 		return s.addOwnStore(h, p, why)
@@ -54,14 +57,16 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 	}
 	dir, extra := inside.Choose(filepath.Join(s.Instance.Dir, "nix"))
 	if extra {
-		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in this one is gone at its end")
+		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in "+
+			"this one is gone at its end")
 	}
 	s.nix.dir, h.NixStore = dir, dir
 	allowed, err := hostpattern.ParseList(hostpattern.Expand(p.Network.Allow))
 	if err != nil {
 		return err
 	}
-	caches := inside.CachesOf(h.Etc.NixConf).Reached(func(name string) bool { return reaches(p.Network.Tier, allowed, name) })
+	caches := inside.CachesOf(h.Etc.NixConf).Reached(
+		func(name string) bool { return reaches(p.Network.Tier, allowed, name) })
 	h.NixConf = inside.Conf(caches)
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
@@ -109,7 +114,8 @@ func (s *Session) tryStore(h *launch.Host, why Purpose) error {
 	return nil
 }
 
-// openNix makes the store ready and starts the filter in front of the host's.
+// openNix makes the store ready, and the socket of the filter in front of the
+// host's.
 func (s *Session) openNix() (err error) {
 	if s.nix.dir == "" {
 		return nil
@@ -133,25 +139,26 @@ func (s *Session) openNix() (err error) {
 			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	socket := s.keeper.store().Socket
-	s.nix.filter, err = inside.Start(inside.Request{
+	store := s.keeper.store()
+	s.nix.filter, err = inside.Listen(inside.Request{
 		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
-		Dial: func() (*os.File, error) { return nixdaemon.Connect(socket) },
+		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Collected: func() {
-			diag.Note(s.caller.Stderr, "the host collected a store path that the Nix inside relies on: it answers no more in this session")
+			diag.Note(s.caller.Stderr,
+				"the host collected a store path that the Nix inside relies on: it answers no more in this session")
 		},
 	})
 	return err
 }
 
-// watchNix says so when the filter could not be confined. It serves nobody then,
-// so nothing has to wait for it.
-func (s *Session) watchNix() {
+// beginNix has the filter answer, and says so when it cannot be confined. It
+// serves nobody then, so nothing has to wait for it.
+func (s *Session) beginNix() {
 	if s.nix.filter == nil {
 		return
 	}
 	go func(filter *inside.Filter) {
-		if err := filter.Ready(); err != nil {
+		if err := filter.Begin(); err != nil {
 			diag.Print(s.caller.Stderr, err)
 		}
 	}(s.nix.filter)
@@ -188,9 +195,11 @@ func (s *Session) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error 
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
 	}
 	h.Daemon, h.NixConf = true, inside.DaemonConf(h.Etc.NixConf)
-	h.Warnings = append(h.Warnings, "the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, and sees everybody's roots")
+	h.Warnings = append(h.Warnings, "the agent reaches the host's Nix daemon: it builds into the host's store, may "+
+		"collect its garbage, and sees everybody's roots")
 	if off := h.Etc.NixSandbox; off == "false" || off == "relaxed" {
-		h.Warnings = append(h.Warnings, "what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
+		h.Warnings = append(h.Warnings,
+			"what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
 	}
 	return nil
 }

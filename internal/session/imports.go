@@ -29,11 +29,18 @@ func (s *Session) coverLent(h *launch.Host, source, destination string, show []s
 	shown := func(rel string) bool { return project.Shown(show, s.pattern(filepath.Join(source, rel))) }
 	covers, cut, err := lent.Covers(source, shown)
 	if err != nil {
-		return false, &diag.Error{Op: "look for secrets in " + source, Err: diag.Cause(err), Remedy: "make it readable for you, or take it away"}
+		return false, &diag.Error{
+			Op: "look for secrets in " + source, Err: diag.Cause(err),
+			Remedy: "make it readable for you, or take it away",
+		}
 	}
 	for _, c := range covers {
 		at := filepath.Join(source, c.Rel)
-		h.Mounts = append(h.Mounts, launch.Mount{Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content, Why: whySecret})
+		h.Mounts = append(h.Mounts,
+			launch.Mount{
+				Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
+				Why: whySecret,
+			})
 		s.covered = append(s.covered, at)
 		h.Notes = append(h.Notes, at+" looks secret and does not enter; `show: ["+s.pattern(at)+"]` lets it in")
 	}
@@ -74,6 +81,7 @@ func (s *Session) JudgeImports() {
 		})
 	}
 	if left == 0 {
-		s.Launch.Notes = append(s.Launch.Notes, fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
+		s.Launch.Notes = append(s.Launch.Notes,
+			fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
 	}
 }

@@ -95,7 +95,8 @@ func (s *Session) addLogins(h *launch.Host, p plan.Plan, held []sshagent.Key, ac
 	if !isInside(p, "ssh") {
 		h.Warnings = append(h.Warnings, "ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
 	}
-	files := slices.DeleteFunc([]string{filepath.Join(s.Facts.Home, ".ssh/known_hosts"), knownHosts}, func(name string) bool {
+	files := []string{filepath.Join(s.Facts.Home, ".ssh/known_hosts"), knownHosts}
+	files = slices.DeleteFunc(files, func(name string) bool {
 		_, err := os.Stat(name)
 		return err != nil
 	})
@@ -107,7 +108,8 @@ func (s *Session) addLogins(h *launch.Host, p plan.Plan, held []sshagent.Key, ac
 			h.Warnings = append(h.Warnings, "ssh cannot log in to "+name+": "+err.Error())
 			continue
 		case len(host.Keys) == 0:
-			h.Warnings = append(h.Warnings, "ssh cannot log in to "+name+": it is not in your known_hosts; connect to it once outside")
+			h.Warnings = append(h.Warnings,
+				"ssh cannot log in to "+name+": it is not in your known_hosts; connect to it once outside")
 			continue
 		}
 		s.keys.request.Rules.Hosts = append(s.keys.request.Rules.Hosts, host)
@@ -116,9 +118,12 @@ func (s *Session) addLogins(h *launch.Host, p plan.Plan, held []sshagent.Key, ac
 		h.Notes = append(h.Notes, unreachable(p, name)...)
 	}
 	if hosts := s.keys.request.Rules.Hosts; len(hosts) > 0 {
-		h.Outside = append(h.Outside, launch.Outside{Name: "the keys of your ssh agent", Hosts: access.SSH, Why: sshRule})
+		h.Outside = append(h.Outside, launch.Outside{
+			Name: "the keys of your ssh agent", Hosts: access.SSH, Why: sshRule,
+		})
 		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: plan.ROData, Source: "known hosts", Destination: knownHosts, Mode: "0444", Data: []byte(lines.String()), Why: sshRule,
+			Kind: plan.ROData, Source: "known hosts", Destination: knownHosts, Mode: "0444",
+			Data: []byte(lines.String()), Why: sshRule,
 		})
 	}
 }
@@ -149,7 +154,7 @@ func (s *Session) signingKey(id gitconfig.Identity, held []sshagent.Key) (key ss
 	if said == "" {
 		return key, nil, "user.signingkey is not set in your git configuration"
 	}
-	if literal || strings.HasPrefix(said, "ssh-") || strings.HasPrefix(said, "ecdsa-") || strings.HasPrefix(said, "sk-") {
+	if literal || slices.Contains([]string{"ssh", "ecdsa", "sk"}, strings.Split(said, "-")[0]) {
 		key, err := sshagent.ParseKey([]byte(said))
 		switch {
 		case err != nil:
@@ -166,11 +171,12 @@ func (s *Session) signingKey(id gitconfig.Identity, held []sshagent.Key) (key ss
 			return key, nil, ""
 		}
 	}
+	without := "your ssh agent does not have the key " + said + " (ssh-add), and its file: "
 	if file, err = smallfile.Read(name, maxKeyFile); err != nil {
-		return key, nil, "your ssh agent does not have the key " + said + ", and its file: " + diag.Cause(err).Error()
+		return key, nil, without + diag.Cause(err).Error()
 	}
 	if key, err = sshagent.ParsePrivate(file); err != nil {
-		return key, nil, "your ssh agent does not have the key " + said + ", and its file: " + err.Error() + " (ssh-add " + said + ")"
+		return key, nil, without + err.Error()
 	}
 	if sshagent.Has(held, key) {
 		file = nil

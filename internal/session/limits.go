@@ -18,7 +18,8 @@ const scopePatience = 10 * time.Second
 // processes holds without systemd, where the kernel counts them apart.
 func (s *Session) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	if p.Limits.Tasks > 0 && !(h.OwnPIDs && launch.CountsProcesses()) && !byScope(p.Limits) {
-		h.Warnings = append(h.Warnings, "limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
+		h.Warnings = append(h.Warnings,
+			"limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 	}
 	if !byScope(p.Limits) {
 		return nil

@@ -55,7 +55,8 @@ func (s *Session) mendModes(list []givenMode) {
 				err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(was.fd), was.mode) // fchmod refuses O_PATH
 				if err != nil {
 					diag.Print(s.caller.Stderr, &diag.Error{
-						Op: "give " + was.path + " back its mode", Err: err, Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
+						Op: "give " + was.path + " back its mode", Err: err,
+						Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
 					})
 				}
 			}

@@ -38,7 +38,8 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 	}
 	for _, path := range h.Etc.Managed {
 		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path), Why: "policy of this machine",
+			Kind: plan.ROBind, Source: path, Destination: "/etc/claude-code/" + filepath.Base(path),
+			Why: "policy of this machine",
 		})
 	}
 	return nil
@@ -90,7 +91,8 @@ func (s *Session) projectMount(m project.Mount) launch.Mount {
 func (s *Session) emptyFolder() string { return filepath.Join(s.folders.Home, "empty") }
 
 func (s *Session) hidesFolders() bool {
-	return slices.ContainsFunc(s.given(), func(p project.Project) bool { return slices.ContainsFunc(p.Mounts, hidesFolder) })
+	return slices.ContainsFunc(s.given(),
+		func(p project.Project) bool { return slices.ContainsFunc(p.Mounts, hidesFolder) })
 }
 
 func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
@@ -101,7 +103,10 @@ func (s *Session) makeEmptyFolder() error {
 		return nil
 	}
 	if err := os.Mkdir(s.emptyFolder(), 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
-		return &diag.Error{Op: "make " + s.emptyFolder(), Err: diag.Cause(err), Remedy: "make its folder writable for you"}
+		return &diag.Error{
+			Op: "make " + s.emptyFolder(), Err: diag.Cause(err),
+			Remedy: "make its folder writable for you",
+		}
 	}
 	return nil
 }

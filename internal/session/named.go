@@ -180,7 +180,8 @@ func (s *Session) judgeSources() error {
 }
 
 func (s *Session) judgeSource(m launch.Mount) error {
-	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, s.project.Path) || m.Source == s.emptyFolder() {
+	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, s.project.Path) ||
+		m.Source == s.emptyFolder() {
 		return nil
 	}
 	home, err := beneath.Canonical(s.Facts.Home)
@@ -192,7 +193,8 @@ func (s *Session) judgeSource(m launch.Mount) error {
 		return nil // state chose these folders of it, and these only
 	}
 	if relation == profile.Apart && s.showsState(m.Source) {
-		secret, relation = profile.SecretPath{Path: s.folders.Home, What: "the sandboxes of other projects"}, profile.Around
+		secret, relation = profile.SecretPath{Path: s.folders.Home, What: "the sandboxes of other projects"},
+			profile.Around
 	}
 	remedy := "mount exactly what is needed by a profile's `mounts` with `secret: true`, or leave it out"
 	switch relation {
@@ -216,7 +218,8 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 			if granted || !opens(m, kept) || i > 0 && given.Path == m.Source {
 				continue
 			}
-			return diag.Errorf("mount "+m.Source+" ("+m.Why+")", "mount files and folders apart from it; `hide`, `show` and `protect` are set in the profile",
+			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
+				"mount files and folders apart from it; `hide`, `show` and `protect` are set in the profile",
 				"it would open %s to the agent (%s)", kept.Path, kept.Why)
 		}
 	}
@@ -225,9 +228,10 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 
 // userNamed tells what a flag or a profile asked for.
 func userNamed(m launch.Mount) bool {
-	return slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile ", profile.ProjectFile + ":"}, func(prefix string) bool {
-		return strings.HasPrefix(m.Why, prefix)
-	})
+	return slices.ContainsFunc([]string{"--mount-", whyWorktree, "profile ", profile.ProjectFile + ":"},
+		func(prefix string) bool {
+			return strings.HasPrefix(m.Why, prefix)
+		})
 }
 
 // opens reports whether a mount makes reachable what another keeps the agent

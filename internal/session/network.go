@@ -41,7 +41,8 @@ func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	}
 	for _, port := range s.network.published {
 		if port.Outside != port.Inside && p.Network.Tier != "full" {
-			h.Notes = append(h.Notes, fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
+			h.Notes = append(h.Notes,
+				fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
 	s.network.log, err = s.networkLog(o)
@@ -52,7 +53,8 @@ func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 func judgeList(p plan.Plan) error {
 	const op = "use tier allow"
 	if len(p.Network.Allow) == 0 {
-		return diag.Errorf(op, "list them in the profile: `network: {tier: allow, allow: [anthropic, github]}`", "profile %s lists no hosts", p.Profile)
+		return diag.Errorf(op, "list them in the profile: `network: {tier: allow, allow: [anthropic, github]}`",
+			"profile %s lists no hosts", p.Profile)
 	}
 	_, err := hostpattern.ParseList(p.Network.Allow)
 	if err == nil {
@@ -68,7 +70,8 @@ func judgeList(p plan.Plan) error {
 func noteProxy(h *launch.Host) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		if h.Facts.Env.Value(name, "") != "" {
-			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts itself, or by the proxy that the profile names (network.via)")
+			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts "+
+				"itself, or by the proxy that the profile names (network.via)")
 			return
 		}
 	}
@@ -90,7 +93,8 @@ func (s *Session) networkLog(o Options) (string, error) {
 		return "", &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file in a folder that exists"}
 	}
 	if pathname.Below(dir, s.project.Path) {
-		return "", diag.Errorf(op, "write it to a place outside of the project", "the agent can change what is in the project")
+		return "", diag.Errorf(op, "write it to a place outside of the project",
+			"the agent can change what is in the project")
 	}
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
@@ -168,7 +172,10 @@ func openLog(file string) (*os.File, error) {
 	}
 	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, &diag.Error{Op: "write the network log " + file, Err: diag.Cause(err), Remedy: "name a file that you can write and that is no link"}
+		return nil, &diag.Error{
+			Op: "write the network log " + file, Err: diag.Cause(err),
+			Remedy: "name a file that you can write and that is no link",
+		}
 	}
 	return log, nil
 }
@@ -185,7 +192,11 @@ func (n *outside) close() {
 func (s *Session) endNetwork() {
 	s.network.close()
 	if s.network.lost != nil {
-		diag.Print(s.caller.Stderr, &diag.Error{Op: "keep the sandbox's network", Err: s.network.lost, Remedy: "start again: the agent went on without a network"})
+		diag.Print(s.caller.Stderr,
+			&diag.Error{
+				Op: "keep the sandbox's network", Err: s.network.lost,
+				Remedy: "start again: the agent went on without a network",
+			})
 	}
 	if s.report.silent {
 		return
@@ -198,7 +209,8 @@ func (s *Session) endNetwork() {
 // told are the lines for a person about what happened.
 func (n *outside) told() (lines []string) {
 	if n.summary.Restarted > 0 {
-		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: connections were lost, and what is said below is not all", n.summary.Restarted))
+		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
+			"connections were lost, and what is said below is not all", n.summary.Restarted))
 	}
 	if text := reached(n.summary.Hosts); text != "" {
 		lines = append(lines, "network: "+text)
@@ -218,19 +230,22 @@ const shown = 10
 // reached says in one line which hosts were reached.
 func reached(hosts []helper.Host) string {
 	var parts []string
-	var others, bytes int64
-	for i, h := range hosts {
-		if i < shown {
-			parts = append(parts, fmt.Sprintf("%s (%s)", hostName(h.Name, h.Port), amount(h.Sent+h.Received)))
-			continue
-		}
-		others++
-		bytes += h.Sent + h.Received
+	for _, h := range hosts[:min(len(hosts), shown)] {
+		parts = append(parts, hostName(h.Name, h.Port)+" ("+bothWays(h.Sent, h.Received)+")")
 	}
-	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d others (%s)", others, amount(bytes)))
+	if others := hosts[len(parts):]; len(others) > 0 {
+		var sent, received int64
+		for _, h := range others {
+			sent += h.Sent
+			received += h.Received
+		}
+		parts = append(parts, fmt.Sprintf("%d others (%s)", len(others), bothWays(sent, received)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func bothWays(sent, received int64) string {
+	return amount(sent) + " sent, " + amount(received) + " received"
 }
 
 // hostName is a host with its port, unless that is the one of HTTPS. What the
@@ -322,7 +337,8 @@ func parsePublish(word string) (outside, inside int, err error) {
 func parsePort(word string) (int, error) {
 	port, err := strconv.Atoi(word)
 	if err != nil || strconv.Itoa(port) != word || port < 1 || port > 65535 {
-		return 0, diag.Errorf("read --publish", "write a number, or two: --publish 3000, --publish 8080:3000", "%q is not a port; expected 1 to 65535", word)
+		return 0, diag.Errorf("read --publish", "write a number, or two: --publish 3000, --publish 8080:3000",
+			"%q is not a port; expected 1 to 65535", word)
 	}
 	return port, nil
 }

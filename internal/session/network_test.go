@@ -18,7 +18,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 	}}}
 	got := strings.Join(n.told(), "\n")
 	for _, want := range []string{
-		"started again, 1 times", "network: good.test (1.5 MB), a\\x1b[2J.test:80 (0 B)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
+		"started again, 1 times", "network: good.test (1.5 MB sent, 20 B received), a\\x1b[2J.test:80 (0 B sent, 0 B received)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in %q", want, got)

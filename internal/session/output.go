@@ -46,7 +46,10 @@ func carryOutput() (restore func() error, err error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(&diag.Error{Op: "carry output to its file", Err: err, Remedy: "pipe it: claudebox … | cat >FILE"}, restore())
+		return nil, errors.Join(&diag.Error{
+			Op: "carry output to its file", Err: err,
+			Remedy: "pipe it: claudebox … | cat >FILE",
+		}, restore())
 	}
 	for _, c := range carried {
 		c.begin()
@@ -121,5 +124,8 @@ func (c *carrier) end() error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}
-	return &diag.Error{Op: "write the output to its file", Err: diag.Cause(err), Remedy: "make room there; the rest of the output is lost"}
+	return &diag.Error{
+		Op: "write the output to its file", Err: diag.Cause(err),
+		Remedy: "make room there; the rest of the output is lost",
+	}
 }

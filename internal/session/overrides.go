@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/host"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -60,7 +62,6 @@ func isInside(p plan.Plan, command string) bool {
 		return strings.HasPrefix(filepath.Clean(program), "/nix/store/")
 	}
 	return program != "" && !strings.Contains(program, "/") && slices.ContainsFunc(p.Path, func(dir string) bool {
-		info, err := os.Stat(filepath.Join(dir, program))
-		return err == nil && info.Mode()&0o111 != 0
+		return unix.Access(filepath.Join(dir, program), unix.X_OK) == nil
 	})
 }

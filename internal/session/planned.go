@@ -143,14 +143,18 @@ func decodePlan(file string) (plan.Plan, error) {
 	op := "read plan " + file
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return plan.Plan{}, &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file that `claudebox plan --pinned` has written"}
+		return plan.Plan{}, &diag.Error{
+			Op: op, Err: diag.Cause(err),
+			Remedy: "name a file that `claudebox plan --pinned` has written",
+		}
 	}
 	p, err := plan.Decode(file, src)
 	if err != nil {
 		return plan.Plan{}, err
 	}
 	if p.System != nixSystem() {
-		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System, nixSystem())
+		return plan.Plan{}, diag.Errorf(op, "make it anew on this machine", "it is for %s; this is %s", p.System,
+			nixSystem())
 	}
 	return p, nil
 }
@@ -264,7 +268,8 @@ func (p planner) cache(question ...string) plancache.Cache {
 func readManifest(file string) (*resolve.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, diag.Errorf("read claudebox's manifest", "use the claudebox that the flake builds: `nix run .#claudebox`",
+		return nil, diag.Errorf("read claudebox's manifest",
+			"use the claudebox that the flake builds: `nix run .#claudebox`",
 			"there is none at %s", file)
 	}
 	defer f.Close()
@@ -277,8 +282,9 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 		cache = ""
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
-		Manifest: m, System: nixSystem(), Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources, Nixpkgs: prof.Nixpkgs,
-		Store: store, Evaluator: p.evaluator(m),
+		Manifest: m, System: nixSystem(), Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
+		Nixpkgs: prof.Nixpkgs,
+		Store:   store, Evaluator: p.evaluator(m),
 		Cache: cache, DryRun: p.why.Look,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
@@ -293,7 +299,10 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 
 // nixVariables tell Nix where its store is and how to reach it. They are all
 // that an evaluation learns of the caller's environment.
-var nixVariables = []string{"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE"}
+var nixVariables = []string{
+	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR",
+	"NIX_SSL_CERT_FILE",
+}
 
 func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
 	e := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
@@ -322,7 +331,9 @@ func named(prof profile.Profile) []string {
 // closureOf is everything that the packages, the tools and further paths refer
 // to, for a sandbox that shall see no more of the store. The daemon is asked
 // when the manifest does not know it all.
-func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution, roots []string) ([]string, error) {
+func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution,
+	roots []string,
+) ([]string, error) {
 	for _, pkg := range res.Packages {
 		for _, output := range pkg.Outputs {
 			roots = append(roots, output.Path)
@@ -350,7 +361,10 @@ func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 	}
 	f, err := os.Open(m.References)
 	if err != nil {
-		return nil, &diag.Error{Op: "read what claudebox was built with", Err: diag.Cause(err), Remedy: "install claudebox again"}
+		return nil, &diag.Error{
+			Op: "read what claudebox was built with", Err: diag.Cause(err),
+			Remedy: "install claudebox again",
+		}
 	}
 	defer f.Close()
 	return resolve.ReadReferences(f)

@@ -64,7 +64,7 @@ func (s *Session) ownFolders() []string {
 // judgeSearchPlaces refuses a link to where an agent could make what claudebox
 // or git would obey. What is there already is read-only inside.
 func (s *Session) judgeSearchPlaces() error {
-	for _, place := range s.ledElsewhere() {
+	for _, place := range s.led {
 		real, err := beneath.Leads(place)
 		if err != nil {
 			continue
@@ -75,7 +75,8 @@ func (s *Session) judgeSearchPlaces() error {
 		for _, given := range s.given() {
 			if pathname.Below(real, given.Path) {
 				return diag.Errorf("protect "+place, "remove that link, or make the file or folder that it leads to",
-					"it is a link to %s, which is not there: the agent could make it, and claudebox or git would obey it", real)
+					"it is a link to %s, which is not there: the agent could make it, and claudebox or git "+
+						"would obey it", real)
 			}
 		}
 	}
@@ -88,19 +89,23 @@ func (s *Session) judgeWritable(m launch.Mount) error {
 	if m.Kind != plan.Bind || !userNamed(m) {
 		return nil
 	}
-	op, remedy := "mount "+m.Source+" ("+m.Why+")", "mount it read-only, or mount the working tree: what git obeys in there is protected"
+	op, remedy := "mount "+m.Source+" ("+m.Why+")",
+		"mount it read-only, or mount the working tree: what git obeys in there is protected"
 	if git := gitFolderAround(m.Source); git != "" {
 		return diag.Errorf(op, remedy, "it lies in %s, where this host's git obeys what an agent writes", git)
 	}
 	for _, dir := range append(s.ownFolders(), searchPlaces(s.folders, s.caller.Manifest)...) {
 		real, err := beneath.Leads(dir)
-		if err == nil && (pathname.Below(m.Source, real) || slices.Contains(s.folders.Own(), dir) && pathname.Below(real, m.Source)) {
-			return diag.Errorf(op, "mount it read-only, or what is needed of it", "it would open %s: what is there says what a sandbox may do", dir)
+		if err == nil && (pathname.Below(m.Source, real) ||
+			slices.Contains(s.folders.Own(), dir) && pathname.Below(real, m.Source)) {
+			return diag.Errorf(op, "mount it read-only, or what is needed of it",
+				"it would open %s: what is there says what a sandbox may do", dir)
 		}
 	}
 	for _, name := range s.gitObeys() {
 		if real, err := beneath.Leads(name); err == nil && pathname.Below(m.Source, real) {
-			return diag.Errorf(op, "mount it read-only", "it would open %s, which your git's configuration names: this host's git obeys what is there", name)
+			return diag.Errorf(op, "mount it read-only",
+				"it would open %s, which your git's configuration names: this host's git obeys what is there", name)
 		}
 	}
 	return nil
@@ -150,7 +155,8 @@ func (s *Session) gitObeys() []string {
 
 // pathsIn are the words of a command that are paths from the root or the home.
 func (s *Session) pathsIn(command string) (list []string) {
-	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\"'`;|&()<>=!$", r) }) {
+	for _, word := range strings.FieldsFunc(command,
+		func(r rune) bool { return strings.ContainsRune(" \t\"'`;|&()<>=!$", r) }) {
 		if filepath.IsAbs(word) || strings.HasPrefix(word, "~/") {
 			list = append(list, s.absolute(word))
 		}

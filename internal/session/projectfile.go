@@ -49,7 +49,8 @@ func (p planner) overlay(base planned) (planned, error) {
 func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
 	ref, flags, mounted := p.profileRef(), p.options.networkFlags(), p.mountedByFlags()
 	cache := p.cache(append([]string{
-		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(), fmt.Sprint(verdict.Allowed && verdict.On(file)),
+		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(),
+		fmt.Sprint(verdict.Allowed && verdict.On(file)),
 	}, verdict.Widens...)...)
 	if kept, found := p.kept(cache); found {
 		kept.remarks = []string{applied(file, verdict)}
@@ -61,14 +62,16 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		return planned{}, err
 	}
 	if !sameSources(under.Sources, base.Sources) {
-		return planned{}, diag.Errorf("lay "+file.Path+" over profile "+under.Profile, "name a profile with -P, or `claudebox deny`",
+		return planned{}, diag.Errorf("lay "+file.Path+" over profile "+under.Profile,
+			"name a profile with -P, or `claudebox deny`",
 			"its plan was made of other files than there are now")
 	}
 	base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
 	at := place(p.Facts, file)
 	at.Mounted = mounted
 	prof, left := verdict.Decide(file, base, asked, at)
-	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) }) // the others were told
+	// the others were told
+	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) })
 	var remarks []string
 	if len(left) > 0 {
 		warnings = append(warnings, leftOut(file, verdict, left, flags))
@@ -110,8 +113,10 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 		since = "you have not allowed since it changed"
 	}
 	return diag.Problem{
-		Message: profile.ProjectFile + " asks for what " + since + ", and what is left out: " + strings.Join(named, "; "),
-		Remedy:  "look at it with `" + strings.Join(append([]string{"claudebox allow"}, flags...), " ") + "`, or refuse it with `claudebox deny`",
+		Message: profile.ProjectFile + " asks for what " + since + ", and what is left out: " +
+			strings.Join(named, "; "),
+		Remedy: "look at it with `" + strings.Join(append([]string{"claudebox allow"}, flags...), " ") +
+			"`, or refuse it with `claudebox deny`",
 	}
 }
 
@@ -184,7 +189,8 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 		return a, nil, err
 	}
 	if file == nil {
-		return a, nil, diag.Errorf("look for "+profile.ProjectFile, "go to the project that has one; `man claudebox-profile` says what it may hold", "this project has none")
+		return a, nil, diag.Errorf("look for "+profile.ProjectFile,
+			"go to the project that has one; `man claudebox-profile` says what it may hold", "this project has none")
 	}
 	if a.File = *file; unread {
 		return a, nil, nil

@@ -25,7 +25,8 @@ var proxies = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
 // ownNames are set by Claude Code for what it starts, or have been taken over
 // already, as git's identity.
 var ownNames = []string{
-	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL",
+	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME",
+	"GIT_COMMITTER_EMAIL",
 	"GIT_COMMITTER_NAME", "GIT_EDITOR", "GIT_PAGER",
 }
 
@@ -55,7 +56,8 @@ func addMissed(h *launch.Host, p plan.Plan, env host.Environment) {
 		entering = append(entering, e.Name)
 	}
 	if list := missed(env, entering, p.Network.Tier); len(list) > 0 {
-		h.Notes = append(h.Notes, "set here and not inside: "+strings.Join(list, ", ")+"; `extra_env_passthrough` lets them in")
+		h.Notes = append(h.Notes,
+			"set here and not inside: "+strings.Join(list, ", ")+"; `extra_env_passthrough` lets them in")
 	}
 }
 
@@ -70,6 +72,9 @@ func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id gitconfig.Identit
 	default:
 		h.Notes = append(h.Notes, "commits are not signed inside: your key is not there")
 	}
+	if id.Others != "" {
+		h.Notes = append(h.Notes, "set in your git configuration and not inside: "+diag.Visible(id.Others))
+	}
 	file := s.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(s.Facts.Home, ".config")) + "/git/ignore"
 	if id.Excludes != "" {
 		file = s.absolute(id.Excludes)
@@ -82,7 +87,8 @@ func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id gitconfig.Identit
 		return
 	}
 	h.Mounts = append(h.Mounts, launch.Mount{
-		Kind: plan.ROData, Source: file, Destination: s.Facts.Home + "/.config/git/ignore", Data: content, Why: "your core.excludesFile",
+		Kind: plan.ROData, Source: file, Destination: s.Facts.Home + "/.config/git/ignore", Data: content,
+		Why: "your core.excludesFile",
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,12 +49,23 @@ func (k *keeper) Close() error {
 // kept until the end: the daemon keeps its paths as long.
 func (k *keeper) store() *nixdaemon.Store {
 	if k.held == nil {
-		env := k.Facts.Env
-		k.held = &nixdaemon.Store{
-			Socket: nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", "")),
-		}
+		k.held = &nixdaemon.Store{}
+		k.held.Socket, k.held.Options.Local = k.daemon()
 	}
 	return k.held
+}
+
+// daemon gives the socket of the host's Nix daemon and, where there is none, the
+// program that serves a store which is the user's own.
+func (c call) daemon() (socket, local string) {
+	env := c.Facts.Env
+	socket = nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", ""))
+	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) {
+		if m, err := readManifest(c.caller.Manifest); err == nil {
+			local = filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-daemon")
+		}
+	}
+	return socket, local
 }
 
 func (k *keeper) roots() gcroot.Folder {
@@ -140,7 +152,8 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 	if err := k.have(file, paths); err != nil {
 		return err
 	}
-	k.later(func() { _ = k.makeRoots(real, paths) }) // else the connection holds them, and is needed the next time as well
+	// else the connection holds them, and is needed the next time as well
+	k.later(func() { _ = k.makeRoots(real, paths) })
 	return nil
 }
 

@@ -17,7 +17,10 @@ func (s *Session) Run() (err error) {
 	// that would have to be taken away.
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
-	for _, step := range []func() error{s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys, s.holdGiven, s.makeEmptyFolder} {
+	for _, step := range []func() error{
+		s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
+		s.holdGiven, s.makeEmptyFolder,
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -108,7 +111,7 @@ func (s *Session) launch(after []*aftermath.Session) error {
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
 		s.followSecrets()
-		s.watchNix()
+		s.beginNix()
 		for _, session := range after {
 			session.Follow()
 		}

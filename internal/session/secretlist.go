@@ -24,11 +24,18 @@ const proxied = "full"
 // that.
 var usual = map[string]broker.Secret{
 	apiKey: {
-		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Api-Key"},
+		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer},
+		Headers: []string{"X-Api-Key"},
+		Paths:   broker.ClaudePaths,
+	},
+	"ANTHROPIC_AUTH_TOKEN": {
+		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer},
 		Paths: broker.ClaudePaths,
 	},
-	"ANTHROPIC_AUTH_TOKEN":    {Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
-	"CLAUDE_CODE_OAUTH_TOKEN": {Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths},
+	"CLAUDE_CODE_OAUTH_TOKEN": {
+		Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer},
+		Paths: broker.ClaudePaths,
+	},
 }
 
 // namedSecret is a secret with the rule that names it.
@@ -72,7 +79,8 @@ func (s *Session) listSecrets(p plan.Plan) ([]namedSecret, error) {
 		named := slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
 		if why := s.gitRule(p, host.Variable); value != "" && (why != "" || named) {
 			add(broker.Secret{
-				Name: host.Variable, Value: value, Hosts: withAPI(host.Host), Forms: []broker.Form{broker.Basic, broker.Bearer},
+				Name: host.Variable, Value: value, Hosts: withAPI(host.Host),
+				Forms: []broker.Form{broker.Basic, broker.Bearer},
 			}, why)
 		}
 	}
@@ -126,7 +134,8 @@ func (s *Session) secretValue(named plan.Secret) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", &diag.Error{
-			Op: "read the secret " + name + " (" + named.Why + ")", Err: diag.Cause(err), Remedy: "make it, or take the entry out of `secrets`",
+			Op: "read the secret " + name + " (" + named.Why + ")", Err: diag.Cause(err),
+			Remedy: "make it, or take the entry out of `secrets`",
 		}
 	}
 	defer f.Close()
@@ -170,7 +179,8 @@ func (s *Session) entering(p plan.Plan) []plan.Env {
 
 // known are the hosts that usual tokens are for.
 var known = map[string]string{
-	"GH_TOKEN": "github.com, api.github.com", "GITHUB_TOKEN": "github.com, api.github.com", "GITLAB_TOKEN": "gitlab.com",
+	"GH_TOKEN": "github.com, api.github.com", "GITHUB_TOKEN": "github.com, api.github.com",
+	"GITLAB_TOKEN":   "gitlab.com",
 	"OPENAI_API_KEY": "api.openai.com", "OPENROUTER_API_KEY": "openrouter.ai", "MISTRAL_API_KEY": "api.mistral.ai",
 	"GROQ_API_KEY": "api.groq.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
 }
@@ -180,13 +190,15 @@ func (s *Session) hintSecrets(h *launch.Host, p plan.Plan) {
 	for _, e := range s.entering(p) {
 		_, outside := h.Overrides[e.Name]
 		if hosts := known[e.Name]; hosts != "" && !outside && s.Facts.Env.Value(e.Name, "") != "" {
-			h.Notes = append(h.Notes, e.Name+" enters as it is; `secrets: [{env: "+e.Name+", hosts: ["+hosts+"]}]` keeps it outside")
+			h.Notes = append(h.Notes,
+				e.Name+" enters as it is; `secrets: [{env: "+e.Name+", hosts: ["+hosts+"]}]` keeps it outside")
 		}
 	}
 	for _, named := range p.Secrets {
 		switch value, _ := s.secretValue(named); {
 		case !s.secrets.used:
-			h.Notes = append(h.Notes, named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
+			h.Notes = append(h.Notes,
+				named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
 		case value == "":
 			h.Notes = append(h.Notes, named.Variable+" is not set: there is no placeholder of it inside")
 		}

@@ -149,7 +149,8 @@ const ownAuthority = "/etc/ssl/certs/claudebox.crt"
 // or tell programs to look.
 var bundleVariables = []string{
 	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
-	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "HEX_CACERTS_PATH",
+	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+	"HEX_CACERTS_PATH",
 }
 
 var extraVariables = map[string]string{
@@ -167,19 +168,10 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		return nil
 	}
 	config := &s.secrets.hello.Config
-	for i, secret := range config.Secrets {
-		if len(secret.Hosts) == 0 {
-			h.Warnings = append(h.Warnings, secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
-		}
-		h.Overrides[secret.Name] = launch.Override{Value: s.secrets.placeholders[i], Why: placeholderWhy(secret), Public: true}
-		if slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == secret.Name }) {
-			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: placeholderWhy(secret)}
-			h.Made = append(h.Made, launch.Variable{Env: entry, Value: s.secrets.placeholders[i]})
-		}
-		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
-	}
+	s.addPlaceholders(h, p)
 	if l := s.Instance.Login; l.Outside || l.Made {
-		h.Outside = append(h.Outside, launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
+		h.Outside = append(h.Outside,
+			launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
 	}
 	if p.Agent.Name == "claude" {
 		config.Login = &broker.Login{} // what is made inside stays outside, too
@@ -204,7 +196,8 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	}
 	h.Bundle = slices.Concat(bytes.TrimRight(config.Roots, "\n"), []byte("\n"), config.Authority.Certificate)
 	h.Mounts = append(h.Mounts, launch.Mount{
-		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444", Data: config.Authority.Certificate, Why: brokerRule,
+		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
+		Data: config.Authority.Certificate, Why: brokerRule,
 	})
 	s.addVariables(h)
 	if p.Network.Tier == proxied {
@@ -212,6 +205,23 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		return nil
 	}
 	return s.lendToNetwork()
+}
+
+// addPlaceholders puts into the variables inside what stands there for secrets.
+func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
+	for i, secret := range s.secrets.hello.Config.Secrets {
+		if len(secret.Hosts) == 0 {
+			h.Warnings = append(h.Warnings,
+				secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
+		}
+		value, why := s.secrets.placeholders[i], placeholderWhy(secret)
+		h.Overrides[secret.Name] = launch.Override{Value: value, Why: why, Public: true}
+		if slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == secret.Name }) {
+			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: why}
+			h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
+		}
+		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
+	}
 }
 
 // lendToNetwork gives the secrets to whoever serves the sandbox's network. The
@@ -305,7 +315,8 @@ func (s *Session) addVariables(h *launch.Host) {
 func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
-	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+s.secrets.hello.Proxies.No, names), ",")
+	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+s.secrets.hello.Proxies.No, names),
+		",")
 	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
 		madeForBroker(h, name, value)
 		madeForBroker(h, strings.ToLower(name), value)
@@ -315,15 +326,16 @@ func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 // notFor are the entries of a NO_PROXY that keep none of these names from the
 // broker.
 func notFor(list string, names []string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }), func(entry string) bool {
-		host := strings.TrimLeft(strings.ToLower(entry), "*.")
-		if _, err := netip.ParseAddr(host); err != nil {
-			host, _, _ = strings.Cut(host, ":")
-		}
-		return slices.ContainsFunc(names, func(name string) bool {
-			return host == "" || name == host || strings.HasSuffix(name, "."+host)
+	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }),
+		func(entry string) bool {
+			host := strings.TrimLeft(strings.ToLower(entry), "*.")
+			if _, err := netip.ParseAddr(host); err != nil {
+				host, _, _ = strings.Cut(host, ":")
+			}
+			return slices.ContainsFunc(names, func(name string) bool {
+				return host == "" || name == host || strings.HasSuffix(name, "."+host)
+			})
 		})
-	})
 }
 
 // postTokens asks the token endpoint, as this host reaches it.
@@ -371,7 +383,8 @@ func (s *Session) openSecrets() (err error) {
 // is to be renewed first.
 func (s *Session) tellNetwork(now broker.Login) error {
 	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
-		return diag.Errorf("keep your secrets outside", "start again", "another session has just made the home of this project's agent")
+		return diag.Errorf("keep your secrets outside", "start again",
+			"another session has just made the home of this project's agent")
 	}
 	if !now.Pending {
 		s.secrets.within.SetLogin(now.Access, now.Scope)

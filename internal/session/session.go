@@ -7,16 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
@@ -46,12 +48,13 @@ func (c Caller) profiles(f host.Facts) profiledir.Files {
 
 // flake is where claudebox was built from, if that is known and still there.
 func (c Caller) flake() string {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.Manifest), "flake"))
+	const longest = 4 << 10
+	text, err := smallfile.Read(filepath.Join(filepath.Dir(c.Manifest), "flake"), longest)
 	if err != nil {
 		return ""
 	}
 	flake := strings.TrimSpace(string(text))
-	if _, err := os.Stat(filepath.Join(flake, "flake.nix")); err != nil || storepath.Check(flake) != nil {
+	if storepath.Check(flake) != nil || unix.Access(filepath.Join(flake, "flake.nix"), unix.R_OK) != nil {
 		return ""
 	}
 	return flake
@@ -89,6 +92,7 @@ type Session struct {
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
+	led      []string            // see [Session.ledElsewhere]
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
@@ -171,6 +175,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	if err != nil {
 		return err
 	}
+	s.led = s.ledElsewhere()
 	if s.project, err = s.openProject(p, o, why); err != nil {
 		return err
 	}
@@ -191,7 +196,8 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks, s.addSecrets,
+		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks,
+		s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
 			return err
@@ -241,7 +247,7 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Dir: s.Facts.Cwd, Home: s.Facts.Home, UID: s.Facts.UID, Own: s.ownFolders(), Never: secretPaths(),
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
-		Orders:  slices.Concat(s.planned.orders, s.ledElsewhere()),
+		Orders:  slices.Concat(s.planned.orders, s.led),
 		UserGit: s.userGit(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
@@ -276,7 +282,8 @@ func (s *Session) addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
 	h.CanLay = launch.CanLay()
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
-		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could leave it running")
+		h.Notes = append(h.Notes, "process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox "+
+			"is set up could leave it running")
 	}
 	if h.Etc.Certificates == "" {
 		h.Etc.Certificates = plan.ToolPath(p, resolve.ToolCacert)
@@ -294,7 +301,8 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		Name: p.Agent.Name, Command: p.Agent.Command,
 		Pinned: plan.ToolPath(p, resolve.ToolAgent), Node: plan.ToolPath(p, resolve.ToolNode),
 		Loader: plan.ToolPath(p, resolve.ToolLoader) != "" && p.Compat == "nix-ld", Inside: p.Path,
-		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID, GID: s.Facts.GID,
+		Path: s.Facts.Env.Value("PATH", ""), Project: s.project.Path, Home: s.Facts.Home, UID: s.Facts.UID,
+		GID:   s.Facts.GID,
 		Flake: s.caller.flake(),
 	})
 	if err != nil {
@@ -329,7 +337,10 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.gitFiles.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
-		return &diag.Error{Op: "read the git identity", Err: err, Remedy: "mend the file; `git config --list` says the same"}
+		return &diag.Error{
+			Op: "read the git identity", Err: err,
+			Remedy: "mend the file; `git config --list` says the same",
+		}
 	}
 	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
@@ -347,7 +358,8 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 // addRemarks adds what a person should know before the start.
 func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
 	if len(s.planned.missing) > 0 {
-		h.Notes = append(h.Notes, "not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
+		h.Notes = append(h.Notes,
+			"not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
 	}
 	changed, notes := overrides(p, s.Facts.Env)
 	h.Overrides = changed
@@ -355,7 +367,8 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 	addMissed(h, p, s.Facts.Env)
 	addNotes(h, "", s.project)
 	if p.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
-		h.Warnings = append(h.Warnings, "this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
+		h.Warnings = append(h.Warnings,
+			"this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
 	h.Notes = append(h.Notes, s.planned.remarks...)
 	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
@@ -403,7 +416,8 @@ const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 func judgeExtraEnv(env host.Environment) (notes []string, err error) {
 	for _, name := range extraEnv(env) {
 		if !launch.IsName(name) {
-			return nil, diag.Errorf("read "+extraVariable, "write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
+			return nil, diag.Errorf("read "+extraVariable,
+				"write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
 				"%q is not the name of a variable", name)
 		}
 		if _, set := env.Get(name); !set {

@@ -21,8 +21,9 @@ const apiKey = "ANTHROPIC_API_KEY"
 func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 	req := state.Request{
 		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
-		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}), Caches: plan.CacheFolders(),
-		Path: p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}),
+		Caches: plan.CacheFolders(),
+		Path:   p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 		Folders: keptFolders(p), Inside: func(program string) bool { return isInside(p, program) },
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
@@ -63,7 +64,8 @@ func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 		}
 		whole, err := s.coverLent(h, in.Source, in.Destination, p.Show)
 		if err == nil && !whole && !slices.Contains(p.Show, "**") {
-			err = diag.Errorf("look for secrets in "+in.Source, "take away what you do not need, or say `show: [\"**\"]` in the profile",
+			err = diag.Errorf("look for secrets in "+in.Source,
+				"take away what you do not need, or say `show: [\"**\"]` in the profile",
 				"it has more than %d entries", lent.Limit)
 		}
 		if err != nil {

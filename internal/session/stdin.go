@@ -24,7 +24,8 @@ func copyInput() (restore func(), err error) {
 		return func() {}, nil
 	}
 	if st.Size > maxInput {
-		return nil, diag.Errorf("copy standard input", "pipe it: cat FILE | claudebox …", "the file has more than %d MiB", maxInput>>20)
+		return nil, diag.Errorf("copy standard input", "pipe it: cat FILE | claudebox …",
+			"the file has more than %d MiB", maxInput>>20)
 	}
 	file, offset, err := keepInput(stdin)
 	if err != nil {

@@ -19,7 +19,10 @@ func (s *Session) addWorktrees(h *launch.Host, patterns []string) error {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(s.project.Path, pattern))
 		if err != nil {
-			return &diag.Error{Op: "look for worktrees by " + pattern, Err: err, Remedy: "mend the pattern in the profile"}
+			return &diag.Error{
+				Op: "look for worktrees by " + pattern, Err: err,
+				Remedy: "mend the pattern in the profile",
+			}
 		}
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// enough is how long an answer may take that is there at all.
-const enough = time.Second
+// enough is how long an answer may take that is there at all. By TCP who is not
+// there says so at once; by UDP nobody may.
+var enough = map[string]time.Duration{"tcp": 20 * time.Second, "udp": time.Second}
 
 // DialFromHost is the answer that somebody on the host gets from an address.
 func (w *World) DialFromHost(network, addr string, port uint16) (string, error) {
@@ -21,12 +22,12 @@ func (w *World) DialFromOutside(network, addr string, port uint16) (string, erro
 
 func (ns namespace) dial(network, addr string, port uint16) (answer string, err error) {
 	err = ns.do(func() error {
-		conn, err := net.DialTimeout(network, net.JoinHostPort(addr, strconv.Itoa(int(port))), enough)
+		conn, err := net.DialTimeout(network, net.JoinHostPort(addr, strconv.Itoa(int(port))), enough[network])
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(enough)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(enough[network])); err != nil {
 			return err
 		}
 		if _, err := conn.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {

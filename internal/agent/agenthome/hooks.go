@@ -104,9 +104,13 @@ func (r Request) missing(program string) string {
 }
 
 // shellWords are no programs: the shell has them itself.
-var shellWords = strings.Fields(`! { } [ [[ : . alias bg break case cd command continue declare do done echo elif else esac eval
-	exec exit export false fg fi for function getopts hash if in jobs kill let local printf pwd read readonly return set shift
-	shopt source test then time times trap true type ulimit umask unalias unset until wait while`)
+var shellWords = []string{
+	"!", "{", "}", "[", "[[", ":", ".", "alias", "bg", "break", "case", "cd", "command", "continue", "declare",
+	"do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for",
+	"function", "getopts", "hash", "if", "in", "jobs", "kill", "let", "local", "printf", "pwd", "read",
+	"readonly", "return", "set", "shift", "shopt", "source", "test", "then", "time", "times", "trap", "true",
+	"type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+}
 
 // programs are what a command line of a shell runs, as far as can be told
 // without one.
@@ -121,7 +125,10 @@ func programs(command string) []string {
 		case !first:
 		case assigns && name != "" && !strings.ContainsAny(name, "/$~"):
 		case slices.Contains(shellWords, word):
-			first = slices.Contains([]string{"!", "{", "if", "then", "else", "elif", "do", "while", "until", "exec", "command", "time"}, word)
+			first = slices.Contains([]string{
+				"!", "{", "if", "then", "else", "elif", "do", "while", "until", "exec",
+				"command", "time",
+			}, word)
 		default:
 			found, first = append(found, word), false
 		}

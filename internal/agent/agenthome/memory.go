@@ -40,7 +40,9 @@ func makeMemory(_ Request, f From) (Made, error) {
 		made.Content = append(bytes.Clone(host), rest...)
 	default:
 		made.Aside = true
-		made.Once = []string{"your CLAUDE.md has changed, and so has the one inside: yours counts, the other is kept beside it"}
+		made.Once = []string{
+			"your CLAUDE.md has changed, and so has the one inside: yours counts, the other is kept beside it",
+		}
 	}
 	return made, nil
 }
@@ -55,7 +57,8 @@ func sign(text []byte) string {
 func behind(text []byte, signed string) (rest []byte, is bool) {
 	var length int
 	var sum string
-	if _, err := fmt.Sscan(signed, &length, &sum); err != nil || length < 0 || length > len(text) || sign(text[:length]) != signed {
+	if _, err := fmt.Sscan(signed, &length, &sum); err != nil || length < 0 || length > len(text) ||
+		sign(text[:length]) != signed {
 		return nil, false
 	}
 	return text[length:], true

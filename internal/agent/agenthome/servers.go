@@ -28,8 +28,9 @@ func (r Request) servers(host object) (kept object, notes []string) {
 			continue
 		}
 		if len(secrets) > 0 {
-			notes = append(notes, "of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
-				"; `secrets` or `extra_env_passthrough` can name them")
+			notes = append(notes,
+				"of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
+					"; `secrets` or `extra_env_passthrough` can name them")
 		}
 		kept.set(name, server)
 	}
@@ -39,7 +40,8 @@ func (r Request) servers(host object) (kept object, notes []string) {
 		}
 	}
 	if len(left) > 0 {
-		notes = append(notes, "your MCP servers do not enter: "+strings.Join(left, ", ")+"; `mcp: {import: ["+left[0]+"]}` lets one in")
+		notes = append(notes,
+			"your MCP servers do not enter: "+strings.Join(left, ", ")+"; `mcp: {import: ["+left[0]+"]}` lets one in")
 	}
 	return kept, notes
 }

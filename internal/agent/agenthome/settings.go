@@ -46,7 +46,8 @@ func makeSettings(r Request, f From) (Made, error) {
 	settings[bypassAnswer] = yes
 	made := Made{Given: string(record), Notes: notes}
 	if len(clashes) > 0 {
-		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " + strings.Join(clashes, ", ")}
+		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " +
+			strings.Join(clashes, ", ")}
 	}
 	if made.Content, err = settings.encode(); err != nil {
 		return Made{}, err
@@ -162,7 +163,8 @@ func (o object) only(keys []string) object {
 // harmlessKeys are left out without a word: they mean nothing inside. Of hooks
 // and the status line is told elsewhere.
 var harmlessKeys = []string{
-	"$schema", "permissions", "hooks", "statusLine", bypassAnswer, "autoUpdatesChannel", "feedbackSurveyState", "hasCompletedOnboarding",
+	"$schema", "permissions", "hooks", "statusLine", bypassAnswer, "autoUpdatesChannel", "feedbackSurveyState",
+	"hasCompletedOnboarding",
 }
 
 // droppedReasons say more where a user would miss what is left out.

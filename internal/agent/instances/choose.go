@@ -47,7 +47,8 @@ func ParseAge(text string) (time.Duration, error) {
 	number, unit := cutUnit(text)
 	length := map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day}[unit]
 	if length == 0 || number <= 0 || number > 100_000 {
-		return 0, diag.Errorf("read the age "+strconv.Quote(text), "write 12h, 30d or 4w", "it is not a number of hours, days or weeks")
+		return 0, diag.Errorf("read the age "+strconv.Quote(text), "write 12h, 30d or 4w",
+			"it is not a number of hours, days or weeks")
 	}
 	return time.Duration(number) * length, nil
 }
@@ -57,7 +58,8 @@ func ParseSize(text string) (int64, error) {
 	number, unit := cutUnit(strings.ToUpper(text))
 	length := map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}[unit]
 	if length == 0 || number <= 0 || number > 100_000 {
-		return 0, diag.Errorf("read the size "+strconv.Quote(text), "write 500M or 2G", "it is not a number of K, M, G or T")
+		return 0, diag.Errorf("read the size "+strconv.Quote(text), "write 500M or 2G",
+			"it is not a number of K, M, G or T")
 	}
 	return int64(number) * length, nil
 }

@@ -43,7 +43,10 @@ func List(home string) (list []Instance, notes []string, err error) {
 		slices.Sort(names)
 	}
 	if err != nil {
-		return nil, nil, &diag.Error{Op: "list the instances", Err: err, Remedy: "make " + state.Folder(home) + " a folder that you can read"}
+		return nil, nil, &diag.Error{
+			Op: "list the instances", Err: err,
+			Remedy: "make " + state.Folder(home) + " a folder that you can read",
+		}
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
@@ -78,13 +81,17 @@ func look(parent *beneath.Folder, name string) (Instance, string) {
 		return Instance{}, parent.Join(name) + " is no folder, and left alone"
 	}
 	defer dir.Close()
-	in := Instance{ID: name, Dir: dir.Path(), Root: state.RootOf(dir), Live: state.Live(dir.Path()), LastUsed: state.LastUsed(dir)}
+	in := Instance{
+		ID: name, Dir: dir.Path(), Root: state.RootOf(dir), Live: state.Live(dir.Path()),
+		LastUsed: state.LastUsed(dir),
+	}
 	in.Bytes, in.More = size(dir.Path())
 	note := ""
 	if in.Root == "" && name != string(state.Shared) {
 		note = "the record of " + name + " is damaged: its project is not known until it is used again"
 		if in.Root = rediscover(dir, name); in.Root != "" {
-			note = "the record of " + name + " is damaged, and made anew at its next launch; its project was found by its name"
+			note = "the record of " + name +
+				" is damaged, and made anew at its next launch; its project was found by its name"
 		}
 	}
 	in.Gone = in.Root != "" && isGone(in.Root)

@@ -76,7 +76,10 @@ func NewGuard(place Place, key broker.Key, post Post) (*Guard, error) {
 	}
 	if err != nil {
 		g.closeFolders()
-		return nil, &diag.Error{Op: "keep your login outside", Err: diag.Cause(err), Remedy: "look at " + place.Instance}
+		return nil, &diag.Error{
+			Op: "keep your login outside", Err: diag.Cause(err),
+			Remedy: "look at " + place.Instance,
+		}
 	}
 	g.reload()
 	return g, nil
@@ -289,7 +292,10 @@ func (g *Guard) giveInside(now reading) error {
 		err = g.rewriteInside(now) // an agent that keeps its own lock only harms itself
 	}
 	if err != nil {
-		return &diag.Error{Op: "put a placeholder of your login inside", Err: err, Remedy: "look at " + g.inside.Join(FileName)}
+		return &diag.Error{
+			Op: "put a placeholder of your login inside", Err: err,
+			Remedy: "look at " + g.inside.Join(FileName),
+		}
 	}
 	return nil
 }

@@ -101,7 +101,8 @@ func TakeOut(place Place, key broker.Key) (notes []string, err error) {
 		err = strip(home)
 	}
 	if err == nil && hasKey(home) {
-		notes, err = append(notes, "an API key that Claude Code had made inside is taken out of "+home.Path()), stripKey(home)
+		notes = append(notes, "an API key that Claude Code had made inside is taken out of "+home.Path())
+		err = stripKey(home)
 	}
 	if err == nil {
 		err = removed(instance, RecordName)

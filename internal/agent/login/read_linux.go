@@ -29,7 +29,9 @@ func Examine(host string) (found bool, note string, err error) {
 	case !r.there:
 		return false, "", nil
 	case unix.Access(dir.Path(), unix.W_OK) != nil:
-		return false, fmt.Sprintf("your login %s does not enter: its folder cannot be written, and a renewed login could not come back", host), nil
+		return false, fmt.Sprintf(
+			"your login %s does not enter: its folder cannot be written, and a renewed login could not come back",
+			host), nil
 	case !r.good():
 		return true, fmt.Sprintf("your login %s has ended: log in anew, outside or inside", host), nil
 	default:

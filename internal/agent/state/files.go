@@ -50,13 +50,19 @@ func (in *Instance) folders(dir *beneath.Folder) error {
 				return in.failed("look at "+dir.Join(rel), err)
 			}
 			if what.Kind == beneath.Dir && what.Perm&privateDir != privateDir {
-				in.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) }})
+				in.plan(write{
+					rel: rel, what: "open",
+					do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) },
+				})
 			}
 			if what.Kind != beneath.Absent {
 				continue
 			}
 		}
-		in.plan(write{rel: rel, what: "make", do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) }})
+		in.plan(write{
+			rel: rel, what: "make",
+			do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) },
+		})
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func (in *Instance) conversations(dir *beneath.Folder) error {
 	for _, folder := range in.req.Trusted {
 		name := agenthome.Conversations(folder)
 		if name == "" {
-			return diag.Errorf("find your conversations of "+folder, "use `state: project`", "the path is longer than `state: host` can serve")
+			return diag.Errorf("find your conversations of "+folder, "use `state: project`",
+				"the path is longer than `state: host` can serve")
 		}
 		real, err := in.req.ownOrNew(path.Join(in.req.UserHome, ".claude", projectsName, name))
 		if err != nil {
@@ -230,5 +231,8 @@ func (in *Instance) giveHistory() error {
 }
 
 func (in *Instance) failedHistory(name string, err error) error {
-	return &diag.Error{Op: "add the prompts of this session to " + name, Err: diag.Cause(err), Remedy: "they are kept inside, and added after the next session"}
+	return &diag.Error{
+		Op: "add the prompts of this session to " + name, Err: diag.Cause(err),
+		Remedy: "they are kept inside, and added after the next session",
+	}
 }

@@ -61,7 +61,10 @@ func (in *Instance) importLink(dir *beneath.Folder, name string, wanted bool) er
 	case ours && !wanted:
 		in.plan(write{rel: rel, what: "remove", do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
 	case wanted && !ours:
-		in.plan(write{rel: rel, what: "link", do: func(dir *beneath.Folder) error { return relink(dir, rel, text, what.Kind) }})
+		in.plan(write{
+			rel: rel, what: "link",
+			do: func(dir *beneath.Folder) error { return relink(dir, rel, text, what.Kind) },
+		})
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func (in *Instance) find(home *beneath.Folder) (dir *beneath.Folder, err error) 
 	}
 	const writableByOthers = 0o022
 	if top.UID != uint32(in.req.UID) || top.Perm&writableByOthers != 0 {
-		return nil, refused(home.Path(), "it must be yours and not writable by others", "chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
+		return nil, refused(home.Path(), "it must be yours and not writable by others",
+			"chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
 	}
 	at := ""
 	for name := range strings.SplitSeq(in.rel, "/") {
@@ -111,7 +112,10 @@ var remedies = []struct {
 
 // failed adds the remedy that fits the cause.
 func (in *Instance) failed(op string, err error) error {
-	e := &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "look at " + in.Dir + "; when it is moved away the project starts afresh"}
+	e := &diag.Error{
+		Op: op, Err: diag.Cause(err),
+		Remedy: "look at " + in.Dir + "; when it is moved away the project starts afresh",
+	}
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
 			e.Remedy = strings.ReplaceAll(r.text, "DIR", in.req.Home)

@@ -15,8 +15,8 @@ import (
 )
 
 // findLogin finds the user's login. None is no fault: the user logs in inside
-// (AUTH-02). With an API key it is not used, for Claude Code warns about both. What older versions left inside is noted for
-// [Instance.keepOutside].
+// (AUTH-02). With an API key it is not used, for Claude Code warns about both.
+// What older versions left inside is noted for [Instance.keepOutside].
 func (in *Instance) findLogin(dir *beneath.Folder) error {
 	may, why := in.req.Post != nil && in.req.APIKey == "", "it has no use for it"
 	if in.req.APIKey != "" {
@@ -98,7 +98,10 @@ func (in *Instance) takeOut() error {
 		return nil
 	}
 	if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return &diag.Error{Op: "take your login out of " + in.Dir, Err: errInUse, Remedy: "end that session first"}
+		return &diag.Error{
+			Op: "take your login out of " + in.Dir, Err: errInUse,
+			Remedy: "end that session first",
+		}
 	}
 	notes, err := login.TakeOut(in.loginPlace(in.Dir), in.newKey())
 	in.Ended = append(in.Ended, notes...)

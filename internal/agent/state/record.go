@@ -9,7 +9,7 @@ import (
 
 const (
 	recordName  = "record"
-	recordForm  = "claudebox instance 3\n" // before the record; another form, another number
+	recordForm  = "claudebox instance 4\n" // before the record; another form, another number
 	recordLimit = 1 << 20                  // bytes
 )
 

@@ -51,7 +51,10 @@ func Remove(home, id string) error {
 	}
 	at := path.Join(Folder(home), id)
 	failed := func(err error) error {
-		return &diag.Error{Op: "remove " + at, Err: diag.Cause(err), Remedy: "look at it, and remove what is left by hand"}
+		return &diag.Error{
+			Op: "remove " + at, Err: diag.Cause(err),
+			Remedy: "look at it, and remove what is left by hand",
+		}
 	}
 	// The folder of instances is locked while one is made, and so it is here.
 	in := Instance{Dir: at, work: &work{req: Request{Home: home}}}

@@ -3,6 +3,7 @@ package state
 import (
 	"path"
 	"regexp"
+	"sync"
 	"time"
 
 	"claudebox/internal/agent/agenthome"
@@ -11,7 +12,9 @@ import (
 
 // conversationFile is the name of a conversation's file, for Claude Code
 // (2.1.329).
-var conversationFile = regexp.MustCompile(`^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`)
+var conversationFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`)
+})
 
 // mostConversations bounds how many are looked at.
 const mostConversations = 10_000
@@ -39,7 +42,7 @@ func (in *Instance) LastConversation(folder string, since time.Time) string {
 	}
 	last, id := since.UnixNano(), ""
 	for _, name := range names {
-		match := conversationFile.FindStringSubmatch(name)
+		match := conversationFile().FindStringSubmatch(name)
 		if match == nil {
 			continue
 		}

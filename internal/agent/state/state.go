@@ -137,7 +137,8 @@ func (r Request) place() (id, rel string, err error) {
 	case Ephemeral:
 		return id, path.Join(ephemeral, id+"-"+strings.ToLower(rand.Text()[:8])), nil
 	}
-	return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host", "there is no `state: %s`", r.Kind)
+	return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host",
+		"there is no `state: %s`", r.Kind)
 }
 
 // Look finds a project's instance and what is missing of it. It changes
@@ -198,7 +199,10 @@ func (in *Instance) compare(dir *beneath.Folder) error {
 	} else {
 		in.known = readRecord(dir)
 	}
-	for _, step := range []func(*beneath.Folder) error{in.folders, in.files, in.imports, in.conversations, in.findLogin} {
+	for _, step := range []func(*beneath.Folder) error{
+		in.folders, in.files, in.imports, in.conversations,
+		in.findLogin,
+	} {
 		if err := step(dir); err != nil {
 			return err
 		}

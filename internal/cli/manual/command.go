@@ -97,7 +97,11 @@ var reference = []struct {
 		{"`NO_COLOR`", "Text without colour, when it is set to anything."},
 	}},
 	{"files", []struct{ term, meaning string }{
-		{"`~/.claudebox/profiles`, `$XDG_CONFIG_HOME/claudebox/profiles`, `/etc/claudebox/profiles`", "Profiles by name, the first of a name counts. The folder `plans` beside each holds pinned plans, which count before a profile of the same place."},
+		{
+			"`~/.claudebox/profiles`, `$XDG_CONFIG_HOME/claudebox/profiles`, `/etc/claudebox/profiles`",
+			"Profiles by name, the first of a name counts. The folder `plans` beside each holds pinned plans, which " +
+				"count before a profile of the same place.",
+		},
 		{"`~/.claudebox/instances`", "What the agent keeps of each project between sessions."},
 	}},
 	{"exit status", []struct{ term, meaning string }{

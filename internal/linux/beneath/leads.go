@@ -13,6 +13,10 @@ import (
 // followed, also where nothing is there: a link that dangles leads to what
 // somebody could still make. It fails for links in a circle.
 func Leads(path string) (string, error) {
+	err := direct(path)
+	if err == nil || errors.Is(err, unix.ENOENT) && path == filepath.Clean(path) {
+		return filepath.Clean(path), nil // the kernel met no link, as far as there is anything
+	}
 	if real, err := Canonical(path); err == nil {
 		return real, nil
 	} else if !errors.Is(err, unix.ENOENT) {

@@ -8,9 +8,12 @@ import (
 type sample struct {
 	Name   string
 	Number int64
+	Inode  uint64
 	Yes    bool
 	Parts  []part
 	None   []string
+	Sum    [2]byte
+	hidden string
 }
 
 type part struct {
@@ -18,7 +21,7 @@ type part struct {
 	Parts []string
 }
 
-var full = sample{Name: "a\x00\xff/b", Number: -1 << 40, Yes: true, Parts: []part{{"x", []string{"", "y"}}, {}}}
+var full = sample{Name: "a\x00\xff/b", Number: -1 << 40, Inode: 1<<64 - 1, Yes: true, Sum: [2]byte{0, 200}, Parts: []part{{"x", []string{"", "y"}}, {Parts: []string{}}}}
 
 func TestWhatIsDecodedIsWhatWasEncoded(t *testing.T) {
 	var got sample
@@ -37,4 +40,33 @@ func TestDecodeRefusesAPartAndABitMore(t *testing.T) {
 	if Decode(append(whole, 0), &sample{}) {
 		t.Error("a byte more was taken")
 	}
+}
+
+func TestAnotherTypeIsNotRead(t *testing.T) {
+	type longer struct{ Name, Text, More string }
+	type listed struct {
+		Name string
+		Text []string
+	}
+	type other struct{ Title, Text string }
+	encoded := Encode(struct{ Name, Text string }{"a", "b"})
+	if Decode(encoded, &longer{}) || Decode(encoded, &listed{}) {
+		t.Error("a value of another shape was read")
+	}
+	if !Decode(encoded, &other{}) {
+		t.Error("a value of the same shape was not read")
+	}
+}
+
+// Whatever a file holds, decoding it ends, and what is taken is what its own
+// encoding says.
+func FuzzDecode(f *testing.F) {
+	f.Add(Encode(full))
+	f.Add(Encode(sample{}))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var first, second sample
+		if Decode(src, &first) && (!Decode(Encode(first), &second) || !reflect.DeepEqual(first, second)) {
+			t.Errorf("%q: %+v became %+v", src, first, second)
+		}
+	})
 }

@@ -50,7 +50,8 @@ func Copy(l syscall.Conn) (*os.File, error) {
 		return nil, err
 	}
 	var fd int
-	if failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil {
+	failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil {
 		return nil, failed
 	}
 	if err != nil {

@@ -61,7 +61,8 @@ func (s *Script) Open(path string) File {
 	s.keep(how)
 	return s.opening(call{
 		step: "find the file inside", number: unix.SYS_OPENAT2,
-		args: [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)}, files: [2]File{noFile, noFile},
+		args:  [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)},
+		files: [2]File{noFile, noFile},
 	})
 }
 
@@ -110,7 +111,10 @@ func (s *Script) takeAnswers() {
 // lies nowhere yet.
 func (s *Script) Bind(f File) File {
 	const all = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
-	return s.opening(call{step: "bind it", number: unix.SYS_OPEN_TREE, args: [6]uintptr{1: s.empty(), 2: all}, files: [2]File{f, noFile}})
+	return s.opening(call{
+		step: "bind it", number: unix.SYS_OPEN_TREE, args: [6]uintptr{1: s.empty(), 2: all},
+		files: [2]File{f, noFile},
+	})
 }
 
 // ReadOnly makes a mount, and those in it, read-only. This needs Linux 5.12.
@@ -119,7 +123,10 @@ func (s *Script) ReadOnly(mount File) {
 	s.keep(attr)
 	s.add(call{
 		step: "make it read-only", number: unix.SYS_MOUNT_SETATTR,
-		args: [6]uintptr{1: s.empty(), 2: unix.AT_EMPTY_PATH | unix.AT_RECURSIVE, 3: uintptr(unsafe.Pointer(attr)), 4: unsafe.Sizeof(*attr)}, files: [2]File{mount, noFile},
+		args: [6]uintptr{
+			1: s.empty(), 2: unix.AT_EMPTY_PATH | unix.AT_RECURSIVE, 3: uintptr(unsafe.Pointer(attr)),
+			4: unsafe.Sizeof(*attr),
+		}, files: [2]File{mount, noFile},
 	})
 }
 
@@ -127,10 +134,14 @@ func (s *Script) ReadOnly(mount File) {
 func (s *Script) Lay(mount, over File) {
 	s.add(call{
 		step: "lay it over the file", number: unix.SYS_MOVE_MOUNT,
-		args: [6]uintptr{1: s.empty(), 3: s.empty(), 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH}, files: [2]File{mount, over},
+		args:  [6]uintptr{1: s.empty(), 3: s.empty(), 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH},
+		files: [2]File{mount, over},
 	})
 	if name, made := s.made[mount]; made {
-		s.add(call{step: "remove its name", number: unix.SYS_UNLINKAT, args: [6]uintptr{1: name}, files: [2]File{s.room, noFile}})
+		s.add(call{
+			step: "remove its name", number: unix.SYS_UNLINKAT, args: [6]uintptr{1: name},
+			files: [2]File{s.room, noFile},
+		})
 	}
 }
 
@@ -143,7 +154,8 @@ const Room = "/run/user"
 func (s *Script) Furnish() {
 	s.add(call{
 		step: "make room for a cover", number: unix.SYS_MOUNT,
-		args: [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV}, files: [2]File{noFile, noFile},
+		args:  [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV},
+		files: [2]File{noFile, noFile},
 	})
 	s.furnished, s.room, s.made = len(s.calls), s.Open(Room), map[File]uintptr{}
 }
@@ -164,13 +176,15 @@ func (s *Script) Made(name string, content []byte, mode uint32, status *unix.Sta
 	at := s.text(name)
 	f := s.opening(call{
 		step: "make a cover", number: unix.SYS_OPENAT,
-		args: [6]uintptr{1: at, 2: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, 3: uintptr(mode)}, files: [2]File{s.room, noFile},
+		args:  [6]uintptr{1: at, 2: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, 3: uintptr(mode)},
+		files: [2]File{s.room, noFile},
 	})
 	if len(content) > 0 {
 		s.keep(&content[0])
 		s.add(call{
 			step: "write a cover", number: unix.SYS_WRITE, wants: uintptr(len(content)),
-			args: [6]uintptr{1: uintptr(unsafe.Pointer(&content[0])), 2: uintptr(len(content))}, files: [2]File{f, noFile},
+			args:  [6]uintptr{1: uintptr(unsafe.Pointer(&content[0])), 2: uintptr(len(content))},
+			files: [2]File{f, noFile},
 		})
 	}
 	s.Stat(f, status)

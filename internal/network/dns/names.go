@@ -29,7 +29,10 @@ const Generations = 1 << (32 - 15) / (2 * mostNames)
 
 // NewNames makes an empty one, of a generation below [Generations].
 func NewNames(generation int) *Names {
-	return &Names{first: uint32(generation%Generations) * 2 * mostNames, number: map[string]uint32{}, name: []string{""}}
+	return &Names{
+		first: uint32(generation%Generations) * 2 * mostNames, number: map[string]uint32{},
+		name: []string{""},
+	}
 }
 
 // Addresses are those of a name. It is false when there are too many names.

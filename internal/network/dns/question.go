@@ -98,10 +98,12 @@ func (q *question) readRest(p *dnsmessage.Parser) error {
 // upstream is the question as we ask it.
 func (q question) upstream(id uint16) ([]byte, error) {
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{
-		ID: id, RecursionDesired: true, CheckingDisabled: q.header.CheckingDisabled, AuthenticData: q.header.AuthenticData,
+		ID: id, RecursionDesired: true, CheckingDisabled: q.header.CheckingDisabled,
+		AuthenticData: q.header.AuthenticData,
 	})
 	var opt dnsmessage.ResourceHeader
-	err := errors.Join(b.StartQuestions(), b.Question(q.Question), b.StartAdditionals(), opt.SetEDNS0(ours, dnsmessage.RCodeSuccess, q.do))
+	err := errors.Join(b.StartQuestions(), b.Question(q.Question), b.StartAdditionals(),
+		opt.SetEDNS0(ours, dnsmessage.RCodeSuccess, q.do))
 	if err == nil && q.edns {
 		err = b.OPTResource(opt, dnsmessage.OPTResource{})
 	}

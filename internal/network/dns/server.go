@@ -170,7 +170,8 @@ func ask(ctx context.Context, to netip.AddrPort, q question, tcp bool, wait time
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
-	answer, err := exchange(conn, query, tcp, func(m []byte) bool { return q.answers(m, binary.BigEndian.Uint16(id[:])) })
+	answer, err := exchange(conn, query, tcp,
+		func(m []byte) bool { return q.answers(m, binary.BigEndian.Uint16(id[:])) })
 	if err != nil {
 		return nil, err
 	}

@@ -27,12 +27,14 @@ type Entry struct {
 }
 
 // attach goes with the descriptors: first the interface's other end, then the
-// listeners inside, those of the host, and the log.
+// listeners inside, the sockets for its [::1], the listeners of the host, and the
+// log.
 type attach struct {
-	Kind link.Kind `json:"kind"`
-	Out  []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
-	In   []uint16  `json:"in,omitempty"`  // ports inside, one for each listener of the host
-	Log  bool      `json:"log,omitempty"`
+	Kind    link.Kind `json:"kind"`
+	Out     []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
+	Inside6 int       `json:"inside6,omitempty"`
+	In      []uint16  `json:"in,omitempty"` // ports inside, one for each listener of the host
+	Log     bool      `json:"log,omitempty"`
 }
 
 // answer is what the helper says to [attach].

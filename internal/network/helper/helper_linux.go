@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,7 +45,8 @@ type Helper struct {
 	config Config
 	now    process
 	attach attach
-	fds    []int // of the sandbox's network; kept for another helper
+	ends   []int // of the sandbox's interface, see [link.Made]; kept for another helper
+	fds    []int // listeners inside and sockets for its [::1]; likewise
 	closed bool
 	ending *time.Timer // tells of the network's end, unless the sandbox's is why
 }
@@ -87,7 +89,10 @@ func Start(s Settings) (*Helper, error) {
 	if h.now, err = h.begin(); err != nil {
 		h.stage.Close()
 		h.toStage.Close()
-		return nil, &diag.Error{Op: "start " + s.Program, Err: diag.Cause(err), Remedy: "install claudebox anew: this program belongs to it"}
+		return nil, &diag.Error{
+			Op: "start " + s.Program, Err: diag.Cause(err),
+			Remedy: "install claudebox anew: this program belongs to it",
+		}
 	}
 	return h, nil
 }
@@ -167,7 +172,8 @@ func messages() (*os.File, error) {
 		file.Close()
 		return nil, err
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
 		file.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
@@ -211,8 +217,8 @@ func (h *Helper) Attach() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.attach = attach{Kind: made.Kind, Out: made.Ports, In: h.ports.inside, Log: h.log != nil}
-	h.fds = fds
+	h.attach = attach{Kind: made.Kind, Out: made.Ports, Inside6: made.Inside6, In: h.ports.inside, Log: h.log != nil}
+	h.ends, h.fds = fds[:made.Ends], fds[made.Ends:]
 	if err := h.hand(h.now); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
 	}
@@ -232,14 +238,15 @@ func (h *Helper) made() (link.Made, []int, error) {
 		return link.Made{}, nil, ErrGone
 	}
 	if why, failed := strings.CutPrefix(string(text[:n]), link.Failed); failed {
-		return link.Made{}, nil, &diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
+		return link.Made{}, nil,
+			&diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
 	}
 	var made link.Made
 	if err := json.Unmarshal(text[:n], &made); err != nil {
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	}
 	fds, err := descriptorsIn(rights[:m])
-	if err != nil || len(fds) != 1+len(made.Ports) {
+	if err != nil || made.Ends < 1 || made.Inside6 < 0 || len(fds) != made.Ends+len(made.Ports)+made.Inside6 {
 		return link.Made{}, nil, diag.Errorf(op, "", "bug: %d descriptors came from the stage, %v", len(fds), err)
 	}
 	for _, fd := range fds {
@@ -264,7 +271,7 @@ const readyTime = 10 * time.Second
 func (h *Helper) hand(p process) error {
 	_ = p.conn.SetDeadline(time.Now().Add(readyTime))
 	defer p.conn.SetDeadline(time.Time{})
-	fds := append(append([]int{}, h.fds...), h.ports.descriptors()...)
+	fds := slices.Concat(h.ends[:1], h.fds, h.ports.descriptors())
 	if h.log != nil {
 		fds = append(fds, int(h.log.Fd()))
 	}
@@ -284,9 +291,6 @@ func (h *Helper) hand(p process) error {
 	}
 	return nil
 }
-
-// mostHelpers bounds how many are started for one sandbox.
-const mostHelpers = 8
 
 // watch hears a helper until its end, and starts another: the interface lives
 // as long as its descriptor here does.
@@ -329,8 +333,12 @@ func (h *Helper) watch(p process) {
 
 // another starts a helper for the network that is there.
 func (h *Helper) another() (process, error) {
-	if h.config.Generation++; h.config.Generation >= mostHelpers {
+	if h.config.Generation++; h.config.Generation >= link.Ends {
 		return process{}, errors.New("it has ended too often")
+	}
+	if len(h.ends) > 1 {
+		unix.Close(h.ends[0])
+		h.ends = h.ends[1:]
 	}
 	p, err := h.begin()
 	if err != nil {
@@ -346,10 +354,10 @@ func (h *Helper) another() (process, error) {
 // letGo closes what the sandbox's network is held by. To close an interface
 // for good takes the kernel milliseconds, so the helper has to be the last.
 func (h *Helper) letGo() {
-	for _, fd := range h.fds {
+	for _, fd := range slices.Concat(h.ends, h.fds) {
 		unix.Close(fd)
 	}
-	h.fds = nil
+	h.ends, h.fds = nil, nil
 	h.ports.Close()
 	if h.log != nil {
 		h.log.Close()
@@ -377,7 +385,7 @@ func (h *Helper) Close() Summary {
 		return s
 	}
 	h.closed = true
-	if len(h.fds) > 0 {
+	if len(h.ends) > 0 {
 		s.Report = h.now.report()
 	}
 	h.letGo()

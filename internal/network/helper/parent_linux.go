@@ -37,6 +37,7 @@ type Given struct {
 	Interface int
 	Inside    []Listener // on the sandbox's loopback; their ports are the host's
 	Outside   []Listener // on the host's; their ports are the sandbox's
+	Inside6   []int      // sockets of the sandbox's network, see [link.Made]
 	Log       *os.File   // nil: none
 }
 
@@ -56,7 +57,7 @@ func (p ParentConn) Attached() (g Given, err error) {
 	if err != nil {
 		return g, err
 	}
-	want := 1 + len(a.Out) + len(a.In)
+	want := 1 + len(a.Out) + a.Inside6 + len(a.In)
 	if a.Log {
 		want++
 	}
@@ -70,14 +71,17 @@ func (p ParentConn) Attached() (g Given, err error) {
 	if err := unix.SetNonblock(g.Interface, true); err != nil {
 		return g, err
 	}
-	if g.Inside, err = listeners(fds[1:1+len(a.Out)], a.Out); err != nil {
+	fds = fds[1:]
+	if g.Inside, err = listeners(fds[:len(a.Out)], a.Out); err != nil {
 		return g, err
 	}
-	if g.Outside, err = listeners(fds[1+len(a.Out):1+len(a.Out)+len(a.In)], a.In); err != nil {
+	fds = fds[len(a.Out):]
+	g.Inside6, fds = fds[:a.Inside6], fds[a.Inside6:]
+	if g.Outside, err = listeners(fds[:len(a.In)], a.In); err != nil {
 		return g, err
 	}
 	if a.Log {
-		g.Log = os.NewFile(uintptr(fds[want-1]), "log")
+		g.Log = os.NewFile(uintptr(fds[len(a.In)]), "log")
 	}
 	return g, nil
 }

@@ -43,7 +43,8 @@ func Take(in []Published, out []uint16) (Ports, error) {
 				p.Close()
 				return Ports{}, &diag.Error{Op: carry(port), Err: err}
 			}
-			_ = unix.SetsockoptString(int(file.Fd()), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno") // see stage.listener
+			// see stage.listener
+			_ = unix.SetsockoptString(int(file.Fd()), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
 			p.listeners, p.inside = append(p.listeners, file), append(p.inside, port.Inside)
 		}
 	}
@@ -56,10 +57,12 @@ func explain(port Published, host string, err error) error {
 	at := net.JoinHostPort(host, strconv.Itoa(int(port.Outside)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return diag.Errorf(carry(port), fmt.Sprintf("end the other program, or use another port: --publish PORT:%d", port.Inside),
+		return diag.Errorf(carry(port),
+			fmt.Sprintf("end the other program, or use another port: --publish PORT:%d", port.Inside),
 			"something on this host listens on %s already", at)
 	case errors.Is(err, syscall.EACCES):
-		return diag.Errorf(carry(port), fmt.Sprintf("use a port above 1023: --publish 8%03d:%d", port.Outside%1000, port.Inside),
+		return diag.Errorf(carry(port),
+			fmt.Sprintf("use a port above 1023: --publish 8%03d:%d", port.Outside%1000, port.Inside),
 			"only root may listen on port %d", port.Outside)
 	}
 	return &diag.Error{Op: carry(port), Err: err}

@@ -28,7 +28,8 @@ func Read() (policy.Host, error) {
 	var routes []policy.Route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		// A filter by a table that is none asks for those of all.
-		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+			netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return policy.Host{}, &diag.Error{Op: op, Err: err}
 		}
@@ -118,10 +119,12 @@ func Watch(done <-chan struct{}, changed func()) error {
 		default:
 		}
 	}
-	if err := netlink.AddrSubscribeWithOptions(addresses, done, netlink.AddrSubscribeOptions{ErrorCallback: note}); err != nil {
+	if err := netlink.AddrSubscribeWithOptions(addresses, done,
+		netlink.AddrSubscribeOptions{ErrorCallback: note}); err != nil {
 		return err
 	}
-	if err := netlink.RouteSubscribeWithOptions(routes, done, netlink.RouteSubscribeOptions{ErrorCallback: note}); err != nil {
+	if err := netlink.RouteSubscribeWithOptions(routes, done,
+		netlink.RouteSubscribeOptions{ErrorCallback: note}); err != nil {
 		return err
 	}
 	for {

@@ -23,7 +23,8 @@ var Presets = []Preset{
 	{
 		"gemini",
 		[]string{
-			"accounts.google.com", "cloudcode-pa.googleapis.com", "generativelanguage.googleapis.com", "oauth2.googleapis.com",
+			"accounts.google.com", "cloudcode-pa.googleapis.com", "generativelanguage.googleapis.com",
+			"oauth2.googleapis.com",
 			"www.googleapis.com",
 		},
 		"Gemini CLI 0.61.0, its program: where it logs in and asks",
@@ -31,7 +32,8 @@ var Presets = []Preset{
 	{
 		"github",
 		[]string{
-			"api.github.com", "codeload.github.com", "github-cloud.s3.amazonaws.com", "github.com", "uploads.github.com",
+			"api.github.com", "codeload.github.com", "github-cloud.s3.amazonaws.com", "github.com",
+			"uploads.github.com",
 			"*.githubusercontent.com",
 		},
 		"GitHub Docs, Communicating with self-hosted runners: accessible domains; uploads: Releases API, upload_url",

@@ -202,7 +202,8 @@ func (j *Journal) Report() helper.Report {
 		r.Hosts = append(r.Hosts, *h)
 	}
 	slices.SortFunc(r.Hosts, func(a, b helper.Host) int {
-		return cmp.Or(cmp.Compare(b.Sent+b.Received, a.Sent+a.Received), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
+		return cmp.Or(cmp.Compare(b.Sent+b.Received, a.Sent+a.Received), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Port, b.Port))
 	})
 	for what, count := range j.refused {
 		r.Refused = append(r.Refused, helper.Refused{What: what.what, Why: what.why, Count: count})

@@ -31,7 +31,7 @@ type Kind byte
 // A tun is a descriptor whose packets are those of the interface. Of a veth
 // pair the other end lies in a network namespace of its own, and the descriptor
 // is a packet socket there, with a header for segmentation (packet(7),
-// PACKET_VNET_HDR).
+// PACKET_VNET_HDR), which hears nothing yet.
 const (
 	Tun  Kind = 't'
 	Veth Kind = 'v'
@@ -50,11 +50,20 @@ type Options struct {
 }
 
 // Made is what the stage says of the network it has made, with the descriptors:
-// the interface's other end, and one listener for each port.
+// the interface's other end, one listener for each port, and the sockets of
+// Inside6.
 type Made struct {
 	Kind  Kind     `json:"kind"`
+	Ends  int      `json:"ends"`            // descriptors of the other end: see [Ends]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
+	// Inside6 counts sockets of the sandbox's network that are not connected, by
+	// which published ports of its [::1] are reached.
+	Inside6 int `json:"inside6,omitempty"`
 }
+
+// Ends is how many helpers an interface can have one after the other. Each wants
+// a packet socket that no other has had; a tun serves all.
+const Ends = 8
 
 // StageWord is the first word of the program that makes the network.
 const StageWord = "stage"

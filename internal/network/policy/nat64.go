@@ -27,7 +27,8 @@ func Embedded(p netip.Prefix, a netip.Addr) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	at, ok := map[int][4]int{
-		32: {4, 5, 6, 7}, 40: {5, 6, 7, 9}, 48: {6, 7, 9, 10}, 56: {7, 9, 10, 11}, 64: {9, 10, 11, 12}, 96: {12, 13, 14, 15},
+		32: {4, 5, 6, 7}, 40: {5, 6, 7, 9}, 48: {6, 7, 9, 10}, 56: {7, 9, 10, 11}, 64: {9, 10, 11, 12},
+		96: {12, 13, 14, 15},
 	}[p.Bits()]
 	if !ok {
 		return netip.Addr{}, false
@@ -44,7 +45,8 @@ func Discovered(answers []netip.Addr) []netip.Prefix {
 		for _, bits := range []int{32, 40, 48, 56, 64, 96} {
 			p := netip.PrefixFrom(a, bits).Masked()
 			v4, ok := Embedded(p, a)
-			if ok && (v4 == netip.AddrFrom4([4]byte{192, 0, 0, 170}) || v4 == netip.AddrFrom4([4]byte{192, 0, 0, 171})) {
+			if ok && (v4 == netip.AddrFrom4([4]byte{192, 0, 0, 170}) ||
+				v4 == netip.AddrFrom4([4]byte{192, 0, 0, 171})) {
 				list = append(list, p)
 				break
 			}

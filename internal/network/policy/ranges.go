@@ -23,7 +23,10 @@ var Ranges = []Range{
 	{"100.64.0.0/10", "carrier-grade NAT, Tailscale", "RFC 6598"},
 	{"127.0.0.0/8", "loopback", "RFC 1122, 3.2.1.3"},
 	{"161.26.0.0/16", "services of IBM Cloud, public addresses", "IBM Cloud Docs: Cloud IaaS service endpoints"},
-	{"168.63.129.16/32", "the host agent of Azure, a public address", "Microsoft, Azure: What is IP address 168.63.129.16?"},
+	{
+		"168.63.129.16/32", "the host agent of Azure, a public address",
+		"Microsoft, Azure: What is IP address 168.63.129.16?",
+	},
 	{"169.254.0.0/16", "link-local, with the metadata service of clouds", "RFC 3927"},
 	{"172.16.0.0/12", "private", "RFC 1918"},
 	{"192.0.0.0/24", "protocol assignments, with DS-Lite and the metadata service of Oracle", "RFC 6890"},

@@ -13,9 +13,13 @@ import (
 
 // carry serves the ports that lead from one side to the other.
 func (s *server) carry(g helper.Given) error {
-	room := make(chan struct{}, mostCarried)
+	room, v6 := make(chan struct{}, mostCarried), newInside6(g.Inside6)
 	for _, l := range g.Outside {
-		go accept(l, room, func(c *net.TCPConn) { _ = s.stack.Publish(c, l.Port) })
+		go accept(l, room, func(c *net.TCPConn) {
+			if s.stack.Publish(c, l.Port) != nil {
+				v6.carry(c, l.Port)
+			}
+		})
 	}
 	for _, l := range g.Inside {
 		go accept(l, room, func(c *net.TCPConn) { outward(c, l.Port) })

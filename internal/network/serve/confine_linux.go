@@ -26,7 +26,8 @@ func confineSelf() error {
 	}
 	families := []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	calls := append(confine.Sockets(), confine.Always(
-		unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG, unix.SYS_PPOLL, unix.SYS_SPLICE, unix.SYS_PIPE2, unix.SYS_UNAME,
+		unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG, unix.SYS_PPOLL, unix.SYS_SPLICE,
+		unix.SYS_PIPE2, unix.SYS_UNAME,
 	)...)
 	calls = append(calls,
 		confine.Call{Number: unix.SYS_SOCKET, When: []confine.Match{{Arg: 0, OneOf: families}}},

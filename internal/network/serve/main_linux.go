@@ -89,7 +89,8 @@ func serve(make NewTerminator) error {
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
 	}
-	for parent.Asked() == nil {
+	for parent.Asked() == nil { // which it is when the session is over
+		s.stack.Finish()
 		if parent.Tell(s.journal.Report()) != nil {
 			break
 		}

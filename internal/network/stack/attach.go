@@ -2,7 +2,9 @@ package stack
 
 import (
 	"fmt"
+	"os"
 
+	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
@@ -22,6 +24,9 @@ func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
 		ClosedFunc: func(err tcpip.Error) { gone(fmt.Errorf("%s", err)) },
 	}
 	if s.eth {
+		if err := listen(fd); err != nil {
+			return err
+		}
 		options.EthernetHeader, options.Address = true, tcpip.LinkAddress(link.HelperMAC)
 		options.PacketDispatchMode = fdbased.RecvMMsg
 		// Together with TXChecksumOffload, small packets would leave without a
@@ -35,6 +40,16 @@ func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
 	return s.attach(endpoint)
 }
 
+// listen has a packet socket of [link.Veth] hear what the sandbox sends.
+func listen(fd int) error {
+	at, err := unix.Getsockname(fd)
+	if device, is := at.(*unix.SockaddrLinklayer); is && err == nil {
+		device.Protocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+		err = unix.Bind(fd, device)
+	}
+	return os.NewSyscallError("bind", err)
+}
+
 func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	f := &filter{stack: s}
 	f.Init(endpoint, f)
@@ -44,7 +59,10 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	// It takes packets for every address, and answers from it.
 	s.inner.SetPromiscuousMode(nic, true)
 	s.inner.SetSpoofing(nic, true)
-	s.inner.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
+	s.inner.SetRouteTable([]tcpip.Route{
+		{Destination: header.IPv4EmptySubnet, NIC: nic},
+		{Destination: header.IPv6EmptySubnet, NIC: nic},
+	})
 	for _, a := range []tcpip.ProtocolAddress{
 		{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: address(link.Server4).WithPrefix()},
 		{Protocol: ipv6.ProtocolNumber, AddressWithPrefix: address(link.Server6).WithPrefix()},
@@ -122,7 +140,8 @@ func admits6(ip header.IPv6) bool {
 		return false
 	}
 	switch ip.NextHeader() {
-	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber), uint8(header.ICMPv6ProtocolNumber), uint8(header.IPv6FragmentHeader):
+	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber), uint8(header.ICMPv6ProtocolNumber),
+		uint8(header.IPv6FragmentHeader):
 		return true
 	}
 	return false

@@ -15,6 +15,9 @@ type open struct {
 	sent, received atomic.Int64
 	end            func() // breaks it off; may be called more than once
 
+	opened atomic.Bool // the journal knows of it
+	closed sync.Once   // and of its end
+
 	seen int64 // bytes at the last sweep
 	idle int   // sweeps since it changed
 }
@@ -58,6 +61,26 @@ func (f flows) all() []*open {
 		list = append(list, o)
 	}
 	return list
+}
+
+// begun notes that a flow has been dialled.
+func (s *Stack) begun(o *open) {
+	s.Journal.Opened(o.flow)
+	o.opened.Store(true)
+}
+
+// over notes a flow's end, once.
+func (s *Stack) over(o *open) {
+	o.closed.Do(func() { s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load()) })
+}
+
+// Finish notes the end of all that is still open: the session is over.
+func (s *Stack) Finish() {
+	for _, o := range s.flows.all() {
+		if o.opened.Load() {
+			s.over(o)
+		}
+	}
 }
 
 // Sweeps end what nothing was heard of for long: a connection is kept for two

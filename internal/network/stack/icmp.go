@@ -126,7 +126,9 @@ func (o obstacle) codes() (v4, v6 byte) {
 
 // unreachable tells the sandbox what the host was told. number is that of the
 // segment that opened the connection.
-func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, number uint32, why obstacle) {
+func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, number uint32,
+	why obstacle,
+) {
 	begin := []byte{
 		byte(client.Port() >> 8), byte(client.Port()), byte(to.Port() >> 8), byte(to.Port()),
 		byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number),
@@ -150,14 +152,16 @@ func encodeIP(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, lengt
 	if from.Is4() {
 		ip := header.IPv4(make([]byte, header.IPv4MinimumSize))
 		ip.Encode(&header.IPv4Fields{
-			TotalLength: uint16(len(ip) + length), TTL: ttl, Protocol: uint8(protocol), SrcAddr: address(from), DstAddr: address(to),
+			TotalLength: uint16(len(ip) + length), TTL: ttl, Protocol: uint8(protocol), SrcAddr: address(from),
+			DstAddr: address(to),
 		})
 		ip.SetChecksum(^ip.CalculateChecksum())
 		return ip
 	}
 	ip := header.IPv6(make([]byte, header.IPv6MinimumSize))
 	ip.Encode(&header.IPv6Fields{
-		PayloadLength: uint16(length), TransportProtocol: protocol, HopLimit: ttl, SrcAddr: address(from), DstAddr: address(to),
+		PayloadLength: uint16(length), TransportProtocol: protocol, HopLimit: ttl, SrcAddr: address(from),
+		DstAddr: address(to),
 	})
 	return ip
 }

@@ -16,12 +16,12 @@ import (
 
 // Publish carries a connection of the host to a port of the sandbox: to
 // whoever listens on its 127.0.0.1, or on all its addresses. It returns when
-// the connection is over; its error says that nobody listens.
+// the connection is over; its error says that nobody listens, and outer is still
+// open then.
 func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	queue := new(waiter.Queue)
 	endpoint, err := s.dialInside(queue, port)
 	if err != nil {
-		reset(outer)
 		return err
 	}
 	p := &pair{inner: &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}, outer: outer, open: &open{}}

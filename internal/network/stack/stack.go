@@ -87,17 +87,22 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	s.inner = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// A server that listens on 127.0.0.1 answers by that address.
-			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol, arp.NewProtocol,
+			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol,
+			arp.NewProtocol,
 		},
-		TransportProtocols: []tcpipstack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
+		TransportProtocols: []tcpipstack.TransportProtocolFactory{
+			tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4,
+			icmp.NewProtocol6,
+		},
 	})
 	if err := s.tune(); err != nil {
 		return nil, err
 	}
 	forwarder := tcp.NewForwarder(s.inner, firstWindow, mostDialling, s.acceptTCP)
-	s.inner.SetTransportProtocolHandler(tcp.ProtocolNumber, func(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
-		return s.noteSYN(id, p) || forwarder.HandlePacket(id, p)
-	})
+	s.inner.SetTransportProtocolHandler(tcp.ProtocolNumber,
+		func(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
+			return s.noteSYN(id, p) || forwarder.HandlePacket(id, p)
+		})
 	s.inner.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.inner, s.acceptUDP).HandlePacket)
 	s.inner.SetTransportProtocolHandler(icmp.ProtocolNumber4, s.acceptICMP)
 	return s, nil

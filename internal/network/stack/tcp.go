@@ -154,11 +154,11 @@ func (s *Stack) carry(p *pair, judged bool) {
 	}
 	defer s.flows.remove(p.open)
 	p.inner.resize(bufferFor(s.flows.count()))
-	s.Journal.Opened(p.open.flow)
+	s.begun(p.open)
 	if err := p.run(s.ctx, judged); err != nil {
 		s.Journal.Refused(p.open.flow, err.Error())
 	}
-	s.Journal.Closed(p.open.flow, p.open.sent.Load(), p.open.received.Load())
+	s.over(p.open)
 }
 
 // terminate hands a connection to the terminator.
@@ -174,14 +174,14 @@ func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	}
 	defer s.flows.remove(o)
 	c.resize(bufferFor(s.flows.count()))
-	s.Journal.Opened(f)
+	s.begun(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
 		conn, _, err := s.dial(ctx, f)
 		return conn, err
 	})
 	counted.Close()
-	s.Journal.Closed(f, o.sent.Load(), o.received.Load())
+	s.over(o)
 }
 
 // tellWhy ends a request for a connection as the host's own attempt ended.

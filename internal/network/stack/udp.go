@@ -78,7 +78,7 @@ func (s *Stack) exchange(inner *gonet.UDPConn, f flow.Flow, client netip.AddrPor
 		return
 	}
 	defer s.flows.remove(o)
-	s.Journal.Opened(f)
+	s.begun(o)
 	var answered atomic.Bool
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -93,7 +93,7 @@ func (s *Stack) exchange(inner *gonet.UDPConn, f flow.Flow, client netip.AddrPor
 		o.end()
 	})
 	both.Wait()
-	s.Journal.Closed(f, o.sent.Load(), o.received.Load())
+	s.over(o)
 }
 
 // datagrams are buffers for one of any size.

@@ -18,9 +18,10 @@ import (
 // ends are what a sandbox's network is served by: descriptors.
 type ends struct {
 	kind      link.Kind
-	device    int
+	devices   []int // see [link.Made]
 	listeners []int // on the ports of [link.Options], on 127.0.0.1 and where there is IPv6 on ::1
 	ports     []uint16
+	inside6   []int // see [link.Made]
 }
 
 // makeNetwork makes the network of the calling process, which is in user and
@@ -37,7 +38,7 @@ func makeNetwork(o link.Options) (ends, error) {
 		return ends{}, err
 	}
 	var e ends
-	if e.kind, e.device, err = makeDevice(h, o.NoTun); err != nil {
+	if e.kind, e.devices, err = makeDevice(h, o.NoTun); err != nil {
 		return ends{}, err
 	}
 	if err := configure(h, e.kind, o); err != nil {
@@ -48,7 +49,26 @@ func makeNetwork(o link.Options) (ends, error) {
 			return ends{}, err
 		}
 	}
+	if o.Publish {
+		e.inside6 = sockets6()
+	}
 	return e, nil
+}
+
+// mostInside6 is how many connections to servers on the sandbox's [::1] there can
+// be at a time.
+const mostInside6 = 64
+
+// sockets6 are what those are made with; none where there is no IPv6.
+func sockets6() (fds []int) {
+	for range mostInside6 {
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		fds = append(fds, fd)
+	}
+	return fds
 }
 
 func raise(h *netlink.Handle, name string) error {
@@ -63,20 +83,20 @@ func raise(h *netlink.Handle, name string) error {
 }
 
 // makeDevice makes a tun where that can be had, and a veth pair elsewhere.
-func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, int, error) {
+func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, []int, error) {
 	failed := errors.New("not wanted")
 	if !noTun {
 		fd, err := makeTun()
 		if err == nil {
-			return link.Tun, fd, nil
+			return link.Tun, []int{fd}, nil
 		}
 		failed = err
 	}
-	fd, err := makeVeth(h)
+	fds, err := makeVeth(h)
 	if err != nil {
-		return 0, -1, fmt.Errorf("make a network interface: a tun: %w; a veth pair: %w", failed, err)
+		return 0, nil, fmt.Errorf("make a network interface: a tun: %w; a veth pair: %w", failed, err)
 	}
-	return link.Veth, fd, nil
+	return link.Veth, fds, nil
 }
 
 func makeTun() (int, error) {
@@ -100,45 +120,46 @@ func makeTun() (int, error) {
 const peer = "cb1"
 
 // makeVeth makes a pair whose other end lies in a network namespace that
-// nobody is in: the packet socket keeps it.
-func makeVeth(h *netlink.Handle) (int, error) {
+// nobody is in: the packet sockets keep it.
+func makeVeth(h *netlink.Handle) ([]int, error) {
 	here, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open the network namespace: %w", err)
+		return nil, fmt.Errorf("open the network namespace: %w", err)
 	}
 	defer unix.Close(here)
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return -1, fmt.Errorf("make a second network namespace: %w", err)
+		return nil, fmt.Errorf("make a second network namespace: %w", err)
 	}
 	there, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if back := unix.Setns(here, unix.CLONE_NEWNET); err != nil || back != nil {
-		return -1, errors.Join(err, back)
+		return nil, errors.Join(err, back)
 	}
 	defer unix.Close(there)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = link.Device, link.MTU, link.SandboxMAC
 	pair := &netlink.Veth{
-		LinkAttrs: attrs, PeerName: peer, PeerHardwareAddr: link.HelperMAC, PeerMTU: link.MTU, PeerNamespace: netlink.NsFd(there),
+		LinkAttrs: attrs, PeerName: peer, PeerHardwareAddr: link.HelperMAC, PeerMTU: link.MTU,
+		PeerNamespace: netlink.NsFd(there),
 	}
 	if err := h.LinkAdd(pair); err != nil {
-		return -1, err
+		return nil, err
 	}
 	if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
-		return -1, err
+		return nil, err
 	}
-	fd, err := packetSocket()
+	fds, err := packetSockets()
 	if back := unix.Setns(here, unix.CLONE_NEWNET); back != nil {
 		err = errors.Join(err, back)
 	}
-	return fd, err
+	return fds, err
 }
 
-// packetSocket is one on the pair's other end, in the namespace of which this
+// packetSockets are some on the pair's other end, in the namespace of which this
 // thread is. Nothing but what the sandbox sends comes from there.
-func packetSocket() (int, error) {
+func packetSockets() (fds []int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
 	defer h.Close()
 	l, err := h.LinkByName(peer)
@@ -148,20 +169,30 @@ func packetSocket() (int, error) {
 	if err == nil {
 		err = h.LinkSetUp(l)
 	}
-	if err != nil {
-		return -1, err
+	for len(fds) < link.Ends && err == nil {
+		var fd int
+		if fd, err = packetSocket(l.Attrs().Index); err == nil {
+			fds = append(fds, fd)
+		}
 	}
+	return fds, err
+}
+
+// packetSocket is one that is bound to a device and to no protocol: it hears
+// nothing until it is bound again.
+func packetSocket(device int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
-	const bufferSize, all = 4 << 20, unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
+	const bufferSize = 4 << 20
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as the machine lets it
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
 	err = errors.Join(
 		os.NewSyscallError("PACKET_VNET_HDR", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)),
-		os.NewSyscallError("PACKET_IGNORE_OUTGOING", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: l.Attrs().Index})),
+		os.NewSyscallError("PACKET_IGNORE_OUTGOING",
+			unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)),
+		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: device})),
 	)
 	if err != nil {
 		unix.Close(fd)
@@ -217,25 +248,37 @@ func set(name, value string) error {
 // addFamily adds the address and the routes of one family.
 func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own, server netip.Addr) error {
 	bits := own.BitLen()
-	address := &netlink.Addr{IPNet: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Flags: unix.IFA_F_NODAD}
+	address := &netlink.Addr{
+		IPNet: &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(bits, bits)},
+		Flags: unix.IFA_F_NODAD,
+	}
 	l := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: device, Name: link.Device}}
 	if err := h.AddrAdd(l, address); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", link.Device, own, err)
 	}
 	if kind == link.Veth { // nobody answers questions for neighbours
-		neighbour := &netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(), HardwareAddr: link.HelperMAC}
+		neighbour := &netlink.Neigh{
+			LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(),
+			HardwareAddr: link.HelperMAC,
+		}
 		if err := h.NeighAdd(neighbour); err != nil {
 			return fmt.Errorf("name the neighbour of %s: %w", link.Device, err)
 		}
 	}
-	gateway := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: server.AsSlice(), Mask: net.CIDRMask(bits, bits)}, Scope: netlink.SCOPE_LINK}
+	gateway := &netlink.Route{
+		LinkIndex: device, Dst: &net.IPNet{IP: server.AsSlice(), Mask: net.CIDRMask(bits, bits)},
+		Scope: netlink.SCOPE_LINK,
+	}
 	if err := h.RouteAdd(gateway); err != nil {
 		return fmt.Errorf("add a route to %s: %w", server, err)
 	}
 	if !internet {
 		return nil
 	}
-	everywhere := &netlink.Route{LinkIndex: device, Dst: &net.IPNet{IP: make([]byte, bits/8), Mask: net.CIDRMask(0, bits)}, Gw: server.AsSlice()}
+	everywhere := &netlink.Route{
+		LinkIndex: device,
+		Dst:       &net.IPNet{IP: make([]byte, bits/8), Mask: net.CIDRMask(0, bits)}, Gw: server.AsSlice(),
+	}
 	if err := h.RouteAdd(everywhere); err != nil {
 		return fmt.Errorf("add the default route: %w", err)
 	}

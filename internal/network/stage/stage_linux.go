@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -44,11 +45,11 @@ func run(socket int, options, program string, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal(link.Made{Kind: e.kind, Ports: e.ports})
+	said, err := json.Marshal(link.Made{Kind: e.kind, Ends: len(e.devices), Ports: e.ports, Inside6: len(e.inside6)})
 	if err != nil {
 		return err
 	}
-	rights := unix.UnixRights(append([]int{e.device}, e.listeners...)...)
+	rights := unix.UnixRights(slices.Concat(e.devices, e.listeners, e.inside6)...)
 	if err := unix.Sendmsg(socket, said, rights, nil, 0); err != nil {
 		return os.NewSyscallError("sendmsg", err)
 	}

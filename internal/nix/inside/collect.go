@@ -9,7 +9,8 @@ const upperAlone = "/run/claudebox/nix-upper"
 // 3. The project is seen for its links, which are roots.
 func CollectWords(dir, project, nixStore string) []string {
 	return []string{
-		"--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--seccomp", "3",
+		"--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent",
+		"--new-session", "--seccomp", "3",
 		"--tmpfs", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
 		"--ro-bind", "/nix/store", "/nix/store", "--bind", Var(dir), StateInner, "--bind", Upper(dir), upperAlone,
 		"--ro-bind", project, project,

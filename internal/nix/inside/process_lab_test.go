@@ -3,6 +3,7 @@
 package inside_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,22 +53,27 @@ func newProcess(t *testing.T, known string, only []string) process {
 		t.Fatal(err)
 	}
 	p := process{recorder: newRecorder(), collected: make(chan struct{}, 1)}
-	p.Filter, err = inside.Start(inside.Request{
+	p.Filter, err = inside.Listen(inside.Request{
 		Dir: dir, Known: file, Only: only, Dial: p.dial, Collected: func() { p.collected <- struct{}{} },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	if err := p.Ready(); err != nil {
-		t.Fatal(err)
-	}
 	folder, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { folder.Close() })
 	p.socket = "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) + "/" + inside.Socket
+	first, err := net.Dial("unix", p.socket) // else it is not started
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if err := p.Begin(); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
@@ -181,4 +187,39 @@ func (p process) peak(t *testing.T) (kib int) {
 		}
 	}
 	return kib
+}
+
+// What costs a start nothing: a filter that nobody needs is not there.
+func TestTheFilterIsStartedWhenThereIsNeed(t *testing.T) {
+	for known, needed := range map[string]bool{"": false, pathA + "\n": true} {
+		dir := t.TempDir()
+		file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.WriteString(known); err != nil {
+			t.Fatal(err)
+		}
+		f, err := inside.Listen(inside.Request{Dir: dir, Known: file, Dial: newRecorder().dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan error)
+		go func() { begun <- f.Begin() }()
+		if needed {
+			if err := <-begun; err != nil {
+				t.Error(err)
+			}
+		}
+		f.Close()
+		if !needed {
+			if err := <-begun; err != nil {
+				t.Errorf("a filter that was closed before there was need of it: %v", err)
+			}
+		}
+		if started := f.PID() != 0; started != needed {
+			t.Errorf("with %q known: started = %v", known, started)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -39,17 +40,21 @@ const (
 	saysCollected = 'c' // a path that the inner store relies on is gone
 )
 
-// Filter is a running filter. It ends with this process.
+// Filter answers at a socket, by a process that is started when there is need of
+// one. It ends with this process.
 type Filter struct {
-	process *os.Process
-	parent  *net.UnixConn
-	dir     *os.File
-	ready   chan error
-	served  sync.WaitGroup
-	closing atomic.Bool // its end is no fault
+	request  Request
+	process  *os.Process
+	parent   *net.UnixConn
+	theirs   *os.File // the process's end of parent
+	listener *os.File
+	dir      *os.File
+	begun    sync.Mutex // held by Begin
+	served   sync.WaitGroup
+	closing  atomic.Bool // its end is no fault
 }
 
-// Request is what a filter is started with.
+// Request is what a filter is made of.
 type Request struct {
 	Dir   string   // folder of the host in which the socket is made
 	Known *os.File // see [Host.Known]
@@ -64,84 +69,109 @@ type Request struct {
 // Socket is the name of the filter's socket in its folder.
 const Socket = "socket"
 
-// Start begins a filter. It listens when Start returns; that it is confined says
-// [Filter.Ready].
-func Start(r Request) (*Filter, error) {
-	f, err := start(r)
-	if err != nil {
+// Listen makes the socket. Who connects is answered once [Filter.Begin] was
+// called.
+func Listen(r Request) (*Filter, error) {
+	f := &Filter{request: r}
+	if err := errors.Join(f.listen(), f.pair()); err != nil {
+		f.Close()
 		return nil, &diag.Error{Op: "start the filter of the Nix store inside", Err: err}
 	}
 	return f, nil
 }
 
-func start(r Request) (f *Filter, err error) {
-	f = &Filter{ready: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	listener, err := f.listen(r.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer listener.Close()
-	theirs, err := f.pair()
-	if err != nil {
-		return nil, err
-	}
-	defer theirs.Close()
-	files := []*os.File{theirs, listener, r.Known}
-	if r.Only != nil {
-		only, err := listOf(r.Only)
-		if err != nil {
-			return nil, err
-		}
-		defer only.Close()
-		files = append(files, only)
-	}
-	return f, f.run(files, r)
-}
-
 // listen makes the socket. Its path may be longer than an address can be, so it
 // is reached by its folder's descriptor.
-func (f *Filter) listen(dir string) (*os.File, error) {
+func (f *Filter) listen() error {
+	dir := f.request.Dir
 	var err error
 	if f.dir, err = os.Open(dir); err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.Remove(filepath.Join(dir, Socket)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return err
 	}
 	address := fmt.Sprintf("/proc/self/fd/%d/%s", f.dir.Fd(), Socket)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: address})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer listener.Close()
 	listener.SetUnlinkOnClose(false)
 	if err := os.Chmod(address, 0o600); err != nil { // whatever the caller's umask
-		return nil, err
+		return err
 	}
-	return listener.File()
+	f.listener, err = listener.File()
+	return err
 }
 
 // pair makes the socket by which filter and parent speak.
-func (f *Filter) pair() (theirs *os.File, err error) {
+func (f *Filter) pair() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ours := os.NewFile(uintptr(fds[0]), "filter")
 	defer ours.Close()
-	theirs = os.NewFile(uintptr(fds[1]), "parent")
+	f.theirs = os.NewFile(uintptr(fds[1]), "parent")
 	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, err
+	if err == nil {
+		f.parent = conn.(*net.UnixConn)
 	}
-	f.parent = conn.(*net.UnixConn)
-	return theirs, nil
+	return err
+}
+
+// Begin starts the process when somebody connects, or at once where the inner
+// store relies on paths of the host, which it has to hold. It returns when the
+// process is confined, and serves nobody before; or when the filter is closed.
+func (f *Filter) Begin() error {
+	f.begun.Lock()
+	defer f.begun.Unlock()
+	if err := f.begin(); err != nil && !f.closing.Load() {
+		return &diag.Error{
+			Op: "start the filter of the Nix store inside", Err: err,
+			Remedy: "report this with the output of `claudebox check`; `nix: {daemon: off}` starts without Nix inside",
+		}
+	}
+	return nil
+}
+
+func (f *Filter) begin() error {
+	defer f.theirs.Close()
+	defer f.listener.Close() // whoever connects where nobody serves is to be refused
+	known, err := f.request.Known.Stat()
+	if err == nil && known.Size() == 0 {
+		err = readable(f.listener)
+	}
+	if err != nil {
+		return err
+	}
+	files := []*os.File{f.theirs, f.listener, f.request.Known}
+	if f.request.Only != nil {
+		only, err := listOf(f.request.Only)
+		if err != nil {
+			return err
+		}
+		defer only.Close()
+		files = append(files, only)
+	}
+	ready := make(chan error, 1)
+	if err := f.run(files, ready); err != nil {
+		return err
+	}
+	return <-ready
+}
+
+// readable waits until there is something to read, or to accept.
+func readable(file *os.File) error {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
 }
 
 // listOf is a file of lines that has no name.
@@ -151,23 +181,21 @@ func listOf(lines []string) (*os.File, error) {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "closure")
-	for _, line := range lines {
-		if _, err := file.WriteString(line + "\n"); err != nil {
-			file.Close()
-			return nil, err
-		}
+	if _, err := file.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		file.Close()
+		return nil, err
 	}
 	return file, nil
 }
 
 // run starts the process. The thread that does is the one that serves it: with
 // it the process dies.
-func (f *Filter) run(files []*os.File, r Request) error {
+func (f *Filter) run(files []*os.File, ready chan<- error) error {
 	started := make(chan error)
 	f.served.Go(func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		cmd := exec.Command("/proc/self/exe", strconv.FormatBool(r.Only != nil))
+		cmd := exec.Command("/proc/self/exe", strconv.FormatBool(f.request.Only != nil))
 		cmd.Args[0], cmd.Env, cmd.Dir, cmd.ExtraFiles = Name, []string{}, "/", files
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 		err := cmd.Start()
@@ -176,7 +204,7 @@ func (f *Filter) run(files []*os.File, r Request) error {
 		if err != nil {
 			return
 		}
-		f.serve(r)
+		f.serve(ready)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
@@ -184,14 +212,14 @@ func (f *Filter) run(files []*os.File, r Request) error {
 }
 
 // serve does what the filter asks for, until it ends.
-func (f *Filter) serve(r Request) {
-	defer func() {
-		if f.closing.Load() {
-			f.tell(nil)
-		} else {
-			f.tell(errors.New("its process ended"))
+func (f *Filter) serve(ready chan<- error) {
+	tell := func(err error) { // what was said first counts
+		select {
+		case ready <- err:
+		default:
 		}
-	}()
+	}
+	defer tell(errors.New("its process ended"))
 	for {
 		var said [1]byte
 		n, err := f.parent.Read(said[:])
@@ -200,14 +228,14 @@ func (f *Filter) serve(r Request) {
 		}
 		switch said[0] {
 		case saysReady:
-			f.tell(nil)
+			tell(nil)
 		case saysDial:
-			if f.connect(r.Dial) != nil {
+			if f.connect() != nil {
 				return
 			}
 		case saysCollected:
-			if r.Collected != nil {
-				r.Collected()
+			if f.request.Collected != nil {
+				f.request.Collected()
 			}
 		default:
 			return
@@ -215,18 +243,10 @@ func (f *Filter) serve(r Request) {
 	}
 }
 
-// tell says how far the filter came; what was said first counts.
-func (f *Filter) tell(err error) {
-	select {
-	case f.ready <- err:
-	default:
-	}
-}
-
 // connect sends the filter a connection, or nothing but a byte.
-func (f *Filter) connect(dial func() (*os.File, error)) error {
+func (f *Filter) connect() error {
 	var rights []byte
-	if conn, err := dial(); err == nil {
+	if conn, err := f.request.Dial(); err == nil {
 		defer conn.Close()
 		rights = unix.UnixRights(int(conn.Fd()))
 	}
@@ -234,29 +254,25 @@ func (f *Filter) connect(dial func() (*os.File, error)) error {
 	return err
 }
 
-// Ready waits until the filter is confined, or ended by [Filter.Close]. It serves
-// nobody before it is.
-func (f *Filter) Ready() error {
-	err := <-f.ready
-	f.tell(err)
-	if err != nil {
-		return &diag.Error{
-			Op: "confine the filter of the Nix store inside", Err: err,
-			Remedy: "report this with the output of `claudebox check`; `nix: {daemon: off}` starts without Nix inside",
-		}
+// PID is the filter's process; 0: none was started.
+func (f *Filter) PID() int {
+	if f.process == nil {
+		return 0
 	}
-	return nil
+	return f.process.Pid
 }
-
-// PID is the filter's process.
-func (f *Filter) PID() int { return f.process.Pid }
 
 // Close ends the filter and takes its socket away.
 func (f *Filter) Close() {
 	f.closing.Store(true)
+	for _, end := range []*os.File{f.listener, f.theirs} {
+		closeFile(end)
+	}
 	if f.parent != nil {
 		f.parent.Close()
 	}
+	f.begun.Lock()
+	defer f.begun.Unlock()
 	f.served.Wait()
 	if f.dir != nil {
 		_ = unix.Unlinkat(int(f.dir.Fd()), Socket, 0)

@@ -22,7 +22,8 @@ const nowhere = runDir + "/nix-lower/nix/store"
 // storeURL names the inner store, and keeps Nix from looking for another.
 func storeURL() string {
 	lower := "unix://" + SocketInner + "?real=" + nowhere
-	return "local-overlay://?lower-store=" + url.QueryEscape(lower) + "&upper-layer=" + UpperInner + "&check-mount=false"
+	return "local-overlay://?lower-store=" + url.QueryEscape(lower) + "&upper-layer=" + UpperInner +
+		"&check-mount=false"
 }
 
 // own are the settings of nix.conf(5) in every sandbox. Without a sandbox of its

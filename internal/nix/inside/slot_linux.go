@@ -100,7 +100,10 @@ func Open(dir string) (*Slot, error) {
 		if errors.Is(err, ErrBusy) {
 			return nil, err
 		}
-		return nil, &diag.Error{Op: "prepare the Nix store inside", Err: err, Remedy: "look at " + dir + ", or remove it"}
+		return nil, &diag.Error{
+			Op: "prepare the Nix store inside", Err: err,
+			Remedy: "look at " + dir + ", or remove it",
+		}
 	}
 	return s, nil
 }
@@ -123,7 +126,8 @@ func (s *Slot) open() (err error) {
 		return err
 	}
 	if gone != "" {
-		s.Notes = append(s.Notes, "Nix inside begins anew: "+gone+" was collected on the host, and what was built inside may rely on it")
+		s.Notes = append(s.Notes,
+			"Nix inside begins anew: "+gone+" was collected on the host, and what was built inside may rely on it")
 		if err := s.empty(); err != nil {
 			return err
 		}
@@ -143,7 +147,8 @@ func (s *Slot) fill() (err error) {
 		}
 	}
 	closeFile(s.Known)
-	s.Known, err = os.OpenFile(filepath.Join(s.Dir, knownName), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	s.Known, err = os.OpenFile(filepath.Join(s.Dir, knownName), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW,
+		0o600)
 	return err
 }
 

@@ -153,7 +153,8 @@ func ordered(results []BuildResult, words []string) ([]BuildResult, error) {
 	byTarget := make(map[string]BuildResult, len(results))
 	for _, r := range results {
 		if !slices.Contains(words, r.Target) {
-			return nil, explain(opBuildPathsWithResults.String(), fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
+			return nil, explain(opBuildPathsWithResults.String(),
+				fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
 		}
 		byTarget[r.Target] = r
 	}
@@ -210,7 +211,8 @@ func realisations(d *decoder) map[string]string {
 		var r struct {
 			OutPath string `json:"outPath"`
 		}
-		if err := json.Unmarshal([]byte(body), &r); d.err == nil && (err != nil || storepath.CheckBase(r.OutPath) != nil) {
+		if err := json.Unmarshal([]byte(body), &r); d.err == nil &&
+			(err != nil || storepath.CheckBase(r.OutPath) != nil) {
 			d.protocolf("realisation of %q is %.80q", id, body)
 		}
 		outputs[name] = storepath.Dir + "/" + r.OutPath

@@ -30,6 +30,9 @@ type Options struct {
 	// DialTimeout bounds connect and handshake together; 0 means 10 s. The
 	// usual 2 ms grow when hundreds of clients come at once.
 	DialTimeout time.Duration
+	// Local is a program nix-daemon(8), which is started where no daemon listens
+	// and the store is this user's own. Empty: there is none.
+	Local string
 	// AnswerTimeout bounds every operation that neither builds nor fetches;
 	// 0 means one minute, since a garbage collection may hold one up.
 	AnswerTimeout time.Duration
@@ -44,7 +47,7 @@ func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
 	op := "connect to the Nix daemon at " + socket
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
 	defer cancel()
-	conn, err := connect(limited, socket)
+	conn, err := connect(limited, socket, opts.Local)
 	if err != nil {
 		return nil, explain(op, dialFailure(ctx, err))
 	}
@@ -67,11 +70,12 @@ func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts Op
 	return c, nil
 }
 
-// Connect makes a connection and leaves the handshake to who gets it.
-func Connect(socket string) (*os.File, error) {
+// Connect makes a connection as [Dial] does, and leaves the handshake to who gets
+// it.
+func Connect(socket, local string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := connect(ctx, socket)
+	conn, err := connect(ctx, socket, local)
 	if err != nil {
 		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(ctx, err))
 	}
@@ -93,12 +97,15 @@ func dialFailure(ctx context.Context, err error) error {
 // connect dials until the daemon's backlog has room. A non-blocking connect
 // to a full Unix backlog gives EAGAIN at once where a blocking one would
 // wait, and the backlog is 5 up to Nix 2.8.
-func connect(ctx context.Context, socket string) (*net.UnixConn, error) {
+func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
 	var dialer net.Dialer
 	for wait := time.Millisecond; ; wait = min(2*wait, 32*time.Millisecond) {
 		conn, err := dialer.DialContext(ctx, "unix", socket)
 		if err == nil {
 			return conn.(*net.UnixConn), nil
+		}
+		if errors.Is(err, syscall.ENOENT) && local != "" && ownStore() {
+			return startLocal(local)
 		}
 		if !errors.Is(err, syscall.EAGAIN) {
 			return nil, err

@@ -27,7 +27,8 @@ var remedies = []struct {
 	remedy string
 }{
 	{ErrAbsent, "start the Nix daemon (systemctl start nix-daemon.socket), or install Nix for all users"},
-	{ErrDenied, "ask the administrator to let you reach the socket (on Debian: add you to the group nix-users), then log in again"},
+	{ErrDenied, "ask the administrator to let you reach the socket (on Debian: add you to the group nix-users), then " +
+		"log in again"},
 	{ErrRefused, "add your user to allowed-users in /etc/nix/nix.conf; the reason is in the daemon's log"},
 	{ErrTooOld, "upgrade Nix to 2.8 or later"},
 	{ErrProtocol, "check that the socket is a Nix daemon's"},

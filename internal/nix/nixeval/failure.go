@@ -56,7 +56,10 @@ type answer struct {
 }
 
 func (a answer) pkg(attr string) Package {
-	p := Package{Attr: attr, Version: a.Version, MainProgram: a.MainProgram, Drv: a.Drv, Outputs: a.Outputs, Install: a.Install}
+	p := Package{
+		Attr: attr, Version: a.Version, MainProgram: a.MainProgram, Drv: a.Drv, Outputs: a.Outputs,
+		Install: a.Install,
+	}
 	p.Failure = a.failure(attr)
 	if len(p.Install) == 0 {
 		p.Install = []string{a.Default}
@@ -85,7 +88,10 @@ func (a answer) failure(attr string) *Failure {
 func (a answer) floating(attr string) *Failure {
 	for _, path := range slices.Sorted(maps.Values(a.Outputs)) {
 		if storepath.Check(path) != nil {
-			return &Failure{Reason: NotPackage, Message: attr + " is content-addressed: its store path is not known before it is built"}
+			return &Failure{
+				Reason:  NotPackage,
+				Message: attr + " is content-addressed: its store path is not known before it is built",
+			}
 		}
 	}
 	return nil
@@ -109,7 +115,10 @@ func (a answer) missing(attr string) *Failure {
 
 func notSet(attr string, rest []string, kind string) *Failure {
 	parent := strings.TrimSuffix(attr, "."+strings.Join(rest, "."))
-	return &Failure{Reason: Missing, Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(kind))}
+	return &Failure{
+		Reason:  Missing,
+		Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(kind)),
+	}
 }
 
 func notPackage(attr, kind string) *Failure {

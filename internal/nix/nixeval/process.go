@@ -32,7 +32,8 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	if !filepath.IsAbs(e.Program) {
 		return errNoProgram
 	}
-	cmd := exec.CommandContext(ctx, e.Program, append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
+	cmd := exec.CommandContext(ctx, e.Program,
+		append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
 	cmd.Env = append(environment(), e.Env...)
 	cmd.Dir = "/"                    // not the project
 	cmd.WaitDelay = 10 * time.Second // a grandchild may hold the pipes; a busy machine is slow to drain them
@@ -102,7 +103,8 @@ func reason(stderr string) string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSpace(last), "\n") {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "at /") || strings.HasPrefix(line, "at «") || strings.HasPrefix(line, "(use '--show-trace'") {
+		if line == "" || strings.HasPrefix(line, "at /") || strings.HasPrefix(line, "at «") ||
+			strings.HasPrefix(line, "(use '--show-trace'") {
 			break
 		}
 		lines = append(lines, line)

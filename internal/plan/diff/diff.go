@@ -12,7 +12,8 @@ type Diff []Subject
 
 // Subject is one part of a plan.
 type Subject struct {
-	Name    string   `json:"name"` // "packages", "nixpkgs", "tools", "variables", "mounts", "network", "settings", "profile"
+	// "packages", "nixpkgs", "tools", "variables", "mounts", "network", "settings", "profile"
+	Name    string   `json:"name"`
 	Changes []Change `json:"changes"`
 }
 
@@ -55,7 +56,10 @@ func Of(before, after plan.Plan) Diff {
 	case len(d) > 0:
 		return d
 	case before.Digest() != after.Digest():
-		return Diff{{"profile", []Change{{Kind: Changed, Name: "order or lines", Note: "what it asks for is the same"}}}}
+		return Diff{{
+			"profile",
+			[]Change{{Kind: Changed, Name: "order or lines", Note: "what it asks for is the same"}},
+		}}
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func settings(name string, value any) []item {
 		if v.IsZero() {
 			return nil
 		}
-		return []item{{name: name, same: text, show: text, rank: int(v.Int()) - math.MaxInt}} // a protection, and less the larger it is
+		// a protection, and less the larger it is
+		return []item{{name: name, same: text, show: text, rank: int(v.Int()) - math.MaxInt}}
 	}
 	if text == "" {
 		return nil
@@ -63,7 +64,10 @@ func settings(name string, value any) []item {
 func members(name string, v reflect.Value) []item {
 	if strings.HasPrefix(name, "agent.") && v.Len() > 0 {
 		text := strings.Join(v.Interface().([]string), " ")
-		return []item{{name: name, same: fmt.Sprintf("%q", v.Interface()), show: text, note: "how it is split into words"}}
+		return []item{{
+			name: name, same: fmt.Sprintf("%q", v.Interface()), show: text,
+			note: "how it is split into words",
+		}}
 	}
 	var list []item
 	for i := range v.Len() {

@@ -90,7 +90,10 @@ func (s side) nixpkgs() []item {
 	if show == "" {
 		show = n.Path
 	}
-	return []item{{name: "nixpkgs", same: n.Rev + " " + n.NarHash + " " + n.Path, show: show, note: "another source of it"}}
+	return []item{{
+		name: "nixpkgs", same: n.Rev + " " + n.NarHash + " " + n.Path, show: show,
+		note: "another source of it",
+	}}
 }
 
 func (s side) tools() []item {

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -70,7 +69,10 @@ func For(folder string, uid int, build string, question ...string) Cache {
 		return Cache{}
 	}
 	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(question, "\x00")))
-	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir, now: time.Now}
+	return Cache{
+		file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir,
+		now: time.Now,
+	}
 }
 
 // File is where the plan is kept; empty for the zero Cache.
@@ -88,14 +90,11 @@ func (c Cache) read(file string, value any) bool {
 		return false
 	}
 	sum := sha256.Sum256(content[sha256.Size:])
-	return bytes.Equal(sum[:], content[:sha256.Size]) && json.Unmarshal(content[sha256.Size:], value) == nil
+	return bytes.Equal(sum[:], content[:sha256.Size]) && cachefile.Decode(content[sha256.Size:], value)
 }
 
 func (c Cache) write(file string, value any) {
-	payload, err := json.Marshal(value)
-	if err != nil {
-		return // it only costs time
-	}
+	payload := cachefile.Encode(value)
 	sum := sha256.Sum256(payload)
 	cachefile.Write(file, append(sum[:], payload...))
 }
@@ -148,7 +147,8 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 func (c Cache) settled(made Witnesses) bool {
 	for _, w := range made {
 		var st unix.Stat_t
-		if w.State != cachefile.Absent && (unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
+		if w.State != cachefile.Absent &&
+			(unix.Stat(w.Path, &st) != nil || c.now().Sub(time.Unix(st.Ctim.Unix())) < time.Second) {
 			return false
 		}
 	}

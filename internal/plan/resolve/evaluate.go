@@ -35,7 +35,8 @@ func (r *resolver) evaluate(ctx context.Context, unknown []*wanted) error {
 // gets its problem.
 func (r *resolver) canEvaluate(unknown []*wanted) (bool, error) {
 	if r.nixpkgs.Path == "" {
-		return false, diag.Errorf("look up packages", "install claudebox by its flake, or set nixpkgs in the profile to a store path",
+		return false, diag.Errorf("look up packages",
+			"install claudebox by its flake, or set nixpkgs in the profile to a store path",
 			"there is no nixpkgs: claudebox brings none of its own")
 	}
 	if r.Evaluator != nil {

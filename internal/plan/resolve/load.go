@@ -49,7 +49,10 @@ func (m *Manifest) check() error {
 	case m.System == "":
 		return fmt.Errorf("it names no system")
 	}
-	for _, check := range []func() error{m.checkTools, m.checkPackages, m.checkBase, m.Nixpkgs.check, m.checkReferences} {
+	for _, check := range []func() error{
+		m.checkTools, m.checkPackages, m.checkBase, m.Nixpkgs.check,
+		m.checkReferences,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

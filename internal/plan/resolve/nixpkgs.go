@@ -73,7 +73,10 @@ func (r *resolver) bringNixpkgs(ctx context.Context) error {
 	}
 	failed, err := r.fetch(ctx, []string{path})
 	if err == nil && failed[path] != nil {
-		err = &diag.Error{Op: "read nixpkgs", Err: goneError(path, failed[path]), Remedy: "install claudebox again, or copy that nixpkgs to the store"}
+		err = &diag.Error{
+			Op: "read nixpkgs", Err: goneError(path, failed[path]),
+			Remedy: "install claudebox again, or copy that nixpkgs to the store",
+		}
 	}
 	return err
 }

@@ -76,7 +76,10 @@ func (r *resolver) fetch(ctx context.Context, paths []string) (failed map[string
 
 func (r *resolver) pin(ctx context.Context, paths []string) ([]string, error) {
 	if r.Store == nil {
-		return nil, &diag.Error{Op: "fetch store paths", Err: errNoStore, Remedy: "install Nix for all users, and start its daemon"}
+		return nil, &diag.Error{
+			Op: "fetch store paths", Err: errNoStore,
+			Remedy: "install Nix for all users, and start its daemon",
+		}
 	}
 	return r.Store.Pin(ctx, paths)
 }

@@ -25,8 +25,9 @@ func (r reading) node(from *yaml.Node) *shape.Node {
 		return known
 	}
 	n := &shape.Node{
-		Kind: shape.NodeKind(slices.Index(kinds[:], from.Kind)), Tag: from.ShortTag(), Tagged: from.Style&yaml.TaggedStyle != 0,
-		Value: from.Value, Line: from.Line, Column: from.Column,
+		Kind: shape.NodeKind(slices.Index(kinds[:], from.Kind)), Tag: from.ShortTag(),
+		Tagged: from.Style&yaml.TaggedStyle != 0,
+		Value:  from.Value, Line: from.Line, Column: from.Column,
 	}
 	if from.Anchor != "" { // before what is in it, which may hold an alias of it
 		r[from] = n

@@ -22,7 +22,8 @@ func plain(text string) entry         { return entry{says: text} }
 func port(number int) entry           { return entry{says: strconv.Itoa(number)} }
 func hostEnv(v profile.HostEnv) entry { return entry{v.Name, v.Origin} }
 func secret(s profile.Secret) entry {
-	said := s.Variable + " for " + strings.Join(s.Hosts, " ") + strings.Join(append([]string{" as"}, s.As...), " ") + " " + s.Header + " " + s.File
+	said := s.Variable + " for " + strings.Join(s.Hosts, " ") + strings.Join(append([]string{" as"}, s.As...), " ") +
+		" " + s.Header + " " + s.File
 	if s.Inside {
 		said += " inside"
 	}
@@ -187,9 +188,10 @@ func (n *narrowing) mounts() {
 func (n *narrowing) covers(m profile.Mount) bool {
 	at := n.at.absolute(m.Sandbox)
 	within := func(place string) bool { return pathname.Below(at, place) }
-	return within(n.at.Project) || slices.ContainsFunc(n.at.Mounted, within) || slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
-		return other.Sandbox != m.Sandbox && pathname.Below(at, n.at.absolute(other.Sandbox))
-	})
+	return within(n.at.Project) || slices.ContainsFunc(n.at.Mounted, within) ||
+		slices.ContainsFunc(n.base.Mounts, func(other profile.Mount) bool {
+			return other.Sandbox != m.Sandbox && pathname.Below(at, n.at.absolute(other.Sandbox))
+		})
 }
 
 // isLess reports whether a mount shows the same as another and grants no more.

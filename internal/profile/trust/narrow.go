@@ -74,13 +74,18 @@ var fields = []field{
 	{"Nixpkgs", "nixpkgs", func(n *narrowing) { word(n, &n.made.Nixpkgs, n.asked.Nixpkgs, nil) }},
 	{"Network", "network", (*narrowing).network},
 	{"Env", "env", (*narrowing).env},
-	{"PassThrough", "extra_env_passthrough", func(n *narrowing) { n.made.PassThrough = fewer(n, n.base.PassThrough, n.asked.PassThrough, hostEnv) }},
+	{
+		"PassThrough", "extra_env_passthrough",
+		func(n *narrowing) { n.made.PassThrough = fewer(n, n.base.PassThrough, n.asked.PassThrough, hostEnv) },
+	},
 	{"Secrets", "secrets", func(n *narrowing) { n.made.Secrets = fewer(n, n.base.Secrets, n.asked.Secrets, secret) }},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", func(n *narrowing) { word(n, &n.made.State, n.asked.State, lessState) }},
 	{"Nix", "nix", (*narrowing).nix},
 	{"Git", "git", (*narrowing).git},
-	{"SSH", "ssh.hosts", func(n *narrowing) { n.made.SSH.Hosts = fewer(n, n.base.SSH.Hosts, n.asked.SSH.Hosts, plain) }},
+	{"SSH", "ssh.hosts", func(n *narrowing) {
+		n.made.SSH.Hosts = fewer(n, n.base.SSH.Hosts, n.asked.SSH.Hosts, plain)
+	}},
 	{"Hide", "hide", func(n *narrowing) { n.made.Hide = more(n, n.base.Hide, n.asked.Hide) }},
 	{"Show", "show", func(n *narrowing) { n.made.Show = fewer(n, n.base.Show, n.asked.Show, pattern) }},
 	{"Protect", "protect", func(n *narrowing) { n.made.Protect = more(n, n.base.Protect, n.asked.Protect) }},
@@ -92,7 +97,10 @@ var fields = []field{
 	}},
 	{"Ports", "ports", (*narrowing).ports},
 	{"Limits", "limits", (*narrowing).limits},
-	{"MCP", "mcp.import", func(n *narrowing) { n.made.MCP.Import = fewer(n, n.base.MCP.Import, n.asked.MCP.Import, plain) }},
+	{
+		"MCP", "mcp.import",
+		func(n *narrowing) { n.made.MCP.Import = fewer(n, n.base.MCP.Import, n.asked.MCP.Import, plain) },
+	},
 	{"Compat", "compat", func(n *narrowing) {
 		word(n, &n.made.Compat, n.asked.Compat, order(profile.CompatNixLd, profile.CompatOff))
 	}},
@@ -102,9 +110,13 @@ var fields = []field{
 	{"Project", "project", func(n *narrowing) {
 		word(n, &n.made.Project, n.asked.Project, order(profile.ProjectGitRoot, profile.ProjectCwd))
 	}},
-	{"Worktrees", "worktrees", func(n *narrowing) { n.made.Worktrees = fewer(n, n.base.Worktrees, n.asked.Worktrees, pattern) }},
+	{
+		"Worktrees", "worktrees",
+		func(n *narrowing) { n.made.Worktrees = fewer(n, n.base.Worktrees, n.asked.Worktrees, pattern) },
+	},
 	{"Confirm", "confirm", func(n *narrowing) {
-		word(n, &n.made.Confirm, n.asked.Confirm, order(profile.ConfirmNever, profile.ConfirmChanged, profile.ConfirmAlways))
+		word(n, &n.made.Confirm, n.asked.Confirm,
+			order(profile.ConfirmNever, profile.ConfirmChanged, profile.ConfirmAlways))
 	}},
 }
 
@@ -150,7 +162,8 @@ func word[W ~string](n *narrowing, made *W, asked W, l less[W]) {
 func (n *narrowing) network() {
 	base, asked := n.base.Network, n.asked.Network
 	if base.Tier == profile.TierAllow && asked.Tier == profile.TierAllow {
-		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
+		if n.made.Network.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow),
+			plain); len(n.made.Network.Allow) == 0 && len(base.Allow) > 0 {
 			n.made.Network.Tier = profile.TierNone
 		}
 		n.list()
@@ -217,7 +230,8 @@ func (n *narrowing) git() {
 	n.field = "git.sign"
 	word(n, &n.made.Git.Sign, n.asked.Git.Sign, order(profile.GitSignSSH, profile.GitSignOff))
 	n.field = "git.ssh_to_https"
-	if n.made.Git.SSHToHTTPS = n.base.Git.SSHToHTTPS && n.asked.Git.SSHToHTTPS; n.asked.Git.SSHToHTTPS && !n.base.Git.SSHToHTTPS {
+	if n.made.Git.SSHToHTTPS = n.base.Git.SSHToHTTPS && n.asked.Git.SSHToHTTPS; n.asked.Git.SSHToHTTPS &&
+		!n.base.Git.SSHToHTTPS {
 		n.widens("true instead of false", "")
 	}
 }

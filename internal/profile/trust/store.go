@@ -43,7 +43,8 @@ func (v Verdict) On(f File) bool { return v.Path == f.Path && v.SHA256 == f.SHA2
 // can ask for more over another profile than it did over the one it was
 // allowed with.
 func (v Verdict) Allows(f File, list []Widening) bool {
-	return v.Allowed && v.On(f) && !slices.ContainsFunc(list, func(w Widening) bool { return !slices.Contains(v.Widens, w.What) })
+	return v.Allowed && v.On(f) &&
+		!slices.ContainsFunc(list, func(w Widening) bool { return !slices.Contains(v.Widens, w.What) })
 }
 
 // Store keeps verdicts: one file for each path, in the folder Dir. No agent
@@ -66,7 +67,10 @@ func fileName(path string) string {
 func (s Store) Find(path string) (Verdict, error) {
 	file := filepath.Join(s.Dir, fileName(path))
 	failed := func(err error) (Verdict, error) {
-		return Verdict{}, &diag.Error{Op: "read what you said of " + path, Err: err, Remedy: "say it again: `claudebox allow` or `claudebox deny`"}
+		return Verdict{}, &diag.Error{
+			Op: "read what you said of " + path, Err: err,
+			Remedy: "say it again: `claudebox allow` or `claudebox deny`",
+		}
 	}
 	dir, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,5 +133,8 @@ func (s Store) open() (*beneath.Folder, error) {
 }
 
 func (s Store) failed(err error) error {
-	return &diag.Error{Op: "keep your word in " + s.Dir, Err: diag.Cause(err), Remedy: "make it a folder that you can write, with space on its disk"}
+	return &diag.Error{
+		Op: "keep your word in " + s.Dir, Err: diag.Cause(err),
+		Remedy: "make it a folder that you can write, with space on its disk",
+	}
 }

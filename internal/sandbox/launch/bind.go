@@ -67,7 +67,8 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	late := lateValues(h)
 	l := Launch{
 		Plan: p, Bwrap: h.Bwrap, Tier: p.Network.Tier, Hostname: Hostname,
-		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir, Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
+		Env: variables(p, h, late), State: h.State, StandIns: h.StandIns, Project: h.Project, Dir: h.Dir,
+		Agent: h.Agent, Request: h.Words, Seccomp: h.Seccomp,
 		Outside: h.Outside, Command: command(h), Owns: h.Owns, Held: h.Held, Shim: h.Env, OwnPIDs: h.OwnPIDs,
 	}
 	warnings, notes := judge(l.Env)
@@ -75,7 +76,8 @@ func Bind(p plan.Plan, h Host) (Launch, error) {
 	parents := projectParents(h, h.Mounts)
 	l.Mounts = withoutLinksAbove(slices.Clone(h.Mounts))
 	for _, dir := range parents {
-		l.Mounts = append(l.Mounts, Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
+		l.Mounts = append(l.Mounts,
+			Mount{Kind: plan.Tmpfs, Destination: dir, Mode: "0755", Size: parentSize, Why: "parent of the project"})
 	}
 	slices.SortStableFunc(l.Mounts, byDestination)
 	if err := noConflicts(l.Mounts); err != nil {

@@ -32,9 +32,11 @@ const nobody = 65534
 func passwd(p plan.Plan, h Host) []byte {
 	shell, id, user := plan.ToolPath(p, "bash"), strconv.Itoa(nobody), ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
-		user = h.Facts.User + ":x:" + strconv.Itoa(h.Facts.UID) + ":" + strconv.Itoa(h.Facts.GID) + "::" + h.Facts.Home + ":" + shell + "\n"
+		user = h.Facts.User + ":x:" + strconv.Itoa(h.Facts.UID) + ":" + strconv.Itoa(h.Facts.GID) + "::" +
+			h.Facts.Home + ":" + shell + "\n"
 	}
-	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:" + id + ":" + id + ":nobody:/:/bin/false\n")
+	return []byte("root:x:0:0:root:/root:" + shell + "\n" + user + "nobody:x:" + id + ":" + id +
+		":nobody:/:/bin/false\n")
 }
 
 func group(h Host) []byte {
@@ -99,10 +101,12 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 
 // nixWords tells what Nix can do inside.
 func nixWords(h Host) string {
-	const missing = "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c PROGRAM ARGS`.\n"
+	const missing = "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c " +
+		"PROGRAM ARGS`.\n"
 	switch {
 	case h.NixStore != "":
-		return missing + "Nix builds into a store of this sandbox, over the host's: what you build or fetch stays here, and a\n" +
+		return missing + "Nix builds into a store of this sandbox, over the host's: what you build or fetch stays " +
+			"here, and a\n" +
 			"`result` link leads nowhere outside. `nixpkgs` is pinned; `nix profile` is of no use here."
 	case h.Daemon:
 		return missing + "`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
@@ -135,7 +139,8 @@ func readOnlyWords(h Host) string {
 		words = "Read-only in the project, because the host executes them: " + strings.Join(paths, ", ") + "." + git
 	}
 	if len(covered) > 0 {
-		words += "\n- Empty here, because they look secret: " + strings.Join(covered, ", ") + ". Their content stays outside: ask the user for what you need of it."
+		words += "\n- Empty here, because they look secret: " + strings.Join(covered, ", ") +
+			". Their content stays outside: ask the user for what you need of it."
 	}
 	return words
 }
@@ -147,7 +152,10 @@ const hidden = "it looks secret"
 // is.
 func isCover(m Mount) bool { return m.Why == hidden }
 
-const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user."
+const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
+	"before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." +
+	"\n  Make worktrees in `.claude/worktrees/NAME`. `git worktree add ../x` fails: beside the project the user has to make it," +
+	"\n  outside, and write `worktrees: [../x]` into the profile."
 
 // accessWords tells where git may log in.
 func accessWords(g plan.Git) string {

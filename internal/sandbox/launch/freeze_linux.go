@@ -65,7 +65,8 @@ type action struct{ handler, flags, restorer, mask uintptr }
 // does not do: it leaves Go's handler in place, which takes SIGTSTP, SIGTTIN and
 // SIGTTOU and does nothing (runtime.sigdisable).
 func setAction(s syscall.Signal, now action) (before action, err error) {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)), uintptr(unsafe.Pointer(&before)),
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)),
+		uintptr(unsafe.Pointer(&before)),
 		unsafe.Sizeof(now.mask), 0, 0)
 	if errno != 0 {
 		return before, errno

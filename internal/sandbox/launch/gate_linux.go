@@ -17,8 +17,9 @@ import (
 // nothing.
 type gate struct {
 	inside, outside *os.File // the pipe
-	rings, bell     *os.File // a pipe with a byte in it: bwrap closes its end when it comes to the gate. Nil: it is not waited for
-	filter          []byte
+	// a pipe with a byte in it: bwrap closes its end when it comes to the gate. Nil: it is not waited for
+	rings, bell *os.File
+	filter      []byte
 }
 
 // newGate is the gate of a launch.

@@ -86,7 +86,10 @@ func layFailed(err error) error {
 	case errors.As(err, &e) && e.About != "":
 		op, err = "protect "+e.About, &within.Error{Step: e.Step, Err: e.Err}
 	}
-	return &diag.Error{Op: op, Err: err, Remedy: "start again; if it stays so, report it with the output of `claudebox check`"}
+	return &diag.Error{
+		Op: op, Err: err,
+		Remedy: "start again; if it stays so, report it with the output of `claudebox check`",
+	}
 }
 
 // lookOutside notes what is to lie under the mount.

@@ -206,12 +206,15 @@ func nothingMadeOutside(list []Mount) error {
 	for i, m := range list {
 		up := nearest(list[:i], m.Destination)
 		if up != nil && up.Kind == plan.Closure {
-			return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere", "nothing can be added to the store inside")
+			return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere",
+				"nothing can be added to the store inside")
 		}
-		if up == nil || up.Kind != plan.Bind && up.Kind != plan.ROBind || m.Kind == plan.Bind || m.Kind == plan.ROBind || m.Kind == plan.ROData {
+		if up == nil || up.Kind != plan.Bind && up.Kind != plan.ROBind || m.Kind == plan.Bind ||
+			m.Kind == plan.ROBind || m.Kind == plan.ROData {
 			continue
 		}
-		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")", "mount it elsewhere, or single files of it",
+		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")",
+			"mount it elsewhere, or single files of it",
 			"the sandbox needs %s, which would be made in %s", m.Destination, up.Source)
 	}
 	return nil

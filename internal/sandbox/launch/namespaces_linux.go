@@ -93,7 +93,8 @@ var namespaceCauses = []struct {
 	{
 		func(s switches, _ error) bool { return s.users == "0" },
 		"user namespaces are switched off (user.max_user_namespaces is 0)",
-		"run `sudo sysctl user.max_user_namespaces=15000` and keep it in /etc/sysctl.d; on NixOS set `security.allowUserNamespaces = true;`",
+		"run `sudo sysctl user.max_user_namespaces=15000` and keep it in /etc/sysctl.d; on NixOS set " +
+			"`security.allowUserNamespaces = true;`",
 	},
 	{
 		func(s switches, _ error) bool { return s.networks == "0" },
@@ -103,11 +104,13 @@ var namespaceCauses = []struct {
 	{
 		func(s switches, _ error) bool { return s.debian == "0" },
 		"only root may make user namespaces (kernel.unprivileged_userns_clone is 0)",
-		"run `sudo sysctl kernel.unprivileged_userns_clone=1` and keep it in /etc/sysctl.d; on NixOS set `security.unprivilegedUsernsClone = true;`",
+		"run `sudo sysctl kernel.unprivileged_userns_clone=1` and keep it in /etc/sysctl.d; on NixOS set " +
+			"`security.unprivilegedUsernsClone = true;`",
 	},
 	{
 		func(s switches, _ error) bool { return s.apparmor == "1" },
-		"AppArmor lets only programs that it knows use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
+		"AppArmor lets only programs that it knows use user namespaces " +
+			"(kernel.apparmor_restrict_unprivileged_userns is 1)",
 		"give claudebox a profile: `" + appArmorProfile + "`",
 	},
 	{
@@ -123,7 +126,8 @@ var namespaceCauses = []struct {
 	{
 		func(_ switches, err error) bool { return errors.Is(err, unix.EPERM) },
 		"a container or a chroot forbids user namespaces",
-		"run claudebox on the host, or start the container with a seccomp profile that allows them (docker: `--security-opt seccomp=FILE`)",
+		"run claudebox on the host, or start the container with a seccomp profile that allows them (docker: " +
+			"`--security-opt seccomp=FILE`)",
 	},
 }
 

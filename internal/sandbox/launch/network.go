@@ -45,7 +45,7 @@ func networkText(n plan.Network) string {
 		text += ". Of the user's own network you reach " + strings.Join(n.Except, ", ")
 	}
 	if len(n.In) > 0 {
-		text += ". The host's browser reaches servers that you start on these ports, on 127.0.0.1 or 0.0.0.0: " + portList(n.In)
+		text += ". The host's browser reaches servers that you start on these ports, on any address: " + portList(n.In)
 	}
 	if len(n.Out) > 0 {
 		text += ". Services of the host answer on these ports of 127.0.0.1: " + portList(n.Out)

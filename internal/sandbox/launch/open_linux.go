@@ -62,7 +62,10 @@ func openSource(d Descriptor) (int, error) {
 // openPath opens a path that was made canonical before. A symbolic link on
 // the way was therefore put there since, and is refused (openat2(2)).
 func openPath(path string) (int, error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
 	return unix.Openat2(unix.AT_FDCWD, path, &how)
 }
 

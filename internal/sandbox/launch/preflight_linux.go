@@ -107,7 +107,8 @@ func output(path, option string) (string, error) {
 
 // options are all that a launch may use of bwrap.
 var options = []string{
-	"--args", "--bind", "--bind-fd", "--block-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent", "--dir",
+	"--args", "--bind", "--bind-fd", "--block-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent",
+	"--dir",
 	"--disable-userns", "--file", "--hostname", "--json-status-fd", "--perms", "--proc", "--remount-ro", "--ro-bind",
 	"--ro-bind-data", "--ro-bind-fd", "--seccomp", "--setenv", "--size", "--symlink", "--tmpfs", "--unshare-cgroup-try",
 	"--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts",
@@ -117,7 +118,8 @@ var options = []string{
 func (b Bwrap) Suits() error {
 	switch {
 	case b.Before(OldestBwrap):
-		return diag.Errorf("use bwrap", ownBwrap, "version %s is too old; %s is the oldest that can be used", b.Version, OldestBwrap)
+		return diag.Errorf("use bwrap", ownBwrap, "version %s is too old; %s is the oldest that can be used", b.Version,
+			OldestBwrap)
 	case len(b.Lacks) > 0:
 		return diag.Errorf("use bwrap", ownBwrap, "version %s has no %s", b.Version, strings.Join(b.Lacks, ", "))
 	}

@@ -133,6 +133,7 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
+	r.Post.caughtAll.Wait()
 	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()
@@ -156,7 +157,10 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return r.networked(t.mounting(spawn.Program{Path: r.Bwrap, Args: r.commandLine(), Files: files, PIDs: r.OwnPIDs}))
+		return r.networked(t.mounting(spawn.Program{
+			Path: r.Bwrap, Args: r.commandLine(), Files: files,
+			PIDs: r.OwnPIDs,
+		}))
 	}
 	if r.OwnPIDs {
 		return begin()

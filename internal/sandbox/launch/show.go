@@ -46,7 +46,8 @@ func (l Launch) Argv() (string, error) {
 // showGate says what bwrap waits for, and what is mounted meanwhile, in the
 // words in which it would do that itself.
 func (l Launch) showGate(b *strings.Builder, next int) {
-	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next, Descriptor{Name: seccompFilter, Data: l.Seccomp})
+	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next,
+		Descriptor{Name: seccompFilter, Data: l.Seccomp})
 	if !l.Lay {
 		return
 	}
@@ -70,7 +71,8 @@ func (l Launch) networkShown() []string {
 	case InternetTier:
 		list = append(list, "its network ends in a process of claudebox's outside, which dials what is on the internet")
 	case ListedTier:
-		list = append(list, "its network ends in a process of claudebox's outside, which dials these hosts by their names: "+
+		list = append(list, "its network ends in a process of claudebox's outside, which dials these hosts by "+
+			"their names: "+
 			strings.Join(l.Plan.Network.Hosts(), " "))
 		if l.Plan.Network.Via != "" {
 			list = append(list, "it has the proxy "+l.Plan.Network.Via+" connect to them")
@@ -156,7 +158,8 @@ func isSeen(s string) bool {
 }
 
 func isShellSpecial(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,+@%", r))
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+		strings.ContainsRune("-_./:=,+@%", r))
 }
 
 const (
@@ -175,10 +178,12 @@ func (l Launch) Script(bash string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile), quote(l.Project))
+	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile),
+		quote(l.Project))
 	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", quote(bash), scriptEnd, closeInherited)
 	coreutils := path.Dir(l.Shim)
-	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; exit 125; }\n", quote(l.State))
+	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; "+
+		"exit 125; }\n", quote(l.State))
 	b.WriteString(standIns(l.StandIns, coreutils))
 	for i, d := range descriptors {
 		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(coreutils, "base64")))
@@ -191,7 +196,8 @@ func (l Launch) Script(bash string) (string, error) {
 	if len(l.StandIns) > 0 {
 		become = "" // somebody has to take them away again
 	}
-	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Shim), quote(l.Bwrap), quoteAll(l.commandLine()[1:]), scriptEnd)
+	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Shim), quote(l.Bwrap), quoteAll(l.commandLine()[1:]),
+		scriptEnd)
 	return b.String(), nil
 }
 
@@ -233,7 +239,8 @@ func redirect(number int, d Descriptor, decoder string) string {
 	case isPlainText(text):
 		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, quote(d.Name), text, fileEnd)
 	}
-	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder), quote(base64.StdEncoding.EncodeToString(d.Data)), quote(d.Name))
+	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder),
+		quote(base64.StdEncoding.EncodeToString(d.Data)), quote(d.Name))
 }
 
 func isPlainText(s string) bool {

@@ -30,9 +30,10 @@ var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 // bwrap is started waits in it; from [Post.forwardTo] to [Post.stop] a goroutine
 // hands it out. The zero Post gets none.
 type Post struct {
-	signals chan os.Signal
-	caught  []syscall.Signal // those of guarded that the caller had not ignored
-	pauses  []syscall.Signal // those of stopping
+	signals   chan os.Signal
+	caughtAll sync.WaitGroup   // done when all are
+	caught    []syscall.Signal // those of guarded that the caller had not ignored
+	pauses    []syscall.Signal // those of stopping
 
 	bwrap  int              // its process id
 	whole  bool             // all of the sandbox dies with bwrap, see [Runner.fork]
@@ -53,6 +54,10 @@ type Post struct {
 // those that the caller has ignored: these stay ignored here, in bwrap and in
 // the agent. What comes from here on waits for the agent, or ends the sandbox
 // before it starts.
+//
+// It does so while the caller goes on: Go hands each signal from one thread to
+// another, which takes a quarter of a millisecond for all. One that comes
+// before ends claudebox as a kill does. [Runner.Run] waits for it.
 func Listen(ignored []string) *Post {
 	const waiting = 64 // more than there are kinds of signals
 	p := &Post{signals: make(chan os.Signal, waiting)}
@@ -61,8 +66,11 @@ func Listen(ignored []string) *Post {
 	})
 	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
 	p.pauses = filtered(stopping, ours)
-	notify(p.signals, slices.Concat(p.caught, p.pauses))
-	notify(make(chan os.Signal, 1), filtered(harmless, ours)) // nobody waits for these
+	unheard := filtered(harmless, ours)
+	p.caughtAll.Go(func() {
+		notify(p.signals, slices.Concat(p.caught, p.pauses))
+		notify(make(chan os.Signal, 1), unheard) // nobody waits for these
+	})
 	return p
 }
 

@@ -110,7 +110,8 @@ func (l Launch) byWords() Launch {
 		}
 		mounts = append(mounts, m)
 	}
-	l.Mounts = slices.DeleteFunc(mounts, func(m Mount) bool { return upper != "" && strings.HasPrefix(m.Source, upper+"/") })
+	l.Mounts = slices.DeleteFunc(mounts,
+		func(m Mount) bool { return upper != "" && strings.HasPrefix(m.Source, upper+"/") })
 	return l
 }
 
@@ -130,5 +131,6 @@ func (w *words) closure(l Launch, m Mount) {
 
 // treeShown says what comes to the folder that bwrap binds.
 func (l Launch) treeShown() string {
-	return fmt.Sprintf("%s: %d store paths are mounted there while bwrap waits: %s", storetree.Place, len(l.Closure), strings.Join(l.Closure, " "))
+	return fmt.Sprintf("%s: %d store paths are mounted there while bwrap waits: %s", storetree.Place, len(l.Closure),
+		strings.Join(l.Closure, " "))
 }

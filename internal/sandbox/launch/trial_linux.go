@@ -123,13 +123,17 @@ var trialCauses = []struct {
 	{"Unknown option", "it is too old", ownBwrap},
 	{
 		"Can't mount proc", "a container hides parts of /proc",
-		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt systempaths=unconfined`)",
+		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
+			"systempaths=unconfined`)",
 	},
 	{
 		"PR_SET_SECCOMP", "this kernel takes no filter of system calls",
 		"use a kernel that is built with CONFIG_SECCOMP_FILTER",
 	},
-	{"execvp", "what claudebox pins cannot be run", "install claudebox anew, or mend the store with `nix-store --verify --check-contents --repair`"},
+	{
+		"execvp", "what claudebox pins cannot be run",
+		"install claudebox anew, or mend the store with `nix-store --verify --check-contents --repair`",
+	},
 }
 
 // namespaceWords tell in bwrap's words that namespaces, or the rights in
@@ -174,5 +178,8 @@ func (l Launch) explain(err error) error {
 	if err := (Trial{Bwrap: l.Bwrap, Env: l.Shim, Tier: "full", Seccomp: l.Seccomp}).Run(); err != nil {
 		return err
 	}
-	return &diag.Error{Op: "set up the sandbox", Err: err, Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there"}
+	return &diag.Error{
+		Op: "set up the sandbox", Err: err,
+		Remedy: "leave out the mount that bwrap names; `claudebox plan` says why it is there",
+	}
 }

@@ -92,7 +92,8 @@ func (m *Manager) greet(ctx context.Context) error {
 		return err
 	}
 	var there bool
-	if err := m.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, service).Store(&there); err != nil {
+	if err := m.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0,
+		service).Store(&there); err != nil {
 		return err
 	}
 	if !there {
@@ -151,7 +152,8 @@ func (m *Manager) Hold(ctx context.Context, name string, pids []int, l Limits) e
 	signals := make(chan *dbus.Signal, 64)
 	m.bus.Signal(signals)
 	defer m.bus.RemoveSignal(signals)
-	if err := m.bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager), dbus.WithMatchMember("JobRemoved")); err != nil {
+	if err := m.bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager),
+		dbus.WithMatchMember("JobRemoved")); err != nil {
 		return failed(err)
 	}
 	systemd := m.bus.Object(service, object)
@@ -159,7 +161,8 @@ func (m *Manager) Hold(ctx context.Context, name string, pids []int, l Limits) e
 		return failed(err)
 	}
 	var job dbus.ObjectPath
-	call := systemd.CallWithContext(ctx, manager+".StartTransientUnit", 0, name, "fail", properties(pids, l), []auxiliary{})
+	call := systemd.CallWithContext(ctx, manager+".StartTransientUnit", 0, name, "fail", properties(pids, l),
+		[]auxiliary{})
 	if err := call.Store(&job); err != nil {
 		return failed(err)
 	}

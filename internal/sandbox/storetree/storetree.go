@@ -206,7 +206,10 @@ func fillFolder(list int) error {
 	return run(
 		step{"make a mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS) }},
 		step{"mount", func() error { return bindAll(strings.Fields(string(text))) }},
-		step{"make the mounts read-only (this needs Linux 5.12)", func() error { return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly) }},
+		step{
+			"make the mounts read-only (this needs Linux 5.12)",
+			func() error { return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly) },
+		},
 		step{"move the mounts to their place", func() error { return unix.Mount(build, Place, "", unix.MS_MOVE, "") }},
 	)
 }

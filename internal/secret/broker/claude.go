@@ -73,7 +73,8 @@ var secretPlaces = map[string][]string{
 }
 
 var anthropicPlaces = []string{
-	"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal", "rotate",
+	"create_api_key", "api_keys", "external_keys", "vaults", "tunnels", "oauth/token", "credentials", "reveal",
+	"rotate",
 }
 
 // givesSecrets reports whether a request may be answered with a secret that
@@ -250,7 +251,8 @@ func (b *Broker) exchange(w http.ResponseWriter, r *http.Request, t Target, body
 		return
 	}
 	replaceAll(clean, needlesOf([]known{
-		{Secret{Name: ClaudeLogin, Value: g.Access}, b.loginKey}, {Secret{Name: claudeRefresh, Value: g.Refresh}, b.loginKey},
+		{Secret{Name: ClaudeLogin, Value: g.Access}, b.loginKey},
+		{Secret{Name: claudeRefresh, Value: g.Refresh}, b.loginKey},
 	}, nil))
 	answer(w, http.StatusOK, json.RawMessage(clean))
 }

@@ -39,7 +39,8 @@ func NewProxy(b *Broker, password string, outward Outward) *Proxy {
 		plain: &httputil.ReverseProxy{
 			Rewrite: func(pr *httputil.ProxyRequest) { pr.Out.Host = pr.In.Host },
 			Transport: &http.Transport{
-				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dialer.DialContext, IdleConnTimeout: idle,
+				Proxy: outward.proxyOf, DisableCompression: true, DialContext: outward.dialer.DialContext,
+				IdleConnTimeout: idle,
 			},
 			FlushInterval: -1, ErrorLog: silent, BufferPool: &buffers{},
 		},
@@ -84,8 +85,11 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	for _, s := range p.broker.known() {
 		if s.inClear(r) {
 			p.broker.stop(w, verdict{
-				status:  http.StatusForbidden,
-				refusal: Refusal{Secret: s.Name, Host: strings.ToLower(r.URL.Host), Path: r.URL.EscapedPath(), Why: "without TLS"},
+				status: http.StatusForbidden,
+				refusal: Refusal{
+					Secret: s.Name, Host: strings.ToLower(r.URL.Host), Path: r.URL.EscapedPath(),
+					Why: "without TLS",
+				},
 			})
 			return
 		}

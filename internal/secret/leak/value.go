@@ -87,7 +87,8 @@ func (r *rule) matches(text string) bool {
 		panic("bug: the rule for " + r.what + " has a faulty expression")
 	}
 	for _, candidate := range []string{text[:min(len(text), longest)], run} {
-		if token := expr.FindString(candidate); token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) && !strings.Contains(token, "EXAMPLE") {
+		if token := expr.FindString(candidate); token != "" && (r.entropy == 0 || entropy(token) >= r.entropy) &&
+			!strings.Contains(token, "EXAMPLE") {
 			return true
 		}
 	}
@@ -173,7 +174,8 @@ func hasPassword(text string) bool {
 		if at < 0 {
 			continue
 		}
-		if _, password, _ := strings.Cut(authority[:at], ":"); password != "" && strings.IndexByte("$*<{%", password[0]) < 0 {
+		if _, password, _ := strings.Cut(authority[:at], ":"); password != "" &&
+			strings.IndexByte("$*<{%", password[0]) < 0 {
 			return true
 		}
 	}

@@ -71,7 +71,8 @@ func listen(folder, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name), Net: "unix"})
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}

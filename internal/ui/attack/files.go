@@ -12,20 +12,49 @@ import (
 
 var fileTries = []try{
 	{name: "secret places", gets: "keys and logins of your home: ~/.ssh, ~/.aws and the like", run: secretPlaces},
-	{name: "system secrets", gets: "password hashes and keys of this machine", run: anyThere("/etc/shadow", "/etc/ssh", "/etc/nix/secret-key", "/run/secrets", "/var/lib/tailscale", "/root/.ssh")},
+	{
+		name: "system secrets", gets: "password hashes and keys of this machine",
+		run: anyThere("/etc/shadow", "/etc/ssh", "/etc/nix/secret-key", "/run/secrets", "/var/lib/tailscale",
+			"/root/.ssh"),
+	},
 	{name: "other homes", gets: "files of other users", run: otherHomes},
-	{name: "the host's /tmp", gets: "files and sockets of other programs", run: func(t Targets) string { return holds(t.HostFile, t.Canary) }},
-	{name: "sockets of the host", gets: "services that do as they are told: Docker, D-Bus, name services", run: sockets},
+	{
+		name: "the host's /tmp", gets: "files and sockets of other programs",
+		run: func(t Targets) string { return holds(t.HostFile, t.Canary) },
+	},
+	{
+		name: "sockets of the host", gets: "services that do as they are told: Docker, D-Bus, name services",
+		run: sockets,
+	},
 	{name: "devices", gets: "disks, memory and input of this machine", run: devices},
-	{name: "/sys", gets: "the machine's hardware and its settings", run: anyThere("/sys/class", "/sys/fs", "/sys/kernel")},
-	{name: "the host's system", gets: "its logs, kernel and packages", run: anyThere("/boot", "/lib/modules", "/var/log", "/var/lib", "/srv")},
-	{name: "settings of the kernel", gets: "a program of the agent's that the kernel runs as root", run: func(Targets) string {
-		return writable("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/fs/binfmt_misc/register", "/proc/sysrq-trigger")
-	}},
+	{
+		name: "/sys", gets: "the machine's hardware and its settings",
+		run: anyThere("/sys/class", "/sys/fs", "/sys/kernel"),
+	},
+	{
+		name: "the host's system", gets: "its logs, kernel and packages",
+		run: anyThere("/boot", "/lib/modules", "/var/log", "/var/lib", "/srv"),
+	},
+	{
+		name: "settings of the kernel", gets: "a program of the agent's that the kernel runs as root",
+		run: func(Targets) string {
+			return writable("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
+				"/proc/sys/fs/binfmt_misc/register", "/proc/sysrq-trigger")
+		},
+	},
 	{name: "write to /", gets: "files where no folder was given", run: func(Targets) string { return creates("/") }},
-	{name: "write to /etc", gets: "users and certificates of its own", run: func(Targets) string { return creates("/etc") }},
-	{name: "write to the store", gets: "other programs behind the names of pinned ones", run: func(Targets) string { return creates(pinned()) }},
-	{name: "write beside the project", gets: "files in your other projects", run: func(t Targets) string { return creates(filepath.Dir(t.Project)) }},
+	{
+		name: "write to /etc", gets: "users and certificates of its own",
+		run: func(Targets) string { return creates("/etc") },
+	},
+	{
+		name: "write to the store", gets: "other programs behind the names of pinned ones",
+		run: func(Targets) string { return creates(pinned()) },
+	},
+	{
+		name: "write beside the project", gets: "files in your other projects",
+		run: func(t Targets) string { return creates(filepath.Dir(t.Project)) },
+	},
 }
 
 // pinned is a folder of a pinned program. New names in the store are the
@@ -52,7 +81,8 @@ func anyThere(names ...string) func(Targets) string {
 // secretPlaces are those that no sandbox may see (SAND-09), below the home.
 func secretPlaces(t Targets) string {
 	for _, s := range profile.SecretPaths {
-		if rest, below := strings.CutPrefix(s.Path, "~/"); below && rest != ".claude" { // what is there is claudebox's own
+		// what is there is claudebox's own
+		if rest, below := strings.CutPrefix(s.Path, "~/"); below && rest != ".claude" {
 			found, _ := filepath.Glob(filepath.Join(t.Home, rest))
 			if len(found) > 0 {
 				return found[0]
@@ -65,7 +95,8 @@ func secretPlaces(t Targets) string {
 func otherHomes(t Targets) string {
 	found, _ := filepath.Glob("/home/*")
 	for _, name := range append(found, "/root") {
-		if entries, err := os.ReadDir(name); err == nil && len(entries) > 0 && name != t.Home && !strings.HasPrefix(t.Home, name+"/") &&
+		if entries, err := os.ReadDir(name); err == nil && len(entries) > 0 && name != t.Home &&
+			!strings.HasPrefix(t.Home, name+"/") &&
 			!strings.HasPrefix(t.Project, name+"/") {
 			return name
 		}
@@ -156,11 +187,17 @@ func creates(folder string) string {
 }
 
 var projectTries = []try{
-	{name: "covered secrets", gets: "what stands in .env and other secret files of the project", run: func(t Targets) string { return holds(filepath.Join(t.Project, ".env"), t.Canary) }},
+	{
+		name: "covered secrets", gets: "what stands in .env and other secret files of the project",
+		run: func(t Targets) string { return holds(filepath.Join(t.Project, ".env"), t.Canary) },
+	},
 	{name: "git's configuration", gets: "a program of the agent's that your own git runs", run: func(t Targets) string {
 		return writable(filepath.Join(t.Project, ".git/config"))
 	}},
-	{name: "git's hooks", gets: "the same, by a hook", run: func(t Targets) string { return creates(filepath.Join(t.Project, ".git/hooks")) }},
+	{
+		name: "git's hooks", gets: "the same, by a hook",
+		run: func(t Targets) string { return creates(filepath.Join(t.Project, ".git/hooks")) },
+	},
 	{name: "another git folder", gets: "the same, by another folder in the place of .git", run: func(t Targets) string {
 		git := filepath.Join(t.Project, ".git")
 		if os.Rename(git, git+"-claudebox-attack") != nil {
@@ -169,7 +206,11 @@ var projectTries = []try{
 		_ = os.Rename(git+"-claudebox-attack", git)
 		return "the project without its .git"
 	}},
-	{name: "files the host runs", gets: "a program of the agent's that direnv, an editor or Claude Code runs outside", run: func(t Targets) string {
-		return writable(filepath.Join(t.Project, ".envrc"), filepath.Join(t.Project, ".mcp.json"))
-	}},
+	{
+		name: "files the host runs",
+		gets: "a program of the agent's that direnv, an editor or Claude Code runs outside",
+		run: func(t Targets) string {
+			return writable(filepath.Join(t.Project, ".envrc"), filepath.Join(t.Project, ".mcp.json"))
+		},
+	},
 }

@@ -22,11 +22,23 @@ func byFull(tier string) string {
 }
 
 var networkTries = []try{
-	{name: "services on loopback", gets: "databases and the like that listen on 127.0.0.1", open: byFull, run: func(t Targets) string { return speaks("tcp", t, t.Loopback) }},
-	{name: "services of this machine", gets: "the same at its other addresses", open: byFull, run: func(t Targets) string { return speaks("tcp", t, t.Addresses...) }},
+	{
+		name: "services on loopback", gets: "databases and the like that listen on 127.0.0.1", open: byFull,
+		run: func(t Targets) string { return speaks("tcp", t, t.Loopback) },
+	},
+	{
+		name: "services of this machine", gets: "the same at its other addresses", open: byFull,
+		run: func(t Targets) string { return speaks("tcp", t, t.Addresses...) },
+	},
 	{name: "interfaces", gets: "the names and addresses of your networks", open: byFull, run: interfaces},
-	{name: "abstract sockets", gets: "X11 and D-Bus, whatever is mounted", run: func(t Targets) string { return speaks("unix", t, "@"+t.Abstract) }},
-	{name: "a socket's path", gets: "a service that listens in a folder of the host", run: func(t Targets) string { return speaks("unix", t, t.Socket) }},
+	{
+		name: "abstract sockets", gets: "X11 and D-Bus, whatever is mounted",
+		run: func(t Targets) string { return speaks("unix", t, "@"+t.Abstract) },
+	},
+	{
+		name: "a socket's path", gets: "a service that listens in a folder of the host",
+		run: func(t Targets) string { return speaks("unix", t, t.Socket) },
+	},
 }
 
 // speaks connects to each address and gives the first that answers with the

@@ -12,16 +12,33 @@ import (
 )
 
 var processTries = []try{
-	{name: "environment", gets: "your variables, in the environment of any process", run: func(t Targets) string { return inProc("environ", t.Canary) }},
-	{name: "command lines", gets: "what stands on the command line of any process", run: func(t Targets) string { return inProc("cmdline", t.Canary) }},
-	{name: "loader variables", gets: "code in every program that is started, by LD_PRELOAD and its like", run: func(Targets) string {
-		return anySet("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT")
-	}},
-	{name: "agents of the user", gets: "your keys, by a socket of ssh-agent, gpg-agent or D-Bus", run: func(Targets) string {
-		return anySet("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST")
-	}},
+	{
+		name: "environment", gets: "your variables, in the environment of any process",
+		run: func(t Targets) string { return inProc("environ", t.Canary) },
+	},
+	{
+		name: "command lines", gets: "what stands on the command line of any process",
+		run: func(t Targets) string { return inProc("cmdline", t.Canary) },
+	},
+	{
+		name: "loader variables", gets: "code in every program that is started, by LD_PRELOAD and its like",
+		run: func(Targets) string {
+			return anySet("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "NODE_OPTIONS",
+				"PYTHONSTARTUP", "PERL5OPT")
+		},
+	},
+	{
+		name: "agents of the user", gets: "your keys, by a socket of ssh-agent, gpg-agent or D-Bus",
+		run: func(Targets) string {
+			return anySet("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY",
+				"XAUTHORITY", "DOCKER_HOST")
+		},
+	},
 	{name: "descriptors", gets: "files that claudebox's caller had open", run: descriptors},
-	{name: "standard streams", gets: "a folder or device of the host behind standard input, output or error", run: standardStreams},
+	{
+		name: "standard streams", gets: "a folder or device of the host behind standard input, output or error",
+		run: standardStreams,
+	},
 	{name: "processes", gets: "a look at other processes, and signals to them", run: processes},
 	{name: "capabilities", gets: "rights over the kernel", run: capabilities},
 	{name: "new rights", gets: "root's rights by a setuid program", run: func(Targets) string {

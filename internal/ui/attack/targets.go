@@ -26,7 +26,10 @@ func Make(home string) (made *Made, err error) {
 	defer func() {
 		if err != nil {
 			made.Close()
-			err = &diag.Error{Op: "make targets for the attacks", Err: diag.Cause(err), Remedy: "make " + home + " and the folder of temporary files writable for you"}
+			err = &diag.Error{
+				Op: "make targets for the attacks", Err: diag.Cause(err),
+				Remedy: "make " + home + " and the folder of temporary files writable for you",
+			}
 		}
 	}()
 	for _, at := range []string{home, ""} {
@@ -37,16 +40,19 @@ func Make(home string) (made *Made, err error) {
 		made.folders = append(made.folders, folder)
 	}
 	folder, temporary := made.folders[0], made.folders[1]
-	made.Project, made.HostFile, made.Socket = filepath.Join(folder, "project"), filepath.Join(temporary, "file"), filepath.Join(temporary, "socket")
+	made.Project, made.HostFile, made.Socket = filepath.Join(folder, "project"), filepath.Join(temporary, "file"),
+		filepath.Join(temporary, "socket")
 	if err := os.WriteFile(made.HostFile, []byte(canary), 0o600); err != nil {
 		return made, err
 	}
 	for name, content := range map[string]string{
 		"project/.env": "SECRET=" + canary + "\n", "project/.envrc": "true\n", "project/.mcp.json": "{}\n",
-		"project/.git/HEAD": "ref: refs/heads/main\n", "project/.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+		"project/.git/HEAD":   "ref: refs/heads/main\n",
+		"project/.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
 	} {
 		file := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+			os.WriteFile(file, []byte(content), 0o600)); err != nil {
 			return made, err
 		}
 	}

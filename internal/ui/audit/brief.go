@@ -86,7 +86,8 @@ func (p *page) painted(label, text, code string, lines int) {
 		wrapped = append(wrapped[:lines-1:lines-1], layout.Shorten(strings.Join(wrapped[lines-1:], " "), p.room()))
 	}
 	for _, line := range wrapped {
-		p.line("  " + p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)) + p.paint(code, layout.Shorten(line, p.room())))
+		p.line("  " + p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)) +
+			p.paint(code, layout.Shorten(line, p.room())))
 		label = ""
 	}
 }
@@ -208,7 +209,8 @@ func (p *page) portWords(l launch.Launch) string {
 
 // reachColour is red where services of this machine can be reached.
 func reachColour(l launch.Launch) string {
-	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
+	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 ||
+		l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
 		return red
 	}
 	return ""
@@ -275,7 +277,8 @@ func (p *page) list(items []string, tail string, width int) string {
 			return text
 		}
 		if shown == 1 && layout.Width(text)-width < layout.Width(items[0])-least {
-			return strings.Replace(text, items[0], layout.Shorten(items[0], layout.Width(items[0])-(layout.Width(text)-width)), 1)
+			return strings.Replace(text, items[0],
+				layout.Shorten(items[0], layout.Width(items[0])-(layout.Width(text)-width)), 1)
 		}
 	}
 	return tail

@@ -61,7 +61,10 @@ func (p *page) packages(title string, list []plan.Package) {
 	var rows [][]string
 	for _, pkg := range list {
 		for _, output := range pkg.Outputs {
-			rows = append(rows, []string{pkg.Attr, pkg.Version, p.short(output.Path), size(p.view.Sizes.Of[output.Path]), pkg.Why})
+			rows = append(rows, []string{
+				pkg.Attr, pkg.Version, p.short(output.Path),
+				size(p.view.Sizes.Of[output.Path]), pkg.Why,
+			})
 		}
 	}
 	p.section(title, rows, 2, -1)

@@ -18,6 +18,7 @@ type Machine struct {
 	Paths   []string // files and folders of the store that have to be there
 	Fetched []string // packages that a launch would fetch or build first
 	Socket  string   // the Nix daemon's
+	Local   string   // see [nixdaemon.Options]
 	Nix     string   // what Nix uses inside: "own", "host" or "off"
 	Home    string   // folder of the agents' homes
 	Asks    bool     // a launch would ask on the terminal
@@ -62,7 +63,7 @@ func Examine(m Machine) []Finding {
 	if m.Socket != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
 		defer cancel()
-		if e.client, e.refused = nixdaemon.Dial(ctx, m.Socket, nixdaemon.Options{}); e.refused == nil {
+		if e.client, e.refused = nixdaemon.Dial(ctx, m.Socket, nixdaemon.Options{Local: m.Local}); e.refused == nil {
 			defer e.client.Close()
 		}
 	}

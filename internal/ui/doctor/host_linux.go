@@ -37,7 +37,10 @@ func homes(e examination) Finding {
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
-		return Finding{Level: Failed, Detail: "look at the disk of " + folder + ": " + err.Error(), Remedy: "set CLAUDEBOX_HOME to another folder"}
+		return Finding{
+			Level: Failed, Detail: "look at the disk of " + folder + ": " + err.Error(),
+			Remedy: "set CLAUDEBOX_HOME to another folder",
+		}
 	}
 	return judgeRoom(e.Home, room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0})
 }

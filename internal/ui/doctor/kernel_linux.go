@@ -45,7 +45,8 @@ func judgeKernel(release string, needed []facility) Finding {
 		return Finding{Level: OK, Detail: "Linux " + release + " has " + strings.Join(names, ", ")}
 	}
 	return Finding{
-		Level: Failed, Detail: "Linux " + release + " has no " + strings.Join(missing, ", ") + ", or a container forbids it",
+		Level: Failed, Detail: "Linux " + release + " has no " + strings.Join(missing, ", ") +
+			", or a container forbids it",
 		Remedy: "use Linux " + newest + " or newer, outside of containers that filter system calls",
 	}
 }
@@ -60,7 +61,8 @@ func release() string {
 }
 
 func openWithoutLinks() error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/",
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err == nil {
 		unix.Close(fd)
 	}
@@ -104,7 +106,8 @@ func abstractSockets(e examination) Finding {
 		return Finding{Level: OK, Detail: "closed to the sandbox by Landlock"}
 	}
 	return Finding{
-		Level: Warning, Detail: "this kernel cannot close them: X11 and D-Bus of this machine are within reach in tier full",
+		Level: Warning, Detail: "this kernel cannot close them: X11 and D-Bus of this machine are within reach " +
+			"in tier full",
 		Remedy: "use Linux 6.12 or newer with Landlock, or another tier",
 	}
 }

@@ -33,12 +33,16 @@ func storePaths(e examination) Finding {
 	if e.client != nil { // else there is a finding of the daemon's
 		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
 			return Finding{
-				Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " + firstOf(unknown),
+				Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " +
+					firstOf(unknown),
 				Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
 			}
 		}
 	}
-	return Finding{Level: OK, Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched)}
+	return Finding{
+		Level:  OK,
+		Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched),
+	}
 }
 
 func firstOf(paths []string) string {
@@ -114,13 +118,17 @@ func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 	case inside == "": // no plan says what it is for
 		return Finding{Level: OK, Detail: version}
 	case inside != "host":
-		return Finding{Level: OK, Detail: version + "; a sandbox can ask it what the store has, by a filter, and nothing else"}
+		return Finding{
+			Level:  OK,
+			Detail: version + "; a sandbox can ask it what the store has, by a filter, and nothing else",
+		}
 	case info.Trust == nixdaemon.NotTrusted:
 		return Finding{Level: OK, Detail: version + " does not trust you, so a sandbox can reach it itself"}
 	case info.Trust == nixdaemon.Trusted:
 		return Finding{
 			Level: Failed, Detail: version + " trusts you, and could make the agent root",
-			Remedy: "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in /etc/nix/nix.conf and restart the daemon",
+			Remedy: "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in /etc/nix/nix.conf and " +
+				"restart the daemon",
 		}
 	}
 	return Finding{
@@ -131,7 +139,7 @@ func judgeDaemon(info nixdaemon.Info, inside string) Finding {
 
 // nixInside reports whether a sandbox can have a Nix store of its own.
 func nixInside(e examination) Finding {
-	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" {
+	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" || e.refused != nil { // that was said
 		return Finding{}
 	}
 	if _, err := os.Stat(e.Home); err != nil {

@@ -81,20 +81,34 @@ func Reach(l launch.Launch, h Host) Answer {
 	}
 	switch profile.Tier(l.Tier) {
 	case profile.TierFull:
-		return Answer{Inside: true, Says: h.called() + " is reached as from here, your own network and this machine included", Rule: rule, Change: "`network: inet` leaves the internet only"}
+		return Answer{
+			Inside: true,
+			Says:   h.called() + " is reached as from here, your own network and this machine included", Rule: rule,
+			Change: "`network: inet` leaves the internet only",
+		}
 	case profile.TierInet:
 		return inet(l, h, rule)
 	case profile.TierAllow:
 		return listed(l, h, rule)
 	}
-	return Answer{Says: "there is no network but loopback inside", Rule: rule, Change: fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h)}
+	return Answer{
+		Says: "there is no network but loopback inside", Rule: rule,
+		Change: fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h),
+	}
 }
 
 func loopback(l launch.Launch, h Host, rule string) Answer {
 	if slices.Contains(l.Plan.Network.Out, h.Port) {
-		return Answer{Inside: true, Says: "port " + strconv.Itoa(h.Port) + " of the sandbox's own loopback leads to this machine's", Rule: "ports.out", Change: "take it out of ports.out"}
+		return Answer{
+			Inside: true, Says: "port " + strconv.Itoa(h.Port) +
+				" of the sandbox's own loopback leads to this machine's", Rule: "ports.out",
+			Change: "take it out of ports.out",
+		}
 	}
-	a := Answer{Says: h.Name + " is the sandbox itself, not this machine", Rule: rule, Change: "`ports: {out: [PORT]}` in the profile carries one port"}
+	a := Answer{
+		Says: h.Name + " is the sandbox itself, not this machine", Rule: rule,
+		Change: "`ports: {out: [PORT]}` in the profile carries one port",
+	}
 	if h.Port != 0 {
 		a.Change = fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
 	}
@@ -104,13 +118,24 @@ func loopback(l launch.Launch, h Host, rule string) Answer {
 func inet(l launch.Launch, h Host, rule string) Answer {
 	address, err := netip.ParseAddr(h.Name)
 	if err != nil {
-		return Answer{Inside: true, Says: h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule, Change: "`network: {tier: allow, allow: […]}` names hosts"}
+		return Answer{
+			Inside: true,
+			Says:   h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule,
+			Change: "`network: {tier: allow, allow: […]}` names hosts",
+		}
 	}
 	if excepted(l, address, h.Port) {
-		return Answer{Inside: true, Says: h.String() + " is of your own network, and reached all the same", Rule: "network.except", Change: "take it out of network.except"}
+		return Answer{
+			Inside: true, Says: h.String() + " is of your own network, and reached all the same",
+			Rule: "network.except", Change: "take it out of network.except",
+		}
 	}
 	if reason := policy.Refuses(h.Here, address); reason != "" {
-		return Answer{Says: h.Name + " is " + reason, Rule: rule, Change: fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile reaches it; `network: full` reaches all of your network", h.String())}
+		return Answer{
+			Says: h.Name + " is " + reason, Rule: rule,
+			Change: fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile reaches it; `network: full` "+
+				"reaches all of your network", h.String()),
+		}
 	}
 	return Answer{Inside: true, Says: h.String() + " is an address of the internet", Rule: rule}
 }
@@ -140,9 +165,13 @@ func listed(l launch.Launch, h Host, rule string) Answer {
 		asked = webPort
 	}
 	if pattern, found := list.Find(name, asked); found {
-		return Answer{Inside: true, Says: h.String() + " is reached by its name, " + condition(l.Plan.Network, name, asked), Rule: rule + ", allow: " + pattern.String()}
+		return Answer{Inside: true, Says: h.String() + " is reached by its name, " +
+			condition(l.Plan.Network, name, asked), Rule: rule + ", allow: " + pattern.String()}
 	}
-	return Answer{Says: h.String() + " is not on the list of hosts", Rule: rule, Change: fmt.Sprintf("`claudebox allow-host %s`, or `allow: [%s]` in the profile's network", h, h)}
+	return Answer{
+		Says: h.String() + " is not on the list of hosts", Rule: rule,
+		Change: fmt.Sprintf("`claudebox allow-host %s`, or `allow: [%s]` in the profile's network", h, h),
+	}
 }
 
 // condition says what a name that is reached may lead to.

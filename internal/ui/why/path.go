@@ -28,7 +28,10 @@ func (asked Asked) shown(name string) string { return profile.Tilde(asked.Home, 
 func Path(l launch.Launch, asked Asked) Answer {
 	a := found(l, asked)
 	if a.Inside && asked.Gone {
-		return Answer{Open: true, Says: asked.shown(asked.Path) + " is not there; what is made there is inside", Rule: a.Rule}
+		return Answer{
+			Open: true, Says: asked.shown(asked.Path) + " is not there; what is made there is inside",
+			Rule: a.Rule,
+		}
 	}
 	return a
 }
@@ -80,7 +83,9 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	switch relation {
 	case profile.Within:
 		a.Says += fmt.Sprintf(": it is %s, or lies there (%s)", secret.Path, secret.What)
-		a.Change = fmt.Sprintf("`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it", asked.shown(asked.Path))
+		a.Change = fmt.Sprintf(
+			"`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
+			asked.shown(asked.Path))
 	case profile.Around:
 		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
 		a.Change = "mount the files and folders in it that are needed"
@@ -153,7 +158,8 @@ func shows(l launch.Launch, m launch.Mount, inside string) string {
 func nearest(list []launch.Mount, inside string) *launch.Mount {
 	var found *launch.Mount
 	for i := range list {
-		if _, below := cut(inside, list[i].Destination); below && (found == nil || len(list[i].Destination) >= len(found.Destination)) {
+		if _, below := cut(inside, list[i].Destination); below &&
+			(found == nil || len(list[i].Destination) >= len(found.Destination)) {
 			found = &list[i]
 		}
 	}

@@ -49,9 +49,10 @@ func Program(word, file string) Answer {
 		return Answer{Inside: true, Says: word + " is a program inside, " + file, Rule: "PATH inside"}
 	}
 	return Answer{
-		Open:   true,
-		Says:   word + " is no program inside, no variable, and nothing of that name is here",
-		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; `packages: [%[1]s]` in the profile brings a program", word),
+		Open: true,
+		Says: word + " is no program inside, no variable, and nothing of that name is here",
+		Change: fmt.Sprintf("ask for ./%[1]s, a path, or %[1]s:443, a host; `packages: [%[1]s]` in the profile "+
+			"brings a program", word),
 	}
 }
 
@@ -73,8 +74,9 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 		}
 	}
 	a := Answer{
-		Says:   name + " is set here, and nothing lets it in",
-		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch", name, name),
+		Says: name + " is set here, and nothing lets it in",
+		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch",
+			name, name),
 	}
 	if !set {
 		a.Says = name + " is not set here, and nothing would let it in"
@@ -87,7 +89,8 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 
 // origins say where a value comes from.
 var origins = map[plan.EnvFrom]string{
-	plan.FromHost: "with your value", plan.FromConst: "with the profile's value", plan.FromMade: "with a value that claudebox makes",
+	plan.FromHost: "with your value", plan.FromConst: "with the profile's value",
+	plan.FromMade: "with a value that claudebox makes",
 }
 
 func entering(v launch.Variable) Answer {

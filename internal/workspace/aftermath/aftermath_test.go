@@ -507,6 +507,38 @@ func TestAFileIsTrackedByForce(t *testing.T) {
 	}
 }
 
+// pushes are what an agent does over several sessions so that an index holds a
+// secret of which no session takes note.
+var pushes = map[string][]string{
+	"a repository made anew, with the same name in its index": {
+		"git init -q conf; git -C conf add -f .env",
+		"mv conf/.git old; git init -q conf; git -C conf add -f .env",
+	},
+	"a repository around it that goes later": {
+		"git init -q conf; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,conf/.env",
+		"rm -r conf/.git",
+	},
+	"an index that is moved to another repository": {
+		"git init -q conf; git init -q x; git -C conf add -f .env",
+		"mv conf/.git y; mv x/.git conf/.git; mv y/index conf/.git/",
+	},
+}
+
+func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
+	for name, sessions := range pushes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; mkdir conf; echo SECRET >conf/.env")
+			for n, script := range sessions {
+				w.session(script)
+				if p := w.open(); !slices.Contains(p.Hidden, "conf/.env") {
+					t.Fatalf("after session %d hidden: %q", n+1, p.Hidden)
+				}
+			}
+		})
+	}
+}
+
 // What an agent makes and commits it may go on with.
 func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 	w := newWorld(t)

@@ -3,7 +3,6 @@ package aftermath
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"path/filepath"
 
 	"claudebox/internal/linux/cachefile"
@@ -41,6 +40,6 @@ func keep(home string, s project.Scope, seen project.Seen) {
 
 // walkFile is named after all that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", s))
+	sum := sha256.Sum256(cachefile.Encode(s))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }

@@ -26,7 +26,8 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) project.Seen 
 }
 
 func (was record) closedInside(after project.Seen) []string {
-	return slices.DeleteFunc(slices.Clone(after.Closed), func(dir string) bool { return slices.Contains(was.Closed, dir) })
+	return slices.DeleteFunc(slices.Clone(after.Closed),
+		func(dir string) bool { return slices.Contains(was.Closed, dir) })
 }
 
 func openAll(tree *beneath.Folder, closed []string) (opened bool) {

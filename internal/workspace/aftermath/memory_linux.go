@@ -161,7 +161,8 @@ func remember(home, name string, change func(at *beneath.Folder) (value any, not
 // rememberPushed adds names to what is remembered of an index, and forgets those
 // that it does not hold any more.
 func rememberPushed(home string, git identity.ID, added []string, holds func(name string) bool) error {
-	if before := rememberedAt(home, pushedFile(git)); len(added) == 0 && !slices.ContainsFunc(before, func(n string) bool { return !holds(n) }) {
+	if before := rememberedAt(home, pushedFile(git)); len(added) == 0 &&
+		!slices.ContainsFunc(before, func(n string) bool { return !holds(n) }) {
 		return nil
 	}
 	return remember(home, pushedFile(git), func(at *beneath.Folder) (any, bool) {

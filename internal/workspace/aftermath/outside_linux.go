@@ -30,7 +30,10 @@ func (r *Report) outside(home string, tree *beneath.Folder, links []string) {
 			continue
 		}
 		if home != "" && pathname.Below(to, home) {
-			r.try(&m, git.Repair{Do: git.Rename, Rel: rel, Why: "it leads to " + to + ", where an agent keeps its own files"})
+			r.try(&m, git.Repair{
+				Do: git.Rename, Rel: rel,
+				Why: "it leads to " + to + ", where an agent keeps its own files",
+			})
 			continue
 		}
 		if told++; told <= outsideLimit {

@@ -60,7 +60,9 @@ func (was record) mend(r *Report, home string, tree *beneath.Folder, after proje
 }
 
 // review judges what lies below one root, and mends it. It gives what it saw.
-func (was record) review(r *Report, home string, root *beneath.Folder, look git.Look, elsewhere func(string) bool) git.Snapshot {
+func (was record) review(r *Report, home string, root *beneath.Folder, look git.Look,
+	elsewhere func(string) bool,
+) git.Snapshot {
 	seen, err := git.Gather(root, look)
 	if err != nil {
 		r.Failures = append(r.Failures, "look at all git folders: "+err.Error())
@@ -158,7 +160,8 @@ func (was record) isForeign(home, at string) bool {
 func (was record) filled(r *Report, tree *beneath.Folder, after project.Seen) (places, bare []string) {
 	seen := was.Scope.LookFilled(tree, after)
 	for range openRounds {
-		closed := slices.DeleteFunc(slices.Clone(seen.Closed), func(dir string) bool { return !git.Touched(tree, dir, was.since()) })
+		closed := slices.DeleteFunc(slices.Clone(seen.Closed),
+			func(dir string) bool { return !git.Touched(tree, dir, was.since()) })
 		if !openAll(tree, closed) {
 			break
 		}

@@ -22,7 +22,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 7\n" // before the record; another form, another number
+	recordForm = "claudebox session 8\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -34,7 +34,7 @@ type record struct {
 	ID            identity.ID
 	Before        git.Snapshot
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
-	Tracked       []string // what git's indexes held
+	Tracked       []string // what git's indexes held and no session had put there
 	Covered       []string // what was read-only or hidden, relative to the project
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read
@@ -128,7 +128,10 @@ func release(f *os.File) {
 }
 
 func failed(file string, err error) error {
-	return &diag.Error{Op: "note what is in the project before the session in " + file, Err: err, Remedy: "make room there, and the folder writable for you"}
+	return &diag.Error{
+		Op: "note what is in the project before the session in " + file, Err: err,
+		Remedy: "make room there, and the folder writable for you",
+	}
 }
 
 // others reads the records that are there. The files of sessions that are dead

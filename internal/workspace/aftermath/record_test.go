@@ -11,7 +11,7 @@ import (
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}"
-	const want = "claudebox session 7\n" +
+	const want = "claudebox session 8\n" +
 		"{Began int64, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
 		"Relative []string, Unmade []string}, " +

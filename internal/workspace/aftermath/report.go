@@ -90,7 +90,8 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 	}
 	for _, dir := range whole {
 		if !r.mentions(dir + "/.git") {
-			r.add(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files", counts[dir]))
+			r.add(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files",
+				counts[dir]))
 		}
 	}
 	r.compareRest(s, tree, after)
@@ -158,7 +159,8 @@ func (r Report) Text(home string, width int) string {
 		b.WriteString("claudebox: " + diag.Visible(fmt.Sprintf(format, args...)) + "\n")
 	}
 	if r.Killed {
-		say("a session in %s that began at %s was killed; what it left:", layout.Path(home, r.Project), r.Began.Format(time.DateTime+" MST"))
+		say("a session in %s that began at %s was killed; what it left:", layout.Path(home, r.Project),
+			r.Began.Format(time.DateTime+" MST"))
 	} else if len(r.Changes) > 0 {
 		say("what your own tools run was changed while the session ran:")
 	}

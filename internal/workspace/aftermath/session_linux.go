@@ -56,7 +56,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		}
 		live = append(live, r)
 		if rel := r.waitsBelow(tree, p.Seen); rel != "" {
-			return nil, diag.Errorf("give away "+p.Path, "start claudebox in "+tree.Join(rel)+" once, which looks after it",
+			return nil, diag.Errorf("give away "+p.Path,
+				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
 				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
 		}
 	}
@@ -65,8 +66,9 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 		return nil, failed(p.Path, err)
 	}
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()), Before: inherited(before, live), OpenConfig: p.OpenConfig,
-		Tracked: p.Seen.All(), Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()),
+		Before: inherited(before, live), OpenConfig: p.OpenConfig,
+		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
 	for _, rel := range r.Covered {
@@ -194,7 +196,8 @@ func (was record) clean(r *Report) {
 			r.add(name, Removed, state.WhyRemoved)
 		}
 		if err != nil {
-			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+"; remove what is no file there before you run Claude Code outside")
+			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+
+				"; remove what is no file there before you run Claude Code outside")
 		}
 	}
 }
@@ -203,13 +206,13 @@ func (was record) clean(r *Report) {
 // the index.
 func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
 	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: was.closedInside(after), Failures: was.unseen(after)}
+	if err := was.takeDown(home, tree, after); err != nil { // first: what is moved aside may be put back
+		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
+	}
 	was.mend(&r, home, tree, after)
 	was.instance(&r, home)
 	r.outside(home, tree, after.NewLinks)
 	was.pipes(&r, tree, after)
-	if err := was.takeDown(home, tree, after); err != nil {
-		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
-	}
 	return r
 }
 
@@ -220,15 +223,14 @@ func (was record) settle(home string, tree *beneath.Folder, after project.Seen) 
 func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
 	pushed, held := map[identity.ID][]string{}, map[identity.ID][]string{}
 	for _, name := range after.All() {
-		index, there := was.Scope.Indexed(tree, after.Git, name)
-		held[index] = append(held[index], there)
-		if slices.Contains(was.Tracked, name) {
-			continue
-		}
 		what, err := tree.Look(name)
 		absent := err == nil && what.Kind == beneath.Absent && was.Scope.MayHide(name)
-		if absent || was.covers(tree, name) {
-			pushed[index] = append(pushed[index], there)
+		counts := slices.Contains(was.Tracked, name) || !absent && !was.covers(tree, name)
+		for _, at := range was.Scope.Indexed(tree, after.Git, name) { // any of them may be the last to hold it
+			held[at.Git] = append(held[at.Git], at.Name)
+			if !counts {
+				pushed[at.Git] = append(pushed[at.Git], at.Name)
+			}
 		}
 	}
 	for index, names := range held {

@@ -104,7 +104,8 @@ func (w *Watch) begin() {
 func (w *Watch) follow(fd int, dir string, known map[string]bool) {
 	for ; !known[dir]; dir = path.Dir(dir) {
 		known[dir] = true
-		wd, err := unix.InotifyAddWatch(fd, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVE_SELF|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
+		wd, err := unix.InotifyAddWatch(fd, dir,
+			unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVE_SELF|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
 		switch {
 		case err == nil:
 			w.dirs[int32(wd)] = dir
@@ -127,7 +128,10 @@ func isReadOnly(process int, name string) bool {
 		return false
 	}
 	defer unix.Close(root)
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS,
+	}
 	fd, err := unix.Openat2(root, name, &how)
 	if err != nil {
 		return false
@@ -148,7 +152,8 @@ func (w *Watch) serve(events *os.File) {
 		}
 		w.mu.Lock()
 		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
-			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]), binary.NativeEndian.Uint32(rest[12:])
+			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]),
+				binary.NativeEndian.Uint32(rest[12:])
 			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
 			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
 			rest = rest[end:]

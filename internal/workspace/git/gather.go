@@ -94,7 +94,8 @@ func (g *gatherer) isBare(rel string) bool {
 	}
 	content, err := g.root.Read(at, textLimit)
 	head := strings.TrimRight(string(content), " \t\r\n")
-	return err != nil || strings.HasPrefix(head, "ref:") || len(head) >= 40 && strings.Trim(head[:40], "0123456789abcdefABCDEF") == ""
+	return err != nil || strings.HasPrefix(head, "ref:") ||
+		len(head) >= 40 && strings.Trim(head[:40], "0123456789abcdefABCDEF") == ""
 }
 
 func (g *gatherer) place(rel string) error {
@@ -582,7 +583,8 @@ func (g *gatherer) object(f *Folder, at string, what beneath.Entry, same bool, d
 func isObjects(name string, kind beneath.Kind, depth int) bool {
 	switch {
 	case kind != beneath.Dir:
-		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects"}, strings.ToLower(name))
+		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects"},
+			strings.ToLower(name))
 	case depth == 1:
 		return name == "info" || name == "pack" || len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
 	}

@@ -57,7 +57,8 @@ var harmlessSteps = []string{
 
 func steps(s string) bool {
 	for line := range strings.Lines(s) {
-		if words := strings.Fields(line); len(words) > 0 && words[0][0] != '#' && !slices.Contains(harmlessSteps, words[0]) {
+		if words := strings.Fields(line); len(words) > 0 && words[0][0] != '#' &&
+			!slices.Contains(harmlessSteps, words[0]) {
 			return false
 		}
 	}
@@ -70,7 +71,8 @@ func attributes(s string) bool {
 		words := strings.Fields(line)
 		for _, word := range words[min(1, len(words)):] {
 			name, _, set := strings.Cut(strings.TrimLeft(word, "-!"), "=")
-			if strings.HasPrefix(words[0], "[attr]") || set && slices.Contains([]string{"filter", "diff", "merge"}, name) {
+			if strings.HasPrefix(words[0], "[attr]") ||
+				set && slices.Contains([]string{"filter", "diff", "merge"}, name) {
 				return false
 			}
 		}
@@ -82,6 +84,7 @@ func attributes(s string) bool {
 func options(s string) bool {
 	entries, err := gitconfig.Parse([]byte(s))
 	return err == nil && text(s) && !slices.ContainsFunc(entries, func(e gitconfig.Entry) bool {
-		return e.Section != "options" || e.Name == "strategy" && !strategy(e.Value) || e.Name == "gpg-sign" && !signing("-S"+e.Value)
+		return e.Section != "options" || e.Name == "strategy" && !strategy(e.Value) ||
+			e.Name == "gpg-sign" && !signing("-S"+e.Value)
 	})
 }

@@ -45,7 +45,8 @@ func (g *gatherer) breaking(rel, dir string) (held []string, err error) {
 	}
 	j := Judgement{Root: g.root.Path()}
 	for _, e := range f.Entries {
-		if _, bad := j.entry(f, e); (bad || e.Name == "info/attributes") && e.Kind != beneath.Link && !strings.HasSuffix(e.Name, ".lock") {
+		if _, bad := j.entry(f, e); (bad || e.Name == "info/attributes") && e.Kind != beneath.Link &&
+			!strings.HasSuffix(e.Name, ".lock") {
 			held = append(held, e.Name)
 		}
 	}

@@ -60,7 +60,8 @@ func Review(j Judgement) []Repair {
 		again = false
 		for _, f := range j.After.Folders {
 			judged[f.Path] = j.folder(f)
-			if gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool { return r.takes(f.rel) }); gone && j.good[f.Path] {
+			if gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool { return r.takes(f.rel) }); gone &&
+				j.good[f.Path] {
 				j.good[f.Path], again = false, true
 			}
 		}
@@ -142,7 +143,8 @@ func (j Judgement) linked(f Folder) bool {
 		return false
 	}
 	above := path.Dir(path.Dir(f.Path))
-	if !common.same(f.before.entry("commondir")) && (!common.read || strings.TrimRight(common.text, "\n") != "../.." || !j.place(above)) {
+	if !common.same(f.before.entry("commondir")) &&
+		(!common.read || strings.TrimRight(common.text, "\n") != "../.." || !j.place(above)) {
 		return false
 	}
 	return back.same(f.before.entry("gitdir")) || j.leadsBack(f, *back)
@@ -186,7 +188,8 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 			return Repair{}, false
 		}
 		return aside("git makes none of this name: other tools may obey it, or git")
-	case e.Kind == beneath.Link && e.Name == "HEAD" && e.read && strings.HasPrefix(e.text, "refs/") && path.Clean(e.text) == e.text:
+	case e.Kind == beneath.Link && e.Name == "HEAD" && e.read && strings.HasPrefix(e.text, "refs/") &&
+		path.Clean(e.text) == e.text:
 		return Repair{}, false // as git once made it
 	case e.Kind != rule.kind():
 		if e.Kind == beneath.Link || e.Kind == beneath.Special {
@@ -199,7 +202,8 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return aside(j.leads(f, e))
 	case rule.sort == file && !e.allowed(rule):
 		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
-			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"}, true
+			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"},
+				true
 		}
 		return aside(whyNot(e.Name))
 	}

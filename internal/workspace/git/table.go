@@ -3,6 +3,7 @@ package git
 import (
 	"path"
 	"strings"
+	"sync"
 
 	"claudebox/internal/linux/beneath"
 )
@@ -171,7 +172,7 @@ var table = []rule{
 const Aside = "claudebox-aside"
 
 // byName finds the rules without a pattern at once.
-var byName = func() map[string]rule {
+var byName = sync.OnceValue(func() map[string]rule {
 	m := map[string]rule{}
 	for _, r := range table {
 		if !strings.ContainsAny(r.name, "*[") {
@@ -179,12 +180,12 @@ var byName = func() map[string]rule {
 		}
 	}
 	return m
-}()
+})
 
 // ruleOf finds the first rule for a name; the zero rule when git makes none of
 // that name.
 func ruleOf(name string) rule {
-	if r, ok := byName[name]; ok {
+	if r, ok := byName()[name]; ok {
 		return r
 	}
 	for _, r := range table {

@@ -46,9 +46,11 @@ var harmlessNames = []struct {
 	names   []string
 }{
 	{"core", []string{
-		"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
+		"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode",
+		"symlinks",
 		"autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "compression", "loosecompression",
-		"sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime", "checkstat", "commitgraph", "multipackindex",
+		"sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime", "checkstat", "commitgraph",
+		"multipackindex",
 		"commentchar", "whitespace", "longpaths",
 	}},
 	{"extensions", []string{"objectformat", "compatobjectformat", "worktreeconfig", "noop", "relativeworktrees"}},
@@ -119,7 +121,8 @@ func (j Judge) isURL(value string) bool {
 		if scheme == "file" {
 			return j.Local != nil && j.Local(rest)
 		}
-		return slices.Contains([]string{"https", "http", "ssh", "git", "git+ssh", "ssh+git"}, scheme) && rest != "" && rest[0] != '-'
+		return slices.Contains([]string{"https", "http", "ssh", "git", "git+ssh", "ssh+git"}, scheme) && rest != "" &&
+			rest[0] != '-'
 	}
 	host, _, colon := strings.Cut(value, ":")
 	if colon && !strings.Contains(host, "/") && host != "" { // scp's form

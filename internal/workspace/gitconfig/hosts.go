@@ -13,7 +13,8 @@ type Access struct {
 }
 
 // noSSH stands in for ssh. git has a shell run it, with more words behind it.
-const noSSH = "printf '%s\\n' 'claudebox: there is no ssh inside. In the profile, `git: {hosts: {HOST: VARIABLE}, ssh_to_https: true}` " +
+const noSSH = "printf '%s\\n' 'claudebox: there is no ssh inside. In the profile, `git: {hosts: {HOST: VARIABLE}, " +
+	"ssh_to_https: true}` " +
 	"reaches such a remote over HTTPS.' >&2; exit 128; :"
 
 // Host is one that git may log in to over HTTPS.
@@ -64,7 +65,8 @@ func rewrites(host string) []Entry {
 	}
 	var entries []Entry
 	for _, way := range ways {
-		entries = append(entries, Entry{Section: "url", Sub: true, Subsection: "https://" + host + "/", Name: "insteadOf", Value: way})
+		entries = append(entries,
+			Entry{Section: "url", Sub: true, Subsection: "https://" + host + "/", Name: "insteadOf", Value: way})
 	}
 	return entries
 }

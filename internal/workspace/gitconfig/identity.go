@@ -1,5 +1,10 @@
 package gitconfig
 
+import (
+	"slices"
+	"strings"
+)
+
 // Identity is what the user's own configuration says about who commits here.
 // Values are empty when nothing says so.
 type Identity struct {
@@ -11,6 +16,7 @@ type Identity struct {
 	Signs                         string // commit.gpgSign
 	SignsBy                       string // gpg.format
 	SigningKey                    string // user.signingKey
+	Others                        string // what else is set and felt, by name: "alias.*, pull.rebase"
 }
 
 // Pick reads the identity from the user's own files, conditional includes
@@ -29,12 +35,42 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 			*place = e.Value
 		}
 	}
+	id.Others = strings.Join(others(entries, places), ", ")
 	for _, v := range identityVariables {
 		if value, _ := env(v.name); value != "" && !(v.fallback && *places[v.key] != "") {
 			*places[v.key] = value
 		}
 	}
 	return id, nil
+}
+
+// unfelt are sections that change nothing for an agent: other programs', and
+// those of logins and keys, which are spoken of elsewhere.
+var unfelt = []string{
+	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif",
+	"maintenance", "mergetool",
+	"safe", "sendemail", "user",
+}
+
+// others names what is set besides places, in order, without subsections: a URL
+// there may hold a password.
+func others(entries []Entry, places map[string]*string) []string {
+	var names []string
+	for _, e := range entries {
+		section, _, _ := strings.Cut(e.Section, ".")
+		name := section + "." + e.Name
+		switch {
+		case slices.Contains(unfelt, section) || places[e.Key()] != nil:
+			continue
+		case section == "alias":
+			name = "alias.*"
+		case e.Sub:
+			name = section + ".*." + e.Name
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (id *Identity) places() map[string]*string {

@@ -236,3 +236,15 @@ func TestWithoutIdentityGitInventsNobody(t *testing.T) {
 		t.Errorf("git committed: %s", out)
 	}
 }
+
+// U9: what a user's git does outside and not inside was not said.
+func TestOtherSettingsAreNamedWithoutTheirValues(t *testing.T) {
+	src := gitconfig.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) {
+		return []byte("[user]\nname = A\n[alias]\nco = checkout\nst = status\n[pull]\nrebase\n[color]\nui = auto\n" +
+			"[url \"https://u:password@host/\"]\ninsteadOf = x\n[credential]\nhelper = store\n"), nil
+	}}
+	got, err := gitconfig.Pick(src, lookup(nil))
+	if want := "alias.*, pull.rebase, url.*.insteadof"; err != nil || got.Others != want {
+		t.Errorf("got %q, %v; want %q", got.Others, err, want)
+	}
+}

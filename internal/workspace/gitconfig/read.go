@@ -127,7 +127,10 @@ func (r *reader) file(name string, depth int) error {
 	}
 	entries, err := Parse(src)
 	if err != nil {
-		return &diag.Error{Op: "read git's configuration " + name, Err: err, Remedy: "correct the line; git refuses it too"}
+		return &diag.Error{
+			Op: "read git's configuration " + name, Err: err,
+			Remedy: "correct the line; git refuses it too",
+		}
 	}
 	for _, e := range entries {
 		r.entries = append(r.entries, e)
@@ -135,7 +138,8 @@ func (r *reader) file(name string, depth int) error {
 			continue
 		}
 		if depth == maxDepth {
-			return diag.Errorf("read git's configuration "+name, "remove the circle of includes", "more than %d includes deep", maxDepth)
+			return diag.Errorf("read git's configuration "+name, "remove the circle of includes",
+				"more than %d includes deep", maxDepth)
 		}
 		if err := r.include(e, name, depth); err != nil {
 			return err

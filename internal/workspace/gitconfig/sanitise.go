@@ -71,7 +71,8 @@ var secretShapes = []string{
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-",
 	"sk-ant-", "AKIA", "xoxb-", "xoxp-", "npm_", "pypi-", "ATATT3", "ATBB",
 	"BEGIN OPENSSH PRIVATE", "BEGIN RSA PRIVATE", "BEGIN PRIVATE",
-	"_token=", "?sig=", "&sig=", "&token=", "?token=", "X-Amz-Signature=", "authorization:", "Authorization:", "AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
+	"_token=", "?sig=", "&sig=", "&token=", "?token=", "X-Amz-Signature=", "authorization:", "Authorization:",
+	"AUTHORIZATION:", "PRIVATE-TOKEN:", "Private-Token:",
 }
 
 func removed(e Entry) bool {
@@ -80,7 +81,8 @@ func removed(e Entry) bool {
 			return true
 		}
 	}
-	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(StripUserinfo(e.Value)) != "" || containsAny(StripUserinfo(e.Value), secretShapes) ||
+	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(StripUserinfo(e.Value)) != "" ||
+		containsAny(StripUserinfo(e.Value), secretShapes) ||
 		containsAny(StripUserinfo(e.Subsection), secretShapes)
 }
 

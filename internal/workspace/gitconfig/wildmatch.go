@@ -109,7 +109,8 @@ func (m *matcher) class(pattern string, c byte) (rest string, ok bool) {
 
 // member reads one character, range or named class of a bracket expression.
 func (m *matcher) member(pattern string, c byte) (rest string, hit, valid bool) {
-	if name, after, found := strings.Cut(strings.TrimPrefix(pattern, "[:"), ":]"); found && strings.HasPrefix(pattern, "[:") && !strings.Contains(name, "]") {
+	if name, after, found := strings.Cut(strings.TrimPrefix(pattern, "[:"), ":]"); found &&
+		strings.HasPrefix(pattern, "[:") && !strings.Contains(name, "]") {
 		is, known := inClass(name, rune(c))
 		return after, known && (is || m.fold && name == "upper" && unicode.IsLower(rune(c))), known
 	}

@@ -96,11 +96,13 @@ func resolveFile(base *beneath.Folder, rules Rules) (Repo, error) {
 		return Repo{}, err
 	}
 	if err != nil {
-		return Repo{}, &Unusable{Text: fmt.Sprintf("%s is no .git file git would accept (%v); git will not work inside", at, err)}
+		return Repo{}, &Unusable{Text: fmt.Sprintf("%s is no .git file git would accept (%v); git will not work inside",
+			at, err)}
 	}
 	git, err := beneath.Open(dir)
 	if err != nil {
-		return Repo{}, &Unusable{Text: fmt.Sprintf("%s points at %s, which is no folder; git will not work inside", at, dir)}
+		return Repo{}, &Unusable{Text: fmt.Sprintf("%s points at %s, which is no folder; git will not work inside", at,
+			dir)}
 	}
 	defer git.Close()
 	repo := Repo{Worktree: base.Path(), Dir: dir}
@@ -108,7 +110,10 @@ func resolveFile(base *beneath.Folder, rules Rules) (Repo, error) {
 		err = outside(git, repo, rules)
 	}
 	if err != nil {
-		return Repo{}, &Unusable{Text: fmt.Sprintf("%s points at %s, which is not mounted: %v", at, dir, err), Suspect: true}
+		return Repo{}, &Unusable{
+			Text:    fmt.Sprintf("%s points at %s, which is not mounted: %v", at, dir, err),
+			Suspect: true,
+		}
 	}
 	return repo, nil
 }
@@ -184,7 +189,8 @@ func common(git *beneath.Folder) (string, error) {
 // configLimit is what a git configuration may have, in bytes.
 const configLimit = 1 << 20
 
-// pointsBack checks that a git folder names the worktree's .git as its own: by its gitdir file (linked worktree) or core.worktree
+// pointsBack checks that a git folder names the worktree's .git as its own: by its gitdir file (linked worktree) or
+// core.worktree
 // (submodule, separate git folder).
 func pointsBack(git *beneath.Folder, repo Repo) error {
 	if repo.Common != repo.Dir {
@@ -205,7 +211,8 @@ func pointsBack(git *beneath.Folder, repo Repo) error {
 	entries, _ := gitconfig.Parse(content)
 	back, err := resolve(git.Path(), gitconfig.Last(entries, "core.worktree"))
 	if err != nil || back != repo.Worktree {
-		return fmt.Errorf("its core.worktree does not name this folder; `git config core.worktree %s` corrects that", repo.Worktree)
+		return fmt.Errorf("its core.worktree does not name this folder; `git config core.worktree %s` corrects that",
+			repo.Worktree)
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	for _, place := range seen.Git {
 		rel := path.Join(place, "config")
 		configs[rel] = true
-		if content, err := at.Read(rel, secretfile.Limit); err == nil && gitconfig.HoldsSecrets(content) && !shown(rel) {
+		if content, err := at.Read(rel, secretfile.Limit); err == nil && gitconfig.HoldsSecrets(content) &&
+			!shown(rel) {
 			covers = append(covers, Cover{rel, gitconfig.Sanitise(content)})
 		}
 	}

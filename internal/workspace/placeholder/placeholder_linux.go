@@ -145,7 +145,8 @@ func (p Placeholder) remove(parent int) {
 		_ = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 		return
 	}
-	if there, err := p.read(parent); err == nil && strings.TrimRight(there, "\n") == strings.TrimRight(p.Content, "\n") {
+	if there, err := p.read(parent); err == nil &&
+		strings.TrimRight(there, "\n") == strings.TrimRight(p.Content, "\n") {
 		_ = unix.Unlinkat(parent, name, 0)
 	}
 }

@@ -105,7 +105,8 @@ func (o *opener) found() ([]string, error) {
 func (o *opener) perhaps(places []string) []string {
 	const many = 100 // to compare them takes as long as the looks
 	names, err := o.tree.Names(".", many)
-	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.ContainsFunc(name, notPlain) }) {
+	if err != nil || slices.ContainsFunc(names,
+		func(name string) bool { return strings.ContainsFunc(name, notPlain) }) {
 		return places
 	}
 	return slices.DeleteFunc(slices.Clone(places), func(place string) bool {
@@ -122,7 +123,10 @@ func (o *opener) matches(key string, globs []string) (all []string, err error) {
 	for _, pattern := range globs {
 		matches, err := o.tree.Glob(pattern)
 		if err != nil {
-			return nil, &diag.Error{Op: "look for " + pattern, Err: err, Remedy: "make the pattern in " + key + " narrower"}
+			return nil, &diag.Error{
+				Op: "look for " + pattern, Err: err,
+				Remedy: "make the pattern in " + key + " narrower",
+			}
 		}
 		all = append(all, matches...)
 	}

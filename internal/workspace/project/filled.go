@@ -63,7 +63,8 @@ func (o *opener) filled() error {
 		found := o.Scope.LookFilled(o.tree, o.Seen)
 		o.Project.Filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
-			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be seen with their secrets")
+			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
+				"seen with their secrets")
 		}
 	}
 	g := gitGuard{guard: guard{o, o.tree}}

@@ -70,7 +70,8 @@ func (o *opener) unusable(found gitdir.Found, err error) error {
 // unprotectable refuses a repository whose host-executed files cannot be
 // made read-only.
 func unprotectable(path, why string) error {
-	return diag.Errorf("protect "+path, "put a real file or folder there, or set `git: {config: writable}` to do without",
+	return diag.Errorf("protect "+path,
+		"put a real file or folder there, or set `git: {config: writable}` to do without",
 		"%s", why)
 }
 

@@ -93,7 +93,10 @@ func (g *gitGuard) folder(rel string) error {
 	if _, err := g.config(path.Join(rel, "config.worktree"), g.perWorktree); err != nil {
 		return err
 	}
-	for _, step := range []func(string) error{g.copies, g.hooks, g.commondir, g.index, g.running, g.alternates, g.worktrees, g.modules} {
+	for _, step := range []func(string) error{
+		g.copies, g.hooks, g.commondir, g.index, g.running, g.alternates,
+		g.worktrees, g.modules,
+	} {
 		if err := step(rel); err != nil {
 			return err
 		}
@@ -205,7 +208,8 @@ func (g *gitGuard) running(rel string) error {
 func (g *gitGuard) alternates(rel string) error {
 	what, err := g.at.Look(path.Join(rel, "objects/info/alternates"))
 	if err == nil && what.Kind != beneath.Absent {
-		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), which is not inside; add --mount-ro for it", g.at.Join(rel)))
+		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), which "+
+			"is not inside; add --mount-ro for it", g.at.Join(rel)))
 	}
 	return nil
 }

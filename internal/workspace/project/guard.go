@@ -91,7 +91,8 @@ func (g guard) link(rel, why string) error {
 	}
 	target := path.Join(path.Dir(rel), text)
 	what, err := g.at.Look(target)
-	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." && !strings.HasPrefix(target, "..") {
+	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." &&
+		!strings.HasPrefix(target, "..") {
 		g.readOnly(target, what, why)
 	}
 	return nil

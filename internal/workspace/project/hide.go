@@ -96,7 +96,9 @@ func (o *opener) holdsToken(f survey.File) bool {
 	}
 	if o.looked++; o.looked > lookLimit {
 		if o.looked == lookLimit+1 {
-			o.note(true, fmt.Sprintf("more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit, f.Rel))
+			o.note(true, fmt.Sprintf(
+				"more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit,
+				f.Rel))
 		}
 		return false
 	}
@@ -152,7 +154,8 @@ func (o *opener) still() error {
 	}
 	for _, rel := range o.Memory.StillHidden(o.Path) {
 		what, err := o.tree.Look(rel)
-		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir || slices.Contains(o.judged, path.Dir(rel)) {
+		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
+			slices.Contains(o.judged, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
 		}
 		if err := o.hideOne(rel); err != nil {

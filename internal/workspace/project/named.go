@@ -87,7 +87,8 @@ func (g *gitGuard) inCommon(dir, name string, isDir bool, why string) bool {
 	if !filepath.IsAbs(name) {
 		name = dir + "/" + name
 	}
-	if name = path.Clean(name); common == "" || g.o.contains(common) || g.at.Path() != common || name == common || !pathname.Below(name, common) {
+	if name = path.Clean(name); common == "" || g.o.contains(common) || g.at.Path() != common || name == common ||
+		!pathname.Below(name, common) {
 		return false
 	}
 	rel := relative(common, name)
@@ -150,7 +151,8 @@ func (o *opener) named(from, name string) (rel string) {
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" || pathname.Below(name, o.Path+"/.git/hooks") {
+	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" ||
+		pathname.Below(name, o.Path+"/.git/hooks") {
 		return ""
 	}
 	rel = relative(o.Path, name)

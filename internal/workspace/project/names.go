@@ -26,7 +26,8 @@ func (o *opener) otherNames() error {
 		}
 		g.names = append(g.names, f.Rel)
 		if len(g.names) > hideLimit {
-			return diag.Errorf("guard "+o.tree.Join(g.names[0]), "remove those that you did not make", "it has %d other names in the project, %s among them",
+			return diag.Errorf("guard "+o.tree.Join(g.names[0]), "remove those that you did not make",
+				"it has %d other names in the project, %s among them",
 				g.of-1, f.Rel)
 		}
 		if g.mount.Mode != Hidden || !o.shown(f.Rel) {
@@ -36,7 +37,8 @@ func (o *opener) otherNames() error {
 	slices.Sort(o.Hidden)
 	for _, g := range guarded {
 		if uint64(len(g.names)) < g.of {
-			o.note(true, o.tree.Join(g.names[0])+" is guarded by the names that it has in the project: it has others elsewhere (hard links)")
+			o.note(true, o.tree.Join(g.names[0])+
+				" is guarded by the names that it has in the project: it has others elsewhere (hard links)")
 		}
 	}
 	return nil
@@ -106,7 +108,8 @@ func (o *opener) everyFile() []survey.File {
 	if len(all.Git) == 0 {
 		return all.Files
 	}
-	return append(all.Files, survey.Walk(o.tree, survey.Question{From: all.Git, Wanted: everyName, Limit: walkLimitAfter}, nil).Files...)
+	return append(all.Files,
+		survey.Walk(o.tree, survey.Question{From: all.Git, Wanted: everyName, Limit: walkLimitAfter}, nil).Files...)
 }
 
 func everyName(string) func([]byte) bool { return func([]byte) bool { return true } }

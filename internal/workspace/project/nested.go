@@ -1,7 +1,9 @@
 package project
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/placeholder"
 )
 
 const (
@@ -44,6 +47,7 @@ func (g *gitGuard) worktree(rel string) error {
 			return err
 		}
 	}
+	g.lock(path.Join(rel, "locked"))
 	if err := g.index(rel); err != nil {
 		return err
 	}
@@ -56,6 +60,18 @@ func (g *gitGuard) worktree(rel string) error {
 		}
 	}
 	return nil
+}
+
+// lockReason is what git says of a worktree that it is told to remove: its
+// files are protected, so it would stop half-way.
+const lockReason = "claudebox protects what was there before this session; remove it outside the sandbox"
+
+// lock locks a worktree as `git worktree lock` does, unless the user has.
+func (g *gitGuard) lock(rel string) {
+	content, err := g.at.Read(rel, smallLimit)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(content) == lockReason {
+		g.placeholder(placeholder.Placeholder{Rel: rel, Content: lockReason}, whyMoved)
+	}
 }
 
 // index protects what is tracked in a checkout that nobody sees inside: what is

@@ -58,7 +58,11 @@ func (o *opener) open() error {
 	}
 	o.look(found)
 	named := len(o.alsoExecuted) + len(o.configuration)
-	for _, step := range []func() error{o.nested, o.userNested, o.filled, func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets, func() error { return o.executed(found) }, o.otherNames, o.unmade} {
+	for _, step := range []func() error{
+		o.nested, o.userNested, o.filled,
+		func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets,
+		func() error { return o.executed(found) }, o.otherNames, o.unmade,
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -117,7 +121,8 @@ func (o *opener) look(found []string) {
 	o.Seen = o.Scope.Look(o.tree, known)
 	o.trackedNow()
 	if o.Cut = o.Seen.Cut; o.Cut {
-		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it are neither protected nor hidden", walkLimit))
+		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it "+
+			"are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
 		// The agent could open it, and nobody would know what it did there.
@@ -131,6 +136,7 @@ func (o *opener) look(found []string) {
 // put there.
 func (o *opener) trackedNow() {
 	o.tracked = o.Seen.Tracked
+	defer func() { o.Tracked = o.tracked.All() }()
 	if o.Memory == nil {
 		return
 	}

@@ -28,8 +28,9 @@ type Request struct {
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
 	Protect        []string // globs of the profile, relative to the project
-	Hide, Show     []string // globs of the profile: with a slash relative to the project, without one for the last component
-	Orders         []string // files that claudebox itself takes orders from
+	// globs of the profile: with a slash relative to the project, without one for the last component
+	Hide, Show []string
+	Orders     []string // files that claudebox itself takes orders from
 
 	// UserGit is the user's own git configuration, which git obeys in the project.
 	UserGit []UserGit
@@ -82,6 +83,8 @@ type Project struct {
 	// Cut says that not all of the project was looked at: what is beyond is
 	// neither hidden nor protected.
 	Cut bool
+
+	Tracked []string // names in git's indexes that no session put there
 
 	Scope  Scope  // what is to be looked at when a session has ended
 	Seen   Seen   // what was there

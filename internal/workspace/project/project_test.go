@@ -42,7 +42,7 @@ var layouts = map[string]struct {
 		make: func(w world) { w.repo("m", "x"); w.git("m", "worktree", "add", "-q", "../p") }, root: "m",
 		want: []string{
 			"shared ~/m/.git", "ro ~/m/.git/commondir", "made ~/m/.git/config", "ro ~/m/.git/hooks", "ro ~/m/.git/index", "pin ~/m/.git/worktrees",
-			"pin ~/m/.git/worktrees/p", "ro ~/m/.git/worktrees/p/commondir", "ro ~/m/.git/worktrees/p/gitdir", "ro ~/p/.git",
+			"pin ~/m/.git/worktrees/p", "ro ~/m/.git/worktrees/p/commondir", "ro ~/m/.git/worktrees/p/gitdir", "ro ~/m/.git/worktrees/p/locked", "ro ~/p/.git",
 		},
 	},
 	"the main worktree of a linked one": {
@@ -50,7 +50,7 @@ var layouts = map[string]struct {
 		want: []string{
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/hooks", "pin ~/p/.git/worktrees",
 			"pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir", "ro ~/p/.git/worktrees/l/gitdir",
-			"ro ~/p/.git/worktrees/l/index",
+			"ro ~/p/.git/worktrees/l/index", "ro ~/p/.git/worktrees/l/locked",
 		},
 	},
 	"a submodule by itself": {
@@ -88,7 +88,8 @@ var layouts = map[string]struct {
 		dir: "r/p", root: "r/.bare",
 		want: []string{
 			"shared ~/r/.bare", "ro ~/r/.bare/commondir", "made ~/r/.bare/config", "ro ~/r/.bare/hooks", "pin ~/r/.bare/worktrees",
-			"pin ~/r/.bare/worktrees/p", "ro ~/r/.bare/worktrees/p/commondir", "ro ~/r/.bare/worktrees/p/gitdir", "ro ~/r/p/.git",
+			"pin ~/r/.bare/worktrees/p", "ro ~/r/.bare/worktrees/p/commondir", "ro ~/r/.bare/worktrees/p/gitdir",
+			"ro ~/r/.bare/worktrees/p/locked", "ro ~/r/p/.git",
 		},
 	},
 	"a bare repository": {
@@ -135,7 +136,7 @@ var layouts = map[string]struct {
 			"pin ~/p/.git", "ro ~/p/.git/commondir", "made ~/p/.git/config", "ro ~/p/.git/config.worktree", "ro ~/p/.git/hooks",
 			"pin ~/p/.git/worktrees", "pin ~/p/.git/worktrees/l", "ro ~/p/.git/worktrees/l/commondir",
 			"ro ~/p/.git/worktrees/l/config.worktree", "ro ~/p/.git/worktrees/l/gitdir",
-			"ro ~/p/.git/worktrees/l/index",
+			"ro ~/p/.git/worktrees/l/index", "ro ~/p/.git/worktrees/l/locked",
 		},
 	},
 	"no configuration at all": {

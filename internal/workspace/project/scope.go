@@ -68,7 +68,8 @@ func (s Scope) look(tree *beneath.Folder, before *Seen, limit int, since int64) 
 	if before != nil {
 		walked = before.Survey
 	}
-	seen := Seen{Survey: survey.Walk(tree, survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
+	seen := Seen{Survey: survey.Walk(tree,
+		survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
 	s.readIndexes(tree, &seen, before)
 	return seen
 }
@@ -182,7 +183,10 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 			continue
 		}
 		if git := gitFolder(tree, place); git != "" {
-			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: strings.TrimPrefix(path.Dir(place)+"/", "./")})
+			list = append(list, indexPlace{
+				git: tree.Join(git), hash: max(s.Hash, sha1Size),
+				below: strings.TrimPrefix(path.Dir(place)+"/", "./"),
+			})
 		}
 	}
 	return list
@@ -201,19 +205,21 @@ func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID
 	return names
 }
 
-// Indexed says in which index a name of the project is, if in any: by its git
-// folder, and as it stands there.
-func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (git identity.ID, name string) {
-	at := indexPlace{git: s.Index, strip: s.Strip}
+// Indexed gives the indexes that may hold a name of the project: their git
+// folders, and the name as it stands there.
+func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (at []Indexed) {
 	for _, place := range s.indexPlaces(tree, places) {
-		if place.below != "" && strings.HasPrefix(rel, place.below) && len(place.below) > len(at.below) {
-			at = place
+		if below, in := strings.CutPrefix(rel, place.below); in {
+			at = append(at, Indexed{place.id(), place.strip + below})
 		}
 	}
-	if at.git == "" {
-		return "", ""
-	}
-	return at.id(), at.strip + strings.TrimPrefix(rel, at.below)
+	return at
+}
+
+// Indexed is a name in the index of a git folder.
+type Indexed struct {
+	Git  identity.ID
+	Name string
 }
 
 func mayHoldToken(name []byte) bool {
@@ -234,11 +240,13 @@ func (s Scope) matters() func(name []byte) bool {
 	return func(name []byte) bool {
 		folder, last := lastTwo(name)
 		verdict := secretfile.Of(folder, last)
-		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" || len(s.HideAt) > 0 && s.Hides(string(name)) {
+		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
+			len(s.HideAt) > 0 && s.Hides(string(name)) {
 			return true
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		places := firsts[string(first)]
-		return places != nil && slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+		return places != nil &&
+			slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
 	}
 }

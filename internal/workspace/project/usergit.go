@@ -50,7 +50,8 @@ func relativeNames(files []UserGit) (names []string) {
 			for _, word := range words {
 				word = path.Clean(word)
 				local := filepath.IsLocal(word) && word != "."
-				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) && !slices.Contains(names, word) {
+				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) &&
+					!slices.Contains(names, word) {
 					names = append(names, word)
 				}
 			}
@@ -66,7 +67,8 @@ func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name 
 func (o *opener) userHooks(name string) {
 	o.kept(o.named(o.worktree(), name), true, whyHooks)
 	if !filepath.IsAbs(name) && name != "" && name[0] != '~' {
-		o.note(true, "your git runs hooks from "+name+" of any repository (core.hooksPath): look into one that was made inside before you use git there")
+		o.note(true, "your git runs hooks from "+name+
+			" of any repository (core.hooksPath): look into one that was made inside before you use git there")
 	}
 }
 
@@ -100,7 +102,8 @@ func (o *opener) userNested() error {
 func (o *opener) unmade() error {
 	for _, rel := range slices.Concat(o.alsoExecuted, o.configuration) {
 		what, err := o.tree.Look(rel)
-		held := slices.ContainsFunc(o.placeholders, func(p placeholder.Placeholder) bool { return p.Root == o.Path && p.Rel == rel && !p.Keep })
+		held := slices.ContainsFunc(o.placeholders,
+			func(p placeholder.Placeholder) bool { return p.Root == o.Path && p.Rel == rel && !p.Keep })
 		if err == nil && what.Kind == beneath.Absent && !held {
 			o.Scope.Unmade = append(o.Scope.Unmade, rel)
 		}

@@ -12,21 +12,30 @@ import (
 // ofName judges a whole name.
 func ofName(name []byte) Verdict {
 	switch string(name) {
-	case ".env", "_env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf", ".htpasswd",
-		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig",
-		".dockercfg", ".dockerconfigjson", ".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
-		"id_ed25519_sk", "id_xmss", "master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private", ".authinfo",
-		".msmtprc", ".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "secrets.ini",
+	case ".env", "_env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf",
+		".htpasswd",
+		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig",
+		"kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig",
+		".dockercfg", ".dockerconfigjson", ".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk",
+		"id_ed25519",
+		"id_ed25519_sk", "id_xmss", "master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private",
+		".authinfo",
+		".msmtprc", ".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
+		"secrets.ini",
 		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "client_secret.json",
 		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
-		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json", ".bash_history",
+		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json",
+		".bash_history",
 		".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
 		".rediscli_history", "fish_history":
 		return Secret
-	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json", "gradle.properties",
+	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json",
+		"gradle.properties",
 		"local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json", "mcp.json", ".claude.json",
-		"local.settings.json", "database.yml", "web.config", "wp-config.php", "profiles.yml", "ngrok.yml", "rclone.conf",
-		"google-services.json", "kaggle.json", "hosts.yml", ".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig",
+		"local.settings.json", "database.yml", "web.config", "wp-config.php", "profiles.yml", "ngrok.yml",
+		"rclone.conf",
+		"google-services.json", "kaggle.json", "hosts.yml", ".databrickscfg", "sftp.json", "sftp-config.json",
+		".ftpconfig",
 		".remote-sync.json", "wg0.conf", "wg1.conf":
 		return Ask
 	}
@@ -57,7 +66,8 @@ var (
 func ofLast(name []byte) Verdict {
 	switch string(name) {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
-		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn", "agekey", "secret":
+		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn",
+		"agekey", "secret":
 		return Secret
 	case "pem", "asc": // most pem files are certificates, which programs need
 		return Ask
@@ -67,7 +77,10 @@ func ofLast(name []byte) Verdict {
 
 // examples end the names of files that are there to be copied and filled in:
 // ".env.example", "example.env".
-var examples = []string{"example", "sample", "template", "tmpl", "dist", "defaults", "default", "schema", "md", "nix", "ts", "d.ts", "js", "go", "py"}
+var examples = []string{
+	"example", "sample", "template", "tmpl", "dist", "defaults", "default", "schema", "md", "nix",
+	"ts", "d.ts", "js", "go", "py",
+}
 
 // copies end the names of what editors and people leave beside a file.
 var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".copy", ".swp", ".swo"}
@@ -78,7 +91,8 @@ func ofWord(name []byte) Verdict {
 	switch string(name) {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
 		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
-		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519", "keystore",
+		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519",
+		"keystore",
 		"appsettings", "login", "jwt", "account", "accounts":
 		return Ask
 	}
@@ -164,7 +178,8 @@ func ofWhole(folder, name []byte) Verdict {
 	if v := ofPlace(append(append(append(room[:0], folder...), '/'), name...)); v != Plain {
 		return v
 	}
-	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
+	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 &&
+		strings.IndexByte(".-_", rest[0]) >= 0 {
 		return ofVariant(string(rest[1:]))
 	}
 	if v := ofEnding(name); v != Plain {

@@ -34,8 +34,10 @@ func HoldsToken(content []byte) bool {
 // signs are what makes a file a secret one whose name does not tell.
 var signs = []string{
 	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File",
-	"_authToken", ":_password", "_password=", "_auth=", "_auth =", "npmAuthToken", "npmAuthIdent", "\"private_key\"", "\"client_secret\"",
-	"<password>", "ClearTextPassword", "\"github-oauth\"", "\"http-basic\"", "\"gitlab-token\"", "\"auth\":", "assword=", "Token=", "Secret=",
+	"_authToken", ":_password", "_password=", "_auth=", "_auth =", "npmAuthToken", "npmAuthIdent", "\"private_key\"",
+	"\"client_secret\"",
+	"<password>", "ClearTextPassword", "\"github-oauth\"", "\"http-basic\"", "\"gitlab-token\"", "\"auth\":",
+	"assword=", "Token=", "Secret=",
 }
 
 // Holds reports whether the content of a file whose name asks is secret: by a
@@ -90,8 +92,11 @@ const (
 // placeholders begin or end values that wait to be filled in, or are no value:
 // a variable, a path.
 var (
-	placeholders = []string{"$", "<", "{{", "%", "xxx", "***", "...", "your", "change", "example", "placeholder", "todo", "/", "./", "~/"}
-	endsOfThem   = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
+	placeholders = []string{
+		"$", "<", "{{", "%", "xxx", "***", "...", "your", "change", "example", "placeholder",
+		"todo", "/", "./", "~/",
+	}
+	endsOfThem = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
 )
 
 // isSecret reports whether the value of a setting with a secret's name is one.
@@ -100,7 +105,8 @@ func isSecret(value string) bool {
 	low := strings.ToLower(value)
 	letters := strings.Trim(low, "abcdefghijklmnopqrstuvwxyz_-") == ""
 	switch {
-	case len(value) < leastSecret, letters && len(value) < leastLetters, strings.ContainsAny(value, " \t"), strings.Trim(value, "0123456789.") == "":
+	case len(value) < leastSecret, letters && len(value) < leastLetters, strings.ContainsAny(value, " \t"),
+		strings.Trim(value, "0123456789.") == "":
 		return false
 	}
 	return !slices.ContainsFunc(placeholders, func(p string) bool { return strings.HasPrefix(low, p) }) &&
@@ -115,5 +121,6 @@ const mostOneWord = 4096
 func isOneWord(content []byte) bool {
 	word := bytes.TrimSpace(content)
 	return len(word) <= mostOneWord && isSecret(string(word)) &&
-		!bytes.ContainsFunc(word, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>:=", r) })
+		!bytes.ContainsFunc(word,
+			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>:=", r) })
 }

@@ -227,10 +227,12 @@ func (w *walker) again(f *folder) bool {
 	}
 	was := w.before.folders[f.Rel]
 	var st unix.Stat_t
-	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || stampOf(&st) != was.Stamp {
+	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+		stampOf(&st) != was.Stamp {
 		return false
 	}
-	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare, was.Sockets, was.Skipped, was.Entries
+	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare,
+		was.Sockets, was.Skipped, was.Entries
 	for _, file := range was.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			f.Files = append(f.Files, fileOf(file.Rel, &st))

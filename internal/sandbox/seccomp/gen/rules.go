@@ -62,7 +62,8 @@ const own = 0
 // jobSignals are what a terminal and a shell send to a whole job, and what
 // claudebox heeds without being ended or held up by it. 0 sends nothing.
 var jobSignals = []uint32{
-	0, uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGTERM), uint32(unix.SIGCHLD), uint32(unix.SIGCONT),
+	0, uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGTERM), uint32(unix.SIGCHLD),
+	uint32(unix.SIGCONT),
 	uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG), uint32(unix.SIGWINCH),
 }
 
@@ -98,19 +99,28 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"setpriority"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: oneOf, values: []uint32{unix.PRIO_PGRP}}, {arg: 1, test: oneOf, values: []uint32{own}}},
-		why:  "slows claudebox down, and what else is in its group; not flatpak's",
+		when: []match{
+			{arg: 0, test: oneOf, values: []uint32{unix.PRIO_PGRP}},
+			{arg: 1, test: oneOf, values: []uint32{own}},
+		},
+		why: "slows claudebox down, and what else is in its group; not flatpak's",
 	},
 	{
 		calls: []string{"ioprio_set"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: oneOf, values: []uint32{ioprioGroup}}, {arg: 1, test: oneOf, values: []uint32{own}}},
-		why:  "as setpriority",
+		when: []match{
+			{arg: 0, test: oneOf, values: []uint32{ioprioGroup}},
+			{arg: 1, test: oneOf, values: []uint32{own}},
+		},
+		why: "as setpriority",
 	},
 
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{{arg: 0, test: noneOf, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}},
-		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
+		when: []match{{
+			arg: 0, test: noneOf,
+			values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
+		}},
+		why: "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
@@ -130,7 +140,8 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
-		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, not flatpak's",
+		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, " +
+			"not flatpak's",
 	},
 
 	{
@@ -155,13 +166,19 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"open"}, only: "amd64", errno: unix.EPERM,
-		when: []match{{arg: 1, test: anyBit, values: []uint32{creates}}, {arg: 2, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
-		why:  "as chmod; without these flags nobody looks at the mode",
+		when: []match{
+			{arg: 1, test: anyBit, values: []uint32{creates}},
+			{arg: 2, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}},
+		},
+		why: "as chmod; without these flags nobody looks at the mode",
 	},
 	{
 		calls: []string{"openat"}, errno: unix.EPERM,
-		when: []match{{arg: 2, test: anyBit, values: []uint32{creates}}, {arg: 3, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
-		why:  "as open",
+		when: []match{
+			{arg: 2, test: anyBit, values: []uint32{creates}},
+			{arg: 3, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}},
+		},
+		why: "as open",
 	},
 	{
 		calls: []string{"openat2"}, errno: unix.ENOSYS,
@@ -175,7 +192,8 @@ var rules = []rule{
 	{
 		calls: []string{"unshare"}, errno: unix.EPERM,
 		when: []match{{arg: 0, test: anyBit, values: []uint32{newNamespace | unix.CLONE_NEWTIME}}},
-		why:  "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's downloads use them",
+		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
+			"downloads use them",
 	},
 	{
 		calls: []string{"clone"}, errno: unix.EPERM,
@@ -218,7 +236,7 @@ var rules = []rule{
 
 	{
 		calls: []string{"perf_event_open", "bpf", "userfaultfd"}, errno: unix.EPERM,
-		why: "source of many kernel exploits, and of none of the agent's work; the last two are Docker's, not flatpak's",
+		why: "source of many kernel exploits, of none of the agent's work; the last two are Docker's, not flatpak's",
 	},
 	{
 		calls: []string{
@@ -234,8 +252,9 @@ var rules = []rule{
 		why:  "turns off address randomisation and other protections of what is run next",
 	},
 	{
-		calls: []string{"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"}, errno: unix.EPERM,
-		why: "replaces or extends the host's kernel; Docker's, not flatpak's",
+		calls: []string{"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"},
+		errno: unix.EPERM,
+		why:   "replaces or extends the host's kernel; Docker's, not flatpak's",
 	},
 	{
 		calls: []string{"uselib", "modify_ldt"}, only: "amd64", errno: unix.EPERM,

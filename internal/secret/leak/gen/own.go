@@ -21,16 +21,23 @@ var own = []source{
 	{id: "replicate", what: "a Replicate token", expr: `r8_[A-Za-z0-9]{37}`},
 	{id: "nvidia", what: "an NVIDIA key", expr: `nvapi-[A-Za-z0-9_-]{60,}`},
 	{id: "supabase", what: "a Supabase key", expr: `sb(?:p|_secret)_[A-Za-z0-9_-]{20,}`},
-	{id: "slack-webhook", what: "a Slack webhook", expr: `hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}`},
+	{
+		id: "slack-webhook", what: "a Slack webhook",
+		expr: `hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,}`,
+	},
 	{id: "header", what: "a login as HTTP sends it", expr: `(?i)(?:bearer|basic|token)[ \t]+[a-z0-9._~+/=-]{16,}`},
 }
 
 // names are those that an id in title case would misspell.
 var names = map[string]string{
-	"aws": "AWS", "gcp": "Google Cloud", "github": "GitHub", "gitlab": "GitLab", "npm": "npm", "pypi": "PyPI", "jwt": "JSON web token",
-	"oauth": "OAuth", "openai": "OpenAI", "huggingface": "Hugging Face", "digitalocean": "DigitalOcean", "sendgrid": "SendGrid", "hashicorp": "HashiCorp",
-	"jfrog": "JFrog", "rubygems": "RubyGems", "easypost": "EasyPost", "planetscale": "PlanetScale", "newrelic": "New Relic", "new": "New",
-	"sourcegraph": "Sourcegraph", "droneci": "Drone CI", "flyio": "Fly.io", "readme": "ReadMe", "api": "API", "pat": "personal token",
+	"aws": "AWS", "gcp": "Google Cloud", "github": "GitHub", "gitlab": "GitLab", "npm": "npm", "pypi": "PyPI",
+	"jwt":   "JSON web token",
+	"oauth": "OAuth", "openai": "OpenAI", "huggingface": "Hugging Face", "digitalocean": "DigitalOcean",
+	"sendgrid": "SendGrid", "hashicorp": "HashiCorp",
+	"jfrog": "JFrog", "rubygems": "RubyGems", "easypost": "EasyPost", "planetscale": "PlanetScale",
+	"newrelic": "New Relic", "new": "New",
+	"sourcegraph": "Sourcegraph", "droneci": "Drone CI", "flyio": "Fly.io", "readme": "ReadMe", "api": "API",
+	"pat":     "personal token",
 	"private": "private", "secret": "secret", "age": "age", "ptt": "trigger token", "rrt": "runner token", "cicd": "CI",
 }
 

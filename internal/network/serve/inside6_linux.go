@@ -1,0 +1,101 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// inside6 are sockets that the stage made in the sandbox's network: by them its
+// [::1] is reached, which no packet from an interface may be for. Each serves one
+// connection after the other.
+type inside6 chan *os.File
+
+func newInside6(fds []int) inside6 {
+	pool := make(inside6, len(fds))
+	for _, fd := range fds {
+		disconnect(fd) // a helper of before may have been in the middle of something
+		pool <- os.NewFile(uintptr(fd), "inside")
+	}
+	return pool
+}
+
+// disconnect makes a socket one that can be connected anew (connect(2)).
+func disconnect(fd int) {
+	unspecified := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)),
+		unsafe.Sizeof(unspecified))
+}
+
+// carry carries a connection of the host to a server that listens on [::1]. It
+// waits while all sockets are used.
+func (p inside6) carry(outer *net.TCPConn, port uint16) {
+	defer outer.Close()
+	if cap(p) == 0 {
+		_ = outer.SetLinger(0)
+		return
+	}
+	socket := <-p
+	defer func() { p <- socket }()
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return
+	}
+	defer func() { _ = raw.Control(func(fd uintptr) { disconnect(int(fd)) }) }()
+	if connect(raw, port) != nil {
+		_ = outer.SetLinger(0)
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := copyPlainly(socket, outer); err != nil {
+			_ = outer.SetLinger(0)
+		}
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	})
+	both.Go(func() {
+		if _, err := copyPlainly(outer, socket); err != nil {
+			_ = outer.SetLinger(0)
+			outer.Close()
+			return
+		}
+		_ = outer.CloseWrite()
+	})
+	both.Wait()
+}
+
+// copyPlainly copies by read(2) and write(2): this process has no other calls for
+// a file.
+func copyPlainly(to io.Writer, from io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
+}
+
+// connect waits for the connection.
+func connect(raw syscall.RawConn, port uint16) (err error) {
+	to := &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()}
+	begun := false
+	waited := raw.Write(func(fd uintptr) bool {
+		if !begun {
+			begun = true
+			err = unix.Connect(int(fd), to)
+			return !errors.Is(err, unix.EINPROGRESS)
+		}
+		number, failed := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if err = failed; err == nil && number != 0 {
+			err = syscall.Errno(number)
+		}
+		if err != nil {
+			return true
+		}
+		_, err = unix.Getpeername(int(fd))
+		return !errors.Is(err, unix.ENOTCONN)
+	})
+	return errors.Join(waited, err)
+}

@@ -43,7 +43,8 @@ func (g *github) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The real gh works with a token that it does not have.
+// The real gh works with a token that it does not have, and that no other host
+// gets from it.
 func TestGHWorksWithATokenThatStaysOutside(t *testing.T) {
 	t.Parallel()
 	for _, tier := range []string{"full", "inet", "allow"} {
@@ -57,7 +58,7 @@ func TestGHWorksWithATokenThatStaysOutside(t *testing.T) {
 			more := "secrets: [{env: GH_TOKEN, hosts: [github.com, api.github.com]}]\ncompat: off"
 			flags := u.in(t, tier, more)
 			if tier == "allow" {
-				flags = u.allowing(t, "github.com, api.github.com", more, `nix: {daemon: "off"}`)
+				flags = u.allowing(t, "github.com, api.github.com, good.test", more, `nix: {daemon: "off"}`)
 			}
 			for _, lay := range withDebian("clients/usr/bin/gh:/opt/gh") {
 				flags = append(flags, "--mount-ro", laid(t, lay))
@@ -69,10 +70,10 @@ func TestGHWorksWithATokenThatStaysOutside(t *testing.T) {
 				/opt/gh api echo --jq '.Authorization[0]'
 				echo "token $(/opt/gh auth token)"
 				/opt/gh api -X POST repos/o/r/actions/runners/registration-token 2>&1 | grep -o 'was stopped on its way to api.github.com' || true
-				curl -sS -H "Authorization: token $GH_TOKEN" https://good.test/ || true
+				curl -sS -H "Authorization: token $GH_TOKEN" https://good.test/ # which may ask GitHub with it
 			`, flags...))
 			lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
-			if want := []string{"octo", "octo", "Logged in to github.com account octo"}; got.status != 0 || len(lines) < 6 || !slices.Equal(lines[:3], want) {
+			if want := []string{"octo", "octo", "Logged in to github.com account octo"}; got.status != 0 || len(lines) != 7 || !slices.Equal(lines[:3], want) {
 				t.Fatalf("%+v", got)
 			}
 			// What GitHub shows is a placeholder again, which is all that gh has.
@@ -81,6 +82,9 @@ func TestGHWorksWithATokenThatStaysOutside(t *testing.T) {
 			}
 			if lines[5] != "was stopped on its way to api.github.com" || !strings.Contains(got.stderr, "the placeholder of GH_TOKEN was sent to api.github.com") {
 				t.Errorf("%q\n%s", lines[5], got.stderr)
+			}
+			if lines[6] != `{"message": "Bad credentials"}` {
+				t.Errorf("by a second hop: %s", lines[6])
 			}
 			for _, asked := range g.asked {
 				if strings.Contains(asked, "registration-token") || strings.Contains(asked, "good.test") == strings.Contains(asked, trueToken) {

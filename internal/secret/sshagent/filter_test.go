@@ -268,7 +268,8 @@ func FuzzRawBytesSignNothing(f *testing.F) {
 	key := u.git.PublicKey().Marshal()
 	extension := append(ask(27, struct{ Name string }{bindName}), bind(f, u.stranger, "s", "s", false)...)
 	for _, seed := range [][]byte{
-		{0, 0, 0, 1, 11}, ask(13, sign{key, signature("git", "sha512", sum[:], ""), 0}), ask(13, sign{key, signature("file", "sha512", sum[:], ""), 4}),
+		{0, 0, 0, 1, 11},
+		ask(13, sign{key, signature("git", "sha512", sum[:], ""), 0}), ask(13, sign{key, signature("file", "sha512", sum[:], ""), 4}),
 		ask(13, sign{key, u.request("s", u.git.PublicKey(), "publickey", "ssh-connection", nil), 2}), extension, ask(17, struct{ X string }{"ssh-ed25519"}),
 	} {
 		f.Add(seed)

@@ -46,7 +46,7 @@ const inNix = `nix shell nixpkgs#hello -c true; begin=$EPOCHREALTIME; nix shell 
 // nixShell compares the same commands, with the same registry.
 func (w *world) nixShell(out io.Writer, rounds int) error {
 	registry := filepath.Join(w.home, "registry.json")
-	text := inside.Registry(inside.Source{Path: w.manifest.Nixpkgs.Path})
+	text := inside.Source{Path: w.manifest.Nixpkgs.Path}.Registry()
 	if err := os.WriteFile(registry, text, 0o600); err != nil {
 		return err
 	}

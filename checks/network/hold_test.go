@@ -64,7 +64,7 @@ func TestAThousandConnectionsAreHeld(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)
 	u := newUser(t, w)
-	u.trusting(t, site(t, w, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, strings.Repeat("hello", 1<<18)) })))
+	u.trusting(t, site(t, w, http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { io.WriteString(out, strings.Repeat("hello", 1<<16)) })))
 	const script = `
 import socket, ssl, sys, threading
 context = ssl.create_default_context()
@@ -88,6 +88,7 @@ sys.stdin.readline()
 	talk := converse(t, u.session(t, "ulimit -n 2048; exec python3 -c '"+script+"'", flags...))
 	talk.wait(t, "held")
 	helper := helperOf(t, talk.cmd.Process.Pid)
+	t.Logf("the helper has had %d KiB with all connections idle", resident(t, helper))
 	talk.say(t, "")
 	talk.wait(t, "800")
 	if kib := resident(t, helper); kib > most {

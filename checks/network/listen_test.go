@@ -103,6 +103,7 @@ func (c *conversation) wait(t *testing.T, last string) []string {
 	t.Helper()
 	var before []string
 	for c.stdout.Scan() {
+		c.hang.Reset(patience)
 		if c.stdout.Text() == last {
 			return before
 		}

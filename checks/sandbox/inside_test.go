@@ -160,17 +160,26 @@ func TestAfterAKillTheStoreInsideGoesOn(t *testing.T) {
 	wantEqual(t, w.inside(t, build+`cat "$(cat path)"; cat "$(build after 'echo after >$out')"`), "before\nafter\n")
 }
 
+// planOfARevision is the file of a plan whose nixpkgs is a known revision, as it
+// is where the flake of claudebox is used.
+func (w *world) planOfARevision(t *testing.T) string {
+	t.Helper()
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
+	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = revision, 1700000000
+	return w.write(t, "plan.json", string(made.Encode()))
+}
+
+const revision = "5555555555555555555555555555555555555555"
+
 // A lock file that is made inside names the revision, and no path of this machine.
 func TestALockFileMadeInsideHoldsForOthers(t *testing.T) {
 	w := newWorld(t)
-	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned")))
-	made.Pins.Nixpkgs.Rev, made.Pins.Nixpkgs.LastModified = strings.Repeat("5", 40), 1700000000
-	file := w.write(t, "plan.json", string(made.Encode()))
 	w.write(t, "project/flake.nix", `{ outputs = { nixpkgs, ... }: { x = nixpkgs.outPath; }; }`)
+	file := w.planOfARevision(t)
 	got := run(t, w.session(`nix flake lock 2>err; nix eval --raw .#x 2>>err`, "--plan", file, "--network", "none"))
-	wantEqual(t, got.stdout, made.Pins.Nixpkgs.Path)
+	wantEqual(t, got.stdout, decodePlan(t, w.read(t, file)).Pins.Nixpkgs.Path)
 	lock := w.read(t, "project/flake.lock")
-	if strings.Contains(lock, "/nix/store") || !strings.Contains(lock, made.Pins.Nixpkgs.Rev) {
+	if strings.Contains(lock, "/nix/store") || !strings.Contains(lock, revision) {
 		t.Errorf("the lock file is %s\n%s", lock, w.read(t, "project/err"))
 	}
 }

@@ -5,6 +5,8 @@ package sandbox_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,4 +141,86 @@ func TestNixInsideWithoutADaemon(t *testing.T) {
 	wantEqual(t, got.stdout, "again\n")
 	wantEqual(t, h.state(t), before)
 	wantEqual(t, succeed(t, h.there(h.session(`"$SHELL" -c 'echo good'; nix shell nixpkgs#hello -c hello 2>/dev/null`))), "good\nHello, world!\n")
+}
+
+// realStdenv makes the project one whose packages are made by nixpkgs' own
+// stdenv, where a checkout with it is at hand.
+func (w *world) realStdenv(t *testing.T) {
+	t.Helper()
+	core := filepath.Join(os.Getenv("CLAUDEBOX_REAL_INPUTS"), "corepkgs")
+	if !filepath.IsAbs(core) || !exists(core+"/stdenv") {
+		t.Skip("NOT RUN: the real stdenv needs CLAUDEBOX_REAL_INPUTS=FOLDER, with checkouts of corepkgs and nix-lib")
+	}
+	script := `mkdir core; cp -r "$1"/stdenv "$1"/systems "$1"/lib.nix core/; mkdir core/build-support src
+		cp -r "$1"/build-support/setup-hooks "$1"/build-support/lib core/build-support/; cp -r "$1"/../nix-lib core/lib
+		chmod -R u+w .; echo '{ lib = ./lib; }' >core/pins.nix; echo source >src/file`
+	cmd := exec.Command("bash", "-euc", script, "bash", core)
+	cmd.Dir = w.project
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	flake, err := os.ReadFile("testdata/stdenv/flake.nix")
+	must(t, err)
+	w.write(t, "project/flake.nix", string(flake))
+	w.write(t, "project/shell.nix", `(builtins.getFlake (toString ./.)).devShells.x86_64-linux.default`)
+}
+
+// What a person does with Nix all day, with the stdenv that nixpkgs has.
+func TestARealStdenvInside(t *testing.T) {
+	w := newWorld(t)
+	w.realStdenv(t)
+	plan := w.planOfARevision(t)
+	got := run(t, w.session(`exec 2>err
+		nix build --print-out-paths >/dev/null; ./result/bin/greet
+		nix develop -c bash -c 'greet; echo $WORD; echo ${stdenv##*-}'
+		nix-shell --run 'greet; echo $WORD; type -t genericBuild'
+		nix run; nix flake check && echo checked
+		nix copy --to file://$PWD/cache ./result; nix path-info --store file://$PWD/cache ./result | sed 's/.*-//'
+		ls -d ~/.local/share/nix/root 2>/dev/null || echo no other store`, "--plan", plan))
+	if lock := w.read(t, "project/flake.lock"); strings.Contains(lock, "/nix/store") {
+		t.Errorf("the lock file: %s", lock)
+	}
+	const hello = "Hello, world!\n"
+	want := hello + hello + "from the shell\nstdenv\n" + hello + "from the shell\nfunction\n" + hello + "checked\n1\nno other store\n"
+	if got.status != 0 || got.stdout != want {
+		t.Errorf("status %d, %q, want %q; %s", got.status, got.stdout, want, w.read(t, "project/err"))
+	}
+	if _, err := os.Stat(w.path("project/result")); err == nil {
+		t.Error("the link leads somewhere outside")
+	}
+	wantEqual(t, w.inside(t, "./result/bin/greet", "--plan", plan), hello)
+}
+
+// A profile would be made, and be of no use.
+func TestNixProfileIsAClearNo(t *testing.T) {
+	w := newWorld(t)
+	got := run(t, w.session(`for try in 'nix profile install nixpkgs#hello' 'nix-env -iA hello -f <nixpkgs>'; do
+		if $try 2>err; then echo worked; fi; grep error: err | wc -l; grep -c 'there-are-no-profiles-in-a-sandbox' err; done`))
+	wantEqual(t, got.stdout, "1\n1\n1\n1\n")
+}
+
+// A full disk is Nix's own error inside, and a line of claudebox's outside. When
+// the garbage is collected all is well again.
+func TestADiskThatIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.folder(t, ".claudebox")
+	first := build + `
+		dd if=/dev/zero of=big bs=1M count=50 2>/dev/null
+		if nix-store --add big 2>err; then echo added; else grep -o "No space left on device" err; fi`
+	after := build + `cat $(build after 'echo after >$out'); nix shell nixpkgs#hello -c hello 2>/dev/null`
+	script := `session() { "$CLAUDEBOX_BIN" shell --yes --no-report -- bash -euc "$1"; }
+		session "$1"
+		dd if=/dev/zero of="$HOME/.claudebox/filler" bs=1M 2>/dev/null || true
+		session true || echo "status $?"
+		rm "$HOME/.claudebox/filler"
+		"$CLAUDEBOX_BIN" instance gc | grep -o 'store paths deleted'
+		session "$2"`
+	cmd := exec.Command("bwrap", "--die-with-parent", "--unshare-user", "--dev-bind", "/", "/",
+		"--size", "40000000", "--tmpfs", w.path(".claudebox"), "--", "bash", "-euc", script, "bash", first, after)
+	cmd.Dir, cmd.Env = w.project, append(w.environment(), "CLAUDEBOX_BIN="+os.Getenv("CLAUDEBOX_BIN"))
+	got := run(t, cmd)
+	const want = "No space left on device\nstatus 125\nstore paths deleted\nafter\nHello, world!\n"
+	if got.status != 0 || got.stdout != want || !strings.Contains(got.stderr, "no space left on device") {
+		t.Errorf("status %d, %q, want %q; %s", got.status, got.stdout, want, got.stderr)
+	}
 }

@@ -44,6 +44,7 @@ func runCommand(args []string, sys System) error {
 		addAll(root, sys)
 	}
 	if strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		root.ValidArgsFunction = completeCommands
 		completeFlags(root, sys)
 	}
 	root.SetArgs(args)

@@ -28,6 +28,24 @@ func completeFlags(c *cobra.Command, sys System) {
 	}
 }
 
+// completeCommands offers the commands behind claudebox's own flags, where cobra
+// looks for none.
+func completeCommands(c *cobra.Command, words []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(words) > 0: // the agent's
+		return nil, cobra.ShellCompDirectiveDefault
+	case c.Flags().NFlag() == 0:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), toComplete) {
+			list = append(list, sub.Name()+"\t"+sub.Short)
+		}
+	}
+	return list, cobra.ShellCompDirectiveDefault
+}
+
 func completeProfiles(sys System) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		facts, err := host.Detect()

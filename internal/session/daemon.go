@@ -33,19 +33,19 @@ type nixInside struct {
 
 // addDaemon decides what Nix uses inside (SAND-07).
 func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
-	pin := p.Pins.Nixpkgs
-	h.Registry = inside.Registry(inside.Source{
-		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash,
-		LastModified: pin.LastModified,
-	})
+	var err error
 	switch p.Nix.Daemon {
 	case "own":
-		return s.addOwnStore(h, p, why)
+		err = s.addOwnStore(h, p, why)
 	case "host":
-		return s.addHostDaemon(h, p, why)
+		err = s.addHostDaemon(h, p, why)
+	default:
+		h.NixConf = inside.NoConf("Nix is off in this sandbox")
 	}
-	h.NixConf = inside.NoConf("Nix is off in this sandbox")
-	return nil
+	pin := p.Pins.Nixpkgs
+	source := inside.Source{Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified}
+	h.Registry, h.NixConf = source.Registry(), append(h.NixConf, source.Conf()...)
+	return err
 }
 
 // addOwnStore gives the sandbox a store of its own over the host's.
@@ -75,6 +75,13 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 	} {
 		m.Why = plan.Base
 		h.Mounts = append(h.Mounts, m)
+	}
+	profile := filepath.Join(h.Facts.Home, ".nix-profile")
+	isProfile := func(m plan.Mount) bool { return strings.Contains(m.Destination, "/.nix-profile") }
+	if !slices.ContainsFunc(p.Mounts, isProfile) {
+		h.Mounts = append(h.Mounts, launch.Mount{
+			Kind: plan.Symlink, Source: inside.NoProfile, Destination: profile, Why: plan.Base,
+		})
 	}
 	return nil
 }

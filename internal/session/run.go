@@ -36,7 +36,11 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	after, err := s.beginAftermath()
+	var after []*aftermath.Session
+	s.runner.Before = func() (err error) {
+		after, err = s.beginAftermath()
+		return err
+	}
 	var reports []aftermath.Report
 	settle := sync.OnceFunc(func() {
 		for _, session := range after {
@@ -44,11 +48,8 @@ func (s *Session) Run() (err error) {
 		}
 	})
 	defer func() { settle(); s.announce(reports) }()
-	if err != nil {
-		return err
-	}
 	modes := s.noteModes()
-	err = s.launch(after)
+	err = s.launch(&after)
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
 	s.endNetwork()
@@ -106,13 +107,13 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 }
 
 // launch runs bwrap, and watches over the covers meanwhile.
-func (s *Session) launch(after []*aftermath.Session) error {
+func (s *Session) launch(after *[]*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
 		s.followSecrets()
 		s.beginNix()
-		for _, session := range after {
+		for _, session := range *after {
 			session.Follow()
 		}
 		s.keeper.keepNow()

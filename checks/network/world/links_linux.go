@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -185,6 +186,44 @@ func (w *World) Unplug(route string) error {
 			return err
 		}
 		return netlink.RouteDel(&netlink.Route{Dst: to})
+	})
+}
+
+// splitRoutes are all of IPv4 but the private networks, as VPNs are told to route
+// that leave the LAN alone.
+var splitRoutes = strings.Fields(`0.0.0.0/5 8.0.0.0/7 11.0.0.0/8 12.0.0.0/6 16.0.0.0/4 32.0.0.0/3 64.0.0.0/2 128.0.0.0/3 160.0.0.0/5
+	168.0.0.0/6 172.0.0.0/12 172.32.0.0/11 172.64.0.0/10 172.128.0.0/9 173.0.0.0/8 174.0.0.0/7 176.0.0.0/4 192.0.0.0/9 192.128.0.0/11
+	192.160.0.0/13 192.169.0.0/16 192.170.0.0/15 192.172.0.0/14 192.176.0.0/12 192.192.0.0/10 193.0.0.0/8 194.0.0.0/7 196.0.0.0/6
+	200.0.0.0/5 208.0.0.0/4`)
+
+// SplitVPN routes all of the internet's IPv4 through the VPN, in dozens of pieces.
+func (w *World) SplitVPN() error {
+	return w.host.do(func() error {
+		for _, to := range splitRoutes {
+			if err := route(to, "", "wg0", unix.RT_TABLE_MAIN); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SpreadOut gives the host two ways to the internet at once (ECMP): its router,
+// and another machine of the LAN.
+func (w *World) SpreadOut() error {
+	return w.host.do(func() error {
+		device, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		everywhere, err := netlink.ParseIPNet(IPv4)
+		if err != nil {
+			return err
+		}
+		hop := func(gateway string) *netlink.NexthopInfo {
+			return &netlink.NexthopInfo{LinkIndex: device.Attrs().Index, Gw: netip.MustParseAddr(gateway).AsSlice()}
+		}
+		return netlink.RouteReplace(&netlink.Route{Dst: everywhere, MultiPath: []*netlink.NexthopInfo{hop(target.Router), hop(target.LANPeer)}})
 	})
 }
 

@@ -26,6 +26,9 @@ const (
 	portHTTPS = 443
 )
 
+// firstRead is how much is read of a client at first, in bytes.
+const firstRead = 2 << 10
+
 // Gate stands in one connection to a port of a host.
 type Gate struct {
 	name string
@@ -55,7 +58,8 @@ func New(name string, port uint16) *Gate {
 // the client has said all, and a [Refused] when it says what it may not; of that
 // nothing has reached the host.
 func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) error {
-	c := &listener{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, longestLine), to: host}
+	// Nearly all is TLS, of which little has to be held: only a line of HTTP is long.
+	c := &listener{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, firstRead), to: host}
 	first, err := c.from.Peek(1)
 	if err != nil {
 		return err
@@ -63,6 +67,7 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	if first[0] == recordHandshake {
 		return c.tls()
 	}
+	c.from = bufio.NewReaderSize(c.from, longestLine)
 	http, err := c.speaksHTTP()
 	switch {
 	case err != nil:

@@ -34,7 +34,7 @@ type NewTerminator func(config json.RawMessage, parent *os.File) (flow.Terminato
 // Memory of the process. What it holds for connections is bounded by the stack;
 // this has the collector run in time.
 const (
-	memoryLimit = 48 << 20
+	memoryLimit = 38 << 20
 	gcPercent   = 50
 )
 

@@ -3,6 +3,7 @@ package stack
 import (
 	"encoding/binary"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -21,27 +22,42 @@ import (
 // fuzzed is one stack for all packets of a fuzzing process: what one leaves
 // behind the next one meets.
 type fuzzed struct {
-	stack *Stack
-	link  *channel.Endpoint
-	out   *outside
+	stack   *Stack
+	link    *channel.Endpoint
+	out     *outside
+	packets int
 }
 
-var newFuzzed = sync.OnceValue(func() fuzzed {
-	t := &testing.T{}
-	o := newOutside(t)
-	s := newStack(t, o, policy.Rules{Tier: policy.TierInet}, nil)
-	e := channel.New(1024, link.MTU, "")
-	if err := s.attach(e); err != nil {
+// newFuzzed makes a stack for each tier. In tier allow one name is listed, and
+// known to have been asked for.
+var newFuzzed = sync.OnceValue(func() (all []*fuzzed) {
+	listed, err := policy.ParseEntry("host.test", false)
+	if err != nil {
 		panic(err)
 	}
-	return fuzzed{s, e, o}
+	for _, rules := range []policy.Rules{{Tier: policy.TierInet}, {Tier: policy.TierAllow, Allow: []policy.Entry{listed}}, {Tier: policy.TierNone}} {
+		t := &testing.T{}
+		o := newOutside(t)
+		o.names["host.test"] = netip.MustParseAddr("203.0.113.10")
+		s := newStack(t, o, rules, nil)
+		s.DNS.Names.Addresses("host.test")
+		e := channel.New(1024, link.MTU, "")
+		if err := s.attach(e); err != nil {
+			panic(err)
+		}
+		all = append(all, &fuzzed{stack: s, link: e, out: o})
+	}
+	return all
 })
+
+// mostFuzzed bounds what three stacks and the fuzzing itself hold.
+const mostFuzzed = 256 << 20
 
 // Whatever packets come, nothing is dialled that may not be, nothing panics, and
 // what is held stays bounded. A packet's first byte says what of it is mended, so
 // that it comes far.
 func FuzzPackets(f *testing.F) {
-	for _, to := range []string{"203.0.113.10:80", "192.168.77.2:80", "169.254.1.1:53", "[2001:db8:ffff::10]:80", "[fd00::5]:80"} {
+	for _, to := range []string{"203.0.113.10:80", "198.18.0.1:80", "[fd00:cb:1::1]:443", "192.168.77.2:80", "169.254.1.1:53", "[2001:db8:ffff::10]:80", "[fd00::5]:80"} {
 		at := netip.MustParseAddrPort(to)
 		for _, protocol := range []tcpip.TransportProtocolNumber{header.TCPProtocolNumber, header.UDPProtocolNumber, header.ICMPv4ProtocolNumber, header.ICMPv6ProtocolNumber} {
 			f.Add(byte(3), segment(at, protocol))
@@ -49,7 +65,6 @@ func FuzzPackets(f *testing.F) {
 	}
 	f.Add(byte(3), append(segment(netip.MustParseAddrPort("169.254.1.1:53"), header.UDPProtocolNumber), "\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04host\x00\x00\x01\x00\x01"...))
 	f.Fuzz(func(t *testing.T, mend byte, packet []byte) {
-		z := newFuzzed()
 		if len(packet) == 0 || len(packet) > link.MTU {
 			return
 		}
@@ -63,19 +78,37 @@ func FuzzPackets(f *testing.F) {
 		if mend&2 != 0 {
 			mendSum(packet)
 		}
-		pkt := tcpipstack.NewPacketBuffer(tcpipstack.PacketBufferOptions{Payload: buffer.MakeWithData(packet)})
-		z.link.InjectInbound(protocol, pkt)
-		pkt.DecRef()
-		z.link.Drain()
-		wantNoneForbidden(t, z.out)
-		if n := z.stack.flows.count(); n > mostTCP {
-			t.Errorf("%d flows are held", n)
+		for _, z := range newFuzzed() {
+			z.send(t, protocol, packet)
 		}
 	})
 }
 
+// send has a packet come from the sandbox, and looks at what became of it.
+func (z *fuzzed) send(t *testing.T, protocol tcpip.NetworkProtocolNumber, packet []byte) {
+	pkt := tcpipstack.NewPacketBuffer(tcpipstack.PacketBufferOptions{Payload: buffer.MakeWithData(packet)})
+	z.link.InjectInbound(protocol, pkt)
+	pkt.DecRef()
+	z.link.Drain()
+	wantNoneForbidden(t, z.out, z.stack.Rules.Tier)
+	if n := z.stack.flows.count(); n > mostTCP {
+		t.Errorf("%d flows are held", n)
+	}
+	const often = 1 << 13 // looking at the memory stops everything
+	if z.packets++; z.packets%often != 0 {
+		return
+	}
+	var memory runtime.MemStats
+	if runtime.ReadMemStats(&memory); memory.HeapInuse > mostFuzzed {
+		runtime.GC()
+		if runtime.ReadMemStats(&memory); memory.HeapInuse > mostFuzzed {
+			t.Errorf("%d bytes are held after %d packets", memory.HeapInuse, z.packets)
+		}
+	}
+}
+
 // wantNoneForbidden looks at what was dialled by other means than the policy's.
-func wantNoneForbidden(t *testing.T, o *outside) {
+func wantNoneForbidden(t *testing.T, o *outside, tier string) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,6 +117,10 @@ func wantNoneForbidden(t *testing.T, o *outside) {
 		a, err := netip.ParseAddr(where)
 		if at, failed := netip.ParseAddrPort(where); failed == nil {
 			a, err = at.Addr(), nil
+		}
+		switch {
+		case tier == policy.TierNone, tier == policy.TierAllow && a != o.names["host.test"]:
+			t.Errorf("tier %s dialled %s", tier, text)
 		}
 		if err != nil || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
 			t.Errorf("dialled %s", text)

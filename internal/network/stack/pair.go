@@ -55,17 +55,15 @@ func (p *pair) run(ctx context.Context, judged bool) (refused error) {
 	if judged {
 		g = gate.New(p.open.flow.Name, p.open.flow.To.Port())
 	}
-	var both sync.WaitGroup
-	both.Go(func() {
-		if refused = p.up(ctx, g); refused != nil {
-			p.breakOff()
-		}
-	})
-	both.Go(func() {
+	var other sync.WaitGroup
+	other.Go(func() {
 		p.down(g)
 		cancel()
 	})
-	both.Wait()
+	if refused = p.up(ctx, g); refused != nil {
+		p.breakOff()
+	}
+	other.Wait()
 	p.once.Do(func() {
 		p.inner.endpoint.Close()
 		p.outer.Close()

@@ -33,12 +33,12 @@ func bufferFor(connections int) int64 {
 	for _, step := range []struct {
 		most int
 		size int64
-	}{{4, largestBuffer}, {16, 256 << 10}, {64, 128 << 10}, {256, 32 << 10}} {
+	}{{4, largestBuffer}, {16, 256 << 10}, {64, 64 << 10}, {256, 16 << 10}} {
 		if connections <= step.most {
 			return step.size
 		}
 	}
-	return 16 << 10
+	return 8 << 10
 }
 
 // syns are the sequence numbers of connections that are being dialled: an ICMP

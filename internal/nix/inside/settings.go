@@ -15,6 +15,11 @@ const (
 	StateInner  = "/nix/var"             // its database, logs and roots
 )
 
+// NoProfile is what a link says that stands in place of ~/.nix-profile. A profile
+// would be made, and be of no use: it is on no PATH, and gone with the session.
+// By this link Nix fails, and names it.
+const NoProfile = "/there-are-no-profiles-in-a-sandbox/use-nix-shell"
+
 // nowhere is the real place of the lower store as the inner Nix is told: it
 // reads all files through the overlay, and asks the lower store for facts only.
 const nowhere = runDir + "/nix-lower/nix/store"
@@ -26,14 +31,11 @@ func storeURL() string {
 		"&check-mount=false"
 }
 
-// own are the settings of nix.conf(5) in every sandbox. Without a sandbox of its
-// own a build runs in this one.
-const own = `flake-registry = /etc/nix/registry.json
-warn-dirty = false
-`
+// own are the settings of nix.conf(5) in every sandbox, besides the registry.
+const own = "warn-dirty = false\n"
 
-// ownStore are further ones where the store is the sandbox's own. The sandbox is
-// claudebox's; hard links between two layers are not possible; and a cache that
+// ownStore are further ones where the store is the sandbox's own. A build runs in
+// the sandbox, which is claudebox's; hard links between two layers are not possible; and a cache that
 // cannot be reached is asked once, not five times.
 const ownStore = `extra-experimental-features = nix-command flakes local-overlay-store
 sandbox = false
@@ -88,7 +90,8 @@ func (c Caches) Reached(host func(name string) bool) Caches {
 	return c
 }
 
-// Conf is nix.conf(5) of a sandbox with a store of its own.
+// Conf is nix.conf(5) of a sandbox with a store of its own, without the line of
+// [Source.Conf].
 func Conf(c Caches) []byte {
 	return []byte("store = " + storeURL() + "\n" + ownStore + own +
 		"substituters = " + strings.Join(c.Substituters, " ") + "\n" +
@@ -118,16 +121,29 @@ type Source struct {
 	LastModified       int64
 }
 
+// locks reports whether it is known which revision this is, so that a lock file
+// that is made inside names that one, and not a path of this machine. Only a
+// store path of that name is found by its hash.
+func (s Source) locks() bool {
+	return s.Rev != "" && s.NarHash != "" && s.LastModified != 0 && strings.HasSuffix(s.Path, "-source")
+}
+
+// Conf is the line of nix.conf(5) by which inputs of flakes are looked up: from
+// Nix 2.27 on in this registry alone, so that no path gets into a lock file.
+func (s Source) Conf() []byte {
+	if !s.locks() {
+		return []byte("flake-registry =\n")
+	}
+	return []byte("flake-registry = /etc/nix/registry.json\n")
+}
+
 // Registry is the registry of flakes of a sandbox, where `nixpkgs` is the plan's
-// source. Where it is known which revision that is, a lock file that is made
-// inside names that one, and not a path of this machine; "__final" keeps Nix from
-// fetching what it finds in the store by its hash, which only a path of that name
-// has.
-func Registry(s Source) []byte {
+// source. "__final" keeps Nix from fetching what is in the store.
+func (s Source) Registry() []byte {
 	type entry map[string]any
 	flakes := []entry{}
 	to := entry{"type": "path", "path": s.Path}
-	if s.Rev != "" && s.NarHash != "" && s.LastModified != 0 && strings.HasSuffix(s.Path, "-source") {
+	if s.locks() {
 		to = entry{
 			"type": "github", "owner": "NixOS", "repo": "nixpkgs", "rev": s.Rev,
 			"narHash": s.NarHash, "lastModified": s.LastModified, "__final": true,

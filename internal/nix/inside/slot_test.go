@@ -183,15 +183,18 @@ func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
 func TestTheRegistryNamesTheRevisionWhereItIsKnown(t *testing.T) {
 	s := inside.Source{Path: "/nix/store/x-source", Rev: "r", NarHash: "sha256-h", LastModified: 7}
 	want := `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"__final":true,"lastModified":7,"narHash":"sha256-h","owner":"NixOS","repo":"nixpkgs","rev":"r","type":"github"}}],"version":2}` + "\n"
-	if got := inside.Registry(s); string(got) != want {
+	if got := s.Registry(); string(got) != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	s.LastModified = 0
 	want = `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"path":"/nix/store/x-source","type":"path"}}],"version":2}` + "\n"
-	if got := inside.Registry(s); string(got) != want {
+	if got := s.Registry(); string(got) != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := inside.Registry(inside.Source{}); !bytes.Equal(got, []byte(`{"flakes":[],"version":2}`+"\n")) {
+	if conf := string(s.Conf()); conf != "flake-registry =\n" {
+		t.Errorf("inputs of flakes are looked up by %q, though a path of this machine would get into a lock file", conf)
+	}
+	if got := (inside.Source{}).Registry(); !bytes.Equal(got, []byte(`{"flakes":[],"version":2}`+"\n")) {
 		t.Errorf("without a source: %s", got)
 	}
 }

@@ -43,6 +43,7 @@ type Runner struct {
 	Network *helper.Helper         // serves a network of claudebox's own, see [Launch.OwnNetwork]; nil: there is none
 	Post    *Post                  // gets the signals that would end claudebox, see [Listen]; nil: they end it
 	Hold    func(pids []int) error // puts all processes of a launch that is Held under its limits
+	Before  func() error           // done while bwrap starts, before the agent may run; nil: nothing is to be
 	Started func(bwrap int)        // called when bwrap runs, with its process id; nil: nothing else waits for it
 }
 

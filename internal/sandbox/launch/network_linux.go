@@ -18,8 +18,8 @@ func (r Runner) connect(child *sandbox) error {
 	if child.gate.outside == nil {
 		return nil
 	}
-	var err error
-	if r.Network != nil {
+	err := r.before()
+	if err == nil && r.Network != nil {
 		err = r.Network.Attach()
 	}
 	if err == nil {
@@ -52,6 +52,14 @@ func (r Runner) connect(child *sandbox) error {
 	}
 	child.reap()
 	return err
+}
+
+// before does what has to be done before the agent runs.
+func (r Runner) before() error {
+	if r.Before == nil {
+		return nil
+	}
+	return r.Before()
 }
 
 // networked starts bwrap, by what makes its network where that is claudebox's

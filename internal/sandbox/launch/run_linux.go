@@ -57,11 +57,18 @@ func (r Runner) Run() error {
 	defer copies.close()
 	terminal := saveTerminal()
 	r.Post.pausing(terminal.lend)
+	if !r.gated() {
+		if err := r.before(); err != nil {
+			fds.close()
+			return err
+		}
+	}
 	child, err := r.start(arguments(lines), fds)
 	if err != nil {
 		return err
 	}
 	copies.follow()
+	r.Post.caughtAll.Wait()
 	if err := r.connect(child); err != nil {
 		return err
 	}
@@ -133,7 +140,7 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
-	r.Post.caughtAll.Wait()
+	r.Post.ready()
 	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()

@@ -31,6 +31,7 @@ var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
 // hands it out. The zero Post gets none.
 type Post struct {
 	signals   chan os.Signal
+	listening chan struct{}    // closed when those that would end claudebox are caught; nil: none are
 	caughtAll sync.WaitGroup   // done when all are
 	caught    []syscall.Signal // those of guarded that the caller had not ignored
 	pauses    []syscall.Signal // those of stopping
@@ -56,8 +57,9 @@ type Post struct {
 // before it starts.
 //
 // It does so while the caller goes on: Go hands each signal from one thread to
-// another, which takes a quarter of a millisecond for all. One that comes
-// before ends claudebox as a kill does. [Runner.Run] waits for it.
+// another, which takes half a millisecond for all. One that comes before ends
+// claudebox as a kill does. [Runner.Run] waits for those that end it before it
+// starts bwrap, and for all before the agent runs.
 func Listen(ignored []string) *Post {
 	const waiting = 64 // more than there are kinds of signals
 	p := &Post{signals: make(chan os.Signal, waiting)}
@@ -67,8 +69,11 @@ func Listen(ignored []string) *Post {
 	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
 	p.pauses = filtered(stopping, ours)
 	unheard := filtered(harmless, ours)
+	p.listening = make(chan struct{})
 	p.caughtAll.Go(func() {
-		notify(p.signals, slices.Concat(p.caught, p.pauses))
+		notify(p.signals, p.caught)
+		close(p.listening)
+		notify(p.signals, p.pauses)
 		notify(make(chan os.Signal, 1), unheard) // nobody waits for these
 	})
 	return p
@@ -88,6 +93,13 @@ func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []sysca
 		}
 	}
 	return some
+}
+
+// ready returns when the signals that would end claudebox are caught.
+func (p *Post) ready() {
+	if p.listening != nil {
+		<-p.listening
+	}
 }
 
 // forwardTo begins to hand out what comes. whole says that all of the sandbox

@@ -511,15 +511,20 @@ func TestAFileIsTrackedByForce(t *testing.T) {
 // secret of which no session takes note.
 var pushes = map[string][]string{
 	"a repository made anew, with the same name in its index": {
-		"git init -q conf; git -C conf add -f .env",
-		"mv conf/.git old; git init -q conf; git -C conf add -f .env",
+		"git init -q conf; git -C conf update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,.env",
+		"mv conf/.git old; git init -q conf; git -C conf update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,.env",
 	},
 	"a repository around it that goes later": {
-		"git init -q conf; git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,conf/.env",
+		"git init -q conf; ADD",
 		"rm -r conf/.git",
 	},
+	"an index that cannot be read": {"ADD; chmod 0 .git/index"},
+	"an index that is too large": {`ADD; git commit -qm x; truncate -s -20 .git/index; printf 'XXXX\010\100\0\0' >>.git/index
+		head -c 138412032 /dev/zero >>.git/index; head -c 20 /dev/zero >>.git/index`},
+	"a split index":                          {"ADD; git update-index --split-index; git commit -qm y"},
+	"a commit that the user's git resets to": {"ADD; git commit -qm y; git rm -q --cached conf/.env"},
 	"an index that is moved to another repository": {
-		"git init -q conf; git init -q x; git -C conf add -f .env",
+		"git init -q conf; git init -q x; git -C conf update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,.env",
 		"mv conf/.git y; mv x/.git conf/.git; mv y/index conf/.git/",
 	},
 }
@@ -530,7 +535,9 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 			w := newWorld(t)
 			w.sh("git init -q; git commit -qm x --allow-empty; mkdir conf; echo SECRET >conf/.env")
 			for n, script := range sessions {
-				w.session(script)
+				// inside the file is empty
+				w.session("git hash-object -w /dev/null\n" + strings.ReplaceAll(script, "ADD", "git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,conf/.env"))
+				w.sh("chmod u+rw .git/index; git update-index --no-split-index; git reset -q; git status")
 				if p := w.open(); !slices.Contains(p.Hidden, "conf/.env") {
 					t.Fatalf("after session %d hidden: %q", n+1, p.Hidden)
 				}
@@ -762,5 +769,20 @@ func TestAKilledSessionLeavesLinksAmongTheConversations(t *testing.T) {
 		if content, err := os.ReadFile(at + "/mine.jsonl"); err != nil || string(content) != "x\n" {
 			t.Errorf("a conversation of the user's: %q, %v", content, err)
 		}
+	}
+}
+
+func TestPipesAndLocksOfASessionThatLivesAreLeftToIt(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .")
+	first, second := w.begin(), w.begin()
+	w.sh("mkfifo pipe; touch .git/index.lock")
+	second.End()
+	if got := w.sh("ls pipe .git/index.lock"); got != ".git/index.lock\npipe\n" {
+		t.Errorf("the second session took them from the first: %s", got)
+	}
+	first.End()
+	if got := w.sh("ls pipe .git/index.lock 2>/dev/null"); got != "" {
+		t.Errorf("they stay: %s", got)
 	}
 }

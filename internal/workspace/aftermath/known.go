@@ -40,6 +40,6 @@ func keep(home string, s project.Scope, seen project.Seen) {
 
 // walkFile is named after all that decides what is looked for.
 func walkFile(home string, s project.Scope) string {
-	sum := sha256.Sum256(cachefile.Encode(s))
+	sum := sha256.Sum256([]byte(s.Walked()))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }

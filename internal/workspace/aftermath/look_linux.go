@@ -1,6 +1,8 @@
 package aftermath
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -15,6 +17,7 @@ const openRounds = 20
 // look walks the project afterwards. A folder that the agent closed is opened:
 // who opens it later would find in it what nobody judged.
 func (was record) look(tree *beneath.Folder, before *project.Seen) project.Seen {
+	openRoot(tree)
 	after := was.Scope.Again(tree, before, was.since())
 	for range openRounds {
 		if !openAll(tree, was.closedInside(after)) {
@@ -23,6 +26,14 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) project.Seen 
 		after = was.Scope.Again(tree, before, was.since())
 	}
 	return after
+}
+
+// openRoot lets the user into their project again.
+func openRoot(tree *beneath.Folder) {
+	at := fmt.Sprintf("/proc/self/fd/%d", tree.FD())
+	if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o500 != 0o500 {
+		_ = os.Chmod(at, info.Mode().Perm()|privateDir) // else the look fails, and says so
+	}
 }
 
 func (was record) closedInside(after project.Seen) []string {

@@ -51,6 +51,9 @@ func (m Memory) Pushed(git identity.ID) []string {
 	return rememberedAt(m.home, pushedFile(git))
 }
 
+// Hidden are the names that sessions hid in the working tree of a git folder.
+func (m Memory) Hidden(git identity.ID) []string { return rememberedAt(m.home, coveredFile(git)) }
+
 // Doubted reports whether a file lies where a session lives that did not find
 // it in any index when it began.
 func (m Memory) Doubted(file string) bool {
@@ -92,9 +95,13 @@ type hidden struct {
 
 const hiddenFile = "hidden"
 
-func pushedFile(git identity.ID) string {
+func pushedFile(git identity.ID) string { return "index-" + short(git) }
+
+func coveredFile(git identity.ID) string { return "covered-" + short(git) }
+
+func short(git identity.ID) string {
 	sum := sha256.Sum256([]byte(git))
-	return "index-" + hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:8])
 }
 
 func rememberedAt(home, name string) (names []string) {
@@ -172,6 +179,21 @@ func rememberPushed(home string, git identity.ID, added []string, holds func(nam
 		slices.Sort(names)
 		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !holds(name) })
 		return names, len(names) == 0
+	})
+}
+
+// rememberNames adds names to a list.
+func rememberNames(home, file string, added []string) error {
+	old := rememberedAt(home, file)
+	if !slices.ContainsFunc(added, func(name string) bool { return !slices.Contains(old, name) }) {
+		return nil
+	}
+	return remember(home, file, func(at *beneath.Folder) (any, bool) {
+		var names []string
+		readJSON(at, file, &names)
+		names = append(names, added...)
+		slices.Sort(names)
+		return slices.Compact(names), false
 	})
 }
 

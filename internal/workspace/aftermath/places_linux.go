@@ -12,31 +12,6 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// snapshot looks at the git places of a project before a session.
-func snapshot(tree *beneath.Folder, p project.Project) (git.Snapshot, error) {
-	before, err := git.Gather(tree, placesOf(p.Scope, p.Seen))
-	if err != nil || p.Scope.Common == "" {
-		return before, err
-	}
-	common, err := beneath.Open(p.Scope.Common)
-	if err != nil {
-		return before, err
-	}
-	defer common.Close()
-	theirs, err := git.Gather(common, git.Look{Own: []string{"."}})
-	return before.And(theirs), err
-}
-
-// placesOf are the git places that a look saw. Those that an index names count
-// wherever they are: git looks into them.
-func placesOf(s project.Scope, seen project.Seen) git.Look {
-	look := git.Look{Git: slices.Clone(seen.Git), Bare: seen.Bare, Relative: s.Relative}
-	for _, link := range seen.Links {
-		look.Git = append(look.Git, path.Join(link, ".git"))
-	}
-	return look
-}
-
 // mend takes out of git's reach what was made since the session began.
 func (was record) mend(r *Report, home string, tree *beneath.Folder, after project.Seen) {
 	var elsewhere git.Snapshot
@@ -50,7 +25,7 @@ func (was record) mend(r *Report, home string, tree *beneath.Folder, after proje
 			elsewhere = was.review(r, home, common, look, func(at string) bool { return was.Before.Has(at) })
 		}
 	}
-	look := placesOf(was.Scope, after)
+	look := was.Scope.GitPlaces(after)
 	look.Before, look.Since = &was.Before, was.since()
 	git, bare := was.filled(r, tree, after)
 	look.Git, look.Bare = append(look.Git, git...), append(slices.Clone(look.Bare), bare...)
@@ -79,7 +54,9 @@ func (was record) review(r *Report, home string, root *beneath.Folder, look git.
 		}
 	}
 	for _, repair := range repairs {
-		r.try(&m, repair)
+		if repair.Why != git.StaysLocked || !was.shared(root.Join(repair.Rel)) {
+			r.try(&m, repair)
+		}
 	}
 	base := relativeTo(was.Scope.Path, root.Path())
 	r.took(base, m.Changes)
@@ -134,7 +111,7 @@ func (was record) instance(r *Report, home string) {
 func (was record) pipes(r *Report, tree *beneath.Folder, after project.Seen) {
 	m := git.Mender{Root: tree}
 	for _, f := range after.Files {
-		if f.Kind == beneath.Special && f.Stamp.Change >= was.since() {
+		if f.Kind == beneath.Special && f.Stamp.Change >= was.since() && !was.shared(tree.Join(f.Rel)) {
 			r.try(&m, git.Repair{Do: git.Rename, Rel: f.Rel, Why: "it is a pipe: whoever opens it waits"})
 		}
 	}

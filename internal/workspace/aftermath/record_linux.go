@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 8\n" // before the record; another form, another number
+	recordForm = "claudebox session 9\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
@@ -36,11 +37,22 @@ type record struct {
 	OpenConfig    bool     // the profile lets the agent change the user's own configurations
 	Tracked       []string // what git's indexes held and no session had put there
 	Covered       []string // what was read-only or hidden, relative to the project
+	Hidden        []string // what of it was hidden
 	Inodes        []uint64 // of what was covered
 	Closed        []string // folders that could not be read
 	Cut           bool     // the project was too large to be looked at as a whole
 	Instance      string   // the agent's own folder
 	Conversations []string // the user's folders of them where the agent writes
+
+	beside []record // sessions that live while this one is looked after
+}
+
+// shared reports whether a session that lives has a path, too. What is needed
+// there while something runs is left to the end of that one.
+func (was record) shared(file string) bool {
+	return slices.ContainsFunc(was.beside, func(r record) bool {
+		return pathname.Below(file, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(file, r.Scope.Common)
+	})
 }
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }

@@ -11,13 +11,13 @@ import (
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}"
-	const want = "claudebox session 8\n" +
+	const want = "claudebox session 9\n" +
 		"{Began int64, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
 		"Relative []string, Unmade []string}, " +
 		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
-		"Own []{A uint64, B uint64}}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
-		"Tracked []string, Covered []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
+		"Own []{A uint64, B uint64}, Closed []string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
+		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

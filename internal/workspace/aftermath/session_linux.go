@@ -61,14 +61,11 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
 		}
 	}
-	before, err := snapshot(tree, p)
-	if err != nil {
-		return nil, failed(p.Path, err)
-	}
 	r := record{
 		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()),
-		Before: inherited(before, live), OpenConfig: p.OpenConfig,
-		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Closed: p.Seen.Closed, Cut: p.Seen.Cut,
+		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
+		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
+		Closed: p.Seen.Closed, Cut: p.Seen.Cut,
 		Instance: agent.Instance, Conversations: agent.Conversations,
 	}
 	for _, rel := range r.Covered {
@@ -124,6 +121,11 @@ func (s *Session) End() Report {
 	if !s.before.Same || !after.Same { // else it stands there
 		keep(s.home, s.record.Scope, after)
 	}
+	live, dead, _ := others(s.home)
+	closeAll(dead)
+	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
+		return r.Began == s.record.Began && r.ID == s.record.ID
+	})
 	r := s.record.settle(s.home, tree, after)
 	r.compare(s, tree, after)
 	r.compareNamed(s, tree)
@@ -141,7 +143,7 @@ func (s *Session) End() Report {
 //
 // near are folders where one may be that was moved.
 func Sweep(home string, near ...string) []Report {
-	_, dead, _ := others(home)
+	live, dead, _ := others(home)
 	var reports []Report
 	var wait waiting
 	for _, f := range dead {
@@ -150,6 +152,7 @@ func Sweep(home string, near ...string) []Report {
 			release(f)
 			continue
 		}
+		was.beside = live
 		tree := was.find(near)
 		if tree == nil {
 			wait = append(wait, absent{f, was.Began})
@@ -233,11 +236,34 @@ func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen
 			}
 		}
 	}
+	if err := was.takeDownHidden(home, tree, after); err != nil {
+		return err
+	}
 	for index, names := range held {
 		holds := func(name string) bool {
 			return slices.Contains(names, name) || was.Scope.Strip != "" && !strings.HasPrefix(name, was.Scope.Strip)
 		}
 		if err := rememberPushed(home, index, pushed[index], holds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeDownHidden remembers what was hidden, for each index that may come to hold
+// it: git takes names out of commits, which are the agent's to make.
+func (was record) takeDownHidden(home string, tree *beneath.Folder, after project.Seen) error {
+	names := map[identity.ID][]string{}
+	for _, name := range was.Hidden {
+		if what, err := tree.Look(name); err == nil && what.Kind == beneath.Absent {
+			continue
+		}
+		for _, at := range was.Scope.Indexed(tree, after.Git, name) {
+			names[at.Git] = append(names[at.Git], at.Name)
+		}
+	}
+	for index, list := range names {
+		if err := rememberNames(home, coveredFile(index), list); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -52,9 +51,10 @@ type gatherer struct {
 	Snapshot
 }
 
-// Gather looks at git places below a root and at all git folders in them. After
-// a session it opens folders that the agent closed. A place that cannot be
-// looked at is an error, but keeps no other from being looked at.
+// Gather looks at git places below a root and at all git folders in them. What
+// cannot be looked at keeps no other from being looked at. Before a session it is
+// noted in [Folder.Closed]; after one, folders that the agent closed are opened,
+// and what remains closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := gatherer{Look: look, root: root, open: look.Before != nil, seen: map[string]bool{}}
 	var faults []error
@@ -101,7 +101,7 @@ func (g *gatherer) isBare(rel string) bool {
 func (g *gatherer) place(rel string) error {
 	what, err := g.look(rel)
 	if err != nil || what.Kind == beneath.Absent || g.seen[rel] {
-		return err
+		return g.unlessBefore(err)
 	}
 	if what.Kind == beneath.Link && !g.isDir(path.Dir(rel)) {
 		return nil // behind a link, where an index names a submodule: judged where it is
@@ -109,8 +109,7 @@ func (g *gatherer) place(rel string) error {
 	for _, name := range g.Relative {
 		g.relative(path.Join(path.Dir(rel), name))
 	}
-	switch {
-	case what.Kind == beneath.Dir:
+	if what.Kind == beneath.Dir {
 		return g.folder(rel, "", Whole, depthLimit)
 	}
 	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel}
@@ -135,6 +134,15 @@ func (g *gatherer) relative(rel string) {
 		g.seen[rel] = true
 		g.Named = append(g.Named, File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel})
 	}
+}
+
+// unlessBefore drops an error of the look before a session: what cannot be looked
+// at then is closed to git, too.
+func (g *gatherer) unlessBefore(err error) error {
+	if g.Before == nil {
+		return nil
+	}
+	return err
 }
 
 // look is [beneath.Folder.Look] that opens what the agent has closed.
@@ -231,12 +239,15 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		f.odd = append(f.odd, Repair{Do: Disarm, Rel: rel, Why: "it cannot be looked at"})
 	}
 	g.Folders = append(g.Folders, f)
-	return err
+	return g.unlessBefore(err)
 }
 
 // inside looks at all that is in a git folder.
 func (g *gatherer) inside(f *Folder, rel string, depth int) error {
 	names, err := g.list(rel)
+	if err != nil && g.Before == nil {
+		f.Closed = append(f.Closed, ".")
+	}
 	if err != nil && !errors.Is(err, beneath.ErrTooLarge) {
 		return err
 	}
@@ -248,31 +259,36 @@ func (g *gatherer) inside(f *Folder, rel string, depth int) error {
 	for _, n := range names {
 		faults = append(faults, g.entry(f, rel, n, depth))
 	}
-	g.settings(f, rel)
 	return errors.Join(append(faults, g.deep(f, rel))...)
 }
 
 // entry notes one name, and those below it as its rule says.
 func (g *gatherer) entry(f *Folder, rel string, n named, depth int) error {
 	name, at, rule := n.name, path.Join(rel, n.name), ruleOf(n.name)
-	if rule.sort == unknown && f.Role == Bare {
+	if rule.sort == unknown && f.Role == Bare && g.Before != nil {
 		return nil
 	}
 	g.note(f, rel, name, rule, n.what)
 	if n.what.Kind != beneath.Dir {
 		return nil
 	}
+	var err error
 	switch rule.sort {
 	case unknown:
-		return g.foreign(f, rel, name)
+		if f.Role != Bare {
+			err = g.foreign(f, rel, name)
+		}
 	case listed, state:
-		return g.files(f, rel, name)
+		err = g.files(f, rel, name)
 	case store:
-		return g.note1(f, rel, "objects/info/alternates")
+		err = g.note1(f, rel, "objects/info/alternates")
 	case places:
-		return g.places(f, at, name, depth)
+		err = g.places(f, at, name, depth)
 	}
-	return nil
+	if err != nil && g.Before == nil {
+		f.Closed = append(f.Closed, name)
+	}
+	return err
 }
 
 // note adds a name. What is judged by its content is read if it is not the same
@@ -282,11 +298,30 @@ func (g *gatherer) note(f *Folder, rel, name string, rule rule, what beneath.Ent
 		return
 	}
 	e := Entry{Name: name, Kind: what.Kind, Stamp: what.Stamp}
-	judged := rule.sort == leads || rule.sort == setting || rule.sort == file
-	if g.Before != nil && judged && !e.same(f.before.entry(name)) {
+	if g.judges(f, &e, rule.sort) {
 		g.read(&e, path.Join(rel, name))
 	}
 	f.Entries = append(f.Entries, e)
+	if g.Before == nil && rule.sort == setting {
+		for _, s := range e.Settings() {
+			f.Own = append(f.Own, sumOf(s))
+		}
+	}
+}
+
+// judges reports whether an entry is judged by its content. Before a session that
+// is so for what leads elsewhere, and for what [Folder.Held] gives.
+func (g *gatherer) judges(f *Folder, e *Entry, sort sort) bool {
+	switch {
+	case sort == leads || sort == setting:
+		return g.Before == nil || !e.same(f.before.entry(e.Name))
+	case sort != file:
+		return false
+	case g.Before == nil:
+		first, _, inner := strings.Cut(e.Name, "/")
+		return inner && first != "hooks"
+	}
+	return !e.same(f.before.entry(e.Name))
 }
 
 func (g *gatherer) note1(f *Folder, rel, name string) error {
@@ -365,7 +400,7 @@ func (g *gatherer) foreign(f *Folder, rel, name string) error {
 	return nil
 }
 
-func everything(string) func([]byte) bool { return func([]byte) bool { return true } }
+func everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
 
 // places looks at the git folders in modules/ and worktrees/. A submodule's
 // name may hold slashes, so a folder that is none is looked into.
@@ -376,7 +411,7 @@ func (g *gatherer) places(f *Folder, at, name string, depth int) error {
 		return nil
 	}
 	for _, n := range list {
-		if err == nil {
+		if err == nil && ruleOf(n.name).sort != ours {
 			err = g.inner(f, path.Join(at, n.name), name, depth)
 		}
 	}
@@ -418,26 +453,6 @@ func (g *gatherer) isGitFolder(rel string) bool {
 		}
 	}
 	return false
-}
-
-// settings sums up the configurations, for those in them to be known again.
-func (g *gatherer) settings(f *Folder, rel string) {
-	if g.Before != nil {
-		return
-	}
-	for _, name := range []string{"config", "config.worktree"} {
-		if e := f.entry(name); e == nil || e.Kind != beneath.Regular {
-			continue
-		}
-		content, err := g.root.Read(path.Join(rel, name), textLimit)
-		if err != nil {
-			continue
-		}
-		entries, _ := gitconfig.Parse(content)
-		for _, e := range entries {
-			f.Own = append(f.Own, sumOf(e))
-		}
-	}
 }
 
 // deep looks, after a session, at what lies in folders with any number of
@@ -486,7 +501,7 @@ func (g *gatherer) trees(f *Folder, from []string) error {
 		case file.Kind == beneath.Link || file.Kind == beneath.Special:
 			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: writesThrough})
 		case strings.HasSuffix(file.Rel, ".lock") && file.Kind == beneath.Regular && file.Stamp.Change >= g.Since:
-			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: staysLocked})
+			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: StaysLocked})
 		}
 	}
 	g.strays(f, seen)
@@ -509,8 +524,9 @@ func (g *gatherer) strays(f *Folder, seen *survey.Survey) {
 
 const (
 	writesThrough = "git would write through it"
-	staysLocked   = "git would wait for whoever made it"
-	strayPlace    = "git puts no repository there"
+	// StaysLocked is why a lock may not stay when nobody is there to take it away.
+	StaysLocked = "git would wait for whoever made it"
+	strayPlace  = "git puts no repository there"
 )
 
 // touched reports whether something of a git folder by which git decides what

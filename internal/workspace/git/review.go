@@ -96,7 +96,9 @@ const ByYourConfiguration = "your git's configuration names it, and git would ru
 func (j Judgement) Settings() (rels []string) {
 	for _, f := range j.After.Folders {
 		for _, e := range f.Entries {
-			if was := f.before.entry(e.Name); f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) {
+			was := f.before.entry(e.Name)
+			standIn := was == nil && e.Stamp.Size == 0
+			if f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) && !standIn {
 				rels = append(rels, path.Join(f.rel, e.Name))
 			}
 		}
@@ -222,7 +224,7 @@ func whyNot(name string) string {
 	case first == "remotes" || first == "branches":
 		return "it sends git elsewhere"
 	case strings.HasSuffix(name, ".lock"):
-		return staysLocked
+		return StaysLocked
 	case name == "info/attributes":
 		return "git runs the filters that it names"
 	}

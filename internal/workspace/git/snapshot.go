@@ -33,8 +33,9 @@ type Folder struct {
 	Path    string // absolute
 	Role    Role
 	Entries []Entry
-	Own     []Sum  // of the settings in its configurations
-	rel, in string // below the root: the folder, and the git folder that it lies in
+	Own     []Sum    // of the settings in its configurations
+	Closed  []string // names in it that could not be looked at, or "." for itself
+	rel, in string   // below the root: the folder, and the git folder that it lies in
 	odd     []Repair
 	before  *Folder // the same one before the session; nil: it was not there
 }
@@ -130,7 +131,28 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 	return s
 }
 
-// entry gives a name of a git folder; nil: it is not there.
+// Rel is where the folder lies below the root that it was seen from.
+func (f *Folder) Rel() string { return f.rel }
+
+// In is the git folder that it lies in, below the root; empty: none.
+func (f *Folder) In() string { return f.in }
+
+// Rel is where the file lies below the root that it was seen from.
+func (f *File) Rel() string { return f.rel }
+
+// Text is what a file holds, and whether it was read: before a session that is so
+// for configurations and for what leads elsewhere.
+func (e *Entry) Text() (text string, read bool) { return e.text, e.read }
+
+// Settings are what a configuration says, as far as it can be read.
+func (e *Entry) Settings() []gitconfig.Entry {
+	entries, _ := gitconfig.Parse([]byte(e.text))
+	return entries
+}
+
+// Entry gives a name of a git folder; nil: it is not there.
+func (f *Folder) Entry(name string) *Entry { return f.entry(name) }
+
 func (f *Folder) entry(name string) *Entry {
 	if f == nil {
 		return nil

@@ -48,8 +48,7 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 // those of logins and keys, which are spoken of elsewhere.
 var unfelt = []string{
 	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif",
-	"maintenance", "mergetool",
-	"safe", "sendemail", "user",
+	"maintenance", "mergetool", "safe", "sendemail", "user",
 }
 
 // others names what is set besides places, in order, without subsections: a URL

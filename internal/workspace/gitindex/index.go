@@ -22,10 +22,17 @@ const (
 // submodule, in the working tree.
 const Gitlink = 0o160000
 
-// Scan calls see for every entry of an index, in order. The name is valid
-// during the call only. On an error the entries before the fault have been
+// Entry is one file that an index holds.
+type Entry struct {
+	Name []byte
+	Mode uint32
+	Sum  []byte // the name of the object with its content
+}
+
+// Scan calls see for every entry of an index, in order. What it is given is
+// valid during the call only. On an error the entries before the fault have been
 // seen. A split index keeps most names elsewhere: those are not seen.
-func Scan(index []byte, hashSize int, see func(name []byte, mode uint32)) error {
+func Scan(index []byte, hashSize int, see func(Entry)) error {
 	if len(index) < headerSize || string(index[:4]) != "DIRC" {
 		return ErrFormat
 	}
@@ -38,7 +45,7 @@ func Scan(index []byte, hashSize int, see func(name []byte, mode uint32)) error 
 		if !s.next() {
 			return ErrFormat
 		}
-		see(s.name, s.mode)
+		see(Entry{s.name, s.mode, s.sum})
 	}
 	return nil
 }
@@ -50,6 +57,7 @@ type scanner struct {
 	stat    int // bytes before the flags
 	name    []byte
 	mode    uint32
+	sum     []byte
 }
 
 // next reads one entry, and reports whether there was one.
@@ -64,7 +72,7 @@ func (s *scanner) next() bool {
 	if len(s.rest) < size {
 		return false
 	}
-	s.mode = binary.BigEndian.Uint32(s.rest[modeAt:])
+	s.mode, s.sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	if s.version == 4 {
 		return s.compressed(s.rest[size:])
 	}

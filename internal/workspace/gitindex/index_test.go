@@ -2,6 +2,7 @@ package gitindex_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,11 +50,12 @@ func TestScanSeesEveryName(t *testing.T) {
 	want := []string{".envrc", "a-b", "a/b/c", "a/b/d", "ab", "z"}
 	for _, version := range []string{"2", "4"} {
 		var got []string
-		err := gitindex.Scan(index(t, version), 20, func(name []byte, mode uint32) {
-			if mode != 0o100644 {
-				t.Errorf("%s has mode %o", name, mode)
+		err := gitindex.Scan(index(t, version), 20, func(e gitindex.Entry) {
+			const empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+			if e.Mode != 0o100644 || hex.EncodeToString(e.Sum) != empty {
+				t.Errorf("%s has mode %o and object %x", e.Name, e.Mode, e.Sum)
 			}
-			got = append(got, string(name))
+			got = append(got, string(e.Name))
 		})
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("version %s: got %q, %v; want %q", version, got, err, want)
@@ -73,7 +75,7 @@ func FuzzScan(f *testing.F) {
 			hash = 20
 		}
 		scan := func(content []byte) (names []string) {
-			_ = gitindex.Scan(content, hash, func(name []byte, _ uint32) { names = append(names, string(name)) })
+			_ = gitindex.Scan(content, hash, func(e gitindex.Entry) { names = append(names, string(e.Name)) })
 			return names
 		}
 		whole := scan(content)

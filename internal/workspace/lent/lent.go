@@ -52,9 +52,9 @@ func Covers(dir string, shown func(rel string) bool) (covers []Cover, cut bool, 
 	return covers, seen.Cut, nil
 }
 
-func wanted(folder string) func(name []byte) bool {
+func wanted(folder string) func(name []byte, dir bool) bool {
 	last := []byte(path.Base(folder))
-	return func(name []byte) bool { return secretfile.Of(last, name) != secretfile.Plain }
+	return func(name []byte, dir bool) bool { return !dir && secretfile.Of(last, name) != secretfile.Plain }
 }
 
 func isSecret(at *beneath.Folder, f survey.File) bool {

@@ -39,7 +39,7 @@ var executedNames = []string{
 func (o *opener) executed(found []string) error {
 	g := guard{o, o.tree}
 	for _, rel := range found {
-		if !o.Strict && o.tracked.Has(rel) && !slices.Contains(o.configuration, rel) {
+		if !o.Strict && o.tracked.Has(rel) && !slices.Contains(o.configured, rel) {
 			o.Reported = append(o.Reported, rel)
 			continue
 		}
@@ -59,12 +59,10 @@ func (o *opener) executed(found []string) error {
 func (o *opener) protectOne(g guard, rel string) error {
 	what, err := o.tree.Look(rel)
 	if err == nil && what.Kind == beneath.Regular && slices.Contains(o.included, rel) && !o.tracked.Has(rel) {
-		content, err := o.tree.Read(rel, configLimit)
-		if err != nil {
-			return g.failed(rel, err)
+		if content, err := o.tree.Read(rel, configLimit); err == nil {
+			g.made(rel, gitconfig.Sanitise(content), whyConfig)
+			return nil
 		}
-		g.made(rel, gitconfig.Sanitise(content), whyConfig)
-		return nil
 	}
 	return g.existing(rel, whyExecuted)
 }
@@ -83,13 +81,13 @@ func (o *opener) found() ([]string, error) {
 	if o.hideGlobs, err = o.matches("hide", anchored(o.Hide)); err != nil {
 		return nil, err
 	}
-	names := slices.Concat(o.perhaps(executedNames), o.alsoExecuted, o.configuration, globs)
+	names := slices.Concat(o.perhaps(executedNames), o.alsoExecuted, o.configured, globs)
 	slices.Sort(names)
 	var found []string
 	for _, rel := range slices.Compact(names) {
-		what, err := o.tree.Look(rel)
+		what, err := guard{o, o.tree}.look(rel)
 		if err != nil {
-			return nil, guard{o, o.tree}.failed(rel, err)
+			return nil, err
 		}
 		if what.Kind != beneath.Absent && what.Kind != beneath.Special {
 			found = append(found, rel)
@@ -142,7 +140,7 @@ func (o *opener) order(file string) error {
 		real = canonicalOr(file)
 	}
 	if o.contains(real) {
-		o.configuration = append(o.configuration, relative(o.Path, real))
+		o.configured = append(o.configured, relative(o.Path, real))
 	}
 	if err == nil && real == path.Clean(file) {
 		return nil // no link on the way

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -67,14 +68,11 @@ func (o *opener) filled() error {
 				"seen with their secrets")
 		}
 	}
-	g := gitGuard{guard: guard{o, o.tree}}
-	for _, rel := range o.Project.Filled.Repos {
-		if what, err := o.tree.Look(rel); err != nil || what.Kind != beneath.Dir {
-			continue
-		}
-		if err := g.secrets(rel); err != nil {
-			return err
+	repos, err := git.Gather(o.tree, git.Look{Git: o.Project.Filled.Repos})
+	for _, g := range o.gitFolders(o.tree, repos) {
+		if err == nil {
+			err = g.secrets()
 		}
 	}
-	return nil
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -41,11 +42,46 @@ func (o *opener) repository(found gitdir.Found) error {
 		return o.protectDotGit(found.Worktree)
 	}
 	o.Repo.Repo, o.Root = repo, repo.Root()
+	if err := o.openCommon(); err != nil {
+		return err
+	}
 	if found.Worktree != o.Path {
 		o.note(true, fmt.Sprintf("the project is a part of the repository %s: git inside takes the rest for deleted, "+
 			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", found.Worktree))
 	}
-	return o.protectRepo()
+	return o.protectDotGit(o.Repo.Worktree)
+}
+
+// openCommon opens the folder with the repository's configuration, where that
+// lies outside of the project, has it mounted, and takes down the branch.
+func (o *opener) openCommon() (err error) {
+	if content, err := beneath.ReadIn(o.Repo.Dir, "HEAD", smallLimit); err == nil {
+		if branch, is := strings.CutPrefix(string(content), "ref: refs/heads/"); is {
+			o.Repo.Branch = strings.TrimRight(branch, "\r\n")
+		}
+	}
+	if o.contains(o.Repo.Common) {
+		return nil
+	}
+	if o.common, err = beneath.Open(o.Repo.Common); err != nil {
+		return unprotectable(o.Repo.Common, err.Error())
+	}
+	o.Mounts = append(o.Mounts, Mount{
+		Path: o.Repo.Common, Root: o.Repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
+	})
+	if pathname.Below(o.Path, o.Repo.Common) {
+		o.note(true, fmt.Sprintf("the git folder %s holds the project: all in it can be changed inside", o.Repo.Common))
+	}
+	return nil
+}
+
+// relative gives path below base; "." for base itself.
+func relative(base, path string) string {
+	rel, err := filepath.Rel(base, path)
+	if err != nil {
+		return "." // both are absolute: cannot happen
+	}
+	return rel
 }
 
 // unusable says why there is no repository inside. A .git that the agent could

@@ -1,9 +1,13 @@
 package project
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
@@ -44,9 +48,9 @@ func (g guard) pin(rel, why string) {
 }
 
 // readOnly protects what lies at rel, which is no link.
-func (g guard) readOnly(rel string, what beneath.Entry, why string) {
+func (g guard) readOnly(rel string, kind beneath.Kind, why string) {
 	g.pin(path.Dir(rel), why)
-	g.add(Mount{Mode: ReadOnly, Dir: what.Kind == beneath.Dir, Why: why}, rel)
+	g.add(Mount{Mode: ReadOnly, Dir: kind == beneath.Dir, Why: why}, rel)
 }
 
 // made covers a file with content.
@@ -66,40 +70,70 @@ func (g guard) placeholder(p placeholder.Placeholder, why string) {
 
 // existing protects a place if something is there.
 func (g guard) existing(rel, why string) error {
-	what, err := g.at.Look(rel)
+	what, err := g.look(rel)
 	if err != nil {
-		return g.failed(rel, err)
+		return err
 	}
-	switch what.Kind {
+	g.keep(rel, what.Kind, why)
+	return nil
+}
+
+// look says what lies at rel. A folder that keeps it from being known is hidden,
+// and nothing is in it then.
+func (g guard) look(rel string) (beneath.Entry, error) {
+	what, err := g.at.Look(rel)
+	dir := path.Dir(rel)
+	switch {
+	case err == nil, errors.Is(err, unix.ENAMETOOLONG): // nobody can name it
+		return what, nil
+	case !errors.Is(err, fs.ErrPermission) || dir == ".":
+		return what, &diag.Error{
+			Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it",
+		}
+	}
+	for what, err := g.at.Look(dir); err != nil || what.Kind != beneath.Dir; what, err = g.at.Look(dir) {
+		dir = path.Dir(dir) // the one that is closed lies further up
+	}
+	g.closed(dir)
+	return beneath.Entry{}, nil
+}
+
+// closed hides a folder that cannot be looked into: the agent could open it, and
+// nobody would know what it did there.
+func (g guard) closed(rel string) {
+	g.pin(path.Dir(rel), whyClosed)
+	g.add(Mount{Mode: Hidden, Dir: true, Why: whyClosed}, rel)
+	if text := g.at.Join(rel) + " cannot be read, and is hidden inside"; !slices.Contains(g.o.Notes, Note{Text: text}) {
+		g.o.note(false, text)
+	}
+}
+
+// keep protects what is known to lie at a place.
+func (g guard) keep(rel string, kind beneath.Kind, why string) {
+	switch kind {
 	case beneath.Absent:
 	case beneath.Link:
-		return g.link(rel, why)
+		g.link(rel, why)
 	default:
-		g.readOnly(rel, what, why)
+		g.readOnly(rel, kind, why)
 	}
-	return nil
 }
 
 // link deals with a protected place that is a symbolic link, or lies behind
 // one. A link cannot be mounted over; what it points at can, when that lies
 // in the same folder, but the agent can put another link in its place.
-func (g guard) link(rel, why string) error {
+func (g guard) link(rel, why string) {
 	g.o.note(true, g.at.Join(rel)+" is a link: the agent can replace it, so look at it before the host uses it")
 	text, err := g.at.Readlink(rel)
 	if err != nil || path.IsAbs(text) {
-		return nil //nolint:nilerr // behind another link, or outside: the note has said it
+		return // behind another link, or outside: the note has said it
 	}
 	target := path.Join(path.Dir(rel), text)
 	what, err := g.at.Look(target)
 	if err == nil && (what.Kind == beneath.Regular || what.Kind == beneath.Dir) && target != "." &&
 		!strings.HasPrefix(target, "..") {
-		g.readOnly(target, what, why)
+		g.readOnly(target, what.Kind, why)
 	}
-	return nil
-}
-
-func (g guard) failed(rel string, err error) error {
-	return &diag.Error{Op: "protect " + g.at.Join(rel), Err: err, Remedy: "make it readable for you, or remove it"}
 }
 
 // finish orders the mounts, a shorter path before a longer one. Below a folder

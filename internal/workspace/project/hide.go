@@ -19,8 +19,13 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// hideLimit is how many files are covered at most: each costs a mount.
-const hideLimit = 200
+const (
+	// hideLimit is how many files are covered at most: each costs a mount.
+	hideLimit = 2000
+	// hideDepth is how deep a file may lie that is covered by itself: each folder
+	// above it costs a mount, too.
+	hideDepth = 30
+)
 
 const whyHidden = "it looks secret"
 
@@ -53,7 +58,8 @@ func (o *opener) hide() error {
 	}
 	o.ReadOnly, o.Stay = append(o.ReadOnly, o.copied...), append(o.Stay, o.copied...)
 	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
-		return diag.Errorf("hide secret files", "name their folder in `hide`, or in `show` what is none",
+		return diag.Errorf("hide secret files",
+			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
 	}
 	if len(o.Hidden) > 0 {
@@ -114,7 +120,11 @@ func (o *opener) hideOne(rel string) error {
 	if o.shown(rel) || o.tracked.Has(rel) {
 		return nil
 	}
-	what, err := o.tree.Look(rel)
+	g := guard{o, o.tree}
+	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
+		rel = path.Join(parts[:hideDepth]...)
+	}
+	what, err := g.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
 		rel, what, err = o.behind(rel)
@@ -122,7 +132,6 @@ func (o *opener) hideOne(rel string) error {
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	g := guard{o, o.tree}
 	g.pin(path.Dir(rel), whyHidden) // or it could be moved to where no launch looks
 	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
 	o.Hidden = append(o.Hidden, rel)

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -108,20 +109,6 @@ var unprotectable = map[string]struct {
 		w.mkdir("p")
 		must(w.t, syscall.Mkfifo(w.path("p/.git"), 0o600))
 	}, "it is a link", true},
-	"the configuration is a link": {func(w world) {
-		w.repo("p", "x")
-		must(w.t, os.Rename(w.path("p/.git/config"), w.path("p/c")))
-		w.link("../c", "p/.git/config")
-	}, "no regular file", false},
-	"the configuration is a pipe": {func(w world) {
-		w.repo("p", "x")
-		must(w.t, os.Remove(w.path("p/.git/config")))
-		must(w.t, syscall.Mkfifo(w.path("p/.git/config"), 0o600))
-	}, "no regular file", false},
-	"the configuration is huge": {func(w world) {
-		w.repo("p", "x")
-		must(w.t, os.Truncate(w.path("p/.git/config"), 1<<30))
-	}, "too large", false},
 	"a commondir was planted": {func(w world) {
 		w.repo("p", "x")
 		w.write("p/.git/commondir", "../evil\n")
@@ -130,18 +117,6 @@ var unprotectable = map[string]struct {
 		w.repo("p", "x")
 		w.link("../evil", "p/.git/commondir")
 	}, "from elsewhere", false},
-	"a submodule's git folder is a link": {func(w world) {
-		w.repo("p", "x")
-		w.link("../../evil", "p/.git/modules/sub")
-	}, "it is a link", false},
-	"a worktree's git folder is a link": {func(w world) {
-		w.repo("p", "x")
-		w.link("../../evil", "p/.git/worktrees/l")
-	}, "it is a link", false},
-	"the folder of submodules is a link": {func(w world) {
-		w.repo("p", "x")
-		w.link("../evil", "p/.git/modules")
-	}, "no folder", false},
 }
 
 func TestWhatCannotBeProtectedIsRefused(t *testing.T) {
@@ -154,6 +129,41 @@ func TestWhatCannotBeProtectedIsRefused(t *testing.T) {
 			req.WritableConfig = true
 			if _, err := project.Open(req); (err == nil) != tc.writable {
 				t.Errorf("with `config: writable`: %v", err)
+			}
+		})
+	}
+}
+
+// held are repositories whose parts cannot be held one by one, and what is held
+// instead.
+var held = map[string]struct {
+	make func(w world)
+	want string
+}{
+	"the configuration is a link": {func(w world) {
+		must(w.t, os.Rename(w.path("p/.git/config"), w.path("p/c")))
+		w.link("../c", "p/.git/config")
+	}, "ro ~/p/.git"},
+	"the configuration is a pipe": {func(w world) {
+		must(w.t, os.Remove(w.path("p/.git/config")))
+		must(w.t, syscall.Mkfifo(w.path("p/.git/config"), 0o600))
+	}, "hidden ~/p/.git/config"},
+	"the configuration is huge":           {func(w world) { must(w.t, os.Truncate(w.path("p/.git/config"), 1<<30)) }, "hidden ~/p/.git/config"},
+	"a submodule's git folder is a link":  {func(w world) { w.link("../../evil", "p/.git/modules/sub") }, "ro ~/p/.git"},
+	"a worktree's git folder is a link":   {func(w world) { w.link("../../evil", "p/.git/worktrees/l") }, "ro ~/p/.git"},
+	"the folder of submodules is a link":  {func(w world) { w.link("../evil", "p/.git/modules") }, "ro ~/p/.git"},
+	"the folder of submodules is a file":  {func(w world) { w.write("p/.git/modules", "") }, "made ~/p/.git/config"},
+	"what was taken out looks like a one": {func(w world) { w.mkdir("p/.git/modules/s/claudebox-aside/config") }, "made ~/p/.git/config"},
+}
+
+func TestWhatCannotBeHeldByNameIsHeldAsAWhole(t *testing.T) {
+	for name, tc := range held {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.repo("p", "x")
+			tc.make(w)
+			if got := w.mounts(w.open("p")); !slices.Contains(got, tc.want) {
+				t.Errorf("got %q, want %s among them", got, tc.want)
 			}
 		})
 	}
@@ -212,18 +222,21 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	}
 }
 
-func TestMoreGitFoldersThanCanBeProtectedAreNamed(t *testing.T) {
+func TestMoreGitFoldersThanCanBeProtectedByNameAreReadOnly(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
-	for n := range 25 {
-		at := "p/.git/modules/m" + string(rune('a'+n))
+	for n := range 105 {
+		at := fmt.Sprintf("p/.git/modules/m%03d", n)
 		w.write(at+"/HEAD", "")
 		w.write(at+"/config", "")
 		w.mkdir(at + "/hooks")
 	}
 	p := w.open("p")
-	if got := strings.Count(notes(p), "is not protected"); got != 5 {
-		t.Errorf("%d are named, want 5: %q", got, notes(p))
+	if got := strings.Count(notes(p), "is read-only inside: there are more"); got != 6 {
+		t.Errorf("%d are named, want 6: %q", got, notes(p))
+	}
+	if got := w.mounts(p); !slices.Contains(got, "ro ~/p/.git/modules/m104") {
+		t.Errorf("the last is not held: %q", got)
 	}
 }
 

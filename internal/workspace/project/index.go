@@ -1,8 +1,12 @@
 package project
 
 import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // git's
+	"crypto/sha256"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -97,12 +101,13 @@ func (x *indexes) read(p indexPlace) {
 		p.hash = hashSize(entries)
 	}
 	// What comes before a fault counts: git reads it, and so may the agent.
-	_ = gitindex.Scan(content, p.hash, func(name []byte, mode uint32) {
+	_ = gitindex.Scan(content, p.hash, func(e gitindex.Entry) {
+		name := e.Name
 		if len(name) <= len(p.strip) || string(name[:len(p.strip)]) != p.strip {
 			return
 		}
 		name = name[len(p.strip):]
-		if mode == gitindex.Gitlink {
+		if e.Mode == gitindex.Gitlink {
 			x.Links = append(x.Links, p.below+string(name))
 		}
 		if x.matters(name) {
@@ -113,9 +118,36 @@ func (x *indexes) read(p indexPlace) {
 	})
 }
 
-// gitFolder is what an entry .git of the project leads to, relative to the
+// proves reports whether an index holds the very content that a file has: who
+// put it there has read the file.
+func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
+	at, err := beneath.Open(p.git)
+	if err != nil {
+		return false
+	}
+	defer at.Close()
+	rel, in := p.inProject(name)
+	file, err := tree.Read(rel, indexLimit)
+	if err != nil || !in {
+		return false
+	}
+	index, err := at.Read("index", indexLimit)
+	if err != nil {
+		return false
+	}
+	blob := append([]byte("blob "+strconv.Itoa(len(file))+"\x00"), file...)
+	short, long := sha1.Sum(blob), sha256.Sum256(blob)
+	for _, sum := range [][]byte{short[:], long[:]} {
+		_ = gitindex.Scan(index, len(sum), func(e gitindex.Entry) {
+			found = found || string(e.Name) == name && bytes.Equal(e.Sum, sum)
+		})
+	}
+	return found
+}
+
+// leadsTo is what an entry .git of the project leads to, relative to the
 // project; empty when it leads out of it.
-func gitFolder(tree *beneath.Folder, place string) string {
+func leadsTo(tree *beneath.Folder, place string) string {
 	what, err := tree.Look(place)
 	switch {
 	case err != nil:

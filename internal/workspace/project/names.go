@@ -112,4 +112,4 @@ func (o *opener) everyFile() []survey.File {
 		survey.Walk(o.tree, survey.Question{From: all.Git, Wanted: everyName, Limit: walkLimitAfter}, nil).Files...)
 }
 
-func everyName(string) func([]byte) bool { return func([]byte) bool { return true } }
+func everyName(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }

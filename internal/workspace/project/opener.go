@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitdir"
 )
 
@@ -16,28 +17,30 @@ import (
 type opener struct {
 	Request
 	Project
-	beside        bool            // it is not the project, but given beside it
-	tree          *beneath.Folder // the project
-	alsoExecuted  []string        // what git's configuration names, relative to Path
-	configuration []string        // what of it git reads as configuration: protected if tracked, too
-	included      []string        // what configurations of git include, relative to Path
-	tracked       Tracked         // what git's indexes hold, as far as that counts
-	pushed        []string        // names in the index that count as untracked
-	judged        []string        // git folders whose secrets are covered, relative to Path
-	copied        []string        // configurations covered for the secrets in them, relative to Path
-	looked        int             // how many files were looked into whose name tells nothing
-	hideGlobs     []string        // what the profile's patterns with a slash match
+	beside       bool            // it is not the project, but given beside it
+	tree         *beneath.Folder // the project
+	common       *beneath.Folder // the repository's common folder, where that lies outside of the project
+	known        *Seen           // what an earlier look saw
+	alsoExecuted []string        // what git's configuration names, relative to Path
+	configured   []string        // what of it git reads as configuration: protected if tracked, too
+	included     []string        // what configurations of git include, relative to Path
+	tracked      Tracked         // what git's indexes hold, as far as that counts
+	pushed       []string        // names in the index that count as untracked
+	judged       []string        // git folders whose secrets are covered, relative to Path
+	copied       []string        // configurations covered for the secrets in them, relative to Path
+	looked       int             // how many files were looked into whose name tells nothing
+	hideGlobs    []string        // what the profile's patterns with a slash match
 }
 
 const whyClosed = "it cannot be looked at"
 
 func (o *opener) open() error {
-	git, err := gitdir.Find(o.Path, o.Home)
+	where, err := gitdir.Find(o.Path, o.Home)
 	if err != nil {
 		return &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" && o.GitRoot && !git.Bare && !pathname.Below(o.Path, git.Worktree+"/.git") {
-		o.Path, o.Root = git.Worktree, git.Worktree
+	if where.Worktree != "" && o.GitRoot && !where.Bare && !pathname.Below(o.Path, where.Worktree+"/.git") {
+		o.Path, o.Root = where.Worktree, where.Worktree
 	}
 	if !o.beside {
 		if err := o.judge(); err != nil {
@@ -48,20 +51,24 @@ func (o *opener) open() error {
 		return &diag.Error{Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter"}
 	}
 	defer o.tree.Close()
-	if err := o.repository(git); err != nil {
+	if err := o.repository(where); err != nil {
 		return err
 	}
-	o.userNamed()
-	found, err := o.found()
+	if o.common != nil {
+		defer o.common.Close()
+	}
+	o.look()
+	folders, err := o.gather()
 	if err != nil {
 		return err
 	}
-	o.look(found)
-	named := len(o.alsoExecuted) + len(o.configuration)
+	found, err := o.named(folders)
+	if err != nil {
+		return err
+	}
 	for _, step := range []func() error{
-		o.nested, o.userNested, o.filled,
-		func() error { found, err = o.foundNested(found, named); return err }, o.hide, o.sockets,
-		func() error { return o.executed(found) }, o.otherNames, o.unmade,
+		func() error { return o.protectGit(folders, o.Before.Files) },
+		o.filled, o.hide, o.sockets, func() error { return o.executed(found) }, o.otherNames, o.unmade,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -71,34 +78,10 @@ func (o *opener) open() error {
 	return nil
 }
 
-// foundNested adds what the configurations of nested repositories name, which
-// are read after the walk that finds them, and sees what of it is tracked.
-// named is how much the project's own names.
-func (o *opener) foundNested(found []string, named int) ([]string, error) {
-	if len(o.alsoExecuted)+len(o.configuration) == named {
-		return found, nil
-	}
-	all, err := o.found()
-	if err != nil {
-		return nil, err
-	}
-	o.Scope.Places = append(slices.Clone(all), o.hideGlobs...)
-	for _, git := range o.Seen.Git {
-		for _, rel := range all { // as its own index names it
-			if below, ok := strings.CutPrefix(rel, path.Dir(git)+"/"); ok {
-				o.Scope.Places = append(o.Scope.Places, below)
-			}
-		}
-	}
-	o.Scope.readIndexes(o.tree, &o.Seen, nil)
-	o.trackedNow()
-	return all, nil
-}
-
 // look sees what is in the project.
-func (o *opener) look(found []string) {
+func (o *opener) look() {
 	o.OpenConfig = o.WritableConfig
-	o.Scope.Build, o.Scope.Path, o.Scope.Places = o.Build, o.Path, append(found, o.hideGlobs...)
+	o.Scope.Build, o.Scope.Path = o.Build, o.Path
 	o.Scope.HideAt, o.Scope.Relative = anchored(o.Hide), relativeNames(o.UserGit)
 	for _, pattern := range o.Hide {
 		if !strings.Contains(pattern, "/") {
@@ -110,43 +93,74 @@ func (o *opener) look(found []string) {
 		if below := relative(o.Repo.Worktree, o.Path); below != "." {
 			o.Scope.Strip = below + "/"
 		}
-		if !o.contains(o.Repo.Common) {
+		if o.common != nil {
 			o.Scope.Common = o.Repo.Common
 		}
 	}
-	var known *Seen
 	if o.Known != nil {
-		known = o.Known(o.Scope)
+		o.known = o.Known(o.Scope)
 	}
-	o.Seen = o.Scope.Look(o.tree, known)
-	o.trackedNow()
+	o.Seen = o.Scope.walk(o.tree, o.known, walkLimit, 0)
 	if o.Cut = o.Seen.Cut; o.Cut {
-		o.note(true, fmt.Sprintf("the project has more than %d entries: further repositories and secret files in it "+
-			"are neither protected nor hidden", walkLimit))
+		o.note(true, fmt.Sprintf("the project has more than %d entries: "+
+			"further repositories and secret files in it are neither protected nor hidden", walkLimit))
 	}
 	for _, rel := range o.Seen.Closed {
-		// The agent could open it, and nobody would know what it did there.
-		guard{o, o.tree}.pin(path.Dir(rel), whyClosed)
-		guard{o, o.tree}.add(Mount{Mode: Hidden, Dir: true, Why: whyClosed}, rel)
-		o.note(false, o.tree.Join(rel)+" cannot be read, and is hidden inside")
+		guard{o, o.tree}.closed(rel)
 	}
 }
 
-// trackedNow takes what the indexes hold for tracked, but for what a session
-// put there.
-func (o *opener) trackedNow() {
-	o.tracked = o.Seen.Tracked
-	defer func() { o.Tracked = o.tracked.All() }()
-	if o.Memory == nil {
-		return
+// gather looks at the git folders of the project, and of the repository that it
+// lies in.
+func (o *opener) gather() (folders []gitFolder, err error) {
+	if o.Before, err = git.Gather(o.tree, o.Scope.GitPlaces(o.Seen)); err != nil {
+		return nil, err
 	}
-	o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
-	for _, name := range o.tracked.All() {
-		if o.Memory.Doubted(o.tree.Join(name)) {
-			o.pushed = append(o.pushed, name)
+	if o.contains(o.Repo.Common) && o.Repo.Common != "" && o.Before.Folder(o.Repo.Common) == nil {
+		own, err := git.Gather(o.tree, git.Look{Own: []string{relative(o.Path, o.Repo.Common)}})
+		if err != nil {
+			return nil, err
+		}
+		o.Before = o.Before.And(own)
+	}
+	inside := o.gitFolders(o.tree, o.Before)
+	if o.common == nil {
+		return inside, nil
+	}
+	theirs, err := git.Gather(o.common, git.Look{Own: []string{"."}})
+	o.Before = o.Before.And(theirs)
+	return append(o.gitFolders(o.common, theirs), inside...), err
+}
+
+// named takes down what git's configurations name, and lists what of all that
+// the host executes is there. What of it is tracked is known then.
+func (o *opener) named(folders []gitFolder) (found []string, err error) {
+	o.learnAll(folders)
+	if found, err = o.found(); err != nil {
+		return nil, err
+	}
+	o.Scope.Places = append(slices.Clone(found), o.hideGlobs...)
+	for _, git := range o.Seen.Git {
+		for _, rel := range found { // as its own index names it
+			if below, ok := strings.CutPrefix(rel, path.Dir(git)+"/"); ok {
+				o.Scope.Places = append(o.Scope.Places, below)
+			}
 		}
 	}
-	o.tracked = o.tracked.Without(o.pushed)
+	o.Scope.readIndexes(o.tree, &o.Seen, o.known)
+	o.tracked = o.Seen.Tracked
+	if o.Memory != nil { // what a session put there does not count
+		o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
+		o.pushed = append(o.pushed, o.Scope.gained(o.tree, o.Seen.Git, o.tracked, o.Memory.Hidden)...)
+		for _, name := range o.tracked.All() {
+			if o.Memory.Doubted(o.tree.Join(name)) {
+				o.pushed = append(o.pushed, name)
+			}
+		}
+		o.tracked = o.tracked.Without(o.pushed)
+	}
+	o.Tracked = o.tracked.All()
+	return found, nil
 }
 
 func (o *opener) note(red bool, text string) {

@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
@@ -51,6 +52,9 @@ type Memory interface {
 	// Pushed gives the names that sessions added to the index of a git folder:
 	// they count as untracked. They are relative to the working tree.
 	Pushed(git identity.ID) []string
+	// Hidden gives the names that sessions hid in the working tree of a git
+	// folder. They are relative to the working tree.
+	Hidden(git identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
 	Doubted(file string) bool
@@ -86,9 +90,10 @@ type Project struct {
 
 	Tracked []string // names in git's indexes that no session put there
 
-	Scope  Scope  // what is to be looked at when a session has ended
-	Seen   Seen   // what was there
-	Filled Filled // and in the folders that tools fill
+	Scope  Scope        // what is to be looked at when a session has ended
+	Seen   Seen         // what was there
+	Filled Filled       // and in the folders that tools fill
+	Before git.Snapshot // the git places, those of the repository's common folder included
 	// OpenConfig says that their configuration can be changed inside.
 	OpenConfig bool
 

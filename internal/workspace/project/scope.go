@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
@@ -37,6 +38,7 @@ type Scope struct {
 type Seen struct {
 	*survey.Survey
 	Tracked
+	scope   string          // by which they were read
 	indexes []beneath.Stamp // of the indexes that were read
 }
 
@@ -53,25 +55,37 @@ const (
 // [Scope.LookFilled] looks into them.
 var unwalked = []string{"node_modules", "target", ".direnv", ".venv"}
 
-// Look walks the project and reads its indexes, before a session. known is
-// what was seen after an earlier one, or nil.
-func (s Scope) Look(tree *beneath.Folder, known *Seen) Seen { return s.look(tree, known, walkLimit, 0) }
-
 // Again looks once more, afterwards, and for links that were made since, in
 // nanoseconds since 1970. before is what [Scope.Look] saw, or nil.
 func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
-	return s.look(tree, before, walkLimitAfter, since)
+	seen := s.walk(tree, before, walkLimitAfter, since)
+	s.readIndexes(tree, &seen, before)
+	return seen
 }
 
-func (s Scope) look(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
+// walk looks at all there is but the indexes.
+func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
 	var walked *survey.Survey
 	if before != nil {
 		walked = before.Survey
 	}
-	seen := Seen{Survey: survey.Walk(tree,
-		survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}, walked)}
-	s.readIndexes(tree, &seen, before)
-	return seen
+	question := survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}
+	return Seen{Survey: survey.Walk(tree, question, walked)}
+}
+
+// Walked is what a walk depends on, as a text.
+func (s Scope) Walked() string {
+	return strings.Join(append([]string{s.Build, s.Path}, s.Hide...), "\x00")
+}
+
+// GitPlaces are where git places were seen. Those that an index names count
+// wherever they are: git looks into them.
+func (s Scope) GitPlaces(seen Seen) git.Look {
+	look := git.Look{Git: slices.Clone(seen.Git), Bare: seen.Bare, Relative: s.Relative}
+	for _, link := range seen.Links {
+		look.Git = append(look.Git, path.Join(link, ".git"))
+	}
+	return look
 }
 
 // kept is what is written down of what was seen.
@@ -79,13 +93,14 @@ type kept struct {
 	Walk    string
 	Git     []string
 	Tracked Tracked
+	Scope   string
 	Indexes []beneath.Stamp
 }
 
 // Pack writes down what was seen, for a later look at the same scope to go by.
 // Only this very build can read it.
 func (s Seen) Pack() []byte {
-	return cachefile.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.indexes})
+	return cachefile.Encode(kept{string(s.Survey.Pack()), s.Git, s.Tracked, s.scope, s.indexes})
 }
 
 // Unpack reads it back; nil when it is none.
@@ -99,15 +114,15 @@ func Unpack(content []byte) *Seen {
 		return nil
 	}
 	walk.Git = k.Git
-	return &Seen{Survey: walk, Tracked: k.Tracked, indexes: k.Indexes}
+	return &Seen{Survey: walk, Tracked: k.Tracked, scope: k.Scope, indexes: k.Indexes}
 }
 
 // wanted tells the names that the report or the hiding may be about.
-func (s Scope) wanted() func(folder string) func(name []byte) bool {
+func (s Scope) wanted() func(folder string) func(name []byte, dir bool) bool {
 	rules := hostrun.NewMatcher()
-	return func(folder string) func(name []byte) bool {
+	return func(folder string) func(name []byte, dir bool) bool {
 		runs, last := rules.In(folder), []byte(path.Base(folder))
-		return func(name []byte) bool { return runs(name) || s.looksSecret(last, name) }
+		return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
 	}
 }
 
@@ -151,10 +166,13 @@ func lastTwo(name []byte) (folder, last []byte) {
 // what they were.
 func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	places := s.indexPlaces(tree, seen.Git)
+	s.Unmade = nil
+	seen.scope, seen.indexes = string(cachefile.Encode(s)), nil
 	for _, place := range places {
 		seen.indexes = append(seen.indexes, place.stamp())
 	}
-	if before != nil && slices.Equal(seen.indexes, before.indexes) && slices.Equal(seen.Git, before.Git) {
+	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) &&
+		slices.Equal(seen.Git, before.Git) {
 		seen.Tracked = before.Tracked
 		return
 	}
@@ -182,11 +200,9 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 		if place == ".git" {
 			continue
 		}
-		if git := gitFolder(tree, place); git != "" {
-			list = append(list, indexPlace{
-				git: tree.Join(git), hash: max(s.Hash, sha1Size),
-				below: strings.TrimPrefix(path.Dir(place)+"/", "./"),
-			})
+		if git := leadsTo(tree, place); git != "" {
+			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
+			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: below})
 		}
 	}
 	return list
@@ -198,6 +214,23 @@ func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID
 	for _, place := range s.indexPlaces(tree, places) {
 		for _, name := range of(place.id()) {
 			if rel, in := place.inProject(name); in {
+				names = append(names, rel)
+			}
+		}
+	}
+	return names
+}
+
+// gained are the names in the indexes that earlier sessions hid, and that are
+// tracked since: by whom nobody knows, as git takes names out of commits and
+// other indexes. They do not count, unless who added them has read the file.
+func (s Scope) gained(
+	tree *beneath.Folder, places []string, tracked Tracked, hidden func(identity.ID) []string,
+) (names []string) {
+	for _, place := range s.indexPlaces(tree, places) {
+		for _, name := range hidden(place.id()) {
+			rel, in := place.inProject(name)
+			if in && tracked.Has(rel) && !place.proves(tree, name) {
 				names = append(names, rel)
 			}
 		}
@@ -246,7 +279,6 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		places := firsts[string(first)]
-		return places != nil &&
-			slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+		return slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
 	}
 }

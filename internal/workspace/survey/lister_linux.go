@@ -12,7 +12,7 @@ type lister struct {
 	*walker
 	folder *folder
 	fd     int
-	wanted func(name []byte) bool
+	wanted func(name []byte, dir bool) bool
 
 	// What makes git take a folder for a repository, by name (setup.c,
 	// is_git_directory): with a commondir the rest may be elsewhere.
@@ -32,7 +32,7 @@ func (l *lister) entry(name []byte, kind byte) {
 	switch {
 	case kind == unix.DT_SOCK:
 		l.folder.Sockets = append(l.folder.Sockets, l.join(name))
-	case l.wanted != nil && (kind == unix.DT_FIFO || l.wanted(name)):
+	case l.wanted != nil && (kind == unix.DT_FIFO || l.wanted(name, kind == unix.DT_DIR)):
 		l.note(name)
 	}
 	switch {

@@ -15,9 +15,10 @@ import (
 // Question is what a walk looks for.
 type Question struct {
 	// Wanted gives, for a folder by its path from the root ("." for the root
-	// itself), what tells the names that are to be noted in it. It is called
-	// once for each folder, what it gives once for each name. Nil wants nothing.
-	Wanted func(folder string) func(name []byte) bool
+	// itself), what tells the names that are to be noted in it, those of folders
+	// and of all else. It is called once for each folder, what it gives once for
+	// each name. Nil wants nothing.
+	Wanted func(folder string) func(name []byte, dir bool) bool
 	// Skipped folders are not entered. Folders named .git never are.
 	Skipped []string
 	// From are the folders where the walk begins; the root, if there are none.

@@ -43,7 +43,7 @@ func newLoginCommand(sys System) *cobra.Command {
 // askAboutLogin asks whether a login that was made in a session that has ended
 // shall be the user's.
 func (sys System) askAboutLogin(s *session.Session, o options) {
-	if !s.Instance.Login.MadeNow || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
+	if !s.Instance.MadeLogin || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
 		return
 	}
 	const question = "claudebox: a login was made inside, by a code that anybody may have given. " +

@@ -50,7 +50,6 @@ type Login struct {
 	File    string // of the user, canonical; empty: there is none
 	Outside bool   // it is used inside, and stays outside
 	Made    bool   // one that was made inside is there
-	MadeNow bool   // it was made in this session, which has ended
 	Why     string // by which rule it is used, or why it is not
 }
 
@@ -202,7 +201,7 @@ func (in *Instance) loginPlace(dir string) login.Place {
 func (in *Instance) endLogin() {
 	if in.guard != nil {
 		in.Ended = append(in.Ended, in.guard.Close()...)
-		in.Login.MadeNow = in.guard.Kept()
+		in.MadeLogin = in.guard.Kept()
 		in.guard = nil
 	}
 }

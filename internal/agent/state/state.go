@@ -68,6 +68,8 @@ type Instance struct {
 	Login   Login    // what becomes of the user's login
 	Ended   []string // likewise, when it has ended, for people; from Close
 
+	MadeLogin bool // a login was made inside, in this session; from Close
+
 	*work
 }
 

@@ -121,7 +121,7 @@ func (w *world) idle(out io.Writer, pid int) error {
 		text, _ := os.ReadFile(name)
 		for _, word := range strings.Fields(string(text)) {
 			child, _ := strconv.Atoi(word)
-			if program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", child)); strings.HasPrefix(program, w.home) {
+			if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child)); strings.HasPrefix(string(name), "claudebox") {
 				list = append(list, child)
 			}
 		}
@@ -136,17 +136,16 @@ func (w *world) idle(out io.Writer, pid int) error {
 	if err != nil {
 		return err
 	}
-	var resident, proportional float64
+	var resident float64
 	for _, pid := range list {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // of the broker nobody may read more
 		if err != nil {
 			return err
 		}
-		resident += mebibytes(text, "Rss")
-		proportional += mebibytes(text, "Pss")
+		resident += mebibytes(text, "VmRSS")
 	}
-	_, err = fmt.Fprintf(out, "| %d processes of claudebox's own, after it | %.1f MiB resident, %.1f proportional; %d ticks in %s | | |\n",
-		len(list), resident, proportional, after-before, while)
+	_, err = fmt.Fprintf(out, "| %d processes of claudebox's own, after it | %.1f MiB resident; %d ticks in %s | | |\n",
+		len(list), resident, after-before, while)
 	return err
 }
 
@@ -159,8 +158,8 @@ func allTicks(pids []int) (sum int, err error) {
 	return sum, err
 }
 
-func mebibytes(rollup []byte, name string) float64 {
-	_, rest, _ := strings.Cut(string(rollup), "\n"+name+":")
+func mebibytes(text []byte, name string) float64 {
+	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
 	var kib float64
 	fmt.Sscan(rest, &kib)
 	return kib / 1024

@@ -116,12 +116,12 @@ func TestTheReportOfASession(t *testing.T) {
 	script := `echo b >>.envrc; echo '{"scripts": {}}' >package.json; printf '#!/bin/sh\n' >.git/hooks/pre-commit
 		mkdir -p .github/workflows; echo 'on: push' >.github/workflows/x.yml; echo x >main.go`
 	got := w.claudebox("shell", "--yes", "--report-json", "../report.json", "--", "bash", "-c", script)
-	want := `bash: line 1: .git/hooks/pre-commit: Read-only file system
+	want := strings.ReplaceAll(`bash: line 1: .git/hooks/pre-commit: Read-only file system
 claudebox: what your own tools run was changed while the session ran:
   changed  .envrc                   direnv runs it when you enter the folder, once you allow it
   new      .github/workflows/x.yml  your forge runs it when you push
-  changed  package.json             npm runs its scripts when you install or build
-`
+  changed  package.json             tracked, and run when you build, test or install: 'git diff' shows it
+`, "'", "`")
 	if got.status != 0 || got.stderr != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -293,7 +293,7 @@ func TestTheUserIsAskedAboutALoginMadeInside(t *testing.T) {
 		c := window.Open(t, cmd)
 		c.Login(t, "code-from-the-browser")
 		c.Enter(t, "/exit")
-		c.Await(t, "Use it outside and in your other projects, too?")
+		c.Await(t, "[y/N]")
 		c.Press(t, answer+"\r")
 		c.Ended(t, 0)
 		if !w.holds(t, loginFile, account.Access(want)) || w.found(t, ".claudebox/instances/*/made-login") != (want == 0) {

@@ -23,7 +23,7 @@ type refusal struct {
 var refusals = map[string]refusal{
 	"the home folder is no project": {
 		dir: ".", words: []string{"--yes"}, status: 125,
-		says: "holds your home folder, with every secret in it", remedy: "start claudebox in the folder of one project", finding: "project",
+		says: "is your home folder, with every secret in it", remedy: "start claudebox in the folder of one project", finding: "project",
 	},
 	"an agent that is nowhere is not found": {
 		profile: "name: lab\nagent: nowhere\n", words: []string{"--yes"}, status: 127,

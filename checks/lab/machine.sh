@@ -52,7 +52,7 @@ make_users() {
 }
 
 # open_tun lets every user make tunnels, as udev does wherever it runs
-# (50-udev-default.rules: tun is 0666). pasta cannot work without. The kernel
+# (50-udev-default.rules: tun is 0666). Without, claudebox makes a veth pair. The kernel
 # looks for CAP_NET_ADMIN over the network namespace that the tunnel is for.
 open_tun() {
   local device=/dev/net/tun

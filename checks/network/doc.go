@@ -4,8 +4,8 @@
 // Every service answers with its name. The built claudebox runs on the fake
 // host as an unprivileged user, and a probe inside the sandbox tells what
 // it could reach, cell by cell, and what it could undo. A tap tells what was sent
-// and had no answer. All of it is done with the pasta and the bwrap of Debian 12
-// and of the newest Debian as well, where checks/setup could fetch them.
+// and had no answer. All of it is done with the bwrap of Debian 12 and of the
+// newest Debian as well, where checks/setup could fetch them.
 //
 // Nothing of it needs root or leaves the machine: host and world are network
 // namespaces of a user namespace that the test makes for itself. Of the machine

@@ -15,7 +15,7 @@ import (
 )
 
 // A laptop that roams gets the resolver of where it is, and the old one is out
-// of reach. pasta has read the old one.
+// of reach.
 func TestNamesResolveAfterTheHostGotAnotherResolver(t *testing.T) {
 	t.Parallel()
 	w := world.New(t)

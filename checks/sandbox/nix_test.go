@@ -121,7 +121,7 @@ func TestNothingElseOfNixIsInside(t *testing.T) {
 
 func TestOnlyTheClosureIsMountedWhereAProfileAsksForIt(t *testing.T) {
 	w := newWorld(t)
-	file := w.profile(t, "packages: [hello]", "nix: {store: closure, daemon: off}")
+	file := w.profile(t, "packages: [hello]", "nix: {store: closure, daemon: off}", "toolbox: base")
 	got := w.inside(t, `hello; git --version >/dev/null; ls /nix/store | wc -l; ls -d /nix/store/*-python3-* 2>/dev/null || echo no python`, "--profile", file)
 	lines := strings.Split(got, "\n")
 	if lines[0] != "Hello, world!" || lines[2] != "no python" {

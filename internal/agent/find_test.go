@@ -131,7 +131,7 @@ func TestFindMountsWhatAProgramOutsideTheStoreNeeds(t *testing.T) {
 			merge(installed(program(loader64, "")), map[string]string{
 				"/lib": "->/nowhere", "/lib64": "->/opt/lib64", "/opt/lib64/ld-linux-x86-64.so.2": code, "/usr/lib/x.so": code,
 			}), nil,
-			want{words: versions, mounts: []string{"ro-bind " + versions, "ro-bind /opt/lib64 /lib64", "ro-bind /usr/lib"}, libraries: true, note: "its libraries are the host's"},
+			want{words: versions, mounts: []string{"ro-bind " + versions, "ro-bind /opt/lib64 /lib64", "ro-bind /usr/lib"}, libraries: true, note: "is the host's, with its libraries"},
 		},
 		"nothing of the host for a static program": {
 			debian(installed(program("", ""))), nil, want{words: versions, mounts: []string{"ro-bind " + versions}},

@@ -34,7 +34,11 @@ func (f *finder) mountLibraries() {
 			f.mounts = append(f.mounts, libraryFolder(folder, end.name))
 		}
 	}
-	f.notes = append(f.notes, "its libraries are the host's")
+	if last := len(f.notes) - 1; last >= 0 && strings.HasSuffix(f.notes[last], hostsOwn) {
+		f.notes[last] += ", with its libraries"
+	} else {
+		f.notes = append(f.notes, "the agent's libraries are the host's")
+	}
 }
 
 // libraryFolder shows a library folder that is found at end: as the same link

@@ -78,6 +78,8 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 	return nil, notExecutable(name, "", "neither an ELF program nor a script with an interpreter")
 }
 
+const hostsOwn = " is the host's"
+
 // own mounts the program: its folder when it is one of many files, else the
 // file alone. An interpreter is always alone: who wrote the script chose its
 // path, and must not choose a folder.
@@ -87,5 +89,5 @@ func (f *finder) own(name string, folder func(name string) string) {
 		where, what = cmp.Or(folder(name), name), "the agent's program"
 	}
 	f.mounts = append(f.mounts, readOnly(where, where, what))
-	f.notes = append(f.notes, what+" "+path.Base(name)+" is the host's, not of the store")
+	f.notes = append(f.notes, what+" "+path.Base(name)+hostsOwn)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"claudebox/internal/diag"
@@ -66,12 +67,32 @@ func (sys System) sayResume(s *session.Session, o options, began time.Time) {
 	}
 	const clock = time.Second // what times of files may be behind
 	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
-		words := "claudebox --resume " + id
-		if o.Profile != "" {
-			words = "claudebox --profile " + o.Profile + " --resume " + id
-		}
-		diag.Note(sys.Stderr, "resume with: "+words)
+		diag.Note(sys.Stderr, "resume with: claudebox "+o.sandboxWords()+"--resume "+id)
 	}
+}
+
+// sandboxWords are the flags that make the sandbox what it is, as a shell reads
+// them, with a blank behind: without them the next one could be wider.
+func (o options) sandboxWords() string {
+	var b strings.Builder
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{
+		{"--profile", []string{o.Profile}},
+		{"--network", []string{o.Network}},
+		{"--plan", []string{o.Plan}},
+		{"--mount-ro", o.MountRO},
+		{"--mount-rw", o.MountRW},
+		{"--publish", o.Publish},
+	} {
+		for _, value := range f.values {
+			if value != "" {
+				b.WriteString(f.name + " " + launch.Quote(value) + " ")
+			}
+		}
+	}
+	return b.String()
 }
 
 // show prints the very launch: for people on standard error, the words on

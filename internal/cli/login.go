@@ -46,8 +46,7 @@ func (sys System) askAboutLogin(s *session.Session, o options) {
 	if !s.Instance.MadeLogin || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
 		return
 	}
-	const question = "claudebox: a login was made inside, by a code that anybody may have given. " +
-		"Use it outside and in your other projects, too?"
+	const question = "claudebox: the code of that login may be anybody's. Use it outside and in all projects?"
 	if confirm(question, "") != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -123,6 +124,10 @@ func (o *options) take(args []string) (int, error) {
 	flag, value, inline := findFlag(args[0])
 	switch {
 	case flag == nil:
+		if near := nearFlag(args[0]); near != "" {
+			name, _, _ := strings.Cut(args[0], "=")
+			return 0, fmt.Errorf("there is no %s: say %s, or put `--` before it to give it to the agent", name, near)
+		}
 		o.Words = append(o.Words, args[0])
 		return 1, nil
 	case !flag.Anywhere && len(o.Words) > 0:
@@ -142,6 +147,18 @@ func (o *options) take(args []string) (int, error) {
 	}
 	flag.Set(o, args[1])
 	return 2, nil
+}
+
+// nearFlag is the flag that a word was probably meant to be, empty for none:
+// one that is mistyped must not leave the sandbox wider than was asked.
+func nearFlag(word string) string {
+	name, _, _ := strings.Cut(word, "=")
+	for _, f := range launchFlags {
+		if strings.HasPrefix(name, "-") && oneEdit(name, "--"+f.Name) {
+			return "--" + f.Name
+		}
+	}
+	return ""
 }
 
 // findFlag looks a word up among claudebox's flags; "--name=value" counts.

@@ -56,6 +56,10 @@ func TestSplitRefuses(t *testing.T) {
 		"a profile behind the agent's first word":           {"fix -P wide", "-P must stand before"},
 		"a flag without its value":                          {"--profile", "--profile needs a value: NAME|FILE"},
 		"a switch with a value":                             {"--yes=no", "--yes takes no value"},
+		"a mistyped flag, which would leave all open":       {"--netwrk none", "there is no --netwrk: say --network, or put `--` before it"},
+		"a mistyped flag with its value":                    {"--nework=none -p x", "there is no --nework: say --network"},
+		"a flag with one dash":                              {"-network none", "say --network"},
+		"a mistyped flag behind the agent's words":          {"-p x --dryrun", "say --dry-run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := split(strings.Fields(tc.args))
@@ -63,5 +67,13 @@ func TestSplitRefuses(t *testing.T) {
 				t.Errorf("Split(%q) = %v; want %q in it", tc.args, err, tc.want)
 			}
 		})
+	}
+}
+
+// A session is resumed in the same sandbox, not in a wider one.
+func TestResumingTakesTheSameSandbox(t *testing.T) {
+	o, err := split([]string{"-P", "work", "-y", "--network", "none", "--mount-ro", "a b", "-p", "x"})
+	if got, want := o.sandboxWords(), "--profile work --network none --mount-ro 'a b' "; err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }

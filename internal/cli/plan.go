@@ -175,7 +175,7 @@ func bound(sys System, o planOptions, render launchFormat) (string, error) {
 	return render(v, o, s.Launch)
 }
 
-// planDiff tells what changed from the plan in a file to the one that a launch
+// planDiff prints what changed from the plan in a file to the one that a launch
 // would follow now. The old one need not fit this machine any more.
 func planDiff(sys System, o planOptions) (string, error) {
 	src, err := os.ReadFile(o.diff)

@@ -84,7 +84,7 @@ func visibleLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// answer tells what a word means, and asks about it.
+// answer finds out what a word means, and asks about it.
 func answer(s *session.Session, word string) (why.Answer, error) {
 	if path, isPath := s.NamedPath(word); isPath {
 		if real := realPath(path); s.IsLogin(real) {
@@ -120,7 +120,7 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 	return why.Reach(s.Launch, host), nil
 }
 
-// isVariable tells a word in capitals.
+// isVariable reports whether a word is in capitals.
 func isVariable(word string) bool {
 	return strings.ToUpper(word) == word && !strings.ContainsAny(word, ".:-") && (word[0] < '0' || word[0] > '9')
 }

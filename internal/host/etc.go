@@ -78,7 +78,7 @@ func certificates(env Environment) string {
 // has a quarter of a million.
 const bundleLimit = 4 << 20
 
-// isBundle tells certificates from what else a variable may name, by mistake
+// isBundle reports whether text is certificates, and not what else a variable may name, by mistake
 // or because a tool took it from a file of the project. A key beside its
 // certificate makes it none.
 func isBundle(content []byte) bool {

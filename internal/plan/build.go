@@ -190,7 +190,7 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	return append(list, loaderVariables(prof, res)...)
 }
 
-// loaderVariables tell nix-ld where the real loader and the libraries are.
+// loaderVariables say to nix-ld where the real loader and the libraries are.
 func loaderVariables(prof profile.Profile, res resolve.Resolution) []Env {
 	loader, libs := res.Tools[resolve.ToolLoader], res.Tools[resolve.ToolLibs]
 	if prof.Compat != profile.CompatNixLd || loader.Path == "" || libs.Path == "" {

@@ -11,7 +11,7 @@ import (
 )
 
 // The rules of single texts. Each holds the form twice: Check decides and
-// explains, Pattern tells editors; a fuzzer holds the two together.
+// explains, Pattern is for editors; a fuzzer holds the two together.
 var (
 	anyLine = shape.Rule{
 		Name:  "one line of text",

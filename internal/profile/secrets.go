@@ -114,7 +114,7 @@ const (
 // paths differ from most of the list in these.
 const distinct = len("/tmp")
 
-// Exposes tells what secret path mounting a host path would show; Within wins
+// Exposes finds which secret path mounting a host path would show; Within wins
 // over Around. The path is clean, and absolute or "~/…"; an absolute home is
 // recognised below /home and at /root only, so a caller that knows the home
 // passes [Tilde] of it, with links resolved.

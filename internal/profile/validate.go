@@ -245,7 +245,7 @@ func (j *judge) destination(m placed, at shape.Place) {
 	}
 }
 
-// DestinationFault tells why nothing can be mounted at a path inside, and what
+// DestinationFault says why nothing can be mounted at a path inside, and what
 // to do instead; empty when it can. Homes are known as [Exposes] knows them.
 func DestinationFault(inside string) (message, remedy string) {
 	taken, found := find(takenPaths, guessTilde(inside))

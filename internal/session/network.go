@@ -139,7 +139,10 @@ func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Via: wanted.Via, Broker: n.broker}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker}
+	if wanted.Tier == launch.ListedTier { // elsewhere nobody is told of it
+		c.Via = wanted.Via
+	}
 	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern, Private: slices.Contains(wanted.Private, pattern)})
 	}

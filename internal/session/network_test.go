@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"claudebox/internal/network/helper"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
 )
 
@@ -39,5 +40,28 @@ func TestPublishedPorts(t *testing.T) {
 		if _, err := published(p, []string{word}); err == nil {
 			t.Errorf("%q was taken", word)
 		}
+	}
+}
+
+// A plan that somebody wrote by hand may name a proxy for a tier whose audit tells
+// of none.
+func TestAProxyIsForTheHostsOfAListAlone(t *testing.T) {
+	var n outside
+	for tier, want := range map[string]string{"allow": "http://p:1", "inet": "", "none": ""} {
+		if got := n.config(plan.Network{Tier: tier, Via: "http://p:1"}).Via; got != want {
+			t.Errorf("tier %s: %q", tier, got)
+		}
+	}
+}
+
+// What the agent asked for is listed as hosts alone, whatever it wrote.
+func TestWhatCanBeListedOfARefusal(t *testing.T) {
+	r := helper.Report{}
+	for _, what := range []string{"a.test", "a.test:443", "b.test:22", "c.test:80", "A.Test", "evil\\x1b.test", "intranet", "203.0.113.10:80", "[2001:db8::1]:80", "x.test\nnetwork: full", "d.test:0", "*.e.test", "f.test, g.test"} {
+		r.Refused = append(r.Refused, helper.Refused{What: what, Why: policy.NotListed, Count: 1})
+	}
+	r.Refused = append(r.Refused, helper.Refused{What: "h.test:443", Why: "private", Count: 9})
+	if got := fmt.Sprint(unlisted(r)); got != "[a.test b.test:22 c.test]" {
+		t.Errorf("got %s", got)
 	}
 }

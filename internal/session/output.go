@@ -57,7 +57,7 @@ func carryOutput() (restore func() error, err error) {
 	return restore, nil
 }
 
-// fileID tells files apart (stat(2)).
+// fileID is a file's number on this machine (stat(2)).
 type fileID struct{ dev, ino uint64 }
 
 // carrier is a pipe to a file that is an output of ours.
@@ -91,7 +91,7 @@ func (c *carrier) take(fd int) error {
 }
 
 // begin carries until nobody can write any more, or the file takes no more.
-// Who writes then is told by EPIPE.
+// Who writes then gets EPIPE.
 func (c *carrier) begin() {
 	c.to.Close()
 	file := c.files[1]

@@ -191,7 +191,7 @@ func (p planner) kept(cache plancache.Cache) (planned, bool) {
 	return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, true
 }
 
-// profiles are those that lie on this host. seen is told what is read of them.
+// profiles are those that lie on this host. seen takes note of what is read of them.
 func (p planner) profiles() (files profiledir.Files, seen *plancache.Witnesses) {
 	files, seen = p.caller.profiles(p.Facts), &plancache.Witnesses{}
 	files.Seen = seen.Note
@@ -224,7 +224,7 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 }
 
 // LookUp looks the packages of a profile up, where there is a manifest. What is
-// no package is told by [diag.Problems]; another error says why they could not
+// no package is in its [diag.Problems]; another error says why they could not
 // be looked up.
 func LookUp(c Caller, prof profile.Profile) error {
 	if _, err := os.Stat(c.Manifest); err != nil {
@@ -297,7 +297,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	return res, err
 }
 
-// nixVariables tell Nix where its store is and how to reach it. They are all
+// nixVariables say to Nix where its store is and how to reach it. They are all
 // that an evaluation learns of the caller's environment.
 var nixVariables = []string{
 	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR",

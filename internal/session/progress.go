@@ -19,7 +19,7 @@ const (
 	progressLog    = 10 * time.Second
 )
 
-// progress tells a person who waits for packages what is going on.
+// progress shows a person who waits for packages what is going on.
 type progress struct {
 	out      io.Writer
 	terminal bool

@@ -113,15 +113,15 @@ func (n *secrets) placeholder(name string) string {
 }
 
 // insideValue is what a variable would be inside.
-func (s *Session) insideValue(p plan.Plan, name string) string {
+func (c call) insideValue(p plan.Plan, name string) string {
 	for _, e := range p.Env {
 		if e.Name == name && e.From != plan.FromHost {
 			return e.Value
 		}
 	}
-	for _, e := range s.entering(p) {
+	for _, e := range c.entering(p) {
 		if e.Name == name {
-			return s.Facts.Env.Value(name, "")
+			return c.Facts.Env.Value(name, "")
 		}
 	}
 	return ""
@@ -129,14 +129,14 @@ func (s *Session) insideValue(p plan.Plan, name string) string {
 
 // proxies are those by which the sandbox would have left, else those of this
 // host.
-func (s *Session) proxies(p plan.Plan) broker.Proxies {
+func (c call) proxies(p plan.Plan) broker.Proxies {
 	find := func(name string) string {
 		for _, name := range []string{name, strings.ToLower(name)} {
-			if value := s.insideValue(p, name); value != "" {
+			if value := c.insideValue(p, name); value != "" {
 				return value
 			}
 		}
-		return s.Facts.Env.Value(name, s.Facts.Env.Value(strings.ToLower(name), ""))
+		return c.Facts.Env.Value(name, c.Facts.Env.Value(strings.ToLower(name), ""))
 	}
 	return broker.Proxies{HTTPS: find("HTTPS_PROXY"), HTTP: find("HTTP_PROXY"), No: find("NO_PROXY")}
 }
@@ -146,7 +146,7 @@ const ownAuthority = "/etc/ssl/certs/claudebox.crt"
 
 // bundleVariables name the bundle of authorities to programs that do not look
 // where it is (measured, each with its program); extraVariables name one more,
-// or tell programs to look.
+// or have programs look.
 var bundleVariables = []string{
 	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
 	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
@@ -199,7 +199,7 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
 		Data: config.Authority.Certificate, Why: brokerRule,
 	})
-	s.addVariables(h)
+	addVariables(h)
 	if p.Network.Tier == proxied {
 		s.addProxy(h, port, broker.Names(targets))
 		return nil
@@ -262,7 +262,7 @@ func (w *within) attach(line *os.File, keeper broker.Keeper) {
 	}
 }
 
-// SetLogin tells the broker of the login, and the next one, too.
+// SetLogin gives the login to the broker, and to the next one, too.
 func (w *within) SetLogin(access, scope string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,10 +273,10 @@ func (w *within) SetLogin(access, scope string) {
 }
 
 // dropSecrets keeps out what would be of no use.
-func (s *Session) dropSecrets(h *launch.Host, p plan.Plan) {
-	for _, e := range s.entering(p) {
+func (c call) dropSecrets(h *launch.Host, p plan.Plan) {
+	for _, e := range c.entering(p) {
 		_, known := usual[e.Name]
-		if (known || s.gitRule(p, e.Name) != "") && s.Facts.Env.Value(e.Name, "") != "" {
+		if (known || c.gitRule(p, e.Name) != "") && c.Facts.Env.Value(e.Name, "") != "" {
 			h.Overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
 			h.Notes = append(h.Notes, e.Name+" does not enter: there is no network to use it")
 		}
@@ -302,8 +302,8 @@ func madeForBroker(h *launch.Host, name, value string) {
 	h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
 }
 
-// addVariables tells programs of the broker's authority.
-func (s *Session) addVariables(h *launch.Host) {
+// addVariables sets the variables by which programs find the broker's authority.
+func addVariables(h *launch.Host) {
 	for _, name := range bundleVariables {
 		madeForBroker(h, name, plan.CertificateBundle)
 	}
@@ -312,7 +312,7 @@ func (s *Session) addVariables(h *launch.Host) {
 	}
 }
 
-// addProxy tells programs of the broker's proxy.
+// addProxy sets the variables by which programs find the broker's proxy.
 func (s *Session) addProxy(h *launch.Host, port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
@@ -380,7 +380,7 @@ func (s *Session) openSecrets() (err error) {
 	return nil
 }
 
-// tellNetwork tells the broker in the sandbox's network of the login, unless it
+// tellNetwork gives the login to the broker in the sandbox's network, unless it
 // is to be renewed first.
 func (s *Session) tellNetwork(now broker.Login) error {
 	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
@@ -439,7 +439,7 @@ func (n *refusals) note(r broker.Refusal) {
 	}
 }
 
-// followSecrets keeps the broker told of the login, once the sandbox runs.
+// followSecrets keeps the broker up to date with the login, once the sandbox runs.
 func (s *Session) followSecrets() {
 	switch guard := s.Instance.Guard(); {
 	case guard == nil:

@@ -15,7 +15,8 @@ var commands = map[string]func(words []string) error{
 	"undo":     undo,
 	"names":    names,
 	"listen":   func([]string) error { return listen() },
-	"requests": func([]string) error { return requests() },
+	"traffic":  traffic,
+	"now":      func([]string) error { return now() },
 	"nothing":  func([]string) error { return nil },
 }
 

@@ -44,7 +44,7 @@ func Main(prepare func() error, run func() int) int {
 // Entered reports whether this is the program in its user namespace.
 func Entered() bool { return os.Getenv(entered) != "" }
 
-// tunnels reports whether pasta will be able to make one.
+// tunnels reports whether claudebox will be able to make one.
 func tunnels() error {
 	device, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {

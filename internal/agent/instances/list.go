@@ -98,7 +98,7 @@ func look(parent *beneath.Folder, name string) (Instance, string) {
 	return in, note
 }
 
-// isGone tells what is certainly not there from what cannot be looked at.
+// isGone reports whether something is certainly not there, unlike what cannot be looked at.
 func isGone(root string) bool {
 	_, err := os.Lstat(root)
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)

@@ -15,7 +15,7 @@ const deepest = 200
 // blockSize is the unit of st_blocks, in bytes (stat(2)).
 const blockSize = 512
 
-// size is what a folder takes on disk, in bytes; more tells that something in
+// size is what a folder takes on disk, in bytes; more: something in
 // it could not be counted. A file with several names counts once.
 func size(folder string) (bytes int64, more bool) {
 	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -208,7 +208,7 @@ func (r Request) readSources(names []string) (contents [][]byte, notes []string,
 	return contents, notes, nil
 }
 
-// missing tells a file that is not there from one that cannot be read.
+// missing reports whether a file is not there, unlike one that cannot be read.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -102,7 +102,7 @@ func (w *walk) step() error {
 	return nil
 }
 
-// isRoots tells what only root or Nix can make.
+// isRoots reports whether only root or Nix can make a file.
 func isRoots(name string, st unix.Stat_t) bool {
 	return strings.HasPrefix(name, "/nix/store/") || st.Uid == 0
 }

@@ -110,7 +110,7 @@ type Entry struct {
 	Stamp Stamp
 }
 
-// Stamp tells one content of a file from the next: no program can set the
+// Stamp changes with the content of a file: no program can set the
 // time of change.
 type Stamp struct {
 	Ino    uint64
@@ -171,7 +171,7 @@ func entryOf(st *unix.Stat_t) Entry {
 	}
 }
 
-// KindOf is the kind that a mode of stat(2) tells.
+// KindOf is the kind of a file by its mode (stat(2)).
 func KindOf(mode uint32) Kind {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:

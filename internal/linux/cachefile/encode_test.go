@@ -13,7 +13,6 @@ type sample struct {
 	Parts  []part
 	None   []string
 	Sum    [2]byte
-	hidden string
 }
 
 type part struct {

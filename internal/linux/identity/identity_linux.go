@@ -1,4 +1,4 @@
-// Package identity tells files apart for as long as their file system lives:
+// Package identity names files so that no two are confused, for as long as their file system lives:
 // whatever they are called, and whatever is mounted where.
 //
 // It imports golang.org/x/sys/unix.

@@ -37,6 +37,9 @@ func Parse(text string) (Proxy, error) {
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
 		return Proxy{}, fmt.Errorf("%q has more than a host and a port", text)
 	}
+	if strings.Trim(u.Host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]") != "" {
+		return Proxy{}, fmt.Errorf("%q is no host in its ASCII form", u.Host)
+	}
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 || u.Hostname() == "" {
 		return Proxy{}, fmt.Errorf("%q has no host with a port", text)
 	}

@@ -24,6 +24,7 @@ func TestParseTakesAHostAndAPortAndNoPassword(t *testing.T) {
 		"http://proxy.corp:0":          "!",
 		"http://proxy.corp:3128/x":     "!",
 		"http://a b:1":                 "!",
+		"http://a\u202eb.corp:3128":    "!",
 		"proxy.corp:3128":              "!",
 	} {
 		p, err := upstream.Parse(text)

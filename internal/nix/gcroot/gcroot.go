@@ -32,7 +32,7 @@ type Folder struct {
 	Auto string // [AutoDir]
 }
 
-// Registrar tells the daemon of links; [claudebox/internal/nix/nixdaemon.Store] is
+// Registrar makes links known to the daemon; [claudebox/internal/nix/nixdaemon.Store] is
 // one.
 type Registrar interface {
 	AddIndirectRoots(ctx context.Context, links []string) error

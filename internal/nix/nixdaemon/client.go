@@ -35,7 +35,7 @@ func newClient(conn *net.UnixConn, opts Options) *Client {
 	return &Client{conn: conn, dec: newDecoder(conn), opts: opts}
 }
 
-// Info is what the handshake told.
+// Info is what the daemon said of itself in the handshake.
 func (c *Client) Info() Info { return c.info }
 
 // Close ends the connection. The daemon then forgets what it pinned, and

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Closure tells of roots and everything they refer to, sorted by path. It
+// Closure is about roots and everything they refer to, sorted by path. It
 // asks level by level: a closure of 200 paths takes about 5 ms. A root that
 // is not valid is an error.
 func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, error) {
@@ -34,7 +34,7 @@ func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, erro
 }
 
 // Size is the bytes, unpacked, of roots and everything they refer to, of what
-// infos tell: a closure that holds the roots.
+// infos say: a closure that holds the roots.
 func Size(infos []*PathInfo, roots []string) uint64 {
 	known := make(map[string]*PathInfo, len(infos))
 	for _, info := range infos {

@@ -83,7 +83,7 @@ func Connect(socket, local string) (*os.File, error) {
 	return conn.File()
 }
 
-// dialFailure tells the caller's own cancellation from our time limit.
+// dialFailure is the caller's own cancellation, or our time limit.
 func dialFailure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

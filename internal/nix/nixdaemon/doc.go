@@ -17,7 +17,7 @@
 //
 // A connection pins paths (see [Client.AddTempRoots]); when it goes, the pins
 // go. Any doubt about the stream therefore ends it for good, and
-// [Client.Alive] tells.
+// [Client.Alive] reports.
 //
 // # Operations
 //

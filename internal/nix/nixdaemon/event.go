@@ -64,7 +64,7 @@ const (
 	FetchTree     Activity = 112
 )
 
-// ResultType is what a [Result] tells.
+// ResultType is what a [Result] is about.
 type ResultType uint64
 
 // The results of Nix 2.8 to 2.34.

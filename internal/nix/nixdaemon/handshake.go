@@ -43,7 +43,7 @@ func (t Trust) String() string {
 	return [...]string{"unknown", "trusted", "not trusted"}[t]
 }
 
-// Info is what the handshake told.
+// Info is what the daemon said of itself in the handshake.
 type Info struct {
 	Version  string   // the daemon's Nix, as "2.26.3"
 	Protocol Protocol // spoken on this connection

@@ -51,7 +51,7 @@ func queryValid(paths []string, substitute bool, valid *[]string) request {
 	}
 }
 
-// QueryPathInfo tells of one path; nil means that it is not valid.
+// QueryPathInfo is what the store knows of one path; nil means that it is not valid.
 func (c *Client) QueryPathInfo(ctx context.Context, path string) (*PathInfo, error) {
 	infos, err := c.QueryPathInfos(ctx, []string{path})
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) QueryPathInfo(ctx context.Context, path string) (*PathInfo, err
 	return infos[0], nil
 }
 
-// QueryPathInfos tells of many paths, in their order, with nil for each that
+// QueryPathInfos is the same for many paths, in their order, with nil for each that
 // is not valid. The questions are pipelined.
 func (c *Client) QueryPathInfos(ctx context.Context, paths []string) ([]*PathInfo, error) {
 	infos := make([]*PathInfo, len(paths))

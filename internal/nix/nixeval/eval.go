@@ -24,7 +24,7 @@ var fetchExpr string
 type Evaluator struct {
 	// Program is nix-instantiate, by its absolute path.
 	Program string
-	// Env tells Nix about this machine (NIX_REMOTE, NIX_CONF_DIR,
+	// Env is what Nix has to know of this machine (NIX_REMOTE, NIX_CONF_DIR,
 	// NIX_DAEMON_SOCKET_PATH …), as NAME=VALUE. It is all that the process
 	// knows of the caller's environment.
 	Env []string

@@ -146,7 +146,7 @@ func article(kind string) string {
 // user's own system configuration may allow it, a profile may not.
 const ownNixpkgs = "give the package to claudebox's module or lib.mkClaudebox, from a nixpkgs that allows it"
 
-// refused tells nixpkgs' refusal by the flag that explains it.
+// refused reports whether nixpkgs refused the package: its words then name the flag that allows it.
 func (a answer) refused(attr string) *Failure {
 	for _, known := range []struct {
 		reason  Reason

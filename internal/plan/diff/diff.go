@@ -37,7 +37,7 @@ type Change struct {
 	Wider  bool   `json:"wider,omitempty"` // the sandbox sees, reaches or may do more
 }
 
-// Of tells what changed from before to after. Plans whose files differ always
+// Of lists what changed from before to after. Plans whose files differ always
 // differ here, too.
 func Of(before, after plan.Plan) Diff {
 	a, b := newSide(before), newSide(after)
@@ -70,7 +70,7 @@ type item struct {
 	// same says all that counts: two items of one name are equal when it is.
 	same string
 	show string
-	// note tells what changed when show does not.
+	// note says what changed when show does not.
 	note string
 	// rank is how much it lets in or out; negative for a protection, which
 	// does so by being gone.
@@ -79,7 +79,7 @@ type item struct {
 	of string
 }
 
-// compare tells what differs between two lists, by name, in the order of the
+// compare lists what differs between two lists, by name, in the order of the
 // later one; what is gone comes last.
 func compare(before, after []item) []Change {
 	known := index(before)

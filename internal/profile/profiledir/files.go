@@ -26,7 +26,7 @@ type Files struct {
 	cwd     string
 	uid     int
 	folders []string // where names are looked up, first match first
-	// Seen is told each file before it is looked for; it may be nil.
+	// Seen is called with each file before it is looked for; it may be nil.
 	Seen func(file string)
 }
 

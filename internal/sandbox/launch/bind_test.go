@@ -297,8 +297,8 @@ func TestQuoteMakesOneWord(t *testing.T) {
 		"Größe":              "'Größe'",
 		"\xff":               `$'\xff'`,
 	} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%q) = %q, want %q", in, got, want)
+		if got := Quote(in); got != want {
+			t.Errorf("Quote(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func resolvConfInside(p plan.Plan, h Host) []byte {
 	return h.Etc.Resolv
 }
 
-// sandboxMD tells the agent where it is (AWARE-02). The host's managed
+// sandboxMD says to the agent where it is (AWARE-02). The host's managed
 // CLAUDE.md, if any, goes first.
 func sandboxMD(p plan.Plan, h Host) []byte {
 	var b bytes.Buffer
@@ -99,7 +99,7 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 	return b.Bytes()
 }
 
-// nixWords tells what Nix can do inside.
+// nixWords says what Nix can do inside.
 func nixWords(h Host) string {
 	const missing = "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c " +
 		"PROGRAM ARGS`.\n"
@@ -115,7 +115,7 @@ func nixWords(h Host) string {
 		"Ask the user to add a package to the profile."
 }
 
-// readOnlyWords tells which files of the project the agent cannot write, and
+// readOnlyWords says which files of the project the agent cannot write, and
 // what to do instead.
 func readOnlyWords(h Host) string {
 	var paths, covered []string
@@ -148,7 +148,7 @@ func readOnlyWords(h Host) string {
 // hidden is why a file of the project is covered, as its mount says.
 const hidden = "it looks secret"
 
-// isCover tells a mount that hides a file or folder from one that keeps it as it
+// isCover reports whether a mount hides a file or folder, instead of keeping it as it
 // is.
 func isCover(m Mount) bool { return m.Why == hidden }
 
@@ -158,7 +158,7 @@ const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git
 	"to make it," +
 	"\n  outside, and write `worktrees: [../x]` into the profile."
 
-// accessWords tells where git may log in.
+// accessWords says where git may log in.
 func accessWords(g plan.Git) string {
 	var hosts []string
 	for _, h := range g.Hosts {

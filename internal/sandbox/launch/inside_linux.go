@@ -22,7 +22,7 @@ func openInside(bwrap int) *os.File {
 	return f
 }
 
-// empty tells for sure that no process is left inside but process 1, which
+// empty reports whether it is certain that no process is left inside but process 1, which
 // starts none. It is asked when the agent has ended. Of a process that is gone
 // the list is empty as well: with process 1 all others have gone before it
 // (pid_namespaces(7)).

@@ -12,7 +12,7 @@ import (
 // them together that bwrap has to wait once.
 const layFrom = 4
 
-// isOver tells a mount that lies over a file or folder which the sandbox sees
+// isOver reports whether a mount lies over a file or folder which the sandbox sees
 // anyway, at its place outside: it pins it, or makes it read-only, or covers
 // it. Such a mount needs nothing of the host but what is inside.
 func (m Mount) isOver() bool {
@@ -28,7 +28,7 @@ func (m Mount) isOver() bool {
 	return false
 }
 
-// isReadOnly tells what nobody inside may write to.
+// isReadOnly reports whether nobody inside may write to a mount.
 func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 
 // lays reports whether a mount is laid when bwrap has made the others. Those that

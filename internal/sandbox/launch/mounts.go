@@ -108,7 +108,7 @@ func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle [
 	return b
 }
 
-// isBeneathUser tells sources that a user or an agent can write from those
+// isBeneathUser reports whether a user or an agent can write to a source, unlike those
 // that only root and Nix can: the former are opened and checked before they
 // are mounted.
 func isBeneathUser(m plan.Mount) bool {

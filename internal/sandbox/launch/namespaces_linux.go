@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/linux/spawn"
 )
 
-// CheckUserNamespaces tells by making one whether this user may make user
+// CheckUserNamespaces finds out by making one whether this user may make user
 // namespaces. Its error holds what this machine's settings say of the reason.
 func CheckUserNamespaces() error {
 	err := makeUserNamespace()
@@ -62,7 +62,7 @@ func readSwitches() switches {
 	}
 }
 
-// holdsAllUsers tells the first user namespace from the others: it maps every
+// holdsAllUsers reports whether this is the first user namespace: it maps every
 // id to itself (user_namespaces(7)).
 func holdsAllUsers() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")

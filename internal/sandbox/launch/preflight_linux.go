@@ -158,7 +158,7 @@ type said string
 
 func (s said) Error() string { return string(s) }
 
-// Is tells which error number the words stand for.
+// Is reports whether the words stand for an error number.
 func (s said) Is(target error) bool {
 	errno, ok := target.(unix.Errno)
 	return ok && strings.HasSuffix(strings.ToLower(string(s)), errno.Error())

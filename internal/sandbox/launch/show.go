@@ -20,7 +20,7 @@ func (l Launch) Argv() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString(quote(l.Bwrap) + "\n")
+	b.WriteString(Quote(l.Bwrap) + "\n")
 	for _, line := range lines {
 		b.WriteString(shown(line) + "\n")
 	}
@@ -56,11 +56,11 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 		if !l.lays(m) {
 			continue
 		}
-		kind, source := string(m.Kind), quote(m.Source)
+		kind, source := string(m.Kind), Quote(m.Source)
 		if m.Kind == plan.ROData {
 			kind, source = "ro-bind-data", fmt.Sprintf("(made, %d bytes)", len(m.Data))
 		}
-		fmt.Fprintf(b, "#   --%s %s %s\n", kind, source, quote(m.Destination))
+		fmt.Fprintf(b, "#   --%s %s %s\n", kind, source, Quote(m.Destination))
 	}
 }
 
@@ -91,17 +91,17 @@ func (l Launch) networkShown() []string {
 func (d Descriptor) String() string {
 	switch {
 	case d.Path != "":
-		return quote(d.Path)
+		return Quote(d.Path)
 	case d.Follows != "":
 		return d.Follows + ", a copy that follows it"
 	}
-	return fmt.Sprintf("%s, made, %d bytes", quote(d.Name), len(d.Data))
+	return fmt.Sprintf("%s, made, %d bytes", Quote(d.Name), len(d.Data))
 }
 
 func shown(line Line) string {
 	list := make([]string, len(line))
 	for i, w := range line {
-		list[i] = quote(w.Text)
+		list[i] = Quote(w.Text)
 		if w.Variable != "" {
 			list[i] = `"${` + w.Variable + `-}"`
 		}
@@ -112,15 +112,15 @@ func shown(line Line) string {
 func quoteAll(list []string) string {
 	quoted := make([]string, len(list))
 	for i, s := range list {
-		quoted[i] = quote(s)
+		quoted[i] = Quote(s)
 	}
 	return strings.Join(quoted, " ")
 }
 
-// quote makes s one word of bash, on one line. What cannot be seen is spelt
+// Quote makes s one word of bash, on one line. What cannot be seen is spelt
 // out: the name of a folder may hold a line break, to be run as a line of its
 // own, or orders for the terminal.
-func quote(s string) string {
+func Quote(s string) string {
 	switch {
 	case !isSeen(s):
 		return quoteUnseen(s)
@@ -178,12 +178,12 @@ func (l Launch) Script(bash string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", quote(l.Plan.Profile),
-		quote(l.Project))
-	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", quote(bash), scriptEnd, closeInherited)
+	fmt.Fprintf(&b, "#!/bin/sh\n# A launch of claudebox, by hand: profile %s, project %s.\n", Quote(l.Plan.Profile),
+		Quote(l.Project))
+	fmt.Fprintf(&b, "exec %s /dev/fd/9 \"$@\" 9<<'%s'\n%s", Quote(bash), scriptEnd, closeInherited)
 	coreutils := path.Dir(l.Shim)
 	fmt.Fprintf(&b, "[[ -d %s ]] || { echo 'claudebox was never launched here: the agent has no home' >&2; "+
-		"exit 125; }\n", quote(l.State))
+		"exit 125; }\n", Quote(l.State))
 	b.WriteString(standIns(l.StandIns, coreutils))
 	for i, d := range descriptors {
 		b.WriteString(redirect(FirstDescriptor+i, d, path.Join(coreutils, "base64")))
@@ -196,7 +196,7 @@ func (l Launch) Script(bash string) (string, error) {
 	if len(l.StandIns) > 0 {
 		become = "" // somebody has to take them away again
 	}
-	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, quote(l.Shim), quote(l.Bwrap), quoteAll(l.commandLine()[1:]),
+	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, Quote(l.Shim), Quote(l.Bwrap), quoteAll(l.commandLine()[1:]),
 		scriptEnd)
 	return b.String(), nil
 }
@@ -218,11 +218,11 @@ func standIns(list []StandIn, coreutils string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "made=()\ntrap '%s -df -- \"${made[@]}\"' EXIT\n", path.Join(coreutils, "rm"))
 	for _, s := range list {
-		make := "printf %s " + quote(s.Content) + " >" + quote(s.Path)
+		make := "printf %s " + Quote(s.Content) + " >" + Quote(s.Path)
 		if s.Dir {
-			make = path.Join(coreutils, "mkdir") + " " + quote(s.Path)
+			make = path.Join(coreutils, "mkdir") + " " + Quote(s.Path)
 		}
-		fmt.Fprintf(&b, "[[ -e %s ]] || { %s && made+=(%s); }\n", quote(s.Path), make, quote(s.Path))
+		fmt.Fprintf(&b, "[[ -e %s ]] || { %s && made+=(%s); }\n", Quote(s.Path), make, Quote(s.Path))
 	}
 	return b.String()
 }
@@ -233,14 +233,14 @@ func redirect(number int, d Descriptor, decoder string) string {
 	text := string(d.Data)
 	switch {
 	case d.Path != "":
-		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Path))
+		return fmt.Sprintf("exec %d<%s\n", number, Quote(d.Path))
 	case d.Follows != "":
-		return fmt.Sprintf("exec %d<%s\n", number, quote(d.Follows))
+		return fmt.Sprintf("exec %d<%s\n", number, Quote(d.Follows))
 	case isPlainText(text):
-		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, quote(d.Name), text, fileEnd)
+		return fmt.Sprintf("exec %d<<'%s' # %s\n%s%s\n", number, fileEnd, Quote(d.Name), text, fileEnd)
 	}
-	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, quote(decoder),
-		quote(base64.StdEncoding.EncodeToString(d.Data)), quote(d.Name))
+	return fmt.Sprintf("exec %d< <(%s -d <<< %s) # %s\n", number, Quote(decoder),
+		Quote(base64.StdEncoding.EncodeToString(d.Data)), Quote(d.Name))
 }
 
 func isPlainText(s string) bool {

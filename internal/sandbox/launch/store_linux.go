@@ -69,7 +69,7 @@ func (t tree) await() error {
 	return nil
 }
 
-// whyGone tells why the stage ended without a word: with bwrap, which failed or
+// whyGone says why the stage ended without a word: with bwrap, which failed or
 // was ended by a signal for claudebox, or alone. bwrap has been killed by then,
 // if it was still there.
 func (l Launch) whyGone(child *sandbox, gone error) error {

@@ -71,7 +71,7 @@ const resetModes = "\x1b[?2026l\x1b[<u\x1b7\x1b[?1049l\x1b[<u\x1b[>4m" +
 // restoreAfter puts the terminal back when the agent has ended: its modes in
 // the kernel, those of its window, and what was asked of it and not read: a
 // shell would take the answer for a command. An agent that a signal ended had no
-// chance to do it, another may not have wanted to. owns tells an agent that takes
+// chance to do it, another may not have wanted to. owns: the agent takes
 // the terminal for itself from a command, ahead of whose end people type.
 //
 // The window's modes are not known. After an agent that left the kernel's as

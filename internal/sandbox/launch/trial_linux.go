@@ -136,7 +136,7 @@ var trialCauses = []struct {
 	},
 }
 
-// namespaceWords tell in bwrap's words that namespaces, or the rights in
+// namespaceWords are those by which bwrap says that namespaces, or the rights in
 // them, are what it could not get: "loopback: Failed RTM_NEWADDR: Operation
 // not permitted", "setting up uid map: Permission denied".
 var namespaceWords = []string{"namespace", "Operation not permitted", "Permission denied"}

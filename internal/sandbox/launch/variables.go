@@ -87,7 +87,7 @@ func hostMade(p plan.Plan, h Host) []Variable {
 	return list
 }
 
-// IsName tells a variable's name from what a script that names it would run.
+// IsName reports whether text is the name of a variable: a script that names it would run anything else.
 func IsName(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')

@@ -34,7 +34,7 @@ type Descriptor struct {
 
 // Descriptors that every launch has. The words themselves go through the
 // first, so that nothing of them can be read in /proc/PID/cmdline; bwrap
-// tells through the second whether it came as far as the agent.
+// says through the second whether it came as far as the agent.
 const (
 	ArgsDescriptor   = 3
 	StatusDescriptor = 4

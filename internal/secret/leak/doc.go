@@ -1,4 +1,4 @@
-// Package leak tells text that is probably a secret (SEC-01): a variable by
+// Package leak finds text that is probably a secret (SEC-01): a variable by
 // its name, any text by the shape of a token in it, by a password in an
 // address, or because it looks drawn by lot.
 //

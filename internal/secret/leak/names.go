@@ -13,7 +13,7 @@ var plainParts = []string{
 	"KEYBOARD", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY", "AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
 }
 
-// Name tells what in a variable's name is usual for secrets ("TOKEN"), or "".
+// Name says what in a variable's name is usual for secrets ("TOKEN"), or "".
 // It errs on the side of secrets.
 func Name(name string) string {
 	name = strings.ToUpper(name)
@@ -28,7 +28,7 @@ func Name(name string) string {
 	return ""
 }
 
-// Variable tells why a variable is probably a secret: "name holds TOKEN", or
+// Variable says why a variable is probably a secret: "name holds TOKEN", or
 // what its value looks like ("a GitHub token"); "" when nothing says so. One
 // without a value is none.
 func Variable(name, value string) string {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Value tells what secret a variable's value probably is or holds ("a GitHub
+// Value says what secret a variable's value probably is or holds ("a GitHub
 // token"), or "".
 func Value(value string) string {
 	if what := Text(value); what != "" {
@@ -18,7 +18,7 @@ func Value(value string) string {
 	return ""
 }
 
-// Text tells what secret a text of any length holds, or "": a token of a known
+// Text says what secret a text of any length holds, or "": a token of a known
 // shape, a password in an address.
 func Text(text string) string {
 	if what := Token(text); what != "" {
@@ -30,7 +30,7 @@ func Text(text string) string {
 	return ""
 }
 
-// Token tells what token of a known shape a text of any length holds, or "".
+// Token says what token of a known shape a text of any length holds, or "".
 func Token(text string) string {
 	for i := 0; i+shortest <= len(text); {
 		if what := at(text[i:]); what != "" {

@@ -125,7 +125,7 @@ func home(p *page, l launch.Launch) string {
 
 func packages(p plan.Plan) string {
 	own, base := p.Packages()
-	return strings.Join(append(names(own), fmt.Sprintf("%d of the base", len(base))), ", ")
+	return strings.Join(append(names(own), fmt.Sprintf("%d usual tools", len(base))), ", ")
 }
 
 // names gives each package with its version.

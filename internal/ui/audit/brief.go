@@ -157,7 +157,7 @@ const WhyHidden = "it looks secret"
 func (p *page) hidden(l launch.Launch) string {
 	var covered []string
 	for _, m := range l.Mounts {
-		if m.Why != WhyHidden {
+		if m.Why != WhyHidden || m.Kind == plan.Bind { // a folder that is kept in its place
 			continue
 		}
 		name := p.short(m.Destination)

@@ -35,6 +35,7 @@ func fiveProfiles() map[string]launch.Launch {
 		l.Agent[0] = store + "claude-code-2.1.0/bin/claude"
 		l.Env = example().Env
 		l.Mounts = append(l.Mounts, example().Mounts[2:4]...)
+		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Destination: "/home/u/src/shop/kept-in-its-place", Why: WhyHidden})
 		for _, name := range []string{".env", "conf/key.pem", "deploy/prod/terraform.tfstate", "deploy/stage/terraform.tfstate"} {
 			l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: "/home/u/src/shop/" + name, Why: WhyHidden})
 		}

@@ -53,7 +53,7 @@ func fault(err error) Finding {
 	return f
 }
 
-// Count tells how many findings are of a level.
+// Count is how many findings are of a level.
 func Count(findings []Finding, level Level) int {
 	n := 0
 	for _, f := range findings {

@@ -112,7 +112,7 @@ func abstractSockets(e examination) Finding {
 	}
 }
 
-// terminalInjection tells of ioctl TIOCSTI, with which a program types into
+// terminalInjection is about ioctl TIOCSTI, with which a program types into
 // the terminal it runs in. The sandbox's filter refuses it on every kernel.
 func terminalInjection(examination) Finding {
 	setting, _ := os.ReadFile("/proc/sys/dev/tty/legacy_tiocsti") // older kernels have none, and let programs type

@@ -67,7 +67,7 @@ func (h Host) called() string {
 	return h.String()
 }
 
-// isLoopback tells what means the machine itself.
+// isLoopback reports whether a host means the machine itself.
 func (h Host) isLoopback() bool {
 	address, err := netip.ParseAddr(h.Name)
 	return strings.EqualFold(h.Name, "localhost") || err == nil && address.Unmap().IsLoopback()

@@ -54,7 +54,7 @@ func found(l launch.Launch, asked Asked) Answer {
 	return unseen(l, asked)
 }
 
-// visible tells how a path can be seen.
+// visible says how a path can be seen.
 func visible(m launch.Mount, inside string, asked Asked) Answer {
 	a := Answer{Inside: true, Rule: m.Why, Says: asked.shown(asked.Path) + " is inside, read-only"}
 	if m.Kind == plan.Bind {
@@ -74,7 +74,7 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 	return a
 }
 
-// unseen tells why a path cannot be seen, and what stands in its place.
+// unseen says why a path cannot be seen, and what stands in its place.
 func unseen(l launch.Launch, asked Asked) Answer {
 	m := nearest(l.Mounts, asked.Path)
 	not := asked.shown(asked.Path) + " is not inside"

@@ -2,6 +2,7 @@ package aftermath_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,11 +173,11 @@ func TestTheReportTellsWhatTheHostRuns(t *testing.T) {
 		"changed apps/web/package.json", "removed justfile", "changed node_modules/.bin", "changed package.json")
 	text := r.Text(w.home, 0)
 	for _, c := range r.Changes {
-		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) {
+		if c.Means == "" || !strings.Contains(text, c.Path) || !strings.Contains(text, c.Means) && !c.Ordinary {
 			t.Errorf("%+v is not in\n%s", c, text)
 		}
 	}
-	if got := strings.Count(text, "\n"); got != len(r.Changes)+1 {
+	if got := strings.Count(text, "\n"); got != len(r.Changes) { // two are one line, below the first
 		t.Errorf("%d lines\n%s", got, text)
 	}
 }
@@ -546,6 +547,25 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	}
 }
 
+// A folder that can be listed, and not entered, shows names only: next time it is
+// made one again that can.
+func TestAFolderIsLeftToListOnly(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir conf; echo SECRET >conf/.env; echo ghp_0123456789abcdefghijklmnopqrstuvwxyz >conf/notes")
+	w.session(`mkdir d; git init -q d/x; git -C d/x config core.fsmonitor "$EVIL"; chmod 644 d conf`)
+	for range 2 {
+		p := w.open()
+		for _, name := range []string{"conf/.env", "conf/notes"} {
+			if !slices.Contains(p.Hidden, name) && !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && m.Path == w.path("p/conf") }) {
+				t.Errorf("%s is shown; hidden: %q", name, p.Hidden)
+			}
+		}
+		w.sh("chmod 644 conf") // as in a session that was killed
+	}
+	w.sh("chmod 755 d conf; git -C d/x status")
+	w.wantNotTaken()
+}
+
 // What an agent makes and commits it may go on with.
 func TestTrackedHooksThatTheConfigurationNamesAreTold(t *testing.T) {
 	w := newWorld(t)
@@ -784,5 +804,22 @@ func TestPipesAndLocksOfASessionThatLivesAreLeftToIt(t *testing.T) {
 	first.End()
 	if got := w.sh("ls pipe .git/index.lock 2>/dev/null"); got != "" {
 		t.Errorf("they stay: %s", got)
+	}
+}
+
+func TestEditsOfTrackedFilesAreOrdinaryAndHiddenOnesAreNot(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q .; touch Makefile package.json .envrc main.go other.go; git add .; git commit -qm x; touch justfile")
+	s := w.begin()
+	w.sh("for f in Makefile package.json .envrc justfile; do echo b >$f; done; git update-index --skip-worktree main.go --assume-unchanged other.go")
+	ordinary := map[string]bool{}
+	for _, c := range s.End().Changes {
+		ordinary[c.Path] = c.Ordinary
+	}
+	want := map[string]bool{
+		"Makefile": true, "package.json": true, ".envrc": false, "justfile": false, "main.go": false, "other.go": false,
+	}
+	if !maps.Equal(ordinary, want) {
+		t.Errorf("got %v, want %v", ordinary, want)
 	}
 }

@@ -18,6 +18,9 @@ import (
 // outsideLimit is how many links that lead outside are told of one by one.
 const outsideLimit = 20
 
+// leadsOutside is what is said of a link that does.
+const leadsOutside = "outside the project"
+
 // outside adds new links that lead out of the project, to what the user could
 // read or write: an editor, or `cp`, goes through them. One that leads to where
 // agents keep their own files goes: git would obey a repository there.
@@ -37,7 +40,7 @@ func (r *Report) outside(home string, tree *beneath.Folder, links []string) {
 			continue
 		}
 		if told++; told <= outsideLimit {
-			r.add(rel, New, "a link to "+to+", outside the project: your tools read and write there")
+			r.add(rel, New, "a link to "+to+", "+leadsOutside+": your tools read and write there")
 		}
 	}
 	r.took("", m.Changes)

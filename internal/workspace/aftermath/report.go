@@ -33,6 +33,9 @@ type Change struct {
 	Path   string `json:"path"` // relative to the project, or absolute
 	Change string `json:"change"`
 	Means  string `json:"means"`
+	// Ordinary is an edit as on any day: of a tracked file that is run when
+	// somebody asks for it.
+	Ordinary bool `json:"ordinary,omitempty"`
 }
 
 // Report is what a session left. Its zero value says nothing.
@@ -47,7 +50,7 @@ type Report struct {
 }
 
 func (r *Report) add(file, change, means string) {
-	r.Changes = append(r.Changes, Change{Path: file, Change: change, Means: means})
+	r.Changes = append(r.Changes, Change{file, change, means, false})
 }
 
 // took notes what was taken out of git's reach. base is where the paths begin;
@@ -78,7 +81,9 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 		case !there:
 			r.add(f.Rel, New, means)
 		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:
-			r.add(f.Rel, Changed, means)
+			_, tracked := slices.BinarySearch(s.before.Runs, f.Rel)
+			plain := tracked && before.Kind == f.Kind && f.Kind == beneath.Regular && hostrun.Ordinary(means)
+			r.Changes = append(r.Changes, Change{f.Rel, Changed, means, plain})
 		case f.Exec && !before.Exec:
 			r.add(f.Rel, Executable, means)
 		}
@@ -95,6 +100,11 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 		}
 	}
 	r.compareRest(s, tree, after)
+	for _, rel := range after.Hushed {
+		if _, was := slices.BinarySearch(s.before.Hushed, rel); !was {
+			r.add(rel, Changed, "git shows no change of it any more (skip-worktree or assume-unchanged in the index)")
+		}
+	}
 }
 
 // compareRest adds repositories in folders that were there, and the places
@@ -144,6 +154,16 @@ func (r Report) Silent() bool {
 	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
 }
 
+// shortened leaves out the middle of what nobody reads: a path may have four
+// thousand characters.
+func shortened(text string) string {
+	const most = 600
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most/2], "") + " … " + strings.ToValidUTF8(text[len(text)-most/2:], "")
+}
+
 // leastRoom is how many characters words may be wrapped to: below, a terminal
 // does it no worse.
 const leastRoom = 20
@@ -156,11 +176,15 @@ const lineLimit = 40
 func (r Report) Text(home string, width int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {
-		b.WriteString("claudebox: " + diag.Visible(fmt.Sprintf(format, args...)) + "\n")
+		b.WriteString("claudebox: " + shortened(diag.Visible(fmt.Sprintf(format, args...))) + "\n")
 	}
 	if r.Killed {
-		say("a session in %s that began at %s was killed; what it left:", layout.Path(home, r.Project),
-			r.Began.Format(time.DateTime+" MST"))
+		left := ""
+		if len(r.Changes) > 0 {
+			left = "; what it left:"
+		}
+		say("a session in %s that began at %s was killed%s", layout.Path(home, r.Project),
+			r.Began.Format(time.DateTime+" MST"), left)
 	} else if len(r.Changes) > 0 {
 		say("what your own tools run was changed while the session ran:")
 	}
@@ -177,8 +201,39 @@ func (r Report) Text(home string, width int) string {
 	return b.String()
 }
 
+// forPeople are the changes as they are shown: what was taken out and what leads
+// out of the project before all, ordinary edits as one. The first so many are
+// never left out.
+func (r Report) forPeople() (list []Change, first int) {
+	const most = 4
+	var edited []string
+	var others []Change
+	for _, c := range r.Changes {
+		switch {
+		case c.Ordinary:
+			edited = append(edited, c.Path)
+		case c.Change == TakenOut || strings.Contains(c.Means, leadsOutside):
+			list = append(list, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	first = len(list)
+	list = append(list, others...)
+	if len(edited) == 0 {
+		return list, first
+	}
+	names := strings.Join(edited[:min(most, len(edited))], ", ")
+	if more := len(edited) - most; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	const means = "tracked, and run when you build, test or install: `git diff` shows it"
+	return append(list, Change{names, Changed, means, true}), first
+}
+
 func (r Report) lines(w io.Writer, width int) {
-	shown := r.Changes[:min(len(r.Changes), lineLimit)]
+	changes, first := r.forPeople()
+	shown := changes[:min(len(changes), max(first, lineLimit))]
 	wide, kind := 0, 0
 	for _, c := range shown {
 		wide, kind = max(wide, layout.Width(diag.Visible(c.Path))), max(kind, len(c.Change))
@@ -192,7 +247,7 @@ func (r Report) lines(w io.Writer, width int) {
 		}
 		fmt.Fprintf(w, "%s%s\n", what, strings.Join(means, "\n"+strings.Repeat(" ", layout.Width(what))))
 	}
-	if more := len(r.Changes) - len(shown); more > 0 {
+	if more := len(changes) - len(shown); more > 0 {
 		fmt.Fprintf(w, "  and %d more; --report-json FILE lists all\n", more)
 	}
 }

@@ -1,6 +1,8 @@
 package aftermath_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"claudebox/internal/workspace/aftermath"
@@ -20,5 +22,33 @@ func TestReportKeepsItsColumnsAtANarrowTerminal(t *testing.T) {
 		if got := r.Text("/home/u", width); got != want {
 			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
 		}
+	}
+}
+
+func TestOrdinaryEditsAreOneLineAndWhatMattersIsNeverCut(t *testing.T) {
+	var r aftermath.Report
+	for n := range 60 {
+		at := fmt.Sprintf("m%02d/", n)
+		r.Changes = append(r.Changes,
+			aftermath.Change{Path: at + "Makefile", Change: aftermath.Changed, Means: "your build runs it", Ordinary: true},
+			aftermath.Change{Path: at + ".envrc", Change: aftermath.New, Means: "direnv runs it"},
+			aftermath.Change{Path: at + "x", Change: aftermath.New, Means: "a link to /home/u/.bashrc, outside the project: your tools"})
+	}
+	got := r.Text("/home/u", 0)
+	if n := strings.Count(got, ".bashrc"); n != 60 {
+		t.Errorf("%d of 60 links are told of", n)
+	}
+	r.Changes = r.Changes[:9]
+	got = r.Text("/home/u", 0)
+	if strings.Count(got, "\n") != 1+3+3+1 || !strings.Contains(got, "m00/Makefile, m01/Makefile, m02/Makefile") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestALongPathIsNoPageOfDanger(t *testing.T) {
+	r := aftermath.Report{Killed: true, Failures: []string{"look at " + strings.Repeat("a/", 4000) + "b"}}
+	got := r.Text("/home/u", 0)
+	if len(got) > 1000 || !strings.Contains(got, "do not run git there") || strings.Contains(got, "what it left") {
+		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
 }

@@ -1,6 +1,8 @@
 package aftermath_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -9,202 +11,205 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
 
-// walker is an agent that does whatever comes into its head, below the project.
-type walker struct {
-	world
-	*rand.Rand
-	done []string
-}
-
-// names are what it calls things: what git obeys, and a few others, so that
-// names meet.
-var names = []string{
-	".git", ".git", ".git", "a", "b", "a/b", "n", "e", "HEAD", "objects", "refs", "refs/heads", "logs", "config", "config.worktree", "commondir", "gitdir",
-	"hooks", "hooks/post-index-change", "hooks/reference-transaction", "modules", "modules/s", "worktrees", "worktrees/w", "info", "info/attributes",
-	"objects/info", "objects/info/alternates", "rebase-merge", "rebase-merge/msgnum", "lfs", "remotes", "remotes/origin", "index", ".gitattributes",
-}
-
-// place is a path of one to four names.
-func (w *walker) place() string {
-	at := w.path("p")
-	for range 1 + w.IntN(3) {
-		at = filepath.Join(at, names[w.IntN(len(names))])
+// Whatever an agent does, the user's git runs nothing of it afterwards, and
+// what was hidden once is hidden in every later session.
+//
+// A walk is several sessions, each begun on what the one before has left. In
+// every second walk the agent meets the project's mounts, as the kernel would
+// have it; only there can a secret be hidden. In the others they are no
+// hindrance, as after renames by the host.
+func TestARandomWalk(t *testing.T) {
+	seeds, sessions, steps := 50, 2, 250 // of each session
+	if os.Getenv("CLAUDEBOX_LONG") != "" {
+		seeds, sessions, steps = 200, 10, 1000
 	}
-	return at
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+			w := newWalker(t, rnd, seed%2 == 1)
+			for n := range sessions {
+				if err := w.session(n, steps); err != nil {
+					t.Log("a launch is refused: " + err.Error())
+					w = newWalker(t, rnd, w.held)
+				}
+			}
+		})
+	}
 }
 
-// there is a path of something that is there, as often as not in a git folder.
-func (w *walker) there() string {
-	at := w.path("p")
-	for range 1 + w.IntN(5) {
-		entries, err := os.ReadDir(at)
-		if err != nil || len(entries) == 0 {
-			return at
-		}
-		at = filepath.Join(at, entries[w.IntN(len(entries))].Name())
+// newWalker makes the user's project: a repository with others in it, and files
+// that are nobody's business.
+func newWalker(t *testing.T, rnd *rand.Rand, held bool) *walker {
+	const memory = "/dev/shm" // ten times as fast as a disk
+	dir, err := os.MkdirTemp(memory, "claudebox-walk")
+	if err != nil {
+		dir = t.TempDir()
 	}
-	return at
+	t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", dir).Run(); os.RemoveAll(dir) })
+	w := &walker{world: world{t: t, home: dir}, Rand: rnd, held: held}
+	must(t, errors.Join(os.Mkdir(w.path(".claudebox"), 0o700), os.Mkdir(w.path("p"), 0o755)))
+	w.sh(`export GIT_AUTHOR_DATE=@1000000000 GIT_COMMITTER_DATE=@1000000000 GIT_TEMPLATE_DIR= # the same objects each time
+		git init -q; git commit -qm x --allow-empty; git init -q n; git -C n commit -qm x --allow-empty; git init -q --bare b.git; mkdir a
+		mkdir ../i; cp .git/index ../i/0; git add n; cp .git/index ../i/1
+		for f in .env a/.env; do git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,$f; done; cp .git/index ../i/2
+		for d in a b a/b e; do git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),$d; done; cp .git/index ../i/3; cp ../i/0 .git/index`)
+	for n := range 4 {
+		content, err := os.ReadFile(w.path(fmt.Sprintf("i/%d", n)))
+		must(t, err)
+		w.index = append(w.index, string(content))
+	}
+	evil := "touch " + w.path("taken") + "; false"
+	w.evil, w.hook = evilConfig(evil), "#!/bin/sh\n"+evil+"\n"
+	w.secrets = map[uint64]string{}
+	for _, name := range []string{"p/.env", "p/a/.env", "p/n/.env", "p/n/sub/id_ed25519", "p/plain"} {
+		w.write(name, "SECRET")
+		info, err := os.Lstat(w.path(name))
+		must(t, err)
+		w.secrets[info.Sys().(*syscall.Stat_t).Ino] = name
+	}
+	must(t, os.Symlink("plain", w.path("p/.env.local")))
+	return w
 }
 
-// step does one thing. That it may fail is part of it.
-func (w *walker) step() {
-	evil := "touch " + w.home + "/taken; false"
-	what := ""
-	switch w.IntN(14) {
-	case 0:
-		what = "mkdir " + w.place()
-		os.MkdirAll(strings.TrimPrefix(what, "mkdir "), 0o755)
-	case 1:
-		from, to := w.there(), w.place()
-		if from != w.path("p") {
-			os.Rename(from, to)
-		}
-		what = "mv " + from + " " + to
-	case 2:
-		from, to := w.there(), w.there()
-		if from != w.path("p") && to != w.path("p") {
-			unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
-		}
-		what = "exchange " + from + " " + to
-	case 3:
-		from, to := w.there(), w.place()
-		os.Link(from, to)
-		what = "ln " + from + " " + to
-	case 4:
-		from, to := w.there(), w.place()
-		os.Symlink(from, to)
-		what = "ln -s " + from + " " + to
-	case 5:
-		at := w.there()
-		os.Chmod(at, []os.FileMode{0, 0o311, 0o555, 0o755}[w.IntN(4)])
-		what = "chmod " + at
-	case 6, 7:
-		to := w.place()
-		os.CopyFS(to, os.DirFS(w.path("evil")))
-		what = "cp -r evil " + to
-	case 8:
-		to := w.place()
-		os.CopyFS(to, os.DirFS(w.path("evil/.git")))
-		what = "cp -r evil/.git " + to
-	case 9:
-		to := w.place()
-		os.MkdirAll(filepath.Dir(to), 0o755)
-		os.WriteFile(to, []byte("gitdir: "+w.there()+"\n"), 0o644)
-		what = "a .git file at " + to
-	case 10:
-		to := filepath.Join(w.there(), "commondir")
-		os.WriteFile(to, []byte(w.there()+"\n"), 0o644)
-		what = to
-	case 11:
-		to := filepath.Join(w.there(), "config")
-		os.WriteFile(to, []byte("[core]\n\tfsmonitor = "+strconv.Quote(evil)+"\n\trepositoryformatversion = 0\n[alias]\n\tst = "+strconv.Quote("!"+evil)+"\n"), 0o644)
-		what = "an evil " + to
-	case 12:
-		to := w.place()
-		os.WriteFile(to, []byte("#!/bin/sh\n"+evil+"\n"), 0o755)
-		what = "a hook at " + to
-	case 13:
-		at := w.there()
-		if at != w.path("p") {
-			os.RemoveAll(at)
-		}
-		what = "rm " + at
+// session is one from its launch to its end. An error is a launch that is
+// refused.
+func (w *walker) session(n, steps int) (err error) {
+	home := w.path(".claudebox")
+	aftermath.Sweep(home, w.path("p"))
+	w.given, err = w.opened("p")
+	if err != nil {
+		return err
 	}
-	w.done = append(w.done, what)
+	w.wantHidden()
+	s, err := aftermath.Begin(home, w.given, aftermath.Agent{Conversations: []string{w.path("conversations")}})
+	if err != nil {
+		return err
+	}
+	hold, err := w.given.Hold()
+	if err != nil {
+		s.End()
+		return err
+	}
+	s.Follow()
+	for range steps {
+		w.step()
+	}
+	var reports []aftermath.Report
+	if n%2 == 0 {
+		reports = append(reports, s.End())
+		hold.Release()
+	} else {
+		s.Kill()
+		hold.Release() // as the next launch does that holds them
+		reports = aftermath.Sweep(home, w.path("p"))
+	}
+	for _, r := range reports {
+		for _, failure := range r.Failures {
+			w.done = append(w.done, "FAILURE: "+failure)
+		}
+	}
+	if n%4 < 2 {
+		exec.Command("chmod", "-R", "u+rwX", w.path("p")).Run()
+	}
+	w.wantNothingRuns()
+	return nil
+}
+
+func (w *walker) opened(dir string) (project.Project, error) {
+	return project.Open(project.Request{Dir: w.path(dir), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox"))})
+}
+
+// places are where the user's secrets lie, and the folders where git finds
+// anything to obey.
+func (w *walker) places() (secrets, folders []string) {
+	found := map[string]bool{w.path("p"): true}
+	filepath.WalkDir(w.path("p"), func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if d.Name() == ".git" || d.Name() == "HEAD" {
+			found[filepath.Dir(at)] = true
+		}
+		if info, err := d.Info(); err == nil && w.secrets[info.Sys().(*syscall.Stat_t).Ino] != "" {
+			secrets = append(secrets, at)
+		}
+		return nil
+	})
+	return secrets, slices.Sorted(maps.Keys(found))
+}
+
+// wantHidden looks for the secrets in what a launch would show, from the
+// project and from a folder below it.
+func (w *walker) wantHidden() {
+	w.t.Helper()
+	if !w.held {
+		return
+	}
+	secrets, _ := w.places()
+	for _, at := range secrets {
+		below := filepath.Dir(at)
+		for range w.IntN(3) {
+			if below != w.path("p") {
+				below = filepath.Dir(below)
+			}
+		}
+		rel, _ := filepath.Rel(w.home, below)
+		given, err := w.opened(rel)
+		if err != nil {
+			continue // nothing is shown
+		}
+		for _, p := range []project.Project{w.given, given} {
+			if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Mode == project.Hidden && isBelow(at, m.Path) }) {
+				w.t.Fatalf("a launch in %s shows %s; indexes: %q\n%s", p.Path, at, p.Seen.All(), w.last())
+			}
+		}
+	}
 }
 
 // wantNothingRuns has the user's git look at every folder where git finds
 // anything to obey.
-func (w *walker) wantNothingRuns(seed int) {
+func (w *walker) wantNothingRuns() {
 	w.t.Helper()
-	exec.Command("chmod", "-R", "u+rwX", w.path("p")).Run()
+	_, folders := w.places()
+	w.Shuffle(len(folders), func(a, b int) { folders[a], folders[b] = folders[b], folders[a] })
+	const most = 20 // each costs two runs of git
+	if dir, out := w.runs(folders[:min(len(folders), most)]); dir != "" {
+		w.t.Fatalf("git in %s runs what was planted, or hangs\n%s\n%s", dir, out, w.last())
+	}
+}
+
+// runs gives the first of folders in which git runs what was planted.
+func (w *walker) runs(folders []string) (dir, said string) {
 	os.Remove(w.path("taken"))
-	folders := map[string]bool{w.path("p"): true}
-	filepath.WalkDir(w.path("p"), func(at string, d fs.DirEntry, err error) error {
-		if err == nil && (d.Name() == ".git" || d.Name() == "HEAD") {
-			folders[filepath.Dir(at)] = true
-		}
-		return nil
-	})
-	list := slices.Sorted(maps.Keys(folders))
-	w.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
-	const most = 30 // each costs two runs of git
-	for _, dir := range list[:min(len(list), most)] {
-		for _, words := range [][]string{{"status"}, {"st"}} {
-			cmd := exec.Command("timeout", append([]string{"10", "git", "-C", dir}, words...)...)
-			cmd.Env = []string{
-				"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_CEILING_DIRECTORIES=" + w.home,
-				"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
-			}
-			out, _ := cmd.CombinedOutput()
-			if w.taken() {
-				tail := w.done[max(0, len(w.done)-40):]
-				w.t.Fatalf("seed %d: git %s in %s runs what was planted\n%s\n%s", seed, words[0], dir, out, strings.Join(tail, "\n"))
-			}
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `n=0; for d; do cd "$d" && git st; test $((n += 1)) -gt 5 || git status; test ! -e ~/taken || exec echo "in $d"; done`, "sh"}, folders...)...)
+	cmd.Env = []string{
+		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_CEILING_DIRECTORIES=" + w.home,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
 	}
+	cmd.WaitDelay = time.Second
+	out, _ := cmd.CombinedOutput()
+	if w.taken() || ctx.Err() != nil {
+		_, dir, _ = strings.Cut(string(out), "\nin ")
+		return dir, string(out)
+	}
+	return "", ""
 }
 
-// again begins a second session, if what the first one left lets it.
-func (w *walker) again() (*aftermath.Session, error) {
-	p, err := project.Open(project.Request{Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox"))})
-	if err != nil {
-		return nil, err
-	}
-	s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{Conversations: []string{w.path("conversations")}})
-	if err == nil {
-		s.Follow()
-	}
-	return s, err
-}
-
-// Whatever an agent does, the user's git runs nothing of it afterwards.
-func TestARandomWalk(t *testing.T) {
-	if os.Getenv("CLAUDEBOX_LONG") == "" {
-		t.Skip("NOT RUN: takes minutes; CLAUDEBOX_LONG=1 runs it")
-	}
-	const seeds, steps = 50, 500
-	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			w := &walker{world: newWorld(t), Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
-			t.Cleanup(func() { exec.Command("chmod", "-R", "u+rwX", w.home).Run() })
-			w.sh(`export GIT_AUTHOR_DATE=@1000000000 GIT_COMMITTER_DATE=@1000000000 # the same objects each time
-				git init -q; git commit -qm x --allow-empty; git init -q n; git -C n commit -qm x --allow-empty; git init -q --bare b.git; mkdir a
-				git init -q ../evil; git -C ../evil commit -qm x --allow-empty; git -C ../evil config core.fsmonitor "$EVIL"; git -C ../evil config alias.st "!$EVIL"`)
-			s := w.begin()
-			for range steps {
-				w.step()
-			}
-			if seed%2 == 0 {
-				s.End()
-			} else {
-				s.Kill()
-				aftermath.Sweep(w.path(".claudebox"))
-			}
-			w.wantNothingRuns(seed)
-			if seed%3 == 0 { // what was judged is the start of the next session
-				s, err := w.again()
-				if err != nil {
-					t.Log("a launch is refused: " + err.Error())
-					return
-				}
-				for range steps / 5 {
-					w.step()
-				}
-				s.End()
-				w.wantNothingRuns(seed)
-			}
-		})
-	}
+// last is what was done last, and where all of it is kept.
+func (w *walker) last() string {
+	kept, _ := os.MkdirTemp("", "claudebox-walk")
+	exec.Command("cp", "-a", w.home, kept).Run()
+	return strings.Join(append(w.done[max(0, len(w.done)-60):], "kept: "+kept), "\n")
 }

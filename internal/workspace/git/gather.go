@@ -90,7 +90,7 @@ func (g *gatherer) isBare(rel string) bool {
 	at := path.Join(rel, "HEAD")
 	what, err := g.look(at)
 	if err != nil || what.Kind != beneath.Regular {
-		return err != nil || what.Kind == beneath.Link
+		return err != nil || what.Kind == beneath.Link || what.Kind == beneath.Special
 	}
 	content, err := g.root.Read(at, textLimit)
 	head := strings.TrimRight(string(content), " \t\r\n")

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
@@ -29,6 +31,8 @@ type Mender struct {
 // Apply does one repair.
 func (m *Mender) Apply(r Repair) error {
 	switch what, err := m.Root.Look(r.Rel); {
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return nil // nobody can name it, git no more than we
 	case err != nil && !errors.Is(err, fs.ErrPermission):
 		return err
 	case err == nil && what.Kind == beneath.Absent:
@@ -74,6 +78,9 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 		name = strings.TrimPrefix(name, r.Git+"/")
 	}
 	to := path.Join(kept, strings.ReplaceAll(name, "/", "-"))
+	if base := path.Base(to); base == "HEAD" || base == ".git" { // or git takes the folder for a repository
+		to += suffix
+	}
 	if to, err = m.free(to, "."); err != nil {
 		return err
 	}
@@ -117,7 +124,7 @@ func (m *Mender) disarmAll(rel string) error {
 				from = append(from, place)
 				continue
 			}
-			if err := m.move(place, place+suffix); err != nil {
+			if err := m.away(place); err != nil {
 				return err
 			}
 		}
@@ -128,13 +135,22 @@ func (m *Mender) disarmAll(rel string) error {
 				if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
 					continue
 				}
-				if err := m.move(at, at+suffix); err != nil {
+				if err := m.away(at); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// away gives something another name, beside the old one.
+func (m *Mender) away(rel string) error {
+	to, err := m.free(rel+suffix, "-")
+	if err != nil {
+		return err
+	}
+	return m.move(rel, to)
 }
 
 // wholeWalk looks for git places in folders, and opens what the agent closed.

@@ -118,6 +118,46 @@ func TestWhatIsMovedAsideIsNoRepository(t *testing.T) {
 	}
 }
 
+// An agent may have taken the names, and the way there.
+func TestWhatIsMovedAsideIsHinderedToBeNoRepository(t *testing.T) {
+	for name, script := range map[string]string{
+		"taken names":               `mkdir -p x/HEAD.claudebox-aside y; echo "gitdir: ../x" >y/.git; mkdir y/.git.claudebox-aside`,
+		"a folder to list only":     `chmod 644 .`,
+		"a folder on the way to it": `mkdir -p z/z; mv x z/z; chmod 644 z`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.sh("git init -q; git commit -qm x --allow-empty")
+			must(t, err)
+			before := w.look(nil, ".git")
+			_, err = w.sh("mkdir .git/tool; cd .git/tool; git init -q --bare x; git -C x config alias.st '!touch " + w.dir + "/taken'; " + script)
+			must(t, err)
+			w.defuse(before, ".git")
+			if out, _ := w.sh("chmod -R u+rwX .git; cd .git/claudebox-aside/tool; for d in x y z z/z/x; do git -C $d st; done"); w.taken() {
+				t.Errorf("the host obeys: %s", out)
+			}
+		})
+	}
+}
+
+// Nor is the folder with what was moved: its names would make one together.
+func TestWhatIsMovedAsideMakesNoRepositoryTogether(t *testing.T) {
+	for name, script := range map[string]string{
+		"as git has it": `mv objects refs ..; ln -s $PWD/../objects objects; ln -s $PWD/../refs refs; ln -sf refs/heads/../x HEAD`,
+		"by commondir":  `ln -sf refs/heads/../x HEAD; mkdir ../e; mv objects refs config ../e; echo $PWD/../e >commondir`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.sh("git init -q; git commit -qm x --allow-empty; git config alias.st '!touch " + w.dir + "/taken'; git config core.bare false; git config core.worktree .\ncd .git\n" + script)
+			must(t, err)
+			w.defuse(none, ".git")
+			if out, _ := w.sh("cd .git/claudebox-aside && git st"); w.taken() {
+				t.Errorf("the host obeys: %s", out)
+			}
+		})
+	}
+}
+
 // What a remote leads to the agent may have made, as in its own folder.
 func TestARemoteLeadsToWhatTheAgentMade(t *testing.T) {
 	w := newWorld(t)

@@ -16,6 +16,8 @@ const (
 	modeAt       = 24 // in the stat data
 	flagsSize    = 2
 	flagExtended = 0x4000 // two more bytes of flags follow
+	flagAssumed  = 0x8000 // git-update-index(1), --assume-unchanged
+	flagSkipped  = 0x4000 // in the further flags: --skip-worktree
 )
 
 // Gitlink is the mode of an entry that is a repository of its own, a
@@ -27,6 +29,9 @@ type Entry struct {
 	Name []byte
 	Mode uint32
 	Sum  []byte // the name of the object with its content
+	// Hushed says that git shows no change of the file: it is marked as one that
+	// does not change (assume-unchanged), or is not to be looked at (skip-worktree).
+	Hushed bool
 }
 
 // Scan calls see for every entry of an index, in order. What it is given is
@@ -45,7 +50,7 @@ func Scan(index []byte, hashSize int, see func(Entry)) error {
 		if !s.next() {
 			return ErrFormat
 		}
-		see(Entry{s.name, s.mode, s.sum})
+		see(Entry{s.name, s.mode, s.sum, s.hushed})
 	}
 	return nil
 }
@@ -58,6 +63,7 @@ type scanner struct {
 	name    []byte
 	mode    uint32
 	sum     []byte
+	hushed  bool
 }
 
 // next reads one entry, and reports whether there was one.
@@ -66,12 +72,15 @@ func (s *scanner) next() bool {
 	if len(s.rest) < size {
 		return false
 	}
-	if binary.BigEndian.Uint16(s.rest[s.stat:])&flagExtended != 0 {
+	flags := binary.BigEndian.Uint16(s.rest[s.stat:])
+	if flags&flagExtended != 0 {
 		size += flagsSize
 	}
 	if len(s.rest) < size {
 		return false
 	}
+	s.hushed = flags&flagAssumed != 0 ||
+		flags&flagExtended != 0 && binary.BigEndian.Uint16(s.rest[s.stat+flagsSize:])&flagSkipped != 0
 	s.mode, s.sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	if s.version == 4 {
 		return s.compressed(s.rest[size:])

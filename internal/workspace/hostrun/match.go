@@ -1,6 +1,9 @@
 package hostrun
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Matcher finds the rule of a path. It is made for one walk, and made at every
 // launch: it costs one look at each rule, and no memory but its own.
@@ -51,6 +54,12 @@ func (m *Matcher) Means(rel string) string {
 		return ""
 	}
 	return r.Means
+}
+
+// Ordinary reports whether a change is a day's work, given what it means: of what
+// is built, installed, tested and evaluated when somebody asks for it.
+func Ordinary(means string) bool {
+	return slices.Contains([]string{onInst, onBuild, onTest, onNix, onTool, onCargo, onPackage, onCompose}, means)
 }
 
 // above finds the rule for all in a folder or in one above it.

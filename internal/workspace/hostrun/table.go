@@ -19,6 +19,10 @@ const (
 	onAgent = "your own agent obeys it outside the sandbox"
 	onNix   = "Nix evaluates it, and `nix develop` runs it"
 	onTool  = "your tools run what it names"
+
+	onCargo   = "cargo runs it when you build"
+	onPackage = "npm runs its scripts when you install or build"
+	onCompose = "docker runs what it names, with the mounts it names"
 )
 
 // Rules are the files that are told of when a session changed them.
@@ -100,7 +104,7 @@ var Rules = [...]Rule{
 	{"Jenkinsfile", onPush},
 	{"azure-pipelines.yml", onPush},
 
-	{"package.json", "npm runs its scripts when you install or build"},
+	{"package.json", onPackage},
 	{".npmrc", onInst},
 	{".yarnrc", onInst},
 	{".yarnrc.yml", onInst},
@@ -125,7 +129,7 @@ var Rules = [...]Rule{
 	{"Rakefile", onBuild},
 	{"CMakeLists.txt", onBuild},
 	{"meson.build", onBuild},
-	{"build.rs", "cargo runs it when you build"},
+	{"build.rs", onCargo},
 	{"Cargo.toml", onBuild},
 	{".cargo/config.toml", "cargo runs what it names"},
 	{".cargo/config", "cargo runs what it names"},
@@ -143,9 +147,9 @@ var Rules = [...]Rule{
 	{"BUILD.bazel", onBuild},
 	{".bazelrc", onBuild},
 	{"Dockerfile", onBuild},
-	{"compose.yaml", "docker runs what it names, with the mounts it names"},
-	{"docker-compose.yml", "docker runs what it names, with the mounts it names"},
-	{"docker-compose.yaml", "docker runs what it names, with the mounts it names"},
+	{"compose.yaml", onCompose},
+	{"docker-compose.yml", onCompose},
+	{"docker-compose.yaml", onCompose},
 	{"Procfile", onTool},
 
 	{"flake.nix", onNix},

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitindex"
+	"claudebox/internal/workspace/hostrun"
 )
 
 // indexLimit is what a git index may have, in bytes: a million files.
@@ -26,6 +27,9 @@ type Tracked struct {
 	Names []string
 	Small []string // those that matter only for a token that they may hold
 	Links []string // repositories in the working tree, whose configuration git obeys
+	Runs  []string // what the host's tools run
+	// Hushed are files of which git shows no change.
+	Hushed []string
 }
 
 // All are the names that matter for any reason, by and by.
@@ -82,6 +86,7 @@ func (p indexPlace) stamp() beneath.Stamp {
 type indexes struct {
 	matters func(name []byte) bool // by the path in its working tree
 	small   func(name []byte) bool // the same of those that may hold a token
+	rules   *hostrun.Matcher
 	Tracked
 }
 
@@ -109,6 +114,12 @@ func (x *indexes) read(p indexPlace) {
 		name = name[len(p.strip):]
 		if e.Mode == gitindex.Gitlink {
 			x.Links = append(x.Links, p.below+string(name))
+		}
+		if e.Hushed {
+			x.Hushed = append(x.Hushed, p.below+string(name))
+		}
+		if x.rules.Means(string(name)) != "" {
+			x.Runs = append(x.Runs, p.below+string(name))
 		}
 		if x.matters(name) {
 			x.Names = append(x.Names, p.below+string(name))

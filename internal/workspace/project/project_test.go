@@ -248,7 +248,7 @@ var refused = map[string]struct {
 	"the host's /tmp":              {"/tmp", "holds projects"},
 	"something below /etc":         {"/etc/ssl", "belongs to the system"},
 	"something below /proc":        {"/proc/self", "belongs to the kernel"},
-	"home":                         {".", "holds your home"},
+	"home":                         {".", "is your home folder"},
 	"above home":                   {"..", "holds your home"},
 	"~/.config itself":             {".config", "configuration"},
 	"Claude's folder":              {".claude", "Claude Code"},

@@ -46,6 +46,7 @@ var forbiddenPlaces = []forbidden{
 	{"/sys", itself, "belongs to the kernel", ""},
 	{"/boot", itself, "belongs to the system", ""},
 	{"/etc", inside, "belongs to the system", "/etc/nixos"},
+	{"~", itself, "is your home folder, with every secret in it", ""},
 	{"~", around, "holds your home folder, with every secret in it", ""},
 	{"~/.config", itself, "holds the configuration of everything you run", ""},
 	{"~/.local", itself, "holds programs and data of everything you run", ""},

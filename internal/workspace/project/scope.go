@@ -181,13 +181,13 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		seen.Tracked = Tracked{}
 		return
 	}
-	x := indexes{matters: s.matters(), small: mayHoldToken}
+	x := indexes{matters: s.matters(), small: mayHoldToken, rules: hostrun.NewMatcher()}
 	for _, place := range places {
 		x.read(place)
 	}
-	slices.Sort(x.Names)
-	slices.Sort(x.Small)
-	slices.Sort(x.Links)
+	for _, names := range [][]string{x.Names, x.Small, x.Links, x.Runs, x.Hushed} {
+		slices.Sort(names)
+	}
 	seen.Tracked = x.Tracked
 }
 

@@ -272,8 +272,12 @@ func (w *walker) list(f *folder, buffer []byte) {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err == nil && w.now-st.Ctim.Nano() > recent {
-		f.Stamp = stampOf(&st)
+	if err := unix.Fstat(fd, &st); err == nil {
+		// What can be listed and not entered tells names only.
+		f.Closed = st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid()
+		if w.now-st.Ctim.Nano() > recent && !f.Closed {
+			f.Stamp = stampOf(&st)
+		}
 	}
 	l := lister{walker: w, folder: f, fd: fd}
 	if w.Wanted != nil {

@@ -104,7 +104,8 @@ func (w *world) measureSecrets(out io.Writer, cmd *exec.Cmd) error {
 		}
 	}
 	for _, row := range []struct{ name, what string }{
-		{"first", "first byte of an answer, its secret swapped"}, {"event", "an event on its way, likewise"},
+		{"first", "first byte of an answer, its secret swapped"},
+		{"event", "an event on its way, likewise"},
 		{"whole", "1 GiB by TLS, likewise"},
 	} {
 		with, without := median(found[row.name+"-with"]), median(found[row.name+"-without"])

@@ -40,10 +40,10 @@ func (s *Session) openReport(o Options) error {
 }
 
 // sweep ends sessions that were killed before they could do it themselves.
-func (s *Session) sweep(o Options) {
-	for _, r := range aftermath.Sweep(s.folders.Home, s.Facts.Cwd) {
+func (c call) sweep(o Options) {
+	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
 		if !o.NoReport || len(r.Failures) > 0 {
-			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home, s.caller.Columns()))
+			io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))
 		}
 	}
 }

@@ -100,21 +100,21 @@ const httpsPort = 443
 // tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
-func (s *Session) tryStore(h *launch.Host, why Purpose) error {
+func (c call) tryStore(h *launch.Host, why Purpose) error {
 	var st unix.Stat_t
-	if err := unix.Stat(s.folders.Home, &st); err != nil {
+	if err := unix.Stat(c.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
 	}
 	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, s.folders.Home)
-	file := filepath.Join(s.folders.Cache, "nix-inside")
+	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, c.folders.Home)
+	file := filepath.Join(c.folders.Cache, "nix-inside")
 	if string(cachefile.Read(file)) == key || why.Look {
 		return nil
 	}
-	if err := launch.TryStore(h.Bwrap, h.Env, s.folders.Home); err != nil {
+	if err := launch.TryStore(h.Bwrap, h.Env, c.folders.Home); err != nil {
 		return err
 	}
 	cachefile.WriteBelow(file, []byte(key))
@@ -186,13 +186,13 @@ func (s *Session) closeNix() {
 // what it fetches passes no tier, and only when the daemon itself says that it
 // does not trust this user, as for a trusted one its socket is a way to become
 // root.
-func (s *Session) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
+func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
 	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if p.Network.Tier != "full" {
 		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
-	trust, err := s.daemonTrust(why)
+	trust, err := c.daemonTrust(why)
 	switch {
 	case err != nil:
 		return err
@@ -217,13 +217,13 @@ const daemonWait = 2 * time.Second
 // daemonTrust is what the daemon says of this user. Asking costs more than
 // the rest of a launch, so the answer is kept until something changes that
 // it depends on.
-func (s *Session) daemonTrust(why Purpose) (string, error) {
+func (c call) daemonTrust(why Purpose) (string, error) {
 	socket := plan.DaemonSocketDir + "/socket"
-	key, err := trustKey(socket, s.Facts.UID)
+	key, err := trustKey(socket, c.Facts.UID)
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(s.folders.Cache, "daemon-trust")
+	file := filepath.Join(c.folders.Cache, "daemon-trust")
 	if trust, ok := strings.CutPrefix(string(cachefile.Read(file)), key); ok {
 		return strings.TrimSpace(trust), nil
 	}

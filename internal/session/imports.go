@@ -49,8 +49,8 @@ func (s *Session) coverLent(h *launch.Host, source, destination string, show []s
 
 // pattern is a path as `show` in a profile names it, from the user's home or
 // from the root.
-func (s *Session) pattern(path string) string {
-	if rest, ok := strings.CutPrefix(path, s.Facts.Home+"/"); ok {
+func (c call) pattern(path string) string {
+	if rest, ok := strings.CutPrefix(path, c.Facts.Home+"/"); ok {
 		return rest
 	}
 	return strings.TrimPrefix(path, "/")

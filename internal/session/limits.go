@@ -16,7 +16,7 @@ const scopePatience = 10 * time.Second
 
 // addLimits says which limits of the profile do not hold here. That on
 // processes holds without systemd, where the kernel counts them apart.
-func (s *Session) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func (c call) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	if p.Limits.Tasks > 0 && !(h.OwnPIDs && launch.CountsProcesses()) && !byScope(p.Limits) {
 		h.Warnings = append(h.Warnings,
 			"limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
@@ -24,7 +24,7 @@ func (s *Session) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) e
 	if !byScope(p.Limits) {
 		return nil
 	}
-	manager, err := s.findManager()
+	manager, err := c.findManager()
 	if err != nil {
 		h.Warnings = append(h.Warnings, "limits: memory and cpu do not hold: "+err.Error())
 		return nil
@@ -37,10 +37,10 @@ func (s *Session) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) e
 // byScope reports whether limits need systemd.
 func byScope(l plan.Limits) bool { return l.Memory > 0 || l.CPU > 0 }
 
-func (s *Session) findManager() (*scope.Manager, error) {
+func (c call) findManager() (*scope.Manager, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
 	defer cancel()
-	return scope.Find(ctx, s.Facts.Env.Get)
+	return scope.Find(ctx, c.Facts.Env.Get)
 }
 
 // holdLimits has the launch put its processes into a scope of systemd, where

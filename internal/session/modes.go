@@ -7,6 +7,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan"
+	"claudebox/internal/sandbox/launch"
 )
 
 // givenMode is the mode of a file or folder that is given away read-write, as
@@ -19,8 +20,8 @@ type givenMode struct {
 }
 
 // noteModes takes down the modes of what the launch gives away.
-func (s *Session) noteModes() (list []givenMode) {
-	for _, m := range s.Launch.Mounts {
+func noteModes(l launch.Launch) (list []givenMode) {
+	for _, m := range l.Mounts {
 		if m.Kind != plan.Bind {
 			continue
 		}
@@ -46,7 +47,7 @@ const (
 
 // mendModes gives back the modes of what was closed to its user, or opened for
 // others to write.
-func (s *Session) mendModes(list []givenMode) {
+func (c call) mendModes(list []givenMode) {
 	for _, was := range list {
 		var st unix.Stat_t
 		if unix.Fstat(was.fd, &st) == nil {
@@ -54,7 +55,7 @@ func (s *Session) mendModes(list []givenMode) {
 			if closed|opened != 0 {
 				err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(was.fd), was.mode) // fchmod refuses O_PATH
 				if err != nil {
-					diag.Print(s.caller.Stderr, &diag.Error{
+					diag.Print(c.caller.Stderr, &diag.Error{
 						Op: "give " + was.path + " back its mode", Err: err,
 						Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
 					})

@@ -46,8 +46,8 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 }
 
 // addStandIns adds what the mounts of a folder that is given away rely on.
-func (s *Session) addStandIns(h *launch.Host, given project.Project) {
-	empty := launch.StandIn{Path: s.emptyFolder(), Dir: true}
+func (c call) addStandIns(h *launch.Host, given project.Project) {
+	empty := launch.StandIn{Path: c.emptyFolder(), Dir: true}
 	if slices.ContainsFunc(given.Mounts, hidesFolder) && !slices.Contains(h.StandIns, empty) {
 		h.StandIns = append(h.StandIns, empty)
 	}
@@ -69,7 +69,7 @@ func addNotes(h *launch.Host, about string, given project.Project) {
 }
 
 // projectMount is a path of the project mounted over itself.
-func (s *Session) projectMount(m project.Mount) launch.Mount {
+func (c call) projectMount(m project.Mount) launch.Mount {
 	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
 	switch m.Mode {
 	case project.ReadOnly:
@@ -78,7 +78,7 @@ func (s *Session) projectMount(m project.Mount) launch.Mount {
 		b.Kind, b.Data, b.Open = plan.ROData, m.Content, false
 	case project.Hidden:
 		if m.Dir {
-			b.Kind, b.Source = plan.ROBind, s.emptyFolder()
+			b.Kind, b.Source = plan.ROBind, c.emptyFolder()
 			break
 		}
 		b.Kind, b.Open = plan.ROData, false
@@ -88,7 +88,7 @@ func (s *Session) projectMount(m project.Mount) launch.Mount {
 
 // emptyFolder stands in for folders that are hidden. It is out of the reach of
 // every sandbox.
-func (s *Session) emptyFolder() string { return filepath.Join(s.folders.Home, "empty") }
+func (c call) emptyFolder() string { return filepath.Join(c.folders.Home, "empty") }
 
 func (s *Session) hidesFolders() bool {
 	return slices.ContainsFunc(s.given(),
@@ -117,7 +117,7 @@ func (s *Session) isImport(path string) bool {
 
 // showsState reports whether a canonical path is CLAUDEBOX_HOME, which may lie
 // anywhere, or lies in it or around it.
-func (s *Session) showsState(path string) bool {
-	home, err := beneath.Canonical(s.folders.Home)
+func (c call) showsState(path string) bool {
+	home, err := beneath.Canonical(c.folders.Home)
 	return err == nil && (pathname.Below(path, home) || pathname.Below(home, path))
 }

@@ -43,8 +43,8 @@ func (s *Session) addFlagMount(h *launch.Host, word string, kind plan.MountKind,
 
 // NamedPath reports whether a word names a path of the host, and which: what holds
 // a slash does, and what is there in the current folder.
-func (s *Session) NamedPath(word string) (string, bool) {
-	path := s.absolute(word)
+func (c call) NamedPath(word string) (string, bool) {
+	path := c.absolute(word)
 	if strings.HasPrefix(word, "~") || strings.Contains(word, "/") {
 		return path, true
 	}
@@ -115,9 +115,9 @@ func (s *Session) real(path string) (string, error) {
 
 // ownLink reports whether no agent can have made a link: one of root or Nix, or one
 // in the user's home itself, which is never given away.
-func (s *Session) ownLink(link string) bool {
+func (c call) ownLink(link string) bool {
 	var st unix.Stat_t
-	return filepath.Dir(link) == filepath.Clean(s.Facts.Home) || pathname.Below(link, "/nix/store") ||
+	return filepath.Dir(link) == filepath.Clean(c.Facts.Home) || pathname.Below(link, "/nix/store") ||
 		unix.Lstat(link, &st) == nil && st.Uid == 0
 }
 

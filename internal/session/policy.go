@@ -40,8 +40,8 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 
 // ledElsewhere are those of the search places, and of the user's files of
 // git's configuration, that a link leads to another place.
-func (s *Session) ledElsewhere() (list []string) {
-	places := append(searchPlaces(s.folders, s.caller.Manifest), gitconfig.Files(s.Facts.Home, s.Facts.Env.Get)...)
+func (c call) ledElsewhere() (list []string) {
+	places := append(searchPlaces(c.folders, c.caller.Manifest), gitconfig.Files(c.Facts.Home, c.Facts.Env.Get)...)
 	for _, place := range places {
 		if real, err := beneath.Leads(place); err == nil && real != place {
 			list = append(list, place)
@@ -51,8 +51,8 @@ func (s *Session) ledElsewhere() (list []string) {
 }
 
 // ownFolders are claudebox's own folders, and where they lead.
-func (s *Session) ownFolders() []string {
-	list := s.folders.Own()
+func (c call) ownFolders() []string {
+	list := c.folders.Own()
 	for _, dir := range slices.Clone(list) {
 		if real, err := beneath.Leads(dir); err == nil && real != dir {
 			list = append(list, real)
@@ -154,11 +154,11 @@ func (s *Session) gitObeys() []string {
 }
 
 // pathsIn are the words of a command that are paths from the root or the home.
-func (s *Session) pathsIn(command string) (list []string) {
+func (c call) pathsIn(command string) (list []string) {
 	for _, word := range strings.FieldsFunc(command,
 		func(r rune) bool { return strings.ContainsRune(" \t\"'`;|&()<>=!$", r) }) {
 		if filepath.IsAbs(word) || strings.HasPrefix(word, "~/") {
-			list = append(list, s.absolute(word))
+			list = append(list, c.absolute(word))
 		}
 	}
 	return list

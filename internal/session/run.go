@@ -41,6 +41,7 @@ func (s *Session) Run() (err error) {
 		after, err = s.beginAftermath()
 		return err
 	}
+	s.runner.Laid = func() error { return s.lookAgain(after) }
 	var reports []aftermath.Report
 	settle := sync.OnceFunc(func() {
 		for _, session := range after {
@@ -48,7 +49,7 @@ func (s *Session) Run() (err error) {
 		}
 	})
 	defer func() { settle(); s.announce(reports) }()
-	modes := s.noteModes()
+	modes := noteModes(s.Launch)
 	err = s.launch(&after)
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
@@ -103,6 +104,21 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 		agent = aftermath.Agent{} // once is enough
 	}
 	return after, nil
+}
+
+// lookAgain refuses a secret that came into what is given away while the sandbox
+// was set up. Only a session that lives there can have brought it.
+func (s *Session) lookAgain(after []*aftermath.Session) error {
+	for i, given := range s.given() {
+		if !after[i].Overlaps() {
+			continue
+		}
+		if rel := given.Appeared(); rel != "" {
+			return diag.Errorf("hide "+given.Path+"/"+rel, "start again",
+				"it came there while the sandbox was set up: another session, or a program of yours, works there")
+		}
+	}
+	return nil
 }
 
 // launch runs bwrap, and watches over the covers meanwhile.

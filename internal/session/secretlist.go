@@ -47,7 +47,7 @@ type namedSecret struct {
 // listSecrets lists the secrets that stay outside by a plan: Claude Code's own,
 // those of the profile, and the tokens that git logs in with. One that this host
 // does not have is left out.
-func (s *Session) listSecrets(p plan.Plan) ([]namedSecret, error) {
+func (c call) listSecrets(p plan.Plan) ([]namedSecret, error) {
 	var list []namedSecret
 	add := func(secret broker.Secret, why string) {
 		at := slices.IndexFunc(list, func(n namedSecret) bool { return n.Name == secret.Name })
@@ -58,15 +58,15 @@ func (s *Session) listSecrets(p plan.Plan) ([]namedSecret, error) {
 		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
 	}
-	for _, e := range s.entering(p) {
+	for _, e := range c.entering(p) {
 		secret, known := usual[e.Name]
-		if value := s.Facts.Env.Value(e.Name, ""); known && value != "" {
+		if value := c.Facts.Env.Value(e.Name, ""); known && value != "" {
 			secret.Name, secret.Value = e.Name, value
-			add(secretFor(secret, s.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+			add(secretFor(secret, c.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
 		}
 	}
 	for _, named := range p.Secrets {
-		value, err := s.secretValue(named)
+		value, err := c.secretValue(named)
 		if err != nil {
 			return nil, err
 		}
@@ -75,9 +75,9 @@ func (s *Session) listSecrets(p plan.Plan) ([]namedSecret, error) {
 		}
 	}
 	for _, host := range p.Git.Hosts {
-		value := s.Facts.Env.Value(host.Variable, "")
+		value := c.Facts.Env.Value(host.Variable, "")
 		named := slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
-		if why := s.gitRule(p, host.Variable); value != "" && (why != "" || named) {
+		if why := c.gitRule(p, host.Variable); value != "" && (why != "" || named) {
 			add(broker.Secret{
 				Name: host.Variable, Value: value, Hosts: withAPI(host.Host),
 				Forms: []broker.Form{broker.Basic, broker.Bearer},
@@ -93,8 +93,8 @@ func merged[T ~string](a, b []T) []T {
 
 // gitRule is the rule by which a variable enters for git alone; empty where it
 // enters by another, too.
-func (s *Session) gitRule(p plan.Plan, variable string) string {
-	for _, e := range s.entering(p) {
+func (c call) gitRule(p plan.Plan, variable string) string {
+	for _, e := range c.entering(p) {
 		if e.Name == variable && strings.HasSuffix(e.Why, plan.ForGit) {
 			return e.Why
 		}
@@ -122,13 +122,13 @@ func ofProfile(named plan.Secret, value string) broker.Secret {
 }
 
 // secretValue reads a secret of the profile; empty: this host has none.
-func (s *Session) secretValue(named plan.Secret) (string, error) {
+func (c call) secretValue(named plan.Secret) (string, error) {
 	if named.File == "" {
-		return s.Facts.Env.Value(named.Variable, ""), nil
+		return c.Facts.Env.Value(named.Variable, ""), nil
 	}
 	name := named.File
 	if rest, below := strings.CutPrefix(name, "~/"); below {
-		name = filepath.Join(s.Facts.Home, rest)
+		name = filepath.Join(c.Facts.Home, rest)
 	}
 	const most = 64 << 10
 	f, err := os.Open(name)
@@ -164,14 +164,14 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 }
 
 // entering are the host's variables that a plan or the caller lets in.
-func (s *Session) entering(p plan.Plan) []plan.Env {
+func (c call) entering(p plan.Plan) []plan.Env {
 	var list []plan.Env
 	for _, e := range p.Env {
 		if e.From == plan.FromHost {
 			list = append(list, e)
 		}
 	}
-	for _, name := range extraEnv(s.Facts.Env) {
+	for _, name := range extraEnv(c.Facts.Env) {
 		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
 	}
 	return list

@@ -113,15 +113,15 @@ func (n *secrets) placeholder(name string) string {
 }
 
 // insideValue is what a variable would be inside.
-func (s *Session) insideValue(p plan.Plan, name string) string {
+func (c call) insideValue(p plan.Plan, name string) string {
 	for _, e := range p.Env {
 		if e.Name == name && e.From != plan.FromHost {
 			return e.Value
 		}
 	}
-	for _, e := range s.entering(p) {
+	for _, e := range c.entering(p) {
 		if e.Name == name {
-			return s.Facts.Env.Value(name, "")
+			return c.Facts.Env.Value(name, "")
 		}
 	}
 	return ""
@@ -129,14 +129,14 @@ func (s *Session) insideValue(p plan.Plan, name string) string {
 
 // proxies are those by which the sandbox would have left, else those of this
 // host.
-func (s *Session) proxies(p plan.Plan) broker.Proxies {
+func (c call) proxies(p plan.Plan) broker.Proxies {
 	find := func(name string) string {
 		for _, name := range []string{name, strings.ToLower(name)} {
-			if value := s.insideValue(p, name); value != "" {
+			if value := c.insideValue(p, name); value != "" {
 				return value
 			}
 		}
-		return s.Facts.Env.Value(name, s.Facts.Env.Value(strings.ToLower(name), ""))
+		return c.Facts.Env.Value(name, c.Facts.Env.Value(strings.ToLower(name), ""))
 	}
 	return broker.Proxies{HTTPS: find("HTTPS_PROXY"), HTTP: find("HTTP_PROXY"), No: find("NO_PROXY")}
 }
@@ -199,7 +199,7 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		Kind: plan.File, Source: "authority", Destination: ownAuthority, Mode: "0444",
 		Data: config.Authority.Certificate, Why: brokerRule,
 	})
-	s.addVariables(h)
+	addVariables(h)
 	if p.Network.Tier == proxied {
 		s.addProxy(h, port, broker.Names(targets))
 		return nil
@@ -273,9 +273,9 @@ func (w *within) SetLogin(access, scope string) {
 }
 
 // dropSecrets keeps out what would be of no use.
-func (s *Session) dropSecrets(h *launch.Host, p plan.Plan) {
-	for _, e := range s.entering(p) {
-		if _, known := usual[e.Name]; known && s.Facts.Env.Value(e.Name, "") != "" {
+func (c call) dropSecrets(h *launch.Host, p plan.Plan) {
+	for _, e := range c.entering(p) {
+		if _, known := usual[e.Name]; known && c.Facts.Env.Value(e.Name, "") != "" {
 			h.Overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
 			h.Notes = append(h.Notes, e.Name+" does not enter: there is no network to use it")
 		}
@@ -302,7 +302,7 @@ func madeForBroker(h *launch.Host, name, value string) {
 }
 
 // addVariables sets the variables by which programs find the broker's authority.
-func (s *Session) addVariables(h *launch.Host) {
+func addVariables(h *launch.Host) {
 	for _, name := range bundleVariables {
 		madeForBroker(h, name, plan.CertificateBundle)
 	}

@@ -92,7 +92,7 @@ type Session struct {
 	project  project.Project
 	beside   []beside            // folders that are given away read-write beside it
 	holding  []*placeholder.Hold // of what is given away, in that order
-	led      []string            // see [Session.ledElsewhere]
+	led      []string            // see [call.ledElsewhere]
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter
 	report   report
@@ -194,7 +194,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
 	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		s.addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks,
+		addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks,
 		s.addSecrets,
 	} {
 		if err := step(&h, p, o, why); err != nil {
@@ -276,7 +276,7 @@ func orders(f host.Facts, o Options) []string {
 	return list
 }
 
-func (s *Session) addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
 	h.CanLay = launch.CanLay()
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {

@@ -34,9 +34,9 @@ func (s *Session) userGit() []project.UserGit {
 	return list
 }
 
-func (s *Session) included(from, name string) string {
+func (c call) included(from, name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		return filepath.Join(s.Facts.Home, rest)
+		return filepath.Join(c.Facts.Home, rest)
 	}
 	if filepath.IsAbs(name) {
 		return name

@@ -44,6 +44,7 @@ type Runner struct {
 	Post    *Post                  // gets the signals that would end claudebox, see [Listen]; nil: they end it
 	Hold    func(pids []int) error // puts all processes of a launch that is Held under its limits
 	Before  func() error           // done while bwrap starts, before the agent may run; nil: nothing is to be
+	Laid    func() error           // a last look, when all mounts are laid; nil: none
 	Started func(bwrap int)        // called when bwrap runs, with its process id; nil: nothing else waits for it
 }
 

@@ -28,6 +28,9 @@ func (r Runner) connect(child *sandbox) error {
 	if err == nil && r.Lay {
 		err = r.layMounts(child)
 	}
+	if err == nil && r.Laid != nil {
+		err = r.Laid()
+	}
 	if err == nil {
 		err = limitProcesses(child.pid, r.processes())
 	}

@@ -58,7 +58,11 @@ func (r Runner) Run() error {
 	terminal := saveTerminal()
 	r.Post.pausing(terminal.lend)
 	if !r.gated() {
-		if err := r.before(); err != nil {
+		err := r.before()
+		if err == nil && r.Laid != nil {
+			err = r.Laid()
+		}
+		if err != nil {
 			fds.close()
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/project"
 )
@@ -25,6 +26,7 @@ type Session struct {
 	before project.Seen
 	units  map[string]beneath.Stamp
 	sums   *sums             // nil: the sandbox was not started
+	alone  bool              // no other session lived in the project when it began
 	named  map[string]string // tracked places that git's configuration names, and their state
 }
 
@@ -83,9 +85,16 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	begun = true
 	s := &Session{home: home, tree: tree, record: r, file: f, before: p.Seen, units: unitsOf(tree)}
 	keepFilled(home, p)
+	s.alone = !slices.ContainsFunc(live, func(r record) bool {
+		return pathname.Below(r.Scope.Path, p.Path) || pathname.Below(p.Path, r.Scope.Path)
+	})
 	s.named = namedStates(tree, p.Reported)
 	return s, nil
 }
+
+// Overlaps reports whether another session lived in the project, above it or below
+// it, when this one began.
+func (s *Session) Overlaps() bool { return !s.alone }
 
 // Follow does what has time until the session lives. It is called when the
 // sandbox has been started.

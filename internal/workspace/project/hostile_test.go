@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/workspace/project"
 )
 
@@ -279,5 +281,22 @@ func TestProtectTakesGlobs(t *testing.T) {
 		if got := w.mounts(p); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, %v; want %q", pattern, got, err, want)
 		}
+	}
+}
+
+// S3: another session exchanges folders while this one is set up.
+func TestASecretThatCameWhileTheSandboxWasSetUp(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/conf/.env", "A=b")
+	w.write("p/other/x", "")
+	w.write("p/.env", "A=b")
+	p := w.open("p")
+	if got := p.Appeared(); got != "" {
+		t.Errorf("%s was there before", got)
+	}
+	must(t, unix.Renameat2(unix.AT_FDCWD, w.path("p/conf"), unix.AT_FDCWD, w.path("p/other"), unix.RENAME_EXCHANGE))
+	if got := p.Appeared(); got != "other/.env" {
+		t.Errorf("got %q", got)
 	}
 }

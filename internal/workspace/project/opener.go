@@ -80,7 +80,7 @@ func (o *opener) open() error {
 
 // look sees what is in the project.
 func (o *opener) look() {
-	o.OpenConfig = o.WritableConfig
+	o.OpenConfig, o.show = o.WritableConfig, o.Show
 	o.Scope.Build, o.Scope.Path = o.Build, o.Path
 	o.Scope.HideAt, o.Scope.Relative = anchored(o.Hide), relativeNames(o.UserGit)
 	for _, pattern := range o.Hide {

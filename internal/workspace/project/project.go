@@ -4,15 +4,18 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
+	"claudebox/internal/workspace/survey"
 )
 
 // Request is what [Open] is asked for. All paths are absolute.
@@ -98,6 +101,7 @@ type Project struct {
 	OpenConfig bool
 
 	placeholders []placeholder.Placeholder
+	show         []string
 }
 
 // Mode is how a path is mounted over itself.
@@ -217,6 +221,26 @@ func (p Project) SafeDirectories() []string {
 		}
 	}
 	return dirs
+}
+
+// Appeared gives a file that looks secret by its name and was not there when the
+// project was opened, relative to Path; empty: there is none.
+func (p Project) Appeared() (rel string) {
+	tree, err := beneath.Open(p.Path)
+	if err != nil {
+		return "." // it is not there any more
+	}
+	defer tree.Close()
+	byRel := func(f survey.File, rel string) int { return strings.Compare(f.Rel, rel) }
+	for _, f := range p.Scope.walk(tree, &p.Seen, walkLimit, 0).Files {
+		at, known := slices.BinarySearchFunc(p.Seen.Files, f.Rel, byRel)
+		known = known && p.Seen.Files[at].Stamp.Ino == f.Stamp.Ino
+		hidden := slices.ContainsFunc(p.Hidden, func(dir string) bool { return pathname.Below(f.Rel, dir) })
+		if !known && !hidden && p.Scope.Hides(f.Rel) && !Shown(p.show, f.Rel) {
+			return f.Rel
+		}
+	}
+	return ""
 }
 
 // Hold makes the placeholders that the project's mounts rely on. It is called

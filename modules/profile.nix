@@ -7,6 +7,26 @@
   options,
 }:
 let
+  # Nix knows no place of a value that was set as a whole. Where one line of its
+  # file reads as if it did, that is it.
+  lineOf =
+    name: definition:
+    let
+      shown = lib.optionalString (lib.isString definition.value) (
+        lib.escapeRegex (builtins.toJSON definition.value)
+      );
+      sets = "(.*[^A-Za-z0-9_'-])?${name} *= *([^=].*)?${shown}.*";
+      found = lib.filter (it: builtins.match sets it.text != null) (
+        lib.imap1 (line: text: { inherit line text; }) (
+          lib.splitString "\n" (builtins.readFile definition.file)
+        )
+      );
+    in
+    if lib.hasPrefix "/" definition.file && builtins.pathExists definition.file && lib.length found == 1 then
+      "${definition.file}:${toString (lib.head found).line}"
+    else
+      definition.file;
+
   # The module system merges what several files say, so that only the
   # definitions know where they stand. The one that says most of a path counts.
   position =
@@ -17,7 +37,7 @@ let
         let
           it = import ../nix/position.nix definition.value (lib.tail path);
         in
-        it // { at = if it.at == null then definition.file else it.at; }
+        it // { at = if it.at == null then lineOf (lib.head path) definition else it.at; }
       ) options.programs.claudebox.${lib.head path}.definitionsWithLocations;
       most = lib.foldl' (a: b: if b.depth > a.depth then b else a) {
         at = null;

@@ -93,7 +93,7 @@ let
       };
 
       assemble =
-        more:
+        unwrapped: more:
         pkgs.runCommand "claudebox-${unwrapped.version}"
           {
             pname = "claudebox";
@@ -141,10 +141,19 @@ let
 
       # What knows the profiles' packages, without the profiles: a module puts
       # those where the user has configuration.
-      plain = assemble "";
+      plain = assemble unwrapped "";
+
+      # It judges the profiles and makes their plans: of the same packages, but
+      # a program for the machine that builds.
+      inherit (pkgs.stdenv) buildPlatform hostPlatform;
+      judge =
+        if buildPlatform.canExecute hostPlatform then
+          plain
+        else
+          assemble (pkgs.buildPackages.callPackage ./package.nix { }) "";
       configuration = import ./configuration.nix {
         inherit pkgs;
-        claudebox = plain;
+        claudebox = judge;
         inherit (made) profiles;
         inherit option;
       };
@@ -154,6 +163,6 @@ let
     else if made.profiles == { } then
       plain
     else
-      assemble "cp -r ${configuration}/* $out/share/claudebox/";
+      assemble unwrapped "cp -r ${configuration}/* $out/share/claudebox/";
 in
 arguments: arguments.pkgs.lib.makeOverridable make arguments

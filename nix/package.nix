@@ -13,6 +13,13 @@ let
   inherit (lib) fileset;
   version = "0.1.0";
 
+  # A program for another machine is not run: Go makes one for this.
+  run =
+    if stdenv.buildPlatform.canExecute stdenv.hostPlatform then
+      "$out/bin/claudebox"
+    else
+      "env GOOS= GOARCH= go run ./cmd/claudebox";
+
   # An older Go would only say so in the middle of the build.
   needs = lib.head (builtins.match ".*\ngo ([0-9.]+)\n.*" (builtins.readFile ../go.mod));
 in
@@ -52,12 +59,10 @@ buildGoModule {
     mkdir $out/libexec
     mv $out/bin/claudebox-network $out/libexec/
     installManPage docs/man/*
-  ''
-  + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
     installShellCompletion --cmd claudebox \
-      --bash <($out/bin/claudebox completion bash) \
-      --fish <($out/bin/claudebox completion fish) \
-      --zsh <($out/bin/claudebox completion zsh)
+      --bash <(${run} completion bash) \
+      --fish <(${run} completion fish) \
+      --zsh <(${run} completion zsh)
   '';
 
   # The tests are a check of their own (checks.nix): they read files outside src.

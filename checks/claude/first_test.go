@@ -150,7 +150,13 @@ func TestAFirstDay(t *testing.T) {
 	c.Login(t, "code-from-the-browser")
 	c.Enter(t, "hello")
 	c.Await(t, "Hello, Ada.")
-	c.Leave(t)
+	c.Enter(t, "/exit")
+	asks, over := window.Shows("in your other projects, too?"), window.Shows("resume with: claudebox")
+	c.Until(t, "end of the session", func(shown string) bool { return asks(shown) || over(shown) })
+	if asks(c.String()) {
+		c.Press(t, "y\r")
+	}
+	c.Ended(t, 0)
 	w.nothingInside(t)
 
 	second := *w

@@ -3,6 +3,7 @@
 package flake_test
 
 import (
+	"debug/elf"
 	"errors"
 	"os"
 	"os/exec"
@@ -34,14 +35,34 @@ func TestTheFlakeIsCheckedWhole(t *testing.T) {
 	}
 }
 
-// TestChecksThatTheLabCanBuild builds them; the others need what Debian lacks.
+// TestChecksThatTheLabCanBuild builds them in a build sandbox of Nix's own, as
+// users have it: no /usr, no tun, no network, and / belongs to nobody. The others
+// need what Debian lacks.
 func TestChecksThatTheLabCanBuild(t *testing.T) {
 	t.Parallel()
-	words := []string{"build", "--no-link"}
-	for _, name := range []string{"claudebox", "modules", "options"} {
+	words := []string{"path-info", "--derivation"}
+	for _, name := range []string{"claudebox", "go-test", "modules", "options"} {
 		words = append(words, ours+root+"#checks.x86_64-linux."+name)
 	}
-	succeed(t, nix("", words...))
+	buildSandboxed(t, strings.Fields(succeed(t, nix("", words...))))
+}
+
+// buildSandboxed builds derivations with the daemon that has a build sandbox, and
+// what they need, which is Debian's, with the usual one.
+func buildSandboxed(t *testing.T, derivations []string) {
+	t.Helper()
+	socket := os.Getenv("CLAUDEBOX_LAB_SANDBOXED")
+	if socket == "" {
+		t.Skip("NOT RUN: CLAUDEBOX_LAB_SANDBOXED names no daemon with a build sandbox")
+	}
+	needs := strings.Fields(succeed(t, exec.Command("nix-store", append([]string{"--query", "--requisites"}, derivations...)...)))
+	needs = slices.DeleteFunc(needs, func(path string) bool {
+		return !strings.HasSuffix(path, ".drv") || strings.Contains(path, "-claudebox-")
+	})
+	succeed(t, exec.Command("nix-store", append([]string{"--realise", "--quiet"}, needs...)...))
+	build := exec.Command("nix-store", append([]string{"--realise", "--quiet"}, derivations...)...)
+	build.Env = append(os.Environ(), "NIX_REMOTE=unix://"+socket)
+	succeed(t, build)
 }
 
 // TestTheMachineTestIsEvaluated reads the script of the test that needs a
@@ -185,11 +206,40 @@ func TestTheTemplateStartsAProject(t *testing.T) {
 // TestThePackageTestsItself builds its passthru.tests.
 func TestThePackageTestsItself(t *testing.T) {
 	t.Parallel()
-	succeed(t, build("builtins.attrValues (w.make { }).tests"))
+	buildSandboxed(t, strings.Fields(succeed(t, exec.Command("nix-instantiate", "--expr", world(noOverlay)+"builtins.attrValues (w.make { }).tests"))))
 }
 
 // TestAStorePathInASettingIsInTheClosure is for a sandbox that sees no more of
 // the store.
+// TestAClaudeboxForAnotherMachine is built here, for arm64: nothing of it runs
+// here, and yet the profile is judged, and its plan is for there.
+func TestAClaudeboxForAnotherMachine(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CLAUDEBOX_LONG") == "" {
+		t.Skip("NOT RUN: Go's library is compiled for arm64, a minute; CLAUDEBOX_LONG=1 runs it")
+	}
+	there := "(import " + root + "/checks/flake/testdata/elsewhere.nix { lab = " + lab + "; })"
+	out := strings.TrimSpace(succeed(t, exec.Command("nix-build", "--no-out-link", "--expr", world(there)+`w.make { profiles.work.settings.network = "none"; }`)))
+	program, err := elf.Open(out + "/bin/claudebox")
+	if err != nil || program.Machine != elf.EM_AARCH64 {
+		t.Errorf("it is for %v, %v", program.Machine, err)
+	}
+	for file, want := range map[string]string{
+		"share/claudebox/plans/work.json":                `"system": "aarch64-linux"`,
+		"share/claudebox/manifest.json":                  `"system":"aarch64-linux"`,
+		"share/bash-completion/completions/claudebox":    "complete ",
+		"share/fish/vendor_completions.d/claudebox.fish": "complete ",
+		"share/zsh/site-functions/_claudebox":            "#compdef claudebox",
+		"share/man/man1/claudebox.1":                     "claudebox",
+		"share/claudebox/profiles/work.yaml":             `"network": "none"`,
+	} {
+		text, err := os.ReadFile(filepath.Join(out, file))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s has no %q: %v", file, want, err)
+		}
+	}
+}
+
 func TestAStorePathInASettingIsInTheClosure(t *testing.T) {
 	t.Parallel()
 	built := strings.TrimSpace(succeed(t, build(`w.make {

@@ -205,7 +205,15 @@ func TestFaultsFailTheBuildAndNameTheOption(t *testing.T) {
 		},
 		"a default that is not there": {
 			"defaultProfile = \"wrok\"; profiles.work = { };",
-			[]string{option + `defaultProfile: there is no profile "wrok"`, "name another (work)"},
+			[]string{option + `defaultProfile: there is no profile "wrok"`, "name another (work)", "It is set in HOME:3."},
+		},
+		"a package that is no claudebox": {
+			"package = (import " + lab + " { system = \"x86_64-linux\"; }).hello;",
+			[]string{option + "package: this was not made by lib.mkClaudebox", "It is set in HOME:3."},
+		},
+		"a store path among the packages of all": {
+			"profiles.work = { };\nextraPackages = [\n \"/nix/store/x\" ];",
+			[]string{option + "extraPackages: a store path as text (", "It is set in HOME:4."},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

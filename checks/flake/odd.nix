@@ -1,6 +1,7 @@
 # Odd configurations of a home: name → what is configured, and what the
 # complaint says. Without one it has to work. `judged`: not before it is built.
-# `whole`: of an option itself, of which the module system knows the file only.
+# `whole`: of an option itself, of which the module system knows the file only,
+# and which this file sets in more than one way.
 {
   lib,
   pkgs,
@@ -127,7 +128,6 @@ in
   "a package as text with its store path" = {
     config = on { extraPackages = [ "${pkgs.hello}" ]; };
     wants = [ "programs.claudebox.extraPackages: a store path as text (" ];
-    whole = true;
   };
   "an attribute that is not there" = {
     config = on { profiles.work.packages = [ "helo" ]; };
@@ -136,7 +136,6 @@ in
   "a default that is not there" = {
     config = on { defaultProfile = "wrok"; };
     wants = [ "programs.claudebox.defaultProfile: there is no profile \"wrok\"" ];
-    whole = true;
   };
   "a name that no profile can have" = {
     config = on { profiles."a/b" = { }; };

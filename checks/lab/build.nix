@@ -25,13 +25,16 @@ let
         meta = { };
         passthru = { };
         nativeBuildInputs = [ ];
+        nativeCheckInputs = [ ];
       }
       // given;
+      onPath = ours.nativeBuildInputs ++ (if given.doCheck or false then ours.nativeCheckInputs else [ ]);
       drv = derivation (
         removeAttrs given [
           "env"
           "meta"
           "nativeBuildInputs"
+          "nativeCheckInputs"
           "passthru"
           "script"
         ]
@@ -49,7 +52,7 @@ let
             # coreutils do, Nix takes it for hanging and kills it.
             (given.script + "\n:")
           ];
-          PATH = builtins.concatStringsSep ":" (map (input: "${input}/bin") ours.nativeBuildInputs ++ [ path ]);
+          PATH = builtins.concatStringsSep ":" (map (input: "${input}/bin") onPath ++ [ path ]);
         }
       );
 

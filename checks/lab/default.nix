@@ -71,7 +71,7 @@ let
         cc.bintools.dynamicLinker = "${store.libraries}/lib/ld-linux-x86-64.so.2";
       };
 
-      bash = plain "bash";
+      bash = debian "bash" "bash" "ln -s bash $out/bin/sh";
       bashInteractive = packages.bash;
       bubblewrap = debian "bubblewrap" "bwrap" "";
       coreutils = plain "coreutils";
@@ -193,6 +193,7 @@ let
         mkdir -p $out/bin
         cp ${./install-shell-completion.sh} $out/bin/installShellCompletion
         cp ${./install-man-page.sh} $out/bin/installManPage
+        sed -i '1s|.*|#!${packages.bash}/bin/bash|' $out/bin/*
         chmod 755 $out/bin/*
       '';
 

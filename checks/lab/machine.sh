@@ -75,35 +75,51 @@ max-jobs = auto
 END
 }
 
-# daemon_answers: there is a daemon, whoever's, and this user may talk to it.
-daemon_answers() {
-  [[ -S $nix_socket ]] &&
-    timeout 10 nix --extra-experimental-features nix-command --store daemon store ping >/dev/null 2>&1
+# write_sandboxed_conf: of a daemon that builds in a sandbox, as users have it. One
+# that runs with another has to go.
+write_sandboxed_conf() {
+  local conf=$cache/etc-sandboxed/nix.conf before pid
+  mkdir -p "${conf%/*}"
+  before=$(cat "$conf" 2>/dev/null || true)
+  replace "$conf" <<END
+include $cache/etc/nix.conf
+sandbox = true
+sandbox-paths = /bin/sh=$(readlink -f "$cache/bash")/bin/bash
+END
+  [[ $before == "$(cat "$conf")" ]] || ! pid=$(lab_daemon daemon-sandboxed) || kill "$pid"
 }
 
-# lab_daemon prints the process id of the daemon that start_daemon has started,
-# if it still runs.
+# daemon_answers [SOCKET]: there is a daemon, whoever's, and this user may talk to it.
+daemon_answers() {
+  local socket=${1:-$nix_socket}
+  [[ -S $socket ]] &&
+    timeout 10 nix --extra-experimental-features nix-command --store "unix://$socket" store ping >/dev/null 2>&1
+}
+
+# lab_daemon NAME prints the process id of the daemon that start_daemon has
+# started, if it still runs.
 lab_daemon() {
   local pid
-  pid=$(cat "$cache/daemon.pid" 2>/dev/null) && [[ $(readlink "/proc/$pid/exe") == /nix/store/*/bin/nix ]] && echo "$pid"
+  pid=$(cat "$cache/$1.pid" 2>/dev/null) && [[ $(readlink "/proc/$pid/exe") == /nix/store/*/bin/nix ]] && echo "$pid"
 }
 
-# start_daemon runs the lab's own Nix, which is newer than the one Debian 12
-# has. Members of nix-users may reach it, as Debian has it.
+# start_daemon NAME SOCKET CONF runs the lab's own Nix, which is newer than the
+# one Debian 12 has, with the folder of its configuration. Members of nix-users
+# may reach it, as Debian has it. All have one store and one set of locks.
 start_daemon() {
-  local nix pid
+  local name=$1 socket=$2 conf=$3 nix pid
   nix=$(readlink -f "$cache/nix")
-  if pid=$(lab_daemon); then
-    [[ $(readlink "/proc/$pid/exe") == "$nix"/* ]] && daemon_answers && return
+  if pid=$(lab_daemon "$name"); then
+    [[ $(readlink "/proc/$pid/exe") == "$nix"/* ]] && daemon_answers "$socket" && return
     kill "$pid"
   fi
-  say "starting the Nix daemon of $nix"
-  rm -f "$nix_socket"
-  install -d -m 750 -g nix-users "$(dirname "$nix_socket")"
+  say "starting the Nix daemon of $nix${name#daemon}"
+  rm -f "$socket"
+  install -d -m 750 -g nix-users "$(dirname "$socket")"
   # shellcheck disable=SC2016 # the inner shell's own pid
-  NIX_CONF_DIR=$cache/etc setsid --fork sh -c 'echo $$ >"$1"; exec "$2" --daemon' \
-    sh "$cache/daemon.pid" "$nix/bin/nix-daemon" </dev/null >"$cache/daemon.log" 2>&1 9>&-
-  wait_for daemon_answers || die "the Nix daemon does not answer: $(tail -n1 "$cache/daemon.log")"
+  NIX_CONF_DIR=$conf NIX_DAEMON_SOCKET_PATH=$socket setsid --fork sh -c 'echo $$ >"$1"; exec "$2" --daemon' \
+    sh "$cache/$name.pid" "$nix/bin/nix-daemon" </dev/null >"$cache/$name.log" 2>&1 9>&-
+  wait_for daemon_answers "$socket" || die "the Nix daemon does not answer: $(tail -n1 "$cache/$name.log")"
 }
 
 # wait_for WORDS...: until they succeed, ten seconds at most.

@@ -15,6 +15,8 @@ else
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudebox-lab
 fi
 
+sandboxed_socket=$lab/sandboxed/socket # of a daemon that builds in a sandbox
+
 say() { printf 'checks: %s\n' "$*" >&2; }
 die() {
   printf 'checks: %s\n' "$1" >&2

@@ -27,6 +27,7 @@ let
         ) { };
     in
     lib.genAttrs [
+      "awscli2"
       "deadnix"
       "fd"
       "foot"
@@ -34,6 +35,7 @@ let
       "gofumpt"
       "gopls"
       "hello"
+      "kubectl"
       "nix-index-unwrapped"
       "nix-ld"
       "nixfmt"

@@ -25,7 +25,7 @@ func onEach(t *testing.T, test func(t *testing.T, root string, d daemon)) {
 
 // A dry run fetches nothing, and says what a launch would.
 func TestALookAtAPlanFetchesNothing(t *testing.T) {
-	m := newMaker(t)
+	m := newMaker(t, profile)
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
 	c := newColleague(t, anyRoot(t), conf, m, debians)
 	text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--dry-run", "--", "hello"))
@@ -46,7 +46,7 @@ func anyRoot(t *testing.T) string {
 
 // A cache anybody may write to has nothing that a daemon believes.
 func TestACacheWithoutSignaturesIsRefused(t *testing.T) {
-	m := newMaker(t)
+	m := newMaker(t, profile)
 	m.push(t, "cache", false)
 	onEach(t, func(t *testing.T, root string, d daemon) {
 		c := newColleague(t, root, "substituters = file://"+m.path("cache")+"\n", m, d)
@@ -63,7 +63,7 @@ func TestACacheWithoutSignaturesIsRefused(t *testing.T) {
 
 // All that cannot be had is told at once.
 func TestWhatNoCacheHasIsListed(t *testing.T) {
-	m := newMaker(t)
+	m := newMaker(t, profile)
 	onEach(t, func(t *testing.T, root string, d daemon) {
 		c := newColleague(t, root, "substituters =\n", m, d)
 		text, status := outcome(t, c.claudebox("shell", "--plan", m.path("plan.json"), "--yes", "--", "hello"))
@@ -79,7 +79,7 @@ func TestWhatNoCacheHasIsListed(t *testing.T) {
 // interrupted and repeated: one file of the cache is a pipe that nobody writes
 // to, where the fetch waits.
 func TestAPlanIsLaunchedFromAStoreThatHasNoneOfIt(t *testing.T) {
-	m := newMaker(t)
+	m := newMaker(t, profile)
 	conf := "substituters = file://" + m.path("cache") + "\ntrusted-public-keys = " + m.push(t, "cache", true) + "\n"
 	onEach(t, func(t *testing.T, root string, d daemon) {
 		archive := largest(t, m.path("cache/nar"))

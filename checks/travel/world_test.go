@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 )
 
+// profile is for a sandbox that needs no daemon.
 const profile = `name: work
 packages: [hello]
 network: none
@@ -28,7 +29,7 @@ nix: {daemon: "off"}
 // maker is who makes a plan, in the store of this machine.
 type maker struct{ dir string }
 
-func newMaker(t *testing.T) maker {
+func newMaker(t *testing.T, profile string) maker {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "travel-")
 	if err != nil {
@@ -92,6 +93,8 @@ func nix(words ...string) *exec.Cmd {
 type colleague struct {
 	state  string
 	inside []string // words that lead a program there
+	trust  nixdaemon.Trust
+	stop   func() // ends it
 }
 
 // releases are the roots of unpacked Debians, by name, and this machine's Nix.
@@ -104,7 +107,10 @@ func releases(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	for _, r := range found {
-		roots[r.Name()] = filepath.Join(folder, r.Name())
+		root := filepath.Join(folder, r.Name())
+		if _, err := os.Stat(filepath.Join(root, "usr/bin/nix-daemon")); err == nil {
+			roots[r.Name()] = root
+		}
 	}
 	return roots
 }
@@ -123,10 +129,6 @@ func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colle
 			t.Fatal(err)
 		}
 	}
-	conf = "build-users-group =\nsandbox = false\ntrusted-users = root\n" + conf
-	if err := os.WriteFile(filepath.Join(state, "etc/nix.conf"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	words := []string{
 		tool(t, "bwrap"), "--die-with-parent", "--dev", "/dev", "--bind", "/proc", "/proc", "--bind", "/tmp", "/tmp", "--bind", state, "/nix",
 		"--ro-bind", root + "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
@@ -134,9 +136,19 @@ func newColleague(t *testing.T, root, conf string, m maker, daemon daemon) colle
 		"--ro-bind", os.Getenv("CLAUDEBOX_BIN"), "/claudebox", "--chdir", m.path("home/project"),
 		"--setenv", "NIX_CONF_DIR", "/nix/etc", "--setenv", "PATH", "/usr/bin", "--setenv", "HOME", m.path("home"),
 	}
-	c := colleague{state, append(append(words, daemon.mounts...), "--")}
+	c := colleague{state: state, inside: append(append(words, daemon.mounts...), "--")}
+	c.configure(t, conf)
 	c.start(t, daemon)
 	return c
+}
+
+// configure writes what the daemon reads when it starts.
+func (c colleague) configure(t *testing.T, conf string) {
+	t.Helper()
+	conf = "build-users-group =\nsandbox = false\nsandbox-paths =\ntrusted-users = root\n" + conf
+	if err := os.WriteFile(filepath.Join(c.state, "etc/nix.conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // daemon is how a daemon is started.
@@ -166,7 +178,7 @@ func thisMachines(t *testing.T) daemon {
 func (c colleague) socket() string { return filepath.Join(c.state, "var/nix/daemon-socket/socket") }
 
 // start runs the daemon until the test ends, and waits for a first answer.
-func (c colleague) start(t *testing.T, d daemon) {
+func (c *colleague) start(t *testing.T, d daemon) {
 	t.Helper()
 	cmd := exec.Command(c.inside[0], append(slices.Clone(c.inside[1:]), d.words...)...)
 	cmd.Env = []string{}
@@ -177,13 +189,15 @@ func (c colleague) start(t *testing.T, d daemon) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
+	c.stop = func() {
 		cmd.Process.Kill()
-		<-ended
-	})
+		ended <- <-ended
+	}
+	t.Cleanup(c.stop)
 	for range 500 {
 		client, err := nixdaemon.Dial(t.Context(), c.socket(), nixdaemon.Options{})
 		if err == nil {
+			c.trust = client.Info().Trust
 			t.Logf("the daemon is of Nix %s", client.Info().Version)
 			client.Close()
 			return

@@ -162,23 +162,6 @@ func TestEveryProfileIsValid(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfNixIsNix(t *testing.T) {
-	for _, b := range blocks(t) {
-		if b.language != "nix" {
-			continue
-		}
-		cmd := exec.CommandContext(t.Context(), "nix-instantiate", "--parse", "-")
-		text := b.text
-		if !strings.HasPrefix(text, "{") {
-			text = "{\n" + text + "\n}"
-		}
-		cmd.Stdin = strings.NewReader("{ claudebox, pkgs, ... }: " + text)
-		if status, _, stderr := trial.Run(t, cmd); status != 0 {
-			t.Errorf("%s: %s\n%s", b.file, b.text, stderr)
-		}
-	}
-}
-
 // A link within the documents leads somewhere.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)

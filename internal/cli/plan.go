@@ -152,7 +152,7 @@ var launchFormats = map[string]launchFormat{
 }
 
 func portable(sys System, o planOptions, render func(plan.Plan) (string, error)) (string, error) {
-	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned})
+	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +186,7 @@ func planDiff(sys System, o planOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	after, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned})
+	after, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,6 @@ type Etc struct {
 	ZoneName     string   // "Europe/Berlin"; empty: UTC
 	Zone         []byte   // its file
 	NixConf      []byte   // nix.conf lines that are public: caches and their keys
-	NixSandbox   string   // nix.conf's `sandbox`: "true", "false", "relaxed"; empty: it does not say
 	Managed      []string // policy files of Claude Code, to be mounted as they are
 	ManagedText  []byte   // the host's managed CLAUDE.md
 }
@@ -38,13 +37,11 @@ var bundles = []string{
 // ReadEtc reads the host's /etc. What is missing or unreadable stays empty:
 // each user of a field decides whether it can do without.
 func ReadEtc(env Environment) Etc {
-	nixConf := readSmall("/etc/nix/nix.conf")
 	e := Etc{
 		Certificates: certificates(env),
 		Resolv:       readSmall("/etc/resolv.conf"),
 		Hosts:        readSmall("/etc/hosts"),
-		NixConf:      PublicNixConf(nixConf),
-		NixSandbox:   nixSetting(nixConf, "sandbox"),
+		NixConf:      PublicNixConf(readSmall("/etc/nix/nix.conf")),
 		ManagedText:  readSmall("/etc/claude-code/CLAUDE.md"),
 	}
 	e.ZoneName, e.Zone = zone(env)
@@ -163,18 +160,6 @@ func PublicNixConf(conf []byte) []byte {
 		}
 	}
 	return kept.Bytes()
-}
-
-// nixSetting is the last value that a nix.conf gives a setting.
-func nixSetting(conf []byte, name string) string {
-	found := ""
-	for line := range bytes.Lines(conf) {
-		key, value, ok := strings.Cut(string(line), "=")
-		if ok && strings.TrimSpace(key) == name {
-			found = strings.TrimSpace(value)
-		}
-	}
-	return found
 }
 
 func isPublicNixSetting(name string) bool {

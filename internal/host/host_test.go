@@ -105,13 +105,3 @@ func TestZoneNamesDoNotClimb(t *testing.T) {
 		}
 	}
 }
-
-func TestTheLastOfTwoNixSettingsCounts(t *testing.T) {
-	conf := []byte("sandbox = true\nsandbox-fallback = false\n sandbox=relaxed \n")
-	if got := nixSetting(conf, "sandbox"); got != "relaxed" {
-		t.Errorf("got %q", got)
-	}
-	if got := nixSetting(conf, "cores"); got != "" {
-		t.Errorf("a setting that is not there is %q", got)
-	}
-}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,11 @@ import (
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/nix/buildbox"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -192,11 +195,11 @@ func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
 		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
-	trust, err := c.daemonTrust(why)
+	said, err := c.askDaemon(p, why)
 	switch {
 	case err != nil:
 		return err
-	case trust != nixdaemon.NotTrusted.String():
+	case said.Trust != nixdaemon.NotTrusted.String():
 		return diag.Errorf("reach the host's Nix daemon",
 			"write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
@@ -204,47 +207,93 @@ func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
 	h.Daemon, h.NixConf = true, inside.DaemonConf(h.Etc.NixConf)
 	h.Warnings = append(h.Warnings, "the agent reaches the host's Nix daemon: it builds into the host's store, may "+
 		"collect its garbage, and sees everybody's roots")
-	if off := h.Etc.NixSandbox; off == "false" || off == "relaxed" {
-		h.Warnings = append(h.Warnings,
-			"what the agent builds through the Nix daemon runs outside the sandbox: nix.conf has sandbox = "+off)
+	if warning := said.warning(); warning != "" {
+		h.Warnings = append(h.Warnings, warning)
 	}
 	return nil
 }
 
-// daemonWait bounds how long the daemon may take to say whom it trusts.
-const daemonWait = 2 * time.Second
+// daemonSaid is what the host's daemon says of itself.
+type daemonSaid struct {
+	Trust  string
+	Builds buildbox.Box
+	Failed string // why Builds is empty
+}
 
-// daemonTrust is what the daemon says of this user. Asking costs more than
-// the rest of a launch, so the answer is kept until something changes that
-// it depends on.
-func (c call) daemonTrust(why Purpose) (string, error) {
-	socket := plan.DaemonSocketDir + "/socket"
-	key, err := trustKey(socket, c.Facts.UID)
-	if err != nil {
-		return "", err
+// warning is what somebody should know of what the agent builds there.
+func (d daemonSaid) warning() string {
+	const builds = "what the agent builds through the Nix daemon "
+	switch d.Builds {
+	case buildbox.Closed:
+		return ""
+	case buildbox.Open:
+		return builds + "runs outside every sandbox: the daemon builds without one"
+	case buildbox.Relaxed:
+		return builds + "runs outside every sandbox when it asks for that (__noChroot): the daemon's sandbox is relaxed"
 	}
-	file := filepath.Join(c.folders.Cache, "daemon-trust")
-	if trust, ok := strings.CutPrefix(string(cachefile.Read(file)), key); ok {
-		return strings.TrimSpace(trust), nil
+	return builds + "may run outside every sandbox: " + d.Failed
+}
+
+// Bounds on how long the daemon may take to say whom it trusts, and to build
+// the probe: others may build there, too.
+const (
+	daemonWait = 2 * time.Second
+	probeWait  = 20 * time.Second
+)
+
+// askDaemon is what the daemon says of this user and of what it builds. Asking
+// costs more than the rest of a launch, so the answer is kept until something
+// changes that it depends on. A look builds nothing.
+func (c call) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
+	socket := plan.DaemonSocketDir + "/socket"
+	key, err := daemonKey(socket, c.Facts.UID)
+	if err != nil {
+		return daemonSaid{}, err
+	}
+	file := filepath.Join(c.folders.Cache, "daemon")
+	var said daemonSaid
+	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
+		return said, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
 	defer cancel()
 	client, err := nixdaemon.Dial(ctx, socket, nixdaemon.Options{})
 	if err != nil {
-		return "", err
+		return daemonSaid{}, err
 	}
 	defer client.Close()
-	trust := client.Info().Trust.String()
-	if !why.Look {
-		cachefile.WriteBelow(file, []byte(key+trust+"\n"))
+	said.Trust = client.Info().Trust.String()
+	switch {
+	case said.Trust != nixdaemon.NotTrusted.String():
+		return said, nil // no sandbox reaches it
+	case why.Look:
+		said.Failed = "this look does not ask, a launch does"
+		return said, nil
 	}
-	return trust, nil
+	if said.Builds, err = c.probeBuilds(client, p); err != nil {
+		said.Failed = "it did not build the probe that would say: " + err.Error()
+		return said, nil
+	}
+	cachefile.WriteBelow(file, append([]byte(key), cachefile.Encode(said)...))
+	return said, nil
 }
 
-// trustKey names everything that the daemon's answer depends on: the running
-// daemon by its socket, its configuration by the files' state, this user by
-// id and groups, and the running kernel, as counters begin anew with it.
-func trustKey(socket string, uid int) (string, error) {
+// probeBuilds has the daemon build something that looks for its database and
+// for this user's home.
+func (c call) probeBuilds(client *nixdaemon.Client, p plan.Plan) (buildbox.Box, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+	defer cancel()
+	return buildbox.Probe{
+		System: p.System, Bash: plan.ToolPath(p, resolve.ToolBash),
+		Marks: []string{"/nix/var/nix/db", c.Facts.Home}, Read: os.ReadFile,
+	}.Ask(ctx, client)
+}
+
+// daemonKey names everything that the daemon's answers depend on: the running
+// daemon by its socket, and by systemd's word where that keeps the socket; its
+// configuration by the files' state; this user by id and groups; and the running
+// kernel, as counters begin anew with it.
+func daemonKey(socket string, uid int) (string, error) {
 	groups, err := os.Getgroups()
 	if err != nil {
 		return "", err
@@ -258,9 +307,10 @@ func trustKey(socket string, uid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := fmt.Sprintf("%s %d %v %s", strings.TrimSpace(string(boot)), uid, groups, state)
+	run, _ := os.Readlink("/run/systemd/units/invocation:nix-daemon.service")
+	key := fmt.Sprintf("%s %d %v %s %s", strings.TrimSpace(string(boot)), uid, groups, state, run)
 	for _, file := range []string{"/etc/nix/nix.conf", "/etc/nix/nix.custom.conf", "/etc/group"} {
 		key += " " + cachefile.State(file)
 	}
-	return key + " trust ", nil
+	return key + "\n", nil
 }

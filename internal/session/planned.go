@@ -234,7 +234,7 @@ func LookUp(c Caller, prof profile.Profile) error {
 	if err != nil {
 		return err
 	}
-	asked := newCall(c, Options{}, Purpose{Look: true}, facts)
+	asked := newCall(c, Options{}, Purpose{Look: true, Keep: true}, facts)
 	k := &keeper{call: asked}
 	_, _, err = planner{asked, k}.planOf(prof)
 	return errors.Join(err, k.Close())
@@ -281,8 +281,12 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if p.why.Dry {
 		cache = ""
 	}
+	system := nixSystem()
+	if p.why.Keep {
+		system = "" // the manifest's
+	}
 	res, err := resolve.Packages(ctx, resolve.Request{
-		Manifest: m, System: nixSystem(), Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
+		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
 		Nixpkgs: prof.Nixpkgs,
 		Store:   store, Evaluator: p.evaluator(m),
 		Cache: cache, DryRun: p.why.Look,

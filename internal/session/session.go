@@ -78,6 +78,7 @@ type Purpose struct {
 	Look    bool     // nothing may be made or fetched, but for caches
 	Dry     bool     // not even caches may be written
 	Command []string // run this instead of the agent
+	Keep    bool     // a plan is made to be kept, and may be for another machine
 }
 
 // Session is one launch with what it was made from.

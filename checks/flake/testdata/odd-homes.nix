@@ -1,4 +1,5 @@
-# The homes of ../odd.nix, and what is said of those that are wrong.
+# The homes of ../odd.nix, and what is said of those that are wrong; and homes of
+# what the documents show.
 {
   self, # our flake
   pkgs,
@@ -15,13 +16,10 @@ let
     };
     module = self.homeModules.default;
   };
-in
-rec {
-  said = lib.mapAttrs (_: it: removeAttrs it [ "config" ]) odd;
-  homes = lib.mapAttrs (
-    _: it:
+  activate =
+    file: module:
     (home {
-      _file = ../odd.nix;
+      _file = file;
       imports = [
         self.homeModules.default
         {
@@ -33,11 +31,17 @@ rec {
           manual.manpages.enable = false;
         }
         {
-          _file = ../odd.nix;
-          imports = [ it.config ];
+          _file = file;
+          imports = [ module ];
         }
       ];
-    }).activationPackage
-  ) odd;
+    }).activationPackage;
+in
+rec {
+  said = lib.mapAttrs (_: it: removeAttrs it [ "config" ]) odd;
+  homes = lib.mapAttrs (_: it: activate ../odd.nix it.config) odd;
   paths = map (name: homes.${name}.drvPath);
+
+  # Files that hold a function of our flake to a module.
+  shown = map (file: (activate file (import file { claudebox = self; })).drvPath);
 }

@@ -6,7 +6,8 @@ let
     path = lab;
   };
   packages = system: import nixpkgs { inherit system; };
-  pkgs = packages "x86_64-linux";
+  plain = packages "x86_64-linux";
+  pkgs = plain // import ./examples.nix plain;
   self =
     (import (root + "/flake.nix")).outputs {
       inherit self;

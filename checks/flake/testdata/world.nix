@@ -16,7 +16,9 @@ let
   };
   flake.lib.mkClaudebox = import (root + "/nix") {
     nixpkgs.outPath = nixpkgs;
-    nix-index-database.packages.x86_64-linux.comma-with-db = pkgs.comma;
+    nix-index-database.packages = pkgs.lib.genAttrs [ "x86_64-linux" "aarch64-linux" ] (_: {
+      comma-with-db = pkgs.comma;
+    });
   };
 in
 {

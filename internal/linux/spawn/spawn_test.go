@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"strings"
@@ -16,7 +17,8 @@ import (
 )
 
 // output starts a shell script with files behind the standard descriptors, and
-// gives what it printed.
+// gives what it printed. The script finds its programs where this process does;
+// a variable that is not exported is no part of its environment.
 func output(t *testing.T, script string, p Program) string {
 	t.Helper()
 	runtime.LockOSThread()
@@ -26,7 +28,7 @@ func output(t *testing.T, script string, p Program) string {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p.Path, p.Args = "/bin/sh", []string{"sh", "-c", script}
+	p.Path, p.Args = "/bin/sh", []string{"sh", "-c", "PATH='" + os.Getenv("PATH") + "'; " + script}
 	p.Files = append([]int{0, int(w.Fd()), 2}, p.Files...)
 	pid, err := Start(p)
 	w.Close()
@@ -156,6 +158,16 @@ func TestTheLimitOfOpenFilesIsTheCallers(t *testing.T) {
 	}
 }
 
+// program finds one: a build of Nix has /bin/sh alone at its usual place.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func executable(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -193,7 +205,7 @@ func TestItDiesWithItsParent(t *testing.T) {
 	const variable = "SPAWN_TEST_PARENT"
 	if os.Getenv(variable) != "" {
 		runtime.LockOSThread()
-		pid, err := Start(Program{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true})
+		pid, err := Start(Program{Path: program(t, "sleep"), Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true})
 		fmt.Println(pid, err)
 		select {}
 	}

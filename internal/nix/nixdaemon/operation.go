@@ -8,6 +8,7 @@ type operation uint64
 const (
 	opIsValidPath              operation = 1
 	opQueryReferrers           operation = 6
+	opAddToStore               operation = 7
 	opEnsurePath               operation = 10
 	opAddTempRoot              operation = 11
 	opAddIndirectRoot          operation = 12
@@ -31,6 +32,8 @@ func (o operation) String() string {
 		return "ask the Nix daemon for referrers"
 	case opQueryValidDerivers:
 		return "ask the Nix daemon for derivers"
+	case opAddToStore:
+		return "add a file to the Nix store"
 	case opEnsurePath:
 		return "fetch a store path"
 	case opAddTempRoot:

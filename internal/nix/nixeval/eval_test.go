@@ -28,6 +28,7 @@ func fakeNix(t *testing.T, script string) (e nixeval.Evaluator, calls func() []s
 	dir := t.TempDir()
 	program, log := filepath.Join(dir, "nix-instantiate"), filepath.Join(dir, "log")
 	prelude := `#!/bin/sh
+PATH='` + os.Getenv("PATH") + `'
 all="$*"
 while [ $# -gt 0 ]; do
 	if [ "$1" = --argstr ]; then eval "$2=\$3"; shift 2; fi

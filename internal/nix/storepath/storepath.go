@@ -1,6 +1,8 @@
 package storepath
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -62,6 +64,18 @@ func notInName(r rune) bool {
 		return false
 	}
 	return !strings.ContainsRune("+-._?=", r)
+}
+
+// Made is the path that Nix gives what is made of a text: a derivation's output
+// ("output:out", of the derivation without that path), or a file of the text.
+func Made(kind, text, name string) string {
+	content := sha256.Sum256([]byte(text))
+	whole := sha256.Sum256([]byte(kind + ":sha256:" + hex.EncodeToString(content[:]) + ":" + Dir + ":" + name))
+	short := make([]byte, 20)
+	for i, b := range whole {
+		short[i%len(short)] ^= b
+	}
+	return Dir + "/" + nixbase32.EncodeToString(short) + "-" + name
 }
 
 // Of cuts a file below a store path down to that store path.

@@ -32,7 +32,7 @@ type Evaluator interface {
 // Request is what to resolve, and by what means.
 type Request struct {
 	Manifest *Manifest
-	System   string            // of this machine: "x86_64-linux"
+	System   string            // of this machine, "x86_64-linux"; empty: the manifest's
 	Packages []profile.Package // in the profile's order
 	Toolbox  profile.Toolbox   // whether the manifest's toolbox is there, too
 	Sources  []profile.Source  // the profile's files, to say where a package is named

@@ -42,12 +42,13 @@ func TestWhatIsLaid(t *testing.T) {
 // over is a project of which four places are covered, pinned or read-only; bwrap
 // mounts something below one of them.
 func over(dir string) []Mount {
-	list := []Mount{
-		{Kind: plan.Tmpfs, Destination: "/"},
-		{Kind: plan.ROBind, Source: "/usr", Destination: "/usr"},
-		{Kind: plan.Symlink, Source: "usr/bin", Destination: "/bin"},
-		{Kind: plan.Symlink, Source: "usr/lib", Destination: "/lib"},
-		{Kind: plan.Symlink, Source: "usr/lib64", Destination: "/lib64"},
+	list := []Mount{{Kind: plan.Tmpfs, Destination: "/"}}
+	for _, system := range []string{"/usr", "/bin", "/lib", "/lib64", "/nix/store"} { // what there is of them
+		if _, err := os.Stat(system); err == nil {
+			list = append(list, Mount{Kind: plan.ROBind, Source: system, Destination: system})
+		}
+	}
+	list = append(list, []Mount{
 		{Kind: plan.Dev, Destination: "/dev"},
 		{Kind: plan.Dir, Destination: "/run/user"},
 		{Kind: plan.Bind, Source: dir, Destination: dir, Open: true},
@@ -56,7 +57,7 @@ func over(dir string) []Mount {
 		{Kind: plan.ROData, Destination: dir + "/.git/config", Data: []byte("made\n")},
 		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/foreign", Open: true}, // by bwrap
 		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/hooks", Open: true},
-	}
+	}...)
 	markAbove(list)
 	return list
 }
@@ -121,7 +122,7 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 	}
 	l := Launch{
 		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter(),
-		Command: []string{"/bin/sh", "-c", line},
+		Command: []string{"/bin/sh", "-c", "PATH='" + os.Getenv("PATH") + "'\n" + line},
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -40,7 +40,7 @@ func howMany(t *testing.T, limit uint64, tries int) (last int) {
 		t.Fatal(err)
 	}
 	defer said.Close()
-	script := fmt.Sprintf(`(echo 0; read x; for n in $(seq %d); do sleep 60 >&2 & echo $n; done) 2>/dev/null; true`, tries)
+	script := fmt.Sprintf(`PATH='%s'; (echo 0; read x; for n in $(seq %d); do sleep 60 >&2 & echo $n; done) 2>/dev/null; true`, os.Getenv("PATH"), tries)
 	pid, err := spawn.Start(spawn.Program{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(hold.Fd()), int(say.Fd()), 2}, PIDs: true,
 	})

@@ -17,7 +17,7 @@ import (
 func fakeBwrap(t *testing.T, version string, options []string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bwrap")
-	script := "#!/bin/sh\ncase $1 in\n--version) echo bubblewrap " + version + " ;;\n--help) cat <<'END'\nusage: bwrap\n\n    " +
+	script := "#!/bin/sh\nPATH='" + os.Getenv("PATH") + "'\ncase $1 in\n--version) echo bubblewrap " + version + " ;;\n--help) cat <<'END'\nusage: bwrap\n\n    " +
 		strings.Join(options, " VALUE   Words\n    ") + "\nEND\n;; esac\n"
 	write(t, file, script, 0o755)
 	return file

@@ -3,6 +3,7 @@ package seccomp_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"claudebox/internal/sandbox/seccomp"
@@ -44,13 +45,17 @@ func TestOrdinaryWorkRunsUnderTheFilter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	source := filepath.Join(t.TempDir(), "a.c")
+	if err := os.WriteFile(source, []byte("int main(void){return 0;}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, words := range map[string][]string{
 		"a Go program": {self, "-test.run=^$"},
 		"node: threads, children, a server, a watch": {"node", "-e", nodeWork},
 		"bun: threads, children, a server, a watch":  {"bun", "-e", nodeWork},
 		"python: processes, threads, sockets":        {"python3", "-c", pythonWork},
 		"git: a repository with commits and gc":      {"sh", "-ec", gitWork},
-		"a C compiler":                               {"sh", "-ec", "echo 'int main(void){return 0;}' >a.c; cc a.c -o a; ./a"},
+		"a C compiler":                               {"cc", source, "-o", "a"},
 		"strace follows children":                    {"strace", "-f", "-o", "trace", "sh", "-c", "true | true"},
 		"strace replaces a call's result":            {"strace", "-fo", "trace", "-e", "inject=getuid:retval=4242", "sh", "-c", `test "$(id -ru)" = 4242`},
 		"gdb runs a program":                         {"gdb", "-batch", "-return-child-result", "-ex", "run", "true"},

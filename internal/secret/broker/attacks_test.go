@@ -31,6 +31,7 @@ type attempt struct {
 	want     string                // in what was seen; empty: anything
 	reported string                // in what the user is told; empty: nothing is told
 	sent     bool                  // the secret may go to its own host
+	ended    bool                  // a newer Go may end the stream before the broker sees it
 }
 
 // asked is an attempt by one request with headers in pairs. NAME stands for a
@@ -264,7 +265,7 @@ var elsewhere = map[string]attempt{
 	},
 	"a whole address as :path": {
 		do:   got("https://evil.example/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}"),
-		want: "400", reported: "for a proxy",
+		want: "400", reported: "for a proxy", ended: true, // Go 1.27
 	},
 	"two :authority": {
 		do: got("/echo", ":authority", "api.github.com", ":authority", "evil.example", "authorization", "Bearer {GH}"),
@@ -394,6 +395,9 @@ func TestNoAttemptGetsASecretOutOrDestroysIt(t *testing.T) {
 				seen := a.do(w)
 				if canaryIn(seen) {
 					t.Errorf("a true secret is seen inside: %s", seen)
+				}
+				if a.ended && strings.Contains(seen, "RST_STREAM") {
+					a.want, a.reported = "RST_STREAM", ""
 				}
 				if !strings.Contains(seen, a.want) {
 					t.Errorf("seen: %s\nwant %q", seen, a.want)

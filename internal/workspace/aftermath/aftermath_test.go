@@ -445,7 +445,7 @@ func TestAProjectThatIsABareRepositoryStaysOne(t *testing.T) {
 // The project is a linked worktree: the repository lies outside.
 func TestInALinkedWorktree(t *testing.T) {
 	w := newWorld(t)
-	w.sh(`rm -r ../p; git -C .. init -q m; cd ../m; git commit -qm x --allow-empty; git config alias.mine '!true'; git worktree add -q ../p`)
+	w.sh(`cd ..; rm -r p; git init -q m; cd m; git commit -qm x --allow-empty; git config alias.mine '!true'; git worktree add -q ../p`)
 	wantLines(t, w.session("git worktree add -q .claude/worktrees/x; git -C .claude/worktrees/x commit -qm y --allow-empty"), "new .claude/worktrees/x")
 	if out := w.sh("git -C .claude/worktrees/x status --short && git -C ../m config alias.mine"); out != "!true\n" {
 		t.Errorf("%s", out)

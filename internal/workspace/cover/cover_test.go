@@ -35,7 +35,8 @@ func newSandbox(t *testing.T, hidden, readOnly []string) *sandbox {
 	must(t, err)
 	words := []string{
 		"--unshare-user", "--unshare-pid", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent",
-		"--tmpfs", "/", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		"--tmpfs", "/", "--ro-bind-try", "/usr", "/usr", "--ro-bind-try", "/nix/store", "/nix/store",
+		"--ro-bind", "/bin", "/bin", "--ro-bind-try", "/lib", "/lib", "--ro-bind-try", "/lib64", "/lib64",
 		"--proc", "/proc", "--dev", "/dev", "--dir", "/run/user", "--bind", dir, dir,
 	}
 	empty := filepath.Join(t.TempDir(), "empty")

@@ -268,6 +268,9 @@ func TestRefused(t *testing.T) {
 	for name, tc := range refused {
 		t.Run(name, func(t *testing.T) {
 			dir := tc.dir
+			if _, err := os.Stat(dir); strings.HasPrefix(dir, "/") && err != nil {
+				t.Skip("NOT RUN: ", err)
+			}
 			if !strings.HasPrefix(dir, "/") {
 				w.mkdir(dir)
 				dir = w.path(dir)

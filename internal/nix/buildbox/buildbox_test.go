@@ -1,0 +1,88 @@
+package buildbox_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"claudebox/internal/nix/buildbox"
+	"claudebox/internal/nix/nixdaemon"
+)
+
+// daemon answers the two builds of a probe: what each says, or why it failed.
+type daemon struct {
+	usual, without string
+	texts          []string
+}
+
+func (d *daemon) AddText(_ context.Context, name, text string, references []string) (string, error) {
+	d.texts = append(d.texts, text)
+	return "/nix/store/" + strings.Repeat("0", 32) + "-" + name, nil
+}
+
+func (d *daemon) BuildPaths(_ context.Context, targets []nixdaemon.DerivedPath) ([]nixdaemon.BuildResult, error) {
+	if said, failed := strings.CutPrefix(d.answer(), "failed: "); failed {
+		return []nixdaemon.BuildResult{{Status: nixdaemon.MiscFailure, Message: said}}, nil
+	}
+	return []nixdaemon.BuildResult{{Status: nixdaemon.Built}}, nil
+}
+
+func (d *daemon) answer() string {
+	if strings.Contains(d.texts[len(d.texts)-1], `("__noChroot","1")`) {
+		return d.without
+	}
+	return d.usual
+}
+
+// Read gives what the last build wrote, where its derivation says.
+func (d *daemon) read(path string) ([]byte, error) {
+	if !strings.Contains(d.texts[len(d.texts)-1], `[("out","`+path+`","","")]`) {
+		return nil, errors.New("no such path")
+	}
+	return []byte(d.answer() + "\n"), nil
+}
+
+func TestADaemonsBoxIsWhatItsBuildsSee(t *testing.T) {
+	const forbidden = "failed: derivation has '__noChroot' set, but that's not allowed when 'sandbox' is 'true'"
+	for name, tc := range map[string]struct {
+		usual, without string
+		want           buildbox.Box
+		fails          bool
+	}{
+		"every build sees the host":         {"false", "", buildbox.Open, false},
+		"one that asks for it does":         {"true", "false", buildbox.Relaxed, false},
+		"to ask for it is forbidden":        {"true", forbidden, buildbox.Closed, false},
+		"asking for it changes nothing":     {"true", "true", buildbox.Closed, false},
+		"nothing is built":                  {"failed: the disk is full", "", "", true},
+		"what asks for it fails by itself":  {"true", "failed: the disk is full", "", true},
+		"the probe says something else":     {"maybe", "", "", true},
+		"the usual one is forbidden, oddly": {forbidden, forbidden, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &daemon{usual: tc.usual, without: tc.without}
+			probe := buildbox.Probe{System: "x86_64-linux", Bash: "/nix/store/" + strings.Repeat("1", 32) + "-bash/bin/bash", Marks: []string{`/a "b"`}, Read: d.read}
+			got, err := probe.Ask(t.Context(), d)
+			if got != tc.want || (err != nil) != tc.fails {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if !strings.Contains(d.texts[0], `"/a \"b\""`) {
+				t.Errorf("it looks for something else: %s", d.texts[0])
+			}
+		})
+	}
+}
+
+// No cache can have what is built, and nobody can have built it before.
+func TestEachProbeIsAnother(t *testing.T) {
+	d := &daemon{usual: "true", without: "true"}
+	probe := buildbox.Probe{System: "x86_64-linux", Bash: "/nix/store/" + strings.Repeat("1", 32) + "-bash/bin/bash", Read: d.read}
+	for range 2 {
+		if _, err := probe.Ask(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.texts[0] == d.texts[2] || d.texts[1] == d.texts[3] {
+		t.Error("two are the same")
+	}
+}

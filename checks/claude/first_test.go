@@ -151,7 +151,7 @@ func TestAFirstDay(t *testing.T) {
 	c.Enter(t, "hello")
 	c.Await(t, "Hello, Ada.")
 	c.Enter(t, "/exit")
-	asks, over := window.Shows("in your other projects, too?"), window.Shows("resume with: claudebox")
+	asks, over := window.Shows("[y/N]"), window.Shows("resume with: claudebox")
 	c.Until(t, "end of the session", func(shown string) bool { return asks(shown) || over(shown) })
 	if asks(c.String()) {
 		c.Press(t, "y\r")

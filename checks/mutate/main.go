@@ -148,7 +148,7 @@ func (b broken) try(work string) error {
 		if err != nil {
 			return err
 		}
-		env = append(env, "CLAUDEBOX_BIN="+binary)
+		env = append(env, "CLAUDEBOX_BIN="+binary, "CLAUDEBOX_LONG=1") // the short form leaves cases out
 		words = []string{"test", "-tags", "lab", "-count=1", "-run", b.test, b.pkg}
 	} else if out, err := exec.Command("go", "vet", "-overlay", overlay, "./"+filepath.Dir(b.file)).CombinedOutput(); err != nil {
 		return fmt.Errorf("it does not compile: %s", out)
@@ -157,6 +157,8 @@ func (b broken) try(work string) error {
 	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	switch {
+	case strings.Contains(string(out), "no tests to run"):
+		return errors.New("NONE: no test is called so")
 	case err == nil:
 		return errors.New("GREEN")
 	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"):
@@ -193,11 +195,13 @@ func build(work, overlay string) (string, error) {
 		}
 	}
 	binary := filepath.Join(prefix, "bin", "claudebox")
-	cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", binary,
-		"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/claudebox")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("it does not compile: %s", out)
+	for name, to := range map[string]string{"claudebox": binary, "claudebox-network": filepath.Join(prefix, "libexec", "claudebox-network")} {
+		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", to,
+			"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("it does not compile: %s", out)
+		}
 	}
 	return binary, nil
 }

@@ -300,3 +300,31 @@ func TestASecretThatCameWhileTheSandboxWasSetUp(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestPasswordsThatGitAndLFSWroteDownAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	const address = "https://user:hunter2hunter2@example.org/x"
+	w.write("p/.git/FETCH_HEAD", "0123\tnot-for-merge\tbranch 'x' of "+address+"\n")
+	w.write("p/.git/logs/HEAD", "0 1 a <a@x> 1 +0\tclone: from "+address+"\n")
+	w.write("p/.git/logs/refs/heads/main", "0 1 a <a@x> 1 +0\tclone: from "+address+"\n")
+	w.write("p/.git/lfs/logs/1.log", "GET "+address+"\n")
+	w.write("p/.git/lfs/cache/locks", "{}\n")
+	p := w.open("p")
+	got := w.mounts(p)
+	for _, want := range []string{
+		"made ~/p/.git/FETCH_HEAD", "made ~/p/.git/logs/HEAD", "made ~/p/.git/logs/refs/heads/main", "hidden ~/p/.git/lfs/logs/1.log",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+	for _, m := range p.Mounts {
+		if strings.Contains(string(m.Content), "hunter2") {
+			t.Errorf("%s shows it", m.Path)
+		}
+	}
+	if slices.Contains(got, "hidden ~/p/.git/lfs/cache/locks") || !strings.Contains(notes(p), "take the password out") {
+		t.Errorf("got %q; notes %q", got, notes(p))
+	}
+}

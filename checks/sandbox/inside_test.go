@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,4 +248,28 @@ func wantContains(t *testing.T, got, want string) {
 	if !strings.Contains(got, want) {
 		t.Errorf("%q is not in %q", want, got)
 	}
+}
+
+// Of a store of its own over a closure the sandbox writes what it adds, and
+// nothing of what it shows.
+func TestInAClosureNothingOfTheHostsIsWritten(t *testing.T) {
+	w := newWorld(t)
+	link := lineOf(t, "nix-store", "--add", w.link(t, "/nix/store/nowhere", "a-link"))
+	made := decodePlan(t, succeed(t, w.claudebox("plan", "--pinned", "--profile", w.profile(t, "nix: {store: closure}"))))
+	made.Pins.Closure = append(made.Pins.Closure, link)
+	slices.Sort(made.Pins.Closure)
+	got := run(t, w.session(`path=${SHELL%/bin/bash}
+		for try in 'touch $path/x' 'rm -rf $path' 'mv $path /nix/store/y' 'umount $path' 'rm -f `+link+` && ls `+link+`'; do
+			if eval "$try" 2>/dev/null; then echo "$try worked"; fi
+		done
+		touch /nix/store/added; ls /nix/store/added`, "--plan", w.write(t, "plan.json", string(made.Encode()))))
+	wantEqual(t, got.stdout, "/nix/store/added\n")
+	wantEqual(t, lineOf(t, "readlink", link), "/nix/store/nowhere")
+}
+
+func lineOf(t *testing.T, program string, words ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, words...).Output()
+	must(t, err)
+	return strings.TrimSpace(string(out))
 }

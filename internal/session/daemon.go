@@ -23,6 +23,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/sandbox/storetree"
 )
 
 // nixInside is what a launch needs besides its words to have a Nix store of its
@@ -53,7 +54,11 @@ func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose)
 
 // addOwnStore gives the sandbox a store of its own over the host's.
 func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
-	if err := s.tryStore(h, why); err != nil {
+	err := s.tryStore(h, why)
+	if p.Nix.Store == "closure" && !h.OwnPIDs {
+		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
+	}
+	if err != nil {
 		h.NixConf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
 		h.Warnings = append(h.Warnings, "Nix inside neither builds nor fetches: "+err.Error())
 		return nil
@@ -145,7 +150,7 @@ func (s *Session) openNix() (err error) {
 	}
 	if s.Launch.Plan.Nix.Store == "closure" {
 		s.nix.only = s.Launch.Closure
-		if err := s.nix.slot.Lay(s.nix.only); err != nil {
+		if err := s.nix.slot.Lay(s.nix.only, storetree.Points); err != nil {
 			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}

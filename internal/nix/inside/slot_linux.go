@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -255,43 +256,29 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// Lay makes a mount point in the lower layer for each path of a closure, which
-// is all that the sandbox sees of the host's store, and for nothing else.
-func (s *Slot) Lay(closure []string) error {
+// Lay has mount points made in the lower layer for the sorted paths of a closure,
+// which are all that the sandbox sees of the host's store, and takes others away.
+func (s *Slot) Lay(closure []string, make func(folder string, paths []string) error) error {
 	points := filepath.Join(s.Dir, pointsName)
 	have, err := readNames(points)
 	if err != nil {
 		return err
 	}
-	wanted := make(map[string]bool, len(closure))
+	slices.Sort(have)
+	var missing []string
 	for _, path := range closure {
-		wanted[filepath.Base(path)] = true
+		if _, made := slices.BinarySearch(have, filepath.Base(path)); !made {
+			missing = append(missing, path)
+		}
 	}
 	for _, name := range have {
-		if wanted[name] {
-			delete(wanted, name)
-		} else if err := os.Remove(filepath.Join(points, name)); err != nil {
-			return err
+		if _, wanted := slices.BinarySearch(closure, filepath.Join(storepath.Dir, name)); !wanted {
+			if err := os.Remove(filepath.Join(points, name)); err != nil {
+				return err
+			}
 		}
 	}
-	for name := range wanted {
-		if err := point(filepath.Join(storepath.Dir, name), filepath.Join(points, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// point makes an empty folder or file as the source is one.
-func point(source, at string) error {
-	info, err := os.Lstat(source)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return os.Mkdir(at, 0o755)
-	}
-	return os.WriteFile(at, nil, 0o444)
+	return make(points, missing)
 }
 
 // Close lets go of the folder. One of a session beside another is removed.

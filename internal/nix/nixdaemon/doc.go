@@ -31,9 +31,7 @@
 //	11 AddTempRoot               AddTempRoots, Pin            2.8 2.26 2.34 fake
 //	12 AddIndirectRoot           AddIndirectRoots             2.8 2.26 2.34 fake
 //	14 FindRoots                 FindRoots                    2.8 2.26 2.34 fake
-//	23 QueryAllValidPaths        QueryAllValidPaths           2.8 2.26 2.34 fake
 //	26 QueryPathInfo             QueryPathInfo(s), Closure    2.8 2.26 2.34 fake
-//	29 QueryPathFromHashPart     QueryPathFromHashPart        2.8 2.26 2.34 fake
 //	31 QueryValidPaths           QueryValidPaths, Pin         2.8 2.26 2.34 fake
 //	   with substitution         SubstituteValidPaths         2.8 2.34 fake
 //	33 QueryValidDerivers        QueryValidDerivers           fake

@@ -13,9 +13,7 @@ const (
 	opAddTempRoot              operation = 11
 	opAddIndirectRoot          operation = 12
 	opFindRoots                operation = 14
-	opQueryAllValidPaths       operation = 23
 	opQueryPathInfo            operation = 26
-	opQueryPathFromHashPart    operation = 29
 	opQueryValidPaths          operation = 31
 	opQueryValidDerivers       operation = 33
 	opQueryMissing             operation = 40
@@ -42,12 +40,8 @@ func (o operation) String() string {
 		return "register a garbage collector root"
 	case opFindRoots:
 		return "list the garbage collector's roots"
-	case opQueryAllValidPaths:
-		return "list the Nix store"
 	case opQueryPathInfo:
 		return "ask the Nix daemon about store paths"
-	case opQueryPathFromHashPart:
-		return "look up a store path by its hash"
 	case opQueryMissing:
 		return "ask the Nix daemon what is missing"
 	case opQueryDerivationOutputMap:

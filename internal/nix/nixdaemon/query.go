@@ -107,24 +107,6 @@ func (c *Client) QueryValidDerivers(ctx context.Context, path string) ([]string,
 	return derivers, c.doPaths(ctx, []string{path}, r)
 }
 
-// QueryAllValidPaths lists the store.
-func (c *Client) QueryAllValidPaths(ctx context.Context) ([]string, error) {
-	var paths []string
-	r := request{op: opQueryAllValidPaths, encode: nothing, decode: func(d *decoder) { paths = d.texts() }}
-	return paths, c.do(ctx, r)
-}
-
-// QueryPathFromHashPart gives the valid path with that hash part (32
-// characters), or "".
-func (c *Client) QueryPathFromHashPart(ctx context.Context, hash string) (string, error) {
-	if err := storepath.CheckHash(hash); err != nil {
-		return "", explain(opQueryPathFromHashPart.String(), err)
-	}
-	var path string
-	r := request{op: opQueryPathFromHashPart, encode: oneText(hash), decode: func(d *decoder) { path = d.text() }}
-	return path, c.do(ctx, r)
-}
-
 // QueryDerivationOutputMap gives the store path of each output of a valid
 // derivation; "" for a content-addressed output that is not built yet.
 func (c *Client) QueryDerivationOutputMap(ctx context.Context, drv string) (map[string]string, error) {

@@ -68,20 +68,6 @@ func TestOperations(t *testing.T) {
 			[]any{msgLast, 1, pathB},
 			[]string{pathB},
 		},
-		"lists the store": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryAllValidPaths(ctx) },
-			[]any{23},
-			[]any{msgLast, 2, pathA, pathB},
-			[]string{pathA, pathB},
-		},
-		"finds a path by its hash": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return c.QueryPathFromHashPart(ctx, "00bgd045z0d4icpbc2yyz4gx48ak44la")
-			},
-			[]any{29, "00bgd045z0d4icpbc2yyz4gx48ak44la"},
-			[]any{msgLast, pathA},
-			pathA,
-		},
 		"maps a derivation's outputs": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
 				return c.QueryDerivationOutputMap(ctx, drvA)
@@ -158,7 +144,6 @@ func TestBadArgumentsStayHere(t *testing.T) {
 			_, err := c.QueryMissing(ctx, []nixdaemon.DerivedPath{{Path: drvA, Outputs: []string{"a,b"}}})
 			return err
 		},
-		"a short hash":    func() error { _, err := c.QueryPathFromHashPart(ctx, "00bg"); return err },
 		"a relative link": func() error { return c.AddIndirectRoots(ctx, []string{"link"}) },
 	} {
 		if err := call(); err == nil {

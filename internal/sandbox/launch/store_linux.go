@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,7 +27,7 @@ func (l Launch) newTree() (t tree, err error) {
 	if !l.hasTree() {
 		return tree{}, nil
 	}
-	if t.list, err = memfd("list of store paths", []byte(strings.Join(l.Closure, "\n"))); err != nil {
+	if t.list, err = memfd("list of store paths", storetree.List(l.storeFolder(), l.Closure)); err != nil {
 		return tree{}, err
 	}
 	if t.said, t.saying, err = os.Pipe(); err != nil {
@@ -83,12 +82,20 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 
 // hasTree reports whether the closure is mounted as one tree, which needs a pid
 // namespace: it ends the stage that does it.
-func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 && !l.OwnStore() }
+func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
 
 // OwnStore reports whether the sandbox has a Nix store of its own over what it
 // sees of the host's.
-func (l Launch) OwnStore() bool {
-	return slices.ContainsFunc(l.Mounts, func(m Mount) bool { return m.Upper != "" })
+func (l Launch) OwnStore() bool { return l.storeFolder() != "" }
+
+// storeFolder is the folder of that store; empty: there is none.
+func (l Launch) storeFolder() string {
+	for _, m := range l.Mounts {
+		if m.Upper != "" {
+			return m.Upper
+		}
+	}
+	return ""
 }
 
 // gated reports whether bwrap waits at a gate: for something that is made while
@@ -115,17 +122,19 @@ func (l Launch) byWords() Launch {
 	return l
 }
 
-// closure adds the words for the store paths that are mounted.
+// closure adds the words for the store paths that are mounted. bwrap makes
+// read-only what is in the folder by then: the mounts are so already, and a store
+// of the sandbox's own must not be.
 func (w *words) closure(l Launch, m Mount) {
-	if m.Upper != "" {
-		w.add("--overlay-src", path.Join(m.Upper, "points"))
-		w.more("--overlay", path.Join(m.Upper, "upper"), path.Join(m.Upper, "work"), m.Destination)
-	} else if l.hasTree() {
+	switch {
+	case l.hasTree() && m.Upper != "":
+		w.add("--bind", storetree.Place, m.Destination)
+	case l.hasTree():
 		w.add("--ro-bind", storetree.Place, m.Destination)
-		return
-	}
-	for _, path := range l.Closure {
-		w.add("--ro-bind", path, path)
+	default:
+		for _, path := range l.Closure {
+			w.add("--ro-bind", path, path)
+		}
 	}
 }
 

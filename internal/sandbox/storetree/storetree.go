@@ -35,16 +35,24 @@ const (
 // made is what the second stage says when the tree is in its place.
 const made = "made"
 
+// List is what the stage reads: the store paths and, where the sandbox has a store
+// of its own, the folder of that: its layer (upper), the kernel's beside it
+// (work), and a mount point for each path (points). Empty: there is none.
+func List(store string, paths []string) []byte {
+	return []byte(strings.Join(append([]string{store}, paths...), "\x00"))
+}
+
 // Around gives the program that makes an empty folder to bind, shared, starts the
 // making of the tree beside it, and becomes the program p, which is bwrap. list
-// and report are descriptors of this process: a file with the store paths, a line
-// each, and the pipe that [Await] reads.
+// and report are descriptors of this process: a file with a [List], and the pipe
+// that [Await] reads.
 func Around(p spawn.Program, list, report int) spawn.Program {
 	first := len(p.Files)
 	p.Files = slices.Concat(p.Files, []int{list, report})
 	p.Args = slices.Concat([]string{frame, strconv.Itoa(first), p.Path}, p.Args)
 	p.Path = "/proc/self/exe"
-	p.PIDs, p.Mounts, p.Rights = true, true, []uintptr{unix.CAP_SYS_ADMIN}
+	p.PIDs, p.Mounts = true, true
+	p.Rights = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // the second is for what overlays leave closed
 	return p
 }
 
@@ -202,50 +210,82 @@ func fillFolder(list int) error {
 	if err != nil {
 		return err
 	}
+	store, rest, _ := strings.Cut(string(text), "\x00")
+	paths := strings.Split(rest, "\x00")
 	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	return run(
 		step{"make a mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS) }},
-		step{"mount", func() error { return bindAll(strings.Fields(string(text))) }},
+		step{"make the mount points", func() error { return makePoints(store, paths) }},
+		step{"mount", func() error { return bindAll(paths) }},
 		step{
 			"make the mounts read-only (this needs Linux 5.12)",
 			func() error { return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly) },
 		},
+		step{"make the store writable", func() error { return makeWritable(store) }},
 		step{"move the mounts to their place", func() error { return unix.Mount(build, Place, "", unix.MS_MOVE, "") }},
 	)
 }
 
-func bindAll(paths []string) error {
+// makePoints makes a place for each path. Those of a store of the sandbox's own
+// are its lower layer, which nothing may be mounted in.
+func makePoints(store string, paths []string) error {
+	if store == "" {
+		return Points(build, paths)
+	}
+	if err := os.Chdir(store); err != nil { // no name of it has to be written as the kernel reads them
+		return err
+	}
+	return unix.Mount("overlay", build, "overlay", safe, "lowerdir=points,upperdir=upper,workdir=work,userxattr")
+}
+
+// makeWritable opens a store of the sandbox's own, and none of what is mounted
+// in it.
+func makeWritable(store string) error {
+	if store == "" {
+		return nil
+	}
+	return unix.MountSetattr(-1, build, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+}
+
+// Points makes a place for each store path in a folder: an empty folder, an empty
+// file, or the same link.
+func Points(folder string, paths []string) error {
 	for _, path := range paths {
-		if err := bind(path, filepath.Join(build, filepath.Base(path))); err != nil {
+		if err := point(path, filepath.Join(folder, filepath.Base(path))); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// bind shows a store path: a folder, a file, or a link, which is made anew.
-func bind(path, place string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
+func point(path, place string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return unix.Mkdir(place, 0o755)
+	case info.Mode()&os.ModeSymlink == 0:
+		return os.WriteFile(place, nil, 0o644)
+	}
+	to, err := os.Readlink(path)
+	if err != nil {
 		return err
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		to, err := os.Readlink(path)
+	return unix.Symlink(to, place)
+}
+
+// bindAll shows store paths at their places. Links are there already.
+func bindAll(paths []string) error {
+	for _, path := range paths {
+		place := filepath.Join(build, filepath.Base(path))
+		info, err := os.Lstat(place)
+		if err == nil && info.Mode()&os.ModeSymlink == 0 {
+			err = unix.Mount(path, place, "", unix.MS_BIND, "")
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		return unix.Symlink(to, place)
-	case unix.S_IFDIR:
-		if err := unix.Mkdir(place, 0o755); err != nil {
-			return err
-		}
-	default:
-		fd, err := unix.Open(place, unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
-		if err != nil {
-			return err
-		}
-		unix.Close(fd)
 	}
-	return unix.Mount(path, place, "", unix.MS_BIND, "")
+	return nil
 }

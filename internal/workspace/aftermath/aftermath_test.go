@@ -547,6 +547,16 @@ func TestAnIndexHoldsASecretAfterSeveralSessions(t *testing.T) {
 	}
 }
 
+// Where tools fill a folder, what lies deep in a repository is looked at, too.
+func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; mkdir -p node_modules/x/.git/refs/heads/d")
+	time.Sleep(1100 * time.Millisecond) // what is a second older than a session counts as its own
+	w.session(`for d in objects/info refs/heads/d; do git init -q e; git -C e config core.fsmonitor "$EVIL"; mv e/.git node_modules/x/.git/$d/; rm -r e; done`)
+	w.sh("for d in objects/info refs/heads/d; do git -C node_modules/x/.git/$d status; done")
+	w.wantNotTaken()
+}
+
 // A folder that can be listed, and not entered, shows names only: next time it is
 // made one again that can.
 func TestAFolderIsLeftToListOnly(t *testing.T) {

@@ -545,9 +545,7 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 		return false
 	}
 	const limit = 50_000
-	return survey.Walk(root, survey.Question{
-		From: []string{rel}, Skipped: []string{"objects", "refs", "logs"}, Limit: limit, Wanted: everything,
-	}, nil).ChangedSince(since)
+	return survey.Walk(root, survey.Question{From: []string{rel}, Limit: limit, Wanted: everything}, nil).ChangedSince(since)
 }
 
 // objects looks at the folders of objects that were changed. Git makes only

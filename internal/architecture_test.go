@@ -56,6 +56,7 @@ var modules = map[string][]string{
 	"sandbox/scope":       {"github.com/godbus/dbus/v5"},
 	"sandbox/launch":      {"golang.org/x/term"},
 	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
+	"secret/sshagent":     {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},

@@ -1,1 +1,1 @@
-"sha256-Yqp3ooNrijsopoAsgDVpddMchqRobnw8AVtWXYoHWEU="
+"sha256-onKzC2sz3zD5YWzYZ3+/x8p6qI32IbW8fKGAtkzatbM="

@@ -36,6 +36,7 @@ var measurements = []struct {
 	{"tiers", (*world).tiers},
 	{"inet", (*world).inet},
 	{"downloads", (*world).downloads},
+	{"secrets", (*world).secrets},
 	{"project", (*world).project},
 	{"plan", (*world).plan},
 	{"mounts", (*world).mounts},

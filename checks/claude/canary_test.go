@@ -36,7 +36,7 @@ func TestNoTrueTokenIsInsideAtAnyTime(t *testing.T) {
 			a := w.openAccount(t, "code", 8*time.Hour)
 			w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
 			canary := w.canary(t)
-			search := canary + " /tmp/stop"
+			search := canary + " /tmp/stop 0"
 			for _, text := range []string{"sk-ant-oat01-access-", "sk-ant-ort01-refresh-", "claudeAiOauth"} {
 				search += " " + hex.EncodeToString([]byte(text))
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,37 @@ func TestLoginMadeInsideIsTheProjectsAlone(t *testing.T) {
 	w.write(t, "elsewhere/README.md", "# Another\n")
 	w.print(t).succeed(t, "Elsewhere.")
 	w.authorised(t, 1, 0)
+	w.project = filepath.Join(w.home, "project")
+	keep := w.command(t)
+	keep.Args = []string{keep.Args[0], "login", "keep", "-P", filepath.Join(w.home, "e2e.json")}
+	if out, err := keep.CombinedOutput(); err != nil || !strings.Contains(string(out), "is yours now") || !w.holds(t, loginFile, account.Access(1)) {
+		t.Errorf("login keep: %v\n%s", err, out)
+	}
+	w.model.Add(script.Say("Everywhere."))
+	w.project = filepath.Join(w.home, "elsewhere")
+	w.print(t).succeed(t, "Everywhere.")
+	w.authorised(t, 1, 0, 1)
+}
+
+// Whether such a login is theirs, a user is asked when the session has ended.
+func TestTheUserIsAskedAboutALoginMadeInside(t *testing.T) {
+	for answer, want := range map[string]int{"y": 1, "n": 0} {
+		w := newWorld(t)
+		w.more = map[string]any{"confirm": "never"}
+		a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+		w.write(t, loginFile, a.Login(time.Now().Add(time.Hour)))
+		cmd := w.command(t)
+		cmd.Args = slices.DeleteFunc(cmd.Args, func(word string) bool { return word == "--yes" })
+		c := window.Open(t, cmd)
+		c.Login(t, "code-from-the-browser")
+		c.Enter(t, "/exit")
+		c.Await(t, "[y/N]")
+		c.Press(t, answer+"\r")
+		c.Ended(t, 0)
+		if !w.holds(t, loginFile, account.Access(want)) || w.found(t, ".claudebox/instances/*/made-login") != (want == 0) {
+			t.Errorf("%s: the user's login is %s", answer, w.read(t, loginFile))
+		}
+	}
 }
 
 func TestUnusableLoginsAreSaid(t *testing.T) {

@@ -37,7 +37,7 @@ func (o odd) judge(t *testing.T, complaint string) {
 
 func odds(t *testing.T, expression string) map[string]odd {
 	t.Helper()
-	text := succeed(t, exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", expression+".said"))
+	text := succeed(t, exec.Command("nix-instantiate", "--eval", "--read-write-mode", "--strict", "--json", "--expr", expression+".said"))
 	all := map[string]odd{}
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ release_programs=(nix-bin dash passt bubblewrap)
 # clients are programs that the lab's nixpkgs does not have and that the network
 # is tested with. Tests lay them into a sandbox where Debian has them.
 clients_suite=trixie
-client_programs=(openssh-client python3-requests python3-pip openjdk-21-jre-headless)
+client_programs=(openssh-client gh python3-requests python3-pip openjdk-21-jre-headless)
 
 # get_releases unpacks what is not there yet, all at once. A release that cannot be
 # had is left out, and the suite says so.
@@ -22,7 +22,7 @@ get_releases() {
   for name in "${releases[@]}"; do
     [[ -e $cache/releases/$name ]] || get_release "$name" "$name" "${release_programs[@]}" &
   done
-  [[ -e $cache/releases/clients ]] || get_release clients "$clients_suite" "${client_programs[@]}" &
+  [[ -e $cache/releases/clients/usr/bin/gh ]] || get_release clients "$clients_suite" "${client_programs[@]}" &
   wait
   for name in "${releases[@]}" clients; do
     [[ -e $cache/releases/$name ]] || say "the programs of Debian for $cache/releases/$name cannot be had here"
@@ -46,6 +46,7 @@ get_release() {
   rm -rf "$apt"
   move_programs "$root" "$cache/releases/$name"
   chmod -R a+rX "$root"
+  rm -rf "$cache/releases/$name" # one with fewer programs
   mv "$root" "$cache/releases/$name"
 }
 

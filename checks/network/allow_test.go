@@ -119,11 +119,11 @@ func TestNoSearchDomainOfTheHostCounts(t *testing.T) {
 	wantEqual(t, got, "internet 6\n7\n")
 }
 
-// site is what answers for good.test on HTTPS. It returns the certificates to
-// trust.
-func site(t *testing.T, w *world.World, handler http.Handler) (bundle []byte) {
+// site is what answers for good.test on HTTPS, and for more names. It returns the
+// certificates to trust.
+func site(t *testing.T, w *world.World, handler http.Handler, more ...string) (bundle []byte) {
 	t.Helper()
-	certificate, bundle, err := authority.Certify([]string{"good.test"})
+	certificate, bundle, err := authority.Certify(append(more, "good.test"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestRawFramesOfEveryKind(t *testing.T) {
 				w := world.New(t)
 				u := newUser(t, w)
 				u.layout = layout
-				const script = "curl -sS http://good.test/; echo ready; read line; curl -sS http://good.test/"
+				const script = "curl -sS http://good.test/; echo ready; read line; curl -sS http://good.test/; read line || true"
 				talk := converse(t, u.session(t, script, u.in(t, tier, "")...))
 				if got := talk.wait(t, "ready"); len(got) != 1 || !strings.HasPrefix(got[0], "internet") {
 					t.Fatalf("before: %q", got)

@@ -46,7 +46,7 @@ func TestLoginByPastedCodeInTierAllow(t *testing.T) {
 			t.Parallel()
 			u := newUser(t, world.New(t))
 			model := script.New(script.Say("Hello."))
-			a := u.openAccount(t, pasted, model)
+			a := u.openAccount(t, pasted, model, 8*time.Hour)
 			if tc.had {
 				u.write(t, userLogin, a.Login(time.Now().Add(time.Hour)))
 			}
@@ -95,7 +95,7 @@ func TestLoginIsUsedFromOutsideInTheTiersWithANetworkOfTheirOwn(t *testing.T) {
 				script.Bash(attempt+" 2>&1").After(script.Succeeded("cbx")),
 				script.Say("Hello.").After(script.Succeeded("was stopped on its way")),
 			)
-			a := u.openAccount(t, pasted, model)
+			a := u.openAccount(t, pasted, model, 8*time.Hour)
 			u.write(t, userLogin, a.Login(time.Now().Add(time.Hour)))
 			flags := u.allowing(t, "anthropic", "nix: {daemon: off}", quiet)
 			if tier == "inet" {
@@ -141,9 +141,9 @@ func loginByCommand(t *testing.T, u *user, flags []string) {
 const quiet = `env: {CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL: "1"}`
 
 // openAccount plays the hosts of Claude Code's accounts in the internet.
-func (u *user) openAccount(t *testing.T, code string, model *script.Server) *account.Account {
+func (u *user) openAccount(t *testing.T, code string, model *script.Server, lifetime time.Duration) *account.Account {
 	t.Helper()
-	a, err := account.Start(code, 8*time.Hour, model)
+	a, err := account.Start(code, lifetime, model)
 	if err != nil {
 		t.Fatal(err)
 	}

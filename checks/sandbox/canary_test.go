@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/profile"
 )
 
@@ -68,6 +69,62 @@ func TestASecretOfTheCallersEnvironmentIsNowhereInside(t *testing.T) {
 			w.wantNothing(t, w.search("--network", tier))
 		})
 	}
+}
+
+// In tier none, where nothing leads to a broker, none of the secrets that others use
+// enters, and in others placeholders of them do.
+func TestASecretThatIsUsedIsNowhereInside(t *testing.T) {
+	for _, tier := range []string{"none", "full"} {
+		t.Run(tier, func(t *testing.T) {
+			w := newWorld(t)
+			for _, name := range []string{"GIT_TOKEN", "MY_TOKEN", "ANTHROPIC_API_KEY"} {
+				w.env[name] = canary
+			}
+			w.write(t, ".config/foo/token", canary+"\n")
+			profile := w.profile(t, "git: {hosts: {git.example.org: GIT_TOKEN}}", "secrets:",
+				"  - {env: MY_TOKEN, hosts: [my.example.org]}",
+				`  - {file: ~/.config/foo/token, env: FOO_TOKEN, hosts: ["foo.example:8443"], header: X-Foo-Token}`)
+			w.wantNothing(t, w.search("--network", tier, "--profile", profile))
+			got := w.inside(t, `for n in GIT_TOKEN MY_TOKEN FOO_TOKEN ANTHROPIC_API_KEY; do v=${!n-none}; echo $n ${v/*cbx*/placeholder}; done`,
+				"--network", tier, "--profile", profile)
+			want := "GIT_TOKEN V\nMY_TOKEN V\nFOO_TOKEN V\nANTHROPIC_API_KEY V\n"
+			value := map[string]string{"none": "none", "full": "placeholder"}[tier]
+			wantEqual(t, got, strings.ReplaceAll(want, "V", value))
+		})
+	}
+}
+
+// A file that is not there stops the launch; what enters as it is, is said to be
+// readable, with the lines that would keep it outside.
+func TestHowASecretIsUsedIsSaid(t *testing.T) {
+	w := newWorld(t)
+	profile := w.profile(t, "secrets: [{file: ~/.config/foo/token, env: FOO_TOKEN, hosts: [foo.example]}]")
+	status, _, stderr := trial.Run(t, w.session("true", "--profile", profile))
+	if status != 125 || !strings.Contains(stderr, "read the secret "+w.path(".config/foo/token")) || !strings.Contains(stderr, "remedy: make it") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	for _, tc := range [][2]string{
+		{"secrets: [{env: GH_TOKEN, hosts: [github.com], secret: inside}]", "GH_TOKEN"},
+		{"extra_env_passthrough: [GH_TOKEN]", "`secrets: [{env: GH_TOKEN, hosts: [github.com, api.github.com]}]` keeps it outside"},
+	} {
+		w.env["GH_TOKEN"] = canary
+		profile = w.profile(t, tc[0])
+		said := strings.Join(strings.Fields(w.audit(t, "--profile", profile)), " ")
+		if !strings.Contains(said, tc[1]) || strings.Contains(said, canary) {
+			t.Errorf("%s: the audit says\n%s", tc[0], said)
+		}
+		wantEqual(t, w.inside(t, "echo $GH_TOKEN", "--profile", profile), canary+"\n")
+	}
+}
+
+// audit is what a dry run shows.
+func (w *world) audit(t *testing.T, flags ...string) string {
+	t.Helper()
+	status, _, stderr := trial.Run(t, w.claudebox(append([]string{"--dry-run"}, flags...)...))
+	if status != 0 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	return stderr
 }
 
 // Every path of SAND-09 below the home holds the canary, and so do the user's

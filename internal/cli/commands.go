@@ -19,6 +19,7 @@ var commands = map[string]func(System) *cobra.Command{
 	"allow":      newAllowCommand,
 	"allow-host": newAllowHostCommand,
 	"instance":   newInstanceCommand,
+	"login":      newLoginCommand,
 	"deny":       newDenyCommand,
 	"why":        newWhyCommand,
 	"version":    newVersionCommand,

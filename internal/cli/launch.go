@@ -51,6 +51,7 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	s.Instance.Approve(seen)
 	began := time.Now()
 	err = s.Run()
+	sys.askAboutLogin(s, o)
 	if command == nil && !o.NoReport && isTerminal(sys.Stderr) {
 		sys.sayResume(s, o, began)
 	}

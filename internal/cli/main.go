@@ -9,6 +9,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/ui/attack"
 )
 
@@ -30,6 +31,9 @@ func Main(words []string, sys System) int {
 		return status
 	}
 	if status, ran := broker.Run(words); ran {
+		return status
+	}
+	if status, ran := sshagent.Run(words); ran {
 		return status
 	}
 	if status, ran := attack.Run(words); ran {

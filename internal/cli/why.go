@@ -89,7 +89,7 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 	if path, isPath := s.NamedPath(word); isPath {
 		if real := realPath(path); s.IsLogin(real) {
 			l := s.Instance.Login
-			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Enters, l.Made, l.Why), nil
+			return why.Login(profile.Tilde(realPath(s.Facts.Home), real), l.Outside, l.Made, l.Why), nil
 		}
 		_, err := os.Lstat(path)
 		asked := why.Asked{

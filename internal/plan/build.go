@@ -28,7 +28,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Cache:   string(prof.Cache),
 		Project: string(prof.Project),
 		Nix:     Nix{Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store)},
-		Git:     git(prof.Git),
+		Git:     git(prof),
 		Hide:    globs(prof.Hide),
 		Show:    globs(prof.Show),
 		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
@@ -98,9 +98,15 @@ func network(prof profile.Profile) Network {
 	return n
 }
 
-func git(g profile.Git) Git {
-	hosts := mapped(g.Hosts, func(h profile.GitHost) GitHost { return GitHost{Host: h.Host, Variable: h.Variable} })
-	return Git{Hosts: hosts, SSHToHTTPS: g.SSHToHTTPS, Config: string(g.Config)}
+func git(prof profile.Profile) Git {
+	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost {
+		return GitHost{Host: h.Host, Variable: h.Variable}
+	})
+	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: string(prof.Git.Config), SSH: prof.SSH.Hosts}
+	if prof.Git.Sign == profile.GitSignSSH {
+		made.Sign = string(prof.Git.Sign)
+	}
+	return made
 }
 
 // ForGit ends the rule by which a variable enters for git alone.

@@ -203,6 +203,8 @@ type Git struct {
 	Hosts      []GitHost `json:"hosts,omitempty"`
 	SSHToHTTPS bool      `json:"sshToHttps"`
 	Config     string    `json:"config"`
+	Sign       string    `json:"sign,omitempty"` // "ssh"
+	SSH        []string  `json:"ssh,omitempty"`  // hosts that ssh may log in to
 }
 
 // GitHost is a host that git may log in to with the token in a variable.

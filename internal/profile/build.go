@@ -27,6 +27,7 @@ func build(v shape.Value) Profile {
 		State:       State(text(v, "state")),
 		Nix:         buildNix(v.Get("nix")),
 		Git:         buildGit(v.Get("git")),
+		SSH:         SSH{Hosts: slices.Sorted(slices.Values(unique(lower(v.Get("ssh").Get("hosts").Texts()))))},
 		Hide:        buildPatterns(v.Get("hide").Items),
 		Show:        buildPatterns(v.Get("show").Items),
 		Protect:     buildPatterns(v.Get("protect").Items),
@@ -215,6 +216,7 @@ func buildGit(v shape.Value) Git {
 	git := Git{
 		SSHToHTTPS: said(&gitShape, v, "ssh_to_https") == "true",
 		Config:     GitConfig(said(&gitShape, v, "config")),
+		Sign:       GitSign(said(&gitShape, v, "sign")),
 	}
 	for _, m := range v.Get("hosts").Members {
 		host := GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}

@@ -18,6 +18,7 @@ type Profile struct {
 	State       State      // where the agent's home is kept
 	Nix         Nix
 	Git         Git
+	SSH         SSH
 	Hide        []Pattern // added to the built-in list
 	Show        []Pattern // taken away from it
 	Protect     []Pattern // added to the built-in list
@@ -158,6 +159,12 @@ type Git struct {
 	Hosts      []GitHost // sorted by host
 	SSHToHTTPS bool
 	Config     GitConfig
+	Sign       GitSign
+}
+
+// SSH is what ssh may do inside, with keys that stay outside.
+type SSH struct {
+	Hosts []string // in lower case, sorted, with a port that is not 22
 }
 
 // GitHost is a host that git may log in to with the token in a variable.
@@ -178,6 +185,7 @@ type (
 	Daemon      string
 	Store       string
 	GitConfig   string
+	GitSign     string
 	ProtectMode string
 	Cache       string
 	Compat      string
@@ -206,6 +214,9 @@ const (
 
 	GitConfigReadonly GitConfig = "readonly"
 	GitConfigWritable GitConfig = "writable"
+
+	GitSignOff GitSign = "off"
+	GitSignSSH GitSign = "ssh"
 
 	ProtectDefault ProtectMode = "default"
 	ProtectStrict  ProtectMode = "strict"

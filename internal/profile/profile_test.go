@@ -114,7 +114,7 @@ func TestAnEmptyProfileHasTheDefaults(t *testing.T) {
 		Network:     profile.Network{Tier: profile.TierFull},
 		State:       profile.StateProject,
 		Nix:         profile.Nix{Daemon: profile.DaemonOwn, Store: profile.StoreFull},
-		Git:         profile.Git{Config: profile.GitConfigReadonly},
+		Git:         profile.Git{Config: profile.GitConfigReadonly, Sign: profile.GitSignOff},
 		ProtectMode: profile.ProtectDefault,
 		Cache:       profile.CacheProject,
 		Compat:      profile.CompatNixLd,
@@ -185,7 +185,8 @@ mounts:
   - {host: ./fixtures, sandbox: /srv//fixtures}
 state: shared
 nix: {daemon: "off", store: closure}
-git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: true, config: writable}
+git: {hosts: {github.com: GH_TOKEN}, ssh_to_https: true, config: writable, sign: ssh}
+ssh: {hosts: [GitHub.com, "git.example.org:2222"]}
 hide: [".env", "secrets/**"]
 show: [".env.test"]
 protect: [".envrc"]
@@ -234,11 +235,12 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure},
 		Git: profile.Git{
 			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
-			SSHToHTTPS: true, Config: profile.GitConfigWritable,
+			SSHToHTTPS: true, Config: profile.GitConfigWritable, Sign: profile.GitSignSSH,
 		},
-		Hide:        []profile.Pattern{{Glob: ".env", Origin: "work:22"}, {Glob: "secrets/**", Origin: "work:22"}},
-		Show:        []profile.Pattern{{Glob: ".env.test", Origin: "work:23"}},
-		Protect:     []profile.Pattern{{Glob: ".envrc", Origin: "work:24"}},
+		SSH:         profile.SSH{Hosts: []string{"git.example.org:2222", "github.com"}},
+		Hide:        []profile.Pattern{{Glob: ".env", Origin: "work:23"}, {Glob: "secrets/**", Origin: "work:23"}},
+		Show:        []profile.Pattern{{Glob: ".env.test", Origin: "work:24"}},
+		Protect:     []profile.Pattern{{Glob: ".envrc", Origin: "work:25"}},
 		ProtectMode: profile.ProtectStrict,
 		Cache:       profile.CacheEphemeral,
 		Ports:       profile.Ports{In: []int{80, 3000}, Out: []int{8931}},
@@ -246,7 +248,7 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		Compat:      profile.CompatOff,
 		Toolbox:     profile.ToolboxBase,
 		Project:     profile.ProjectGitRoot,
-		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:32"}},
+		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:33"}},
 		Confirm:     profile.ConfirmChanged,
 		Sources: []profile.Source{
 			{Name: "default", File: "(built in)", SHA256: got.Sources[0].SHA256},
@@ -271,6 +273,7 @@ func TestTheSchemaAndTheConstantsKnowTheSameWords(t *testing.T) {
 		"daemon":       {schema.Key("nix").Key("daemon").Words, words(profile.DaemonOwn, profile.DaemonHost, profile.DaemonOff)},
 		"store":        {schema.Key("nix").Key("store").Words, words(profile.StoreFull, profile.StoreClosure)},
 		"config":       {schema.Key("git").Key("config").Words, words(profile.GitConfigReadonly, profile.GitConfigWritable)},
+		"sign":         {schema.Key("git").Key("sign").Words, words(profile.GitSignOff, profile.GitSignSSH)},
 		"protect_mode": {schema.Key("protect_mode").Words, words(profile.ProtectDefault, profile.ProtectStrict)},
 		"cache":        {schema.Key("cache").Words, words(profile.CacheProject, profile.CacheEphemeral)},
 		"toolbox":      {schema.Key("toolbox").Words, words(profile.ToolboxFull, profile.ToolboxBase)},

@@ -60,6 +60,7 @@ var schema = shape.Shape{
 		}},
 		{Name: "nix", Shape: &nixShape},
 		{Name: "git", Shape: &gitShape},
+		{Name: "ssh", Shape: &sshShape},
 		{Name: "hide", Shape: &shape.Shape{
 			Kind: shape.List, Elem: &globShape,
 			Doc: "Files of the project that the agent must not read, besides the built-in list (.env, *.pem, …).",
@@ -289,6 +290,23 @@ var gitShape = shape.Shape{
 		{Name: "config", Shape: &shape.Shape{
 			Kind: shape.Word, Words: []string{"readonly", "writable"},
 			Doc: "Whether the agent may change .git/config and hooks, which your own git executes.",
+		}},
+		{Name: "sign", Shape: &shape.Shape{
+			Kind: shape.Word, Words: []string{"off", "ssh"},
+			Doc: "ssh: git signs with the key of your user.signingkey, which stays outside: " +
+				"an agent inside signs for git alone.",
+		}},
+	},
+}
+
+var sshShape = shape.Shape{
+	Kind: shape.Record,
+	Doc:  "What ssh may do inside, with keys that stay outside.",
+	Keys: []shape.Key{
+		{Name: "hosts", Shape: &shape.Shape{
+			Kind: shape.List, Elem: &shape.Shape{Kind: shape.Text, Rule: &gitHost},
+			Doc: "Hosts that ssh may log in to with the keys of your agent; exactly these, " +
+				"by the host keys of your known_hosts.",
 		}},
 	},
 }

@@ -64,8 +64,12 @@ func addMissed(h *launch.Host, p plan.Plan, env host.Environment) {
 // addGitHabits carries over what of the user's own git configuration would be
 // missed: the files that git is to ignore, without which `git add -A` takes
 // them. That commits are not signed is said.
-func (s *Session) addGitHabits(h *launch.Host, id gitconfig.Identity) {
-	if id.Signs == "true" {
+func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id gitconfig.Identity) {
+	switch {
+	case id.Signs != "true" || p.Git.Sign != "":
+	case id.SignsBy == "ssh":
+		h.Notes = append(h.Notes, "commits are not signed inside: `git: {sign: ssh}` in the profile signs them with your key, which stays outside")
+	default:
 		h.Notes = append(h.Notes, "commits are not signed inside: your key is not there")
 	}
 	if id.Others != "" {

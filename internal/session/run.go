@@ -18,7 +18,7 @@ func (s *Session) Run() (err error) {
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
 	for _, step := range []func() error{
-		s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets,
+		s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
 		s.holdGiven, s.makeEmptyFolder,
 	} {
 		if err := step(); err != nil {
@@ -56,6 +56,7 @@ func (s *Session) Run() (err error) {
 	s.endNetwork()
 	s.keepRefused()
 	s.endSecrets()
+	s.endKeys()
 	s.endState()
 	return err
 }
@@ -126,7 +127,6 @@ func (s *Session) launch(after *[]*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
-		s.Instance.Follow()
 		s.followSecrets()
 		s.beginNix()
 		for _, session := range *after {

@@ -275,7 +275,8 @@ func (w *within) SetLogin(access, scope string) {
 // dropSecrets keeps out what would be of no use.
 func (c call) dropSecrets(h *launch.Host, p plan.Plan) {
 	for _, e := range c.entering(p) {
-		if _, known := usual[e.Name]; known && c.Facts.Env.Value(e.Name, "") != "" {
+		_, known := usual[e.Name]
+		if (known || c.gitRule(p, e.Name) != "") && c.Facts.Env.Value(e.Name, "") != "" {
 			h.Overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
 			h.Notes = append(h.Notes, e.Name+" does not enter: there is no network to use it")
 		}

@@ -99,6 +99,7 @@ type Session struct {
 	report   report
 	network  outside
 	secrets  secrets
+	keys     keys
 	nix      nixInside
 	gitFiles gitFiles
 }
@@ -109,6 +110,7 @@ func (s *Session) Close() error {
 	s.release()
 	s.network.close()
 	s.secrets.close()
+	s.keys.close()
 	var home error
 	if s.Instance.ID != "" {
 		home = s.Instance.Close()
@@ -348,7 +350,8 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
 		}
 	}
-	s.addGitHabits(h, identity)
+	s.addGitHabits(h, p, identity)
+	s.addKeys(h, p, identity, &access)
 	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }

@@ -23,7 +23,6 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
 		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}),
 		Caches: plan.CacheFolders(),
-		Lend:   p.Agent.Name == "claude" && p.Network.Tier != "none", // no other has a use for it
 		Path:   p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
 		Folders: keptFolders(p), Inside: func(program string) bool { return isInside(p, program) },
 	}

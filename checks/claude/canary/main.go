@@ -2,9 +2,9 @@
 // again until a file is there: every file, and of every process its environment,
 // words, descriptors and memory.
 //
-//	canary STOP HEX...
+//	canary STOP REST HEX...
 //
-// The texts come in hexadecimal digits, so that they are not found in the words
+// Between two rounds it rests so many times as long as a round took. The texts come in hexadecimal digits, so that they are not found in the words
 // of whoever starts it. It prints where each was found, by its number.
 package main
 
@@ -19,12 +19,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 func main() {
 	stop := os.Args[1]
+	rest, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		panic(err)
+	}
 	s := search{found: map[string]bool{}}
-	for _, digits := range os.Args[2:] {
+	for _, digits := range os.Args[3:] {
 		text, err := hex.DecodeString(digits)
 		if err != nil {
 			panic(err)
@@ -32,11 +37,21 @@ func main() {
 		s.texts = append(s.texts, text)
 	}
 	for rounds := 1; ; rounds++ {
+		begun := time.Now()
 		s.processes()
 		s.files()
-		if _, err := os.Stat(stop); err == nil {
+		if stopped(stop, time.Since(begun)*time.Duration(rest)) {
 			fmt.Printf("searched %d times, %d files, %d processes, %d MiB of memory\n", rounds, s.read, s.pids, s.memory>>20)
 			return
+		}
+	}
+}
+
+// stopped waits, and reports whether it is to end.
+func stopped(stop string, rest time.Duration) bool {
+	for end := time.Now().Add(rest); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat(stop); err == nil || time.Now().After(end) {
+			return err == nil
 		}
 	}
 }
@@ -126,19 +141,40 @@ func (s *search) memoryOf(process string) {
 		return
 	}
 	defer memory.Close()
+	pages, err := os.Open(process + "/pagemap")
+	if err != nil {
+		return
+	}
+	defer pages.Close()
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		var begin, end int64
 		var rights string
 		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s", &begin, &end, &rights); n == 3 && rights[0] == 'r' {
-			s.region(process, memory, begin, end)
+			s.region(process, memory, pages, begin, end)
 		}
 	}
 }
 
-// region looks at memory in overlapping pieces.
-func (s *search) region(process string, memory *os.File, begin, end int64) {
+// region looks at the memory of a range that was ever touched, which may be a
+// small part of it (proc_pid_pagemap(5)).
+func (s *search) region(process string, memory, pages *os.File, begin, end int64) {
+	const page, entry, top, there = 4096, 8, 7, 0xc0 // there: in memory, or swapped out
+	found := make([]byte, (end-begin)/page*entry)
+	n, _ := pages.ReadAt(found, begin/page*entry)
+	from := begin
+	for at := begin; at < end; at += page {
+		if index := int(at-begin)/page*entry + top; index < n && found[index]&there == 0 {
+			s.run(process, memory, from, at)
+			from = at + page
+		}
+	}
+	s.run(process, memory, from, end)
+}
+
+// run looks at memory in overlapping pieces.
+func (s *search) run(process string, memory *os.File, begin, end int64) {
 	const piece, overlap = 1 << 20, 256
-	buffer := make([]byte, piece)
+	buffer := make([]byte, min(piece, max(0, end-begin)))
 	for at := begin; at < end; at += piece - overlap {
 		n, _ := memory.ReadAt(buffer[:min(piece, end-at)], at)
 		if n == 0 {

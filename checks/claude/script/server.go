@@ -15,10 +15,12 @@ import (
 // give it to httptest.NewServer, which listens on loopback.
 type Server struct {
 	mux *http.ServeMux
+	by  func(Request) (Turn, error) // nil: it has a script
 
 	mu       sync.Mutex
 	turns    []Turn // those still to come
 	requests []Request
+	asked    int // requests that were answered by a function
 	strays   []string
 	faults   []error
 }
@@ -29,6 +31,14 @@ func New(turns ...Turn) *Server {
 	s.mux.HandleFunc("POST /v1/messages", s.messages)
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", countTokens)
 	s.mux.HandleFunc("/", s.stray)
+	return s
+}
+
+// By makes a server that answers each request by a function, and keeps none of
+// them: for conversations that go on beside each other, for long.
+func By(answer func(Request) (Turn, error)) *Server {
+	s := New()
+	s.by = answer
 	return s
 }
 
@@ -98,6 +108,13 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) {
 func (s *Server) next(request Request) (turn Turn, number int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.by != nil {
+		s.asked++
+		if turn, err = s.by(request); err != nil {
+			s.faults = append(s.faults, err)
+		}
+		return turn, s.asked, err
+	}
 	s.requests = append(s.requests, request)
 	number = len(s.requests)
 	if len(s.turns) == 0 {
@@ -130,6 +147,13 @@ func answer(w http.ResponseWriter, r *http.Request, request Request, turn Turn, 
 	w.Header().Set("Content-Type", "text/event-stream")
 	if turn.start(w, number, request.Model) != nil {
 		return
+	}
+	if turn.Pause != nil {
+		_ = http.NewResponseController(w).Flush()
+		turn.Pause()
+		if turn.resume(w) != nil {
+			return
+		}
 	}
 	if turn.Hold {
 		_ = http.NewResponseController(w).Flush()

@@ -41,11 +41,16 @@ func (t Turn) message(number int, model string) object {
 }
 
 // start writes the turn as server-sent events up to its end, which finish
-// writes.
+// writes; of one with a pause the half of its text, which resume goes on with.
 func (t Turn) start(w io.Writer, number int, model string) error {
 	head := t.message(number, model)
 	head["content"], head["stop_reason"] = []object{}, nil
 	events := []object{{"type": "message_start", "message": head}}
+	if t.Pause != nil {
+		return writeEvents(w, append(events,
+			object{"type": "content_block_start", "index": 0, "content_block": object{"type": "text", "text": ""}},
+			textDelta(t.Text[:len(t.Text)/2])))
+	}
 	for i, block := range t.blocks(number) {
 		opened, delta, err := split(block)
 		if err != nil {
@@ -57,6 +62,15 @@ func (t Turn) start(w io.Writer, number int, model string) error {
 			object{"type": "content_block_stop", "index": i})
 	}
 	return writeEvents(w, events)
+}
+
+// resume writes what is behind a pause.
+func (t Turn) resume(w io.Writer) error {
+	return writeEvents(w, []object{textDelta(t.Text[len(t.Text)/2:]), {"type": "content_block_stop", "index": 0}})
+}
+
+func textDelta(text string) object {
+	return object{"type": "content_block_delta", "index": 0, "delta": object{"type": "text_delta", "text": text}}
 }
 
 func (t Turn) finish(w io.Writer) error {

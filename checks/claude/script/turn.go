@@ -13,6 +13,7 @@ type Turn struct {
 	Calls []Call // the tools that it uses
 	Fail  string // what the API says when it refuses the request, instead of all that
 	Hold  bool   // after the text, keep the stream open until the agent leaves
+	Pause func() // called when half of the text has been sent; the rest follows when it returns
 }
 
 // Call is the use of one tool. Input is encoded as JSON.

@@ -49,6 +49,8 @@ var zone = map[string][]string{
 	// Where Claude Code logs in; who answers is a test's own.
 	"platform.claude.com.": {target.Internet, target.Internet6},
 	"api.anthropic.com.":   {target.Internet, target.Internet6},
+	"api.github.com.":      {target.Internet, target.Internet6},
+	"github.com.":          {target.Internet, target.Internet6},
 }
 
 // SampleName leads to the sample of that index, see [target.Samples].

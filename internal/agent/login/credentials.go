@@ -94,20 +94,6 @@ func isToken(text string) bool { return len(text) <= maxToken && strings.Trim(te
 
 func isDate(ms float64) bool { return ms >= 0 && ms <= maxDate }
 
-// lend puts the user's login into the agent's credentials. Nothing else of the
-// user's file enters, and nothing else of the agent's is changed.
-func lend(host, inside []byte) ([]byte, error) {
-	var from, to object
-	if err := json.Unmarshal(host, &from); err != nil {
-		return nil, errNotJSON
-	}
-	if json.Unmarshal(inside, &to) != nil || to == nil {
-		to = object{}
-	}
-	to[keyOf] = from[keyOf]
-	return encode(to)
-}
-
 // How far ahead a date may lie that comes from inside. A later one is taken
 // for this: the user's Claude Code then renews sooner, which hurts nobody.
 const (

@@ -75,15 +75,6 @@ func TestRenewBoundsTheDatesOfAnAgent(t *testing.T) {
 	}
 }
 
-func TestLendTakesTheLoginAlone(t *testing.T) {
-	got, err := lend([]byte(whole), []byte(`{"mcpOAuth":"own","claudeAiOauth":{"accessToken":"old"}}`))
-	want := `{"mcpOAuth":"own","claudeAiOauth":{"accessToken":"a1","refreshToken":"r1","expiresAt":1700000000000,` +
-		`"scopes":["user:inference"],"subscriptionType":"max","rateLimitTier":null,"later":{"n":12345678901234567890}}}`
-	if err != nil || !sameJSON(t, got, []byte(want)) {
-		t.Errorf("got %s, %v", got, err)
-	}
-}
-
 func sameJSON(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	normal := func(text []byte) string {

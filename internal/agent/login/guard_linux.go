@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type Guard struct {
 	timer   *time.Timer
 	watch   *watcher
 	notes   []string
+	kept    bool // one was made inside
 	done    bool
 }
 
@@ -112,10 +114,10 @@ func (g *Guard) closeFolders() {
 // instanceKey reads the key of an instance's placeholders, or gives it one. All
 // sandboxes of an instance share the agent's files, so they share the key.
 func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
-	if instance.Create(KeyName, key, privateFile) == nil {
-		return key, nil
+	if err := instance.Create(KeyName, key, privateFile); err == nil || !errors.Is(err, fs.ErrExist) {
+		return key, err
 	}
-	found, there := ReadKey(instance.Path())
+	found, there := keyIn(instance)
 	if !there {
 		return nil, errors.New(KeyName + " is not what claudebox writes there")
 	}
@@ -129,6 +131,10 @@ func ReadKey(instance string) (key broker.Key, there bool) {
 		return nil, false
 	}
 	defer dir.Close()
+	return keyIn(dir)
+}
+
+func keyIn(dir *beneath.Folder) (key broker.Key, there bool) {
 	found, err := dir.Read(KeyName, int64(len(broker.NewKey())))
 	return broker.Key(slices.Clone(found)), err == nil && len(found) == len(broker.NewKey())
 }
@@ -150,6 +156,13 @@ func (g *Guard) Made() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.from == g.made
+}
+
+// Kept reports whether a login was made inside, and not given up.
+func (g *Guard) Kept() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.kept
 }
 
 // reload reads the login that counts: the instance's own where there is one.
@@ -350,7 +363,8 @@ func (g *Guard) Keep(made broker.Grant) error {
 	}
 	g.reload()
 	g.plan()
-	g.note("a login was made inside; it is kept outside, for this project alone")
+	g.kept = true
+	g.note("a login was made inside; it is kept outside, for this project alone (`claudebox login keep` makes it yours)")
 	return nil
 }
 
@@ -362,9 +376,14 @@ func (g *Guard) Forget() {
 		return
 	}
 	_ = g.instance.Remove(MadeName)
+	g.kept = false
 	g.from, g.now = nil, reading{}
 	g.tellNow()
 }
+
+// maxNotes is how much is told of a session; an agent could do any number of
+// things.
+const maxNotes = 4
 
 func (g *Guard) note(format string, words ...any) {
 	if text := fmt.Sprintf(format, words...); len(g.notes) < maxNotes {

@@ -25,12 +25,7 @@ func staleAfter(name string) time.Duration {
 	return time.Minute
 }
 
-// The mode of a lock says who made it. That of a mirror tells other claudeboxes
-// in the same home that it is not the agent who renews.
-const (
-	ofAgent  = 0o755
-	ofMirror = 0o500
-)
+const lockMode = 0o755
 
 // held is a lock of ours.
 type held struct {
@@ -40,10 +35,10 @@ type held struct {
 }
 
 // claim takes a lock; nil when another holds it.
-func claim(dir *beneath.Folder, name string, mode uint32) (*held, error) {
-	err := dir.Mkdir(name, mode)
-	if errors.Is(err, fs.ErrExist) && !holder(dir, name).alive && dir.Remove(name) == nil {
-		err = dir.Mkdir(name, mode)
+func claim(dir *beneath.Folder, name string) (*held, error) {
+	err := dir.Mkdir(name, lockMode)
+	if errors.Is(err, fs.ErrExist) && !isHeld(dir, name) && dir.Remove(name) == nil {
+		err = dir.Mkdir(name, lockMode)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil, nil
@@ -55,12 +50,10 @@ func claim(dir *beneath.Folder, name string, mode uint32) (*held, error) {
 	return &held{dir, name, what.Stamp}, err
 }
 
-// holder tells who holds a lock.
-func holder(dir *beneath.Folder, name string) (h struct{ alive, mirror bool }) {
+// isHeld reports whether somebody who lives holds a lock.
+func isHeld(dir *beneath.Folder, name string) bool {
 	what, err := dir.Look(name)
-	h.alive = err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < staleAfter(name)
-	h.mirror = h.alive && what.Perm == ofMirror
-	return h
+	return err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < staleAfter(name)
 }
 
 // release gives a lock back, unless it was taken from us meanwhile. The nil
@@ -84,7 +77,7 @@ var errBusy = errors.New("the lock " + writeLock + " is held by Claude Code")
 // waits up to the given time.
 func whileWriting(dir *beneath.Folder, patience time.Duration, do func() error) error {
 	for end := time.Now().Add(patience); ; time.Sleep(writePause) {
-		lock, err := claim(dir, writeLock, ofAgent)
+		lock, err := claim(dir, writeLock)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,14 +39,31 @@ func Examine(host string) (found bool, note string, err error) {
 	}
 }
 
-// read looks at a file before it reads it: a stamp that is older than the
-// content costs a comparison, one that is newer would hide a change.
+// FileName is Claude Code's file of credentials, in the user's ~/.claude and in
+// the agent's.
+const FileName = ".credentials.json"
+
+const (
+	agentHome   = ".claude"
+	maxFile     = 1 << 20 // bytes
+	privateFile = 0o600
+
+	// A writer dies or is done before its lock goes stale.
+	patience = 16 * time.Second
+	// An agent may hold the lock of its own folder as long as it likes.
+	patienceInside = time.Second
+)
+
+// reading is what was found of one file.
+type reading struct {
+	login
+	there   bool  // it has a login, if one that has ended
+	fault   error // it is there and cannot be used
+	content []byte
+}
+
+// read reads a file.
 func read(dir *beneath.Folder, name string) (r reading) {
-	what, err := dir.Look(name)
-	if err != nil {
-		return reading{fault: err}
-	}
-	r.stamp = what.Stamp
 	r.content, r.fault = dir.Read(name, maxFile)
 	if errors.Is(r.fault, fs.ErrNotExist) {
 		r.fault = nil

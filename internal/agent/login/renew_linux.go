@@ -193,7 +193,7 @@ const besideSuffix = ".lock"
 func claimWaiting(ctx context.Context, dir *beneath.Folder, name string) (*held, error) {
 	const pause = 50 * time.Millisecond
 	for {
-		lock, err := claim(dir, name, ofAgent)
+		lock, err := claim(dir, name)
 		if lock != nil || err != nil {
 			return lock, err
 		}

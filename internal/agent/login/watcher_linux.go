@@ -10,6 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// settled is how long a session must last before its login is watched. Closing
+// an inotify descriptor waits for the kernel's grace period, some 15 ms, which a
+// short command would feel.
+const settled = time.Second
+
 // watcher tells of files that were written or removed in some folders. The nil
 // watcher tells of nothing.
 type watcher struct {
@@ -19,7 +24,7 @@ type watcher struct {
 	ended  bool
 }
 
-// watchLater begins to watch after a while (see [settled]). changed is called
+// watchLater begins to watch after a while. changed is called
 // with the name of each file, and with none when anything may have changed.
 func watchLater(folders []string, changed func(name string)) *watcher {
 	w := &watcher{}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"claudebox/internal/agent/login"
 	"claudebox/internal/linux/beneath"
 	"golang.org/x/sys/unix"
 )
@@ -19,9 +20,7 @@ func (in *Instance) Close() error {
 		return nil
 	}
 	defer in.release()
-	if err := in.endLogin(); err != nil {
-		return err // an ephemeral instance stays too: it may hold the only login that is good
-	}
+	in.endLogin()
 	if err := in.endHost(); err != nil {
 		return err
 	}
@@ -100,6 +99,15 @@ func (in *Instance) sweep(parent string) {
 			_ = removeAll(at)
 		}
 	}
+}
+
+// rescue brings the user what an older version renewed in an instance that goes.
+func (in *Instance) rescue(at string) error {
+	if _, err := os.Lstat(path.Join(at, agentHome, login.FileName)); err != nil {
+		return nil //nolint:nilerr // nothing is there
+	}
+	_, err := login.TakeOut(in.loginPlace(at), in.newKey())
+	return err
 }
 
 // Live reports whether a session holds the instance in a folder.

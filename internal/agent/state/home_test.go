@@ -1,6 +1,9 @@
 package state_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -178,29 +181,30 @@ func TestAUserWithAMemoryGetsNoStandIn(t *testing.T) {
 	}
 }
 
-// logins say which login the agent has after a launch, by its expiry. How two
-// files are kept equal is told by package login.
-var logins = map[string]struct {
-	host, second, inside string // empty: no file
-	apiKey               string
-	want                 string
-	note                 string // about the login, in part
-}{
-	"none anywhere":                     {},
-	"the host's alone":                  {host: "5", want: "5", note: "your login enters"},
-	"the second source alone":           {second: "5", want: "5", note: "your login enters"},
-	"the host's before the second":      {host: "5", second: "7", want: "5", note: "your login enters"},
-	"a broken one before the second":    {host: "x", second: "7", want: "7", note: "does not enter: it is no JSON"},
-	"one made inside stays":             {inside: "6", want: "6", note: "made inside"},
-	"one made inside outranks":          {host: "7", inside: "6", want: "6", note: "your login enters"},
-	"with an API key none is lent":      {host: "5", apiKey: "k"},
-	"a host's file of another shape":    {host: "x", inside: "6", want: "6", note: "does not enter: it is no JSON"},
-	"a broken one inside gives way":     {host: "5", inside: "x", want: "5", note: "your login enters"},
-	"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", want: "6", note: "made inside"},
-}
-
-func TestALoginIsLent(t *testing.T) {
-	for name, tc := range logins {
+// A login stays outside, whatever was there before: inside are placeholders, or
+// nothing.
+func TestALoginStaysOutside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host, second, inside string // empty: no file; else when the login there ends
+		apiKey               string
+		unused               bool   // nothing leads to a broker
+		want                 bool   // a placeholder is inside
+		made                 string // the instance's own, after
+		note                 string // about the login, in part
+	}{
+		"none anywhere":                     {},
+		"the host's alone":                  {host: "5", want: true},
+		"the second source alone":           {second: "5", want: true},
+		"a broken one before the second":    {host: "x", second: "7", want: true, note: "does not enter: it is no JSON"},
+		"one made inside goes":              {inside: "6", want: true, made: "6", note: "an earlier session left"},
+		"one made inside counts":            {host: "7", inside: "6", want: true, made: "6", note: "an earlier session left"},
+		"with an API key":                   {host: "5", apiKey: "k"},
+		"a host's file of another shape":    {host: "x", inside: "6", want: true, made: "6", note: "it is no JSON"},
+		"a broken one inside gives way":     {host: "5", inside: "x", want: true},
+		"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", made: "6", note: "an earlier session left"},
+		"it is another agent":               {host: "5", unused: true},
+		"another agent has one inside":      {host: "5", inside: "6", unused: true, made: "6", note: "an earlier session left"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			in := w.session(w.request())
@@ -214,14 +218,16 @@ func TestALoginIsLent(t *testing.T) {
 			}
 			req := w.request()
 			req.APIKey = tc.apiKey
+			if tc.unused {
+				req.Post = nil
+			}
 			in = w.session(req)
 			got, _ := os.ReadFile(w.path(inside))
-			want := ""
-			if tc.want != "" {
-				want = loginAt(tc.want)
+			if strings.Contains(string(got), "cbx") != tc.want || tc.inside != "x" && strings.Contains(string(got), `"accessToken":"`+tc.inside+`"`) {
+				t.Errorf("inside is %q", got)
 			}
-			if string(got) != want {
-				t.Errorf("got %q, want %q", got, want)
+			if made, _ := os.ReadFile(w.path(rel(w, in.Dir) + "/made-login")); strings.Contains(string(made), `"accessToken"`) != (tc.made != "") {
+				t.Errorf("its own is %q", made)
 			}
 			if info, err := os.Lstat(w.path(inside)); err == nil && info.Mode().Perm() != 0o600 {
 				t.Errorf("mode %o", info.Mode().Perm())
@@ -229,54 +235,58 @@ func TestALoginIsLent(t *testing.T) {
 			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) || tc.note == "" && strings.Contains(notes, "login") {
 				t.Errorf("notes %q, want %q", notes, tc.note)
 			}
-		})
-	}
-}
-
-func TestNoLoginIsLentToAnotherAgent(t *testing.T) {
-	w := newWorld(t)
-	w.write(".claude/.credentials.json", loginAt("5"))
-	req := w.request()
-	req.Lend = false
-	in := w.session(req)
-	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil || strings.Contains(strings.Join(in.Notes, " "), "login") {
-		t.Errorf("it is inside; notes %q", in.Notes)
-	}
-}
-
-// L1: a login that entered once is compared with what may enter, at each launch.
-func TestALoginThatWasLentGoesWhenItMayNotStay(t *testing.T) {
-	for name, tc := range map[string]struct {
-		then func(w world, req *state.Request)
-		note string
-	}{
-		"an API key enters":      {func(_ world, req *state.Request) { req.APIKey = "k" }, "an API key enters instead"},
-		"the user is logged out": {func(w world, _ *state.Request) { must(t, os.Remove(w.path(".claude/.credentials.json"))) }, "not logged in outside any more"},
-		"the file is empty now":  {func(w world, _ *state.Request) { w.write(".claude/.credentials.json", "{}") }, "not logged in outside any more"},
-		"it is another agent":    {func(_ world, req *state.Request) { req.Lend = false }, "it has no use for it"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.write(".claude/.credentials.json", loginAt("5"))
-			req := w.request()
-			in := w.session(req)
-			inside := rel(w, in.Dir) + "/.claude/.credentials.json"
-			if got := w.read(inside); got != loginAt("5") {
-				t.Fatalf("it was not lent: %s", got)
-			}
-			w.write(inside, strings.Replace(loginAt("5"), "{", `{"mcpOAuth":{"its":"own"},`, 1))
-			tc.then(w, &req)
-			in = w.session(req)
-			if got := w.read(inside); got != `{"mcpOAuth":{"its":"own"}}` {
-				t.Errorf("inside is %s", got)
-			}
-			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) {
-				t.Errorf("notes %q, want %q", notes, tc.note)
-			}
 			if in = w.session(req); strings.Contains(strings.Join(in.Notes, "\n"), "taken out") {
 				t.Errorf("it is said again: %q", in.Notes)
 			}
 		})
+	}
+}
+
+// older makes an instance look as an older version left it, which had lent the
+// login that ends at 5.
+func (w world) older(dir, expiry string) {
+	w.write(rel(w, dir)+"/.claude/.credentials.json", strings.Replace(loginAt(expiry), "{", `{"mcpOAuth":{"its":"own"},`, 1))
+	sum := sha256.Sum256([]byte("5\x00r"))
+	w.write(rel(w, dir)+"/login", `{"base":"`+hex.EncodeToString(sum[:16])+`"}`)
+}
+
+// L1: what older versions lent is taken out, brought to the user where it was
+// renewed, in this project and in all others at the first launch.
+func TestALoginThatWasLentIsTakenOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then func(w world, req *state.Request)
+		want string // the user's, after, in part
+	}{
+		"an API key enters":      {func(_ world, req *state.Request) { req.APIKey = "k" }, `"7"`},
+		"the user is logged out": {func(w world, _ *state.Request) { w.write(".claude/.credentials.json", "{}") }, "{}"},
+		"it is another agent":    {func(_ world, req *state.Request) { req.Post = nil }, `"7"`},
+		"it is used":             {func(world, *state.Request) {}, `"7"`},
+	} {
+		for _, other := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", in another project: ", other), func(t *testing.T) {
+				w := newWorld(t)
+				w.write(".claude/.credentials.json", loginAt("5"))
+				req := w.request()
+				in := w.session(req)
+				must(t, os.Remove(w.path(".claudebox/logins-outside")))
+				w.older(in.Dir, "7")
+				if other {
+					req.Root = "/src/q"
+				}
+				tc.then(w, &req)
+				now := w.session(req)
+				got := w.read(rel(w, in.Dir) + "/.claude/.credentials.json")
+				if strings.Contains(got, `"accessToken":"7"`) || !strings.Contains(got, `"its":"own"`) {
+					t.Errorf("inside is %s", got)
+				}
+				if got := w.read(".claude/.credentials.json"); !strings.Contains(got, tc.want) {
+					t.Errorf("the user's is %s", got)
+				}
+				if said := strings.Join(now.Ended, "\n"); strings.Contains(said, "renewed inside") != (tc.want != "{}") {
+					t.Errorf("told: %q", said)
+				}
+			})
+		}
 	}
 }
 
@@ -301,38 +311,28 @@ func TestALoginIsNotTakenFromUnderASession(t *testing.T) {
 	w.write(".claude/.credentials.json", loginAt("5"))
 	first := w.launch(w.request())
 	defer first.Close()
-	req := w.request()
-	req.APIKey = "k"
-	second, err := state.Look(req)
+	w.older(first.Dir, "5")
+	before := w.read(rel(w, first.Dir) + "/.claude/.credentials.json")
+	second, err := state.Look(w.request())
 	must(t, err)
 	if err := second.Prepare(); err == nil || !strings.Contains(err.Error(), "another session works there with your login") {
 		t.Errorf("got %v", err)
 	}
-	if got := w.read(rel(w, first.Dir) + "/.claude/.credentials.json"); got != loginAt("5") {
+	must(t, os.Remove(w.path(".claudebox/logins-outside")))
+	req := w.request()
+	req.Root = "/src/q" // one in another project leaves it to the next launch
+	w.session(req)
+	if got := w.read(rel(w, first.Dir) + "/.claude/.credentials.json"); got != before {
 		t.Errorf("inside is %s", got)
 	}
-}
-
-// A login that was renewed inside a session that was killed is the only good one.
-func TestALoginThatGoesIsBroughtToTheUserFirst(t *testing.T) {
-	w := newWorld(t)
-	w.write(".claude/.credentials.json", loginAt("5"))
-	in := w.session(w.request())
-	w.write(rel(w, in.Dir)+"/.claude/.credentials.json", loginAt("7"))
-	req := w.request()
-	req.APIKey = "k"
-	w.session(req)
-	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
-		t.Errorf("the user's is %s", got)
-	}
-	if _, err := os.Stat(in.Dir + "/.claude/.credentials.json"); err == nil {
-		t.Error("it is still inside")
+	if _, err := os.Stat(w.path(".claudebox/logins-outside")); err == nil {
+		t.Error("it is taken for done")
 	}
 }
 
-// A login that could not come back is not lent: renewed inside, it would be
-// good nowhere else.
-func TestALoginInAReadOnlyFolderIsNotLent(t *testing.T) {
+// A login that could not be written down is not used: renewed, it would be good
+// nowhere.
+func TestALoginInAReadOnlyFolderIsNotUsed(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root writes everywhere; checks/test runs this as an ordinary user")
 	}
@@ -422,7 +422,7 @@ func TestALoginRenewedInAKilledEphemeralSessionIsTaken(t *testing.T) {
 	must(t, os.CopyFS(dead, os.DirFS(in.Dir)))
 	must(t, os.Chmod(dead, 0o700))
 	must(t, in.Close())
-	w.write(rel(w, dead)+"/.claude/.credentials.json", loginAt("7"))
+	w.older(dead, "7")
 	w.session(req)
 	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
 		t.Errorf("the user's login is %s", got)

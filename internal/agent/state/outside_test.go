@@ -2,6 +2,8 @@ package state_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -22,12 +24,10 @@ func numbered(n int) string {
 func TestALoginOfAnOlderVersionIsTakenOutAndWhatIsNewerBroughtBack(t *testing.T) {
 	w := newWorld(t)
 	w.write(".claude/.credentials.json", numbered(1))
-	old := w.launch(w.request()) // as it was: the login itself is inside
+	old := w.session(w.request())
 	inside := strings.TrimPrefix(old.Dir, w.home+"/") + "/.claude/.credentials.json"
-	if !strings.Contains(w.read(inside), "true-r1") {
-		t.Fatalf("inside is %s", w.read(inside))
-	}
-	must(t, old.Close())
+	sum := sha256.Sum256([]byte("true-a1\x00true-r1"))
+	w.write(rel(w, old.Dir)+"/login", `{"base":"`+hex.EncodeToString(sum[:16])+`"}`)
 	w.write(inside, numbered(2)) // renewed inside, and claudebox killed
 	req := w.request()
 	req.Key, req.Post = broker.NewKey(), func(context.Context, []byte) (int, []byte, error) { return 0, nil, os.ErrClosed }

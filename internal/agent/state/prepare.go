@@ -17,7 +17,7 @@ import (
 func (in *Instance) Prepare() error {
 	err := in.prepare()
 	if err != nil {
-		_ = in.endLogin() // it has been told what is wrong
+		in.endLogin()
 		in.release()
 	}
 	return err
@@ -44,7 +44,7 @@ func (in *Instance) prepare() error {
 	if err := in.makeConversations(); err != nil {
 		return err
 	}
-	if err := in.lend(); err != nil {
+	if err := in.keepOutside(); err != nil {
 		return err
 	}
 	return in.use()

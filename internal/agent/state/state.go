@@ -37,9 +37,8 @@ type Request struct {
 	Caches   []string // folders that the cache must hold, by name
 	Folders  []string // further folders of the instance that are mounted, below it
 	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
-	Lend     bool     // the user's Claude login enters
-	// Post asks for tokens: the login stays outside, see [login.Guard], and is
-	// renewed by it. Nil: it enters as it is.
+	// Post asks for tokens: the user's Claude login is used, and stays outside, see
+	// [login.Guard]. Nil: it is not used.
 	Post    login.Post
 	Key     broker.Key // of the placeholders, where the instance has none yet
 	Path    []string   // PATH inside
@@ -69,6 +68,8 @@ type Instance struct {
 	Login   Login    // what becomes of the user's login
 	Ended   []string // likewise, when it has ended, for people; from Close
 
+	MadeLogin bool // a login was made inside, in this session; from Close
+
 	*work
 }
 
@@ -90,10 +91,8 @@ type work struct {
 	live     *os.File
 	dir      *beneath.Folder // open from Prepare to Close
 	made     []string        // the user's folders of conversations that the agent writes to
-	login    string          // the user's file of a login that could be lent; empty: none
-	stale    string          // why a login that was lent earlier must go; empty: there is none
-	keeper   *login.Keeper   // of what is lent, from Prepare to Close
-	guard    *login.Guard    // of what stays outside, likewise
+	login    string          // the user's file of a login; empty: none
+	guard    *login.Guard    // of what stays outside, from Prepare to Close
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.

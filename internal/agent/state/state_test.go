@@ -17,7 +17,7 @@ func TestFirstLaunchMakesAWholeInstance(t *testing.T) {
 	in := w.session(w.request())
 	want := []string{
 		"./", ".claude/", ".claude/.claude.json", ".claude/CLAUDE.md", ".claude/settings.json",
-		"cache/", "cache/home-.npm/", "live", "record",
+		"cache/", "cache/home-.npm/", "live", "placeholders", "record",
 	}
 	if got := w.tree(".claudebox/instances/" + state.ID("/src/p")); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/secret/broker"
 )
 
 // world is a user with a home.
@@ -45,8 +47,14 @@ func (w world) read(name string) string {
 func (w world) request() state.Request {
 	return state.Request{
 		Home: w.path(".claudebox"), UserHome: w.home, UID: os.Getuid(), Kind: state.Project,
-		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"}, Lend: true,
+		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"},
+		Post: unasked, Key: broker.NewKey(),
 	}
+}
+
+// unasked is a token endpoint for logins that do not run out.
+func unasked(context.Context, []byte) (int, []byte, error) {
+	return 0, nil, errors.New("asked for tokens")
 }
 
 // launch looks, prepares and gives the instance.

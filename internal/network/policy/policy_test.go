@@ -48,7 +48,7 @@ func TestJudge(t *testing.T) {
 	opened := policy.Rules{Tier: policy.TierInet, Except: exceptions(t, "192.168.77.20:5432", "10.1.0.0/16", "[fd00::7]:22", "192.168.77.10")}
 	allow := policy.Rules{
 		Tier:       policy.TierAllow,
-		Allow:      append(entries(t, false, "good.test", "*.sub.test:8443", "api.test", "git.test:22"), entries(t, true, "corp.test")...),
+		Allow:      append(entries(t, false, "good.test", "*.sub.test:8443", "api.test", "git.test:22"), entries(t, true, "corp.test", "git.sub.test:8443")...),
 		Terminates: brokered,
 	}
 	none := policy.Rules{Tier: policy.TierNone}
@@ -89,6 +89,8 @@ func TestJudge(t *testing.T) {
 		{"a listed name that leads home", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:443"), Name: "good.test"}, flow.Refuse},
 		{"a listed name that leads to metadata", allow, flow.Flow{Proto: flow.TCP, To: to("169.254.169.254:80"), Name: "good.test"}, flow.Refuse},
 		{"a private host", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:443"), Name: "corp.test"}, flow.Dial},
+		{"a private host below a domain that is listed", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:8443"), Name: "git.sub.test"}, flow.Dial},
+		{"its neighbour", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.2:8443"), Name: "wiki.sub.test"}, flow.Refuse},
 		{"a private host by a ULA", allow, flow.Flow{Proto: flow.TCP, To: to("[fd00::5]:443"), Name: "corp.test"}, flow.Dial},
 		{"a private host that is this machine", allow, flow.Flow{Proto: flow.TCP, To: to("192.168.77.10:443"), Name: "corp.test"}, flow.Refuse},
 		{"a private host that is the loopback", allow, flow.Flow{Proto: flow.TCP, To: to("127.0.0.1:443"), Name: "corp.test"}, flow.Refuse},

@@ -91,6 +91,7 @@ var ranks = map[string][]string{
 	"nix.daemon":   {"off", "own", "host"},
 	"nix.store":    {"closure", "full"},
 	"git.config":   {"readonly", "writable"},
+	"git.sign":     {"", "ssh"},
 	"protect.mode": {"strict", "default"},
 	"state":        {"ephemeral", "project", "shared", "host"},
 	"project":      {"cwd", "git-root"},
@@ -100,7 +101,7 @@ var ranks = map[string][]string{
 // memberRanks say of lists whether one more member is wider, or one less.
 var memberRanks = map[string]int{
 	"network.allow": 1, "network.except": 1, "network.private": 1, "network.in": 1, "network.out": 1,
-	"git.hosts": 1, "show": 1,
+	"git.hosts": 1, "git.ssh": 1, "show": 1,
 	"hide": -1, "protect.globs": -1,
 }
 

@@ -83,6 +83,9 @@ var fields = []field{
 	{"State", "state", func(n *narrowing) { word(n, &n.made.State, n.asked.State, lessState) }},
 	{"Nix", "nix", (*narrowing).nix},
 	{"Git", "git", (*narrowing).git},
+	{"SSH", "ssh.hosts", func(n *narrowing) {
+		n.made.SSH.Hosts = fewer(n, n.base.SSH.Hosts, n.asked.SSH.Hosts, plain)
+	}},
 	{"Hide", "hide", func(n *narrowing) { n.made.Hide = more(n, n.base.Hide, n.asked.Hide) }},
 	{"Show", "show", func(n *narrowing) { n.made.Show = fewer(n, n.base.Show, n.asked.Show, pattern) }},
 	{"Protect", "protect", func(n *narrowing) { n.made.Protect = more(n, n.base.Protect, n.asked.Protect) }},
@@ -224,6 +227,8 @@ func (n *narrowing) git() {
 	n.made.Git.Hosts = fewer(n, n.base.Git.Hosts, n.asked.Git.Hosts, gitHost)
 	n.field = "git.config"
 	word(n, &n.made.Git.Config, n.asked.Git.Config, order(profile.GitConfigWritable, profile.GitConfigReadonly))
+	n.field = "git.sign"
+	word(n, &n.made.Git.Sign, n.asked.Git.Sign, order(profile.GitSignSSH, profile.GitSignOff))
 	n.field = "git.ssh_to_https"
 	if n.made.Git.SSHToHTTPS = n.base.Git.SSHToHTTPS && n.asked.Git.SSHToHTTPS; n.asked.Git.SSHToHTTPS &&
 		!n.base.Git.SSHToHTTPS {

@@ -168,6 +168,12 @@ func accessWords(g plan.Git) string {
 	if len(hosts) > 0 {
 		words = "git can log in over HTTPS to " + strings.Join(hosts, ", ") + " and nowhere else."
 	}
+	if g.Sign != "" {
+		words += " It can sign (`git commit -S`)."
+	}
+	if len(g.SSH) > 0 {
+		words += " ssh can log in to " + strings.Join(g.SSH, ", ") + "."
+	}
 	if g.SSHToHTTPS {
 		words += " SSH remotes are reached over HTTPS."
 	}

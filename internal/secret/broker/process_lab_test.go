@@ -72,12 +72,6 @@ func (w *world) process() (*Process, *http.Client) {
 	return p, w.clientThrough(w.t, fmt.Sprintf("http://claudebox:password@127.0.0.1:%d", port))
 }
 
-func (p *Process) process() *os.Process {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.running
-}
-
 func TestAProcessOfItsOwnServes(t *testing.T) {
 	w := newWorld(t)
 	p, client := w.process()
@@ -106,10 +100,10 @@ func TestAProcessOfItsOwnServes(t *testing.T) {
 		}
 	}
 	// A running client trusts no new authority: the next process has the old one.
-	first := p.process()
+	first := p.Running()
 	must(t, first.Kill())
 	client.CloseIdleConnections()
-	for end := time.Now().Add(20 * time.Second); p.process() == first; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); p.Running() == first; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: its end is noticed")
 		}
@@ -132,14 +126,14 @@ func TestTheProcessIsConfined(t *testing.T) {
 	in, err := client.Get(api + "/echo")
 	must(t, err)
 	in.Body.Close()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process().Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Running().Pid))
 	must(t, err)
 	for _, want := range []string{"NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(string(status), want) {
 			t.Errorf("no %q in\n%s", want, status)
 		}
 	}
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.process().Pid))
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.Running().Pid))
 	if !errors.Is(err, fs.ErrPermission) && (err != nil || len(environ) > 0) {
 		t.Errorf("environment %q, %v", environ, err)
 	}

@@ -254,7 +254,8 @@ func events(out http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// socket is an echo after an upgrade; it says first with what it was asked.
+// socket says in hexadecimal digits what it hears after an upgrade, in which no
+// secret would be found; it says first with what it was asked.
 func socket(out http.ResponseWriter, r *http.Request) {
 	c, buffered, err := http.NewResponseController(out).Hijack()
 	if err != nil {
@@ -266,7 +267,13 @@ func socket(out http.ResponseWriter, r *http.Request) {
 		base64.StdEncoding.EncodeToString(sum[:]))
 	fmt.Fprintf(buffered, "%s|%s\n", r.Header.Get("Authorization"), r.Header.Get("Sec-WebSocket-Extensions"))
 	buffered.Flush()
-	_, _ = io.Copy(c, buffered)
+	for {
+		line, err := buffered.ReadString('\n')
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(c, "%x\n", line)
+	}
 }
 
 // keeper notes what it is told.

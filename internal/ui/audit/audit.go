@@ -50,7 +50,7 @@ func (p *page) outside(l launch.Launch) {
 			name = ""
 		}
 	}
-	p.section("secrets that stay outside: a placeholder is inside, swapped on the way to", rows, 1, -1)
+	p.section("secrets that stay outside, and where they are used", rows, 1, -1)
 }
 
 // page collects the lines of an audit.

@@ -132,6 +132,9 @@ func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
 
 func TestColourIsOnlyPaint(t *testing.T) {
 	plain := View{Home: "/home/u", Width: 80}.Text(example())
+	if brief := (View{Home: "/home/u", Width: 80, Colour: true}).Brief(example(), nil); !strings.Contains(brief, red+"can be read inside") {
+		t.Errorf("what can be read inside is not red:\n%q", brief)
+	}
 	coloured := View{Home: "/home/u", Width: 80, Colour: true}.Text(example())
 	for _, code := range []string{bold, dim, red, none} {
 		coloured = strings.ReplaceAll(coloured, code, "")

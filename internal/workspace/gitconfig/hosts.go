@@ -5,8 +5,11 @@ import "strings"
 // Access says where git may log in, and how it gets there (SEC-03).
 type Access struct {
 	Hosts      []Host
-	SSHToHTTPS bool // remotes that are written for SSH are reached over HTTPS
-	NoSSH      bool // there is no ssh inside: git says what to do instead
+	SSHToHTTPS bool     // remotes that are written for SSH are reached over HTTPS
+	NoSSH      bool     // there is no ssh inside: git says what to do instead
+	SSH        []string // hosts that ssh logs in to: their remotes stay what they are
+	SigningKey string   // public; empty: nothing is signed
+	Signs      bool     // commits are, unasked
 }
 
 // noSSH stands in for ssh. git has a shell run it, with more words behind it.
@@ -77,10 +80,20 @@ func (a Access) entries() []Entry {
 	if a.NoSSH {
 		entries = append(entries, Entry{Section: "core", Name: "sshCommand", Value: noSSH})
 	}
+	if a.SigningKey != "" {
+		entries = append(entries, Entry{Section: "gpg", Name: "format", Value: "ssh"},
+			Entry{Section: "user", Name: "signingKey", Value: "key::" + a.SigningKey})
+	}
+	if a.Signs {
+		entries = append(entries, Entry{Section: "commit", Name: "gpgSign", Value: "true"})
+	}
 	if !a.SSHToHTTPS {
 		return entries
 	}
 	named := map[string]bool{}
+	for _, name := range a.SSH {
+		named[name] = true
+	}
 	for _, h := range a.Hosts {
 		name, _, _ := strings.Cut(h.Name, ":")
 		if !named[name] {

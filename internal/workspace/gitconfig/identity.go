@@ -14,6 +14,8 @@ type Identity struct {
 	DefaultBranch                 string // init.defaultBranch
 	Excludes                      string // core.excludesFile
 	Signs                         string // commit.gpgSign
+	SignsBy                       string // gpg.format
+	SigningKey                    string // user.signingKey
 	Others                        string // what else is set and felt, by name: "alias.*, pull.rebase"
 }
 
@@ -81,6 +83,8 @@ func (id *Identity) places() map[string]*string {
 		"init.defaultbranch": &id.DefaultBranch,
 		"core.excludesfile":  &id.Excludes,
 		"commit.gpgsign":     &id.Signs,
+		"gpg.format":         &id.SignsBy,
+		"user.signingkey":    &id.SigningKey,
 	}
 }
 

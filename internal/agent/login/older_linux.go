@@ -1,0 +1,316 @@
+package login
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/secret/broker"
+)
+
+// Older versions put the user's login into the agent's home, and left one there
+// that was made inside. What they left is taken out.
+
+// RecordName is the file of theirs, beside the agent's home and out of its reach,
+// that says what was lent. Without one nothing was.
+const RecordName = "login"
+
+// Place says where the user's login is, and an instance. All paths are absolute.
+type Place struct {
+	Host     string // the user's file, canonical; empty: there is none
+	Accounts string // the user's .claude.json, which says whose it is
+	Instance string // folder that holds the agent's .claude, canonical
+}
+
+// Left is what lies in an agent's home.
+type Left int
+
+const (
+	Nothing Left = iota // placeholders at most
+	Lent                // the user's login, or one that was renewed from it
+	Own                 // one that was made inside
+)
+
+// LeftIn looks into an instance.
+func LeftIn(instance *beneath.Folder) Left {
+	home, err := instance.Sub(agentHome)
+	if err != nil {
+		return Nothing
+	}
+	defer home.Close()
+	found := read(home, FileName)
+	if key, there := keyIn(instance); there && key.In(broker.ClaudeLogin, found.access) {
+		return Nothing
+	}
+	lent := lentIn(instance) != ""
+	switch {
+	case lent && (found.good() || found.fault != nil):
+		return Lent
+	case !lent && found.good(), hasKey(home):
+		return Own
+	}
+	return Nothing
+}
+
+// lentIn is the sum of the login that was lent; empty: none was.
+func lentIn(instance *beneath.Folder) string {
+	var was struct {
+		Base string `json:"base"`
+	}
+	const most = 4 << 10
+	content, err := instance.Read(RecordName, most)
+	if err != nil || json.Unmarshal(content, &was) != nil {
+		return ""
+	}
+	return was.Base
+}
+
+// TakeOut takes true logins and keys out of the agent's home in an instance. The
+// user's is brought to their file first where it was renewed; one that was made
+// inside is the instance's own from then on. What else lies in the agent's files
+// stays, as far as it can be read. notes are for people.
+func TakeOut(place Place, key broker.Key) (notes []string, err error) {
+	instance, err := beneath.Open(place.Instance)
+	if err != nil {
+		return nil, err
+	}
+	defer instance.Close()
+	left := LeftIn(instance)
+	if left == Nothing {
+		return nil, removed(instance, RecordName)
+	}
+	home, err := instance.Sub(agentHome)
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	if left == Lent {
+		notes, err = bringBack(place, instance, home, key)
+	} else {
+		err = adopt(instance, home, key)
+	}
+	if err == nil {
+		err = strip(home)
+	}
+	if err == nil && hasKey(home) {
+		notes = append(notes, "an API key that Claude Code had made inside is taken out of "+home.Path())
+		err = stripKey(home)
+	}
+	if err == nil {
+		err = removed(instance, RecordName)
+	}
+	if err != nil {
+		return notes, &diag.Error{
+			Op: "take your login out of " + home.Path(), Err: diag.Cause(err), Remedy: "remove " + home.Join(FileName),
+		}
+	}
+	return notes, nil
+}
+
+func removed(dir *beneath.Folder, name string) error {
+	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// bringBack brings a login that was renewed inside to the user, unless theirs is
+// as new. Another account's is the instance's own.
+func bringBack(place Place, instance, home *beneath.Folder, key broker.Key) (notes []string, err error) {
+	if place.Host == "" {
+		return nil, nil // nobody is logged in: a logout is not undone
+	}
+	dir, err := beneath.Open(filepath.Dir(place.Host))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	users := &file{dir, filepath.Base(place.Host)}
+	host, inside := users.read(), read(home, FileName)
+	switch {
+	case !isNewer(host, inside, lentIn(instance)):
+		return nil, nil
+	case !sameAccount(place, home, host.login, inside.login):
+		return nil, adopt(instance, home, key)
+	}
+	if err := users.renew(host, inside.login); err != nil {
+		return nil, err
+	}
+	return []string{"your login was renewed inside; " + place.Host + " has the new one"}, nil
+}
+
+// isNewer reports whether a login inside came from that with the sum base, and
+// the user has none that did.
+func isNewer(host, inside reading, base string) bool {
+	renewed := base != "" && inside.good() && inside.refresh != "" && inside.sum() != base
+	// Claude Code outside may have been refused with what the one inside has used.
+	return renewed && host.there && host.fault == nil && (!host.good() || host.sum() == base)
+}
+
+// sameAccount compares whose logins these are, as far as the files say. An agent
+// can write there what it likes; this is for a user who logged in inside as
+// somebody else.
+func sameAccount(place Place, home *beneath.Folder, host, inside login) bool {
+	const most = 64 << 20 // bytes, of .claude.json
+	if inside.account == "" || host.account == "" {
+		host.account, host.organization = accountOf(os.ReadFile(place.Accounts))
+		inside.account, inside.organization = accountOf(home.Read(accountsName, most))
+	}
+	differs := func(a, b string) bool { return a != "" && b != "" && a != b }
+	return !differs(host.account, inside.account) && !differs(host.organization, inside.organization)
+}
+
+const accountsName = ".claude.json"
+
+// accountOf reads whose login Claude Code noted in its .claude.json.
+func accountOf(content []byte, err error) (account, organization string) {
+	var file struct {
+		OAuthAccount struct {
+			AccountUUID      string `json:"accountUuid"`
+			OrganizationUUID string `json:"organizationUuid"`
+		} `json:"oauthAccount"`
+	}
+	if err != nil || json.Unmarshal(content, &file) != nil {
+		return "", ""
+	}
+	return file.OAuthAccount.AccountUUID, file.OAuthAccount.OrganizationUUID
+}
+
+// adopt keeps a login that was made inside as the instance's own.
+func adopt(instance, home *beneath.Folder, key broker.Key) error {
+	if _, err := instanceKey(instance, key); err != nil {
+		return err
+	}
+	found := read(home, FileName)
+	if !found.good() || found.refresh == "" {
+		return nil
+	}
+	var file object
+	if err := json.Unmarshal(found.content, &file); err != nil {
+		return errNotJSON
+	}
+	content, err := encode(object{keyOf: file[keyOf]})
+	if err != nil {
+		return err
+	}
+	if err := instance.Create(MadeName, content, privateFile); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// strip removes the login from the agent's credentials.
+func strip(home *beneath.Folder) error {
+	found := read(home, FileName)
+	var file object
+	if json.Unmarshal(found.content, &file) == nil {
+		if delete(file, keyOf); len(file) > 0 {
+			content, err := encode(file)
+			if err != nil {
+				return err
+			}
+			return home.Replace(FileName, content, privateFile)
+		}
+	}
+	err := removed(home, FileName)
+	if errors.Is(err, unix.ENOTEMPTY) {
+		return home.Rename(FileName, FileName+".inside-"+rand.Text())
+	}
+	return err
+}
+
+// madeKey is where Claude Code keeps an API key that it has made.
+const madeKey = "primaryApiKey"
+
+func readAccounts(home *beneath.Folder) (file object) {
+	content, err := home.Read(accountsName, maxFile)
+	if err != nil || json.Unmarshal(content, &file) != nil {
+		return nil
+	}
+	return file
+}
+
+func hasKey(home *beneath.Folder) bool { return !isNull(readAccounts(home)[madeKey]) }
+
+// stripKey removes such a key.
+func stripKey(home *beneath.Folder) error {
+	file := readAccounts(home)
+	delete(file, madeKey)
+	content, err := encode(file)
+	if err != nil {
+		return err
+	}
+	return home.Replace(accountsName, content, privateFile)
+}
+
+// Take makes a login that was made inside, in the instance in a folder, the
+// user's: it is in their file from then on, and no more the instance's own. It
+// takes Claude Code's locks.
+func Take(instance, users string) error {
+	own, err := beneath.Open(instance)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	made := read(own, MadeName)
+	switch {
+	case made.fault != nil:
+		return made.fault
+	case !made.good():
+		return ErrNoneMade
+	}
+	dir, err := beneath.Open(filepath.Dir(users))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	to := &file{dir, filepath.Base(users)}
+	err = whileRenewing(to, func() error {
+		found := to.read()
+		var all object
+		if len(found.content) > 0 && (json.Unmarshal(found.content, &all) != nil || all == nil) {
+			return errNotJSON
+		}
+		if all == nil {
+			all = object{}
+		}
+		var file object
+		if err := json.Unmarshal(made.content, &file); err != nil {
+			return errNotJSON
+		}
+		all[keyOf] = file[keyOf]
+		content, err := encode(all)
+		if err != nil {
+			return err
+		}
+		return whileWriting(dir, patience, func() error { return dir.Replace(to.name, content, privateFile) })
+	})
+	if err != nil {
+		return err
+	}
+	return own.Remove(MadeName)
+}
+
+// ErrNoneMade says that no login was made inside.
+var ErrNoneMade = errors.New("no login was made inside")
+
+// whileRenewing does something under the locks that Claude Code takes while it
+// renews a login.
+func whileRenewing(f *file, do func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	locks, err := claimAll(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer locks.release()
+	return do()
+}

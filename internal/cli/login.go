@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/session"
+)
+
+const loginLong = `A login that was made inside, with /login, is kept outside of what the agent
+sees, for this project alone: the code may have been anybody's.
+
+login keep makes it yours: your own Claude Code outside and your other projects
+use it from then on, in the place of the login that they had.`
+
+func newLoginCommand(sys System) *cobra.Command {
+	c := &cobra.Command{
+		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
+	}
+	var o session.Options
+	keep := &cobra.Command{
+		Use: "keep", Short: "Use this project's login outside, too", Long: loginLong, Args: noWords,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if err := s.Instance.TakeLogin(); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(sys.Stdout, "the login that was made inside is yours now")
+			return err
+		},
+	}
+	keep.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile of the project, a `NAME|FILE`")
+	c.AddCommand(keep)
+	return c
+}
+
+// askAboutLogin asks whether a login that was made in a session that has ended
+// shall be the user's.
+func (sys System) askAboutLogin(s *session.Session, o options) {
+	if !s.Instance.MadeLogin || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
+		return
+	}
+	const question = "claudebox: the code of that login may be anybody's. Use it outside and in all projects?"
+	if confirm(question, "") != nil {
+		return
+	}
+	if err := s.Instance.TakeLogin(); err != nil {
+		diag.Print(sys.Stderr, err)
+	}
+}

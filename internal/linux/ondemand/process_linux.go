@@ -1,0 +1,186 @@
+// Package ondemand runs a process of this program's own that serves a listener,
+// from the first connection on: most sessions make none.
+package ondemand
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Service is what such a process does. It is this program once more, called with
+// one word, without an environment. Its standard descriptors are /dev/null.
+type Service struct {
+	Name string // its word
+	// Files opens what the process gets behind [Listener]; nil: nothing. They are
+	// closed here when it has them.
+	Files func() ([]*os.File, error)
+	// Serve speaks with the process, whose other end is [Line], until it is gone.
+	Serve func(line *os.File)
+	// Failed is told when it cannot be started. The next connection tries again.
+	Failed func(error)
+}
+
+// Descriptors of the process.
+const (
+	Line     = 3 // a socket to its parent; it ends with that
+	Listener = 4
+	Files    = 5 // the first of [Service.Files]
+)
+
+// Process is one that runs, or will. One that ends is started again by the next
+// connection.
+type Process struct {
+	service  Service
+	listener *os.File
+	raw      syscall.RawConn
+	ended    sync.WaitGroup // of what waits for a connection, or for the process
+
+	mu      sync.Mutex
+	running *os.Process // nil: it does not run
+	closed  bool
+}
+
+// Copy is a listener as [Start] takes it. The other may be closed.
+func Copy(l syscall.Conn) (*os.File, error) {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "listener"), nil // not blocking, as Go made it
+}
+
+// Start starts a process when somebody connects to a listener, which is its own
+// from now on. Close it.
+func Start(listener *os.File, s Service) (*Process, error) {
+	raw, err := listener.SyscallConn()
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	p := &Process{service: s, listener: listener, raw: raw}
+	p.await()
+	return p, nil
+}
+
+func (p *Process) await() {
+	p.ended.Go(func() {
+		err := p.raw.Read(func(fd uintptr) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return err == nil && n > 0
+		})
+		if err != nil {
+			return // closed
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.closed {
+			return
+		}
+		line, err := p.start()
+		if err != nil {
+			p.service.Failed(err)
+			return
+		}
+		process := p.running
+		p.ended.Go(func() {
+			p.service.Serve(line)
+			p.over(process, line)
+		})
+	})
+}
+
+// start is called with the lock held.
+func (p *Process) start() (line *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), p.service.Name)
+	defer theirs.Close()
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		unix.Close(pair[0])
+		return nil, err
+	}
+	line = os.NewFile(uintptr(pair[0]), p.service.Name)
+	if err := p.fork(theirs); err != nil {
+		line.Close()
+		return nil, err
+	}
+	return line, nil
+}
+
+// fork gives the process its listener by number: os.File.Fd would make it block.
+func (p *Process) fork(line *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	var more []*os.File
+	if p.service.Files != nil {
+		if more, err = p.service.Files(); err != nil {
+			return err
+		}
+	}
+	failed := p.raw.Control(func(listener uintptr) {
+		files := []uintptr{null.Fd(), null.Fd(), null.Fd(), line.Fd(), listener}
+		for _, f := range more {
+			files = append(files, f.Fd())
+		}
+		var pid int
+		attributes := &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files}
+		if pid, err = syscall.ForkExec("/proc/self/exe", []string{p.service.Name}, attributes); err == nil {
+			p.running, err = os.FindProcess(pid)
+		}
+	})
+	for _, f := range more {
+		f.Close()
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// over reaps a process, and waits for the next connection.
+func (p *Process) over(process *os.Process, line *os.File) {
+	_ = process.Kill() // it has no parent to speak to any more
+	_, _ = process.Wait()
+	line.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = nil
+	if !p.closed {
+		p.await()
+	}
+}
+
+// Running is the process; nil when it does not run.
+func (p *Process) Running() *os.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running
+}
+
+// Close ends the process, and waits until it is gone.
+func (p *Process) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.listener.Close()
+	if p.running != nil {
+		_ = p.running.Kill()
+	}
+	p.mu.Unlock()
+	p.ended.Wait()
+}

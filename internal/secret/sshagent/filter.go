@@ -1,0 +1,205 @@
+package sshagent
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// Rules say what may be signed. Keys are public ones, as ssh sends them.
+type Rules struct {
+	Git   []byte `json:"git,omitempty"` // that signs for git; none: nothing is signed
+	Hosts []Host `json:"hosts,omitempty"`
+}
+
+// Host is one that may be logged in to, with any key.
+type Host struct {
+	Name string   `json:"name"`
+	Keys [][]byte `json:"keys"` // its own
+}
+
+// Use is what became of a request for a signature.
+type Use struct {
+	Git     bool   `json:"git,omitempty"`     // it signed for git
+	Host    string `json:"host,omitempty"`    // it logged in there
+	Refused string `json:"refused,omitempty"` // it did not, and why; no text of an agent's
+}
+
+// filter is an agent for one connection, before the one that has the keys.
+type filter struct {
+	rules Rules
+	keys  agent.ExtendedAgent
+	tell  func(Use)
+	bound *binding // nil: to no host
+}
+
+// binding is the ssh connection that this one to the agent was made for.
+type binding struct {
+	session []byte // its id
+	host    string // name
+	key     []byte // of the host, that it proved to have
+	spoiled string // why nothing is signed on it; empty: something is
+}
+
+var errRefused = errors.New("refused")
+
+// List lists the keys that may be used at all.
+func (f *filter) List() ([]*agent.Key, error) {
+	list, err := f.keys.List()
+	return slices.DeleteFunc(list, func(k *agent.Key) bool {
+		return len(f.rules.Hosts) == 0 && !bytes.Equal(k.Blob, f.rules.Git)
+	}), err
+}
+
+// SignWithFlags signs what the rules admit.
+func (f *filter) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.SignatureFlags) (*ssh.Signature, error) {
+	use := f.judge(key.Marshal(), data)
+	if use.Refused != "" {
+		f.tell(use)
+		return nil, errRefused
+	}
+	signature, err := f.keys.SignWithFlags(key, data, flags)
+	if err == nil {
+		f.tell(use)
+	}
+	return signature, err
+}
+
+// Sign does the same.
+func (f *filter) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) {
+	return f.SignWithFlags(key, data, 0)
+}
+
+func (f *filter) judge(key, data []byte) Use {
+	refuse := func(why string) Use { return Use{Refused: why} }
+	if f.bound != nil && f.bound.spoiled != "" {
+		return refuse(f.bound.spoiled)
+	}
+	if namespace, ok := parseSignature(data); ok {
+		switch {
+		case namespace != "git":
+			return refuse("the namespace is not git's")
+		case f.rules.Git == nil || !bytes.Equal(key, f.rules.Git):
+			return refuse("it is asked of another key than user.signingkey's")
+		}
+		return Use{Git: true}
+	}
+	login, ok := parseLogin(data)
+	switch {
+	case !ok:
+		return refuse("it is neither git's nor a login")
+	case len(f.rules.Hosts) == 0:
+		return refuse("no host may be logged in to")
+	case !bytes.Equal(login.key, key):
+		return refuse("a login with another key")
+	case f.bound == nil:
+		return refuse("a login to a host that did not prove who it is")
+	case !bytes.Equal(login.session, f.bound.session) || login.host != nil && !bytes.Equal(login.host, f.bound.key):
+		return refuse("a login to another host")
+	}
+	return Use{Host: f.bound.host}
+}
+
+// bindName is the extension by which ssh tells what host it is connected to
+// (PROTOCOL.agent of OpenSSH, section 1).
+const bindName = "session-bind@openssh.com"
+
+// Extension knows that one: the host signs the id of the session with its key. A
+// connection can be bound once, and only to a host that may be logged in to.
+func (f *filter) Extension(name string, content []byte) ([]byte, error) {
+	if name != bindName {
+		return nil, agent.ErrExtensionUnsupported
+	}
+	var bind struct {
+		Key, Session, Signature []byte
+		Forwarded               bool
+	}
+	var signature ssh.Signature
+	if ssh.Unmarshal(content, &bind) != nil || ssh.Unmarshal(bind.Signature, &signature) != nil {
+		return nil, errRefused
+	}
+	key, err := ssh.ParsePublicKey(bind.Key)
+	if err != nil || key.Verify(bind.Session, &signature) != nil {
+		return nil, errRefused
+	}
+	at := slices.IndexFunc(f.rules.Hosts, func(h Host) bool {
+		return slices.ContainsFunc(h.Keys, func(k []byte) bool { return bytes.Equal(k, key.Marshal()) })
+	})
+	switch {
+	case f.bound != nil:
+		f.bound = &binding{spoiled: "the connection is for two hosts"}
+	case bind.Forwarded:
+		f.bound = &binding{spoiled: "the connection is forwarded"}
+	case at < 0:
+		f.bound = &binding{spoiled: "the host is not listed, or has another key than in known_hosts"}
+	default:
+		f.bound = &binding{session: bind.Session, host: f.rules.Hosts[at].Name, key: key.Marshal()}
+		return nil, nil
+	}
+	return nil, errRefused
+}
+
+// What is left changes keys, and is nobody's inside.
+
+func (f *filter) Add(agent.AddedKey) error       { return errRefused }
+func (f *filter) Remove(ssh.PublicKey) error     { return errRefused }
+func (f *filter) RemoveAll() error               { return errRefused }
+func (f *filter) Lock([]byte) error              { return errRefused }
+func (f *filter) Unlock([]byte) error            { return errRefused }
+func (f *filter) Signers() ([]ssh.Signer, error) { return nil, errRefused }
+
+// parseSignature reads what is signed by `ssh-keygen -Y sign` (PROTOCOL.sshsig
+// of OpenSSH).
+func parseSignature(data []byte) (namespace string, ok bool) {
+	const magic = "SSHSIG"
+	var signed struct{ Namespace, Reserved, Hash, Sum string }
+	rest, ok := bytes.CutPrefix(data, []byte(magic))
+	if !ok || ssh.Unmarshal(rest, &signed) != nil {
+		return "", false
+	}
+	length := map[string]int{"sha256": 32, "sha512": 64}[signed.Hash]
+	return signed.Namespace, length != 0 && len(signed.Sum) == length
+}
+
+// login is what is signed to log in (RFC 4252, section 7).
+type login struct {
+	session []byte
+	key     []byte
+	host    []byte // that of the host; nil: it does not say
+}
+
+// hostBound is the way of logging in that names the host's key, too
+// (PROTOCOL of OpenSSH).
+const hostBound = "publickey-hostbound-v00@openssh.com"
+
+func parseLogin(data []byte) (login, bool) {
+	var said struct {
+		Session   []byte
+		Message   byte
+		User      string
+		Service   string
+		Method    string
+		Signs     bool
+		Algorithm string
+		Key       []byte
+		Rest      []byte `ssh:"rest"`
+	}
+	const request = 50 // SSH_MSG_USERAUTH_REQUEST
+	if ssh.Unmarshal(data, &said) != nil || said.Message != request || said.Service != "ssh-connection" || !said.Signs {
+		return login{}, false
+	}
+	switch said.Method {
+	case "publickey":
+		return login{session: said.Session, key: said.Key}, len(said.Rest) == 0
+	case hostBound:
+		var bound struct{ Host []byte }
+		if ssh.Unmarshal(said.Rest, &bound) != nil {
+			return login{}, false
+		}
+		return login{session: said.Session, key: said.Key, host: bound.Host}, true
+	}
+	return login{}, false
+}

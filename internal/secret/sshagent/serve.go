@@ -1,0 +1,65 @@
+package sshagent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// Messages that are read at all (draft-miller-ssh-agent, section 5.1). All others
+// are about keys, and are answered with a failure unread.
+const (
+	askKeys      = 11
+	askSignature = 13
+	askExtension = 27
+	failure      = 5
+)
+
+// maxMessage is as much as OpenSSH's agent reads.
+const maxMessage = 256 << 10
+
+// serve answers what is asked on a connection, until it ends.
+func serve(conn net.Conn, f *filter) {
+	defer conn.Close()
+	for {
+		message, err := readMessage(conn)
+		if err != nil {
+			return
+		}
+		if !slices.Contains([]byte{askKeys, askSignature, askExtension}, message[lengthSize]) {
+			if _, err := conn.Write([]byte{0, 0, 0, 1, failure}); err != nil {
+				return
+			}
+			continue
+		}
+		one := struct {
+			io.Reader
+			io.Writer
+		}{bytes.NewReader(message), conn}
+		if err := agent.ServeAgent(f, one); err != io.EOF { //nolint:errorlint // as it comes
+			return
+		}
+	}
+}
+
+const lengthSize = 4
+
+// readMessage reads one message with its length, which is at least a byte.
+func readMessage(from io.Reader) ([]byte, error) {
+	var length [lengthSize]byte
+	if _, err := io.ReadFull(from, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n == 0 || n > maxMessage {
+		return nil, errRefused
+	}
+	message := make([]byte, lengthSize+n)
+	copy(message, length[:])
+	_, err := io.ReadFull(from, message[lengthSize:])
+	return message, err
+}

@@ -42,6 +42,7 @@ var makeHosts = sync.OnceValue(func() (err error) {
 	}
 	script := `cd "$1"; mkdir -p store var/nix/gcroots/installed etc
 		roots="$(grep -o '/nix/store/[^/"]*' "$CLAUDEBOX_MANIFEST" | grep -v 'drv$' | sort -u) $(nix-build --no-out-link "$CLAUDEBOX_NIXPKGS" -A hello)"
+		case $CLAUDEBOX_BIN in /nix/store/*) roots="$roots ${CLAUDEBOX_BIN%/bin/*}";; esac
 		ln -s $roots var/nix/gcroots/installed/
 		nix-store --query --requisites $roots >all
 		cp -a $(cat all) store/

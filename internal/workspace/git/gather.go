@@ -535,7 +535,8 @@ const (
 func (g *gatherer) touched(rel string) bool { return Touched(g.root, rel, g.Since) }
 
 // Touched reports whether a git place was changed since a time, in nanoseconds
-// since 1970.
+// since 1970: what git does with it, not what it keeps in it. A git place among
+// its objects, refs or logs is a change whenever it was made: git puts none there.
 func Touched(root *beneath.Folder, rel string, since int64) bool {
 	what, err := root.Look(rel)
 	if err != nil || what.Stamp.Change >= since {
@@ -546,6 +547,18 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 	}
 	const limit = 50_000
 	all := survey.Question{From: []string{rel}, Limit: limit, Wanted: everything}
+	kept := []string{"objects", "refs", "logs"}
+	seen := survey.Walk(root, all, nil)
+	if seen.Cut || len(seen.Closed) > 0 {
+		return true
+	}
+	for _, place := range slices.Concat(seen.Git, seen.Bare) {
+		above := strings.Split(path.Dir(strings.TrimPrefix(place, rel)), "/")
+		if slices.ContainsFunc(above, func(name string) bool { return slices.Contains(kept, name) }) {
+			return true
+		}
+	}
+	all.Skipped = kept
 	return survey.Walk(root, all, nil).ChangedSince(since)
 }
 

@@ -3,6 +3,7 @@
 package ondemand
 
 import (
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -29,6 +30,30 @@ const (
 	Listener = 4
 	Files    = 5 // the first of [Service.Files]
 )
+
+// Run is the process of a service, where the words of the command line are its
+// name: it serves until its parent is gone.
+func Run(words []string, name string, serve func() error) (status int, ran bool) {
+	if len(words) != 1 || words[0] != name {
+		return 0, false
+	}
+	_ = serve() // its end is the parent's, or is noticed by it
+	return 0, true
+}
+
+// Open opens in the process what it speaks with its parent by, and what it
+// serves.
+func Open() (line net.Conn, listener net.Listener, err error) {
+	ours := os.NewFile(Line, "line")
+	defer ours.Close()
+	if line, err = net.FileConn(ours); err != nil {
+		return nil, nil, err
+	}
+	theirs := os.NewFile(Listener, "listener")
+	defer theirs.Close()
+	listener, err = net.FileListener(theirs)
+	return line, listener, err
+}
 
 // Process is one that runs, or will. One that ends is started again by the next
 // connection.

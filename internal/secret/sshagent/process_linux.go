@@ -114,11 +114,7 @@ func speak(line *os.File, r Request) {
 // Run is the process of an agent, where the words of the command line are its
 // name: it serves until its parent is gone.
 func Run(words []string) (status int, ran bool) {
-	if len(words) != 1 || words[0] != Name {
-		return 0, false
-	}
-	_ = run() // its end is the parent's, or is noticed by it
-	return 0, true
+	return ondemand.Run(words, Name, run)
 }
 
 func run() error {
@@ -129,28 +125,21 @@ func run() error {
 	if err := confine.Self(confine.Options{Keep: keep, Calls: confine.Sockets(), Files: files}); err != nil {
 		return err
 	}
-	line := os.NewFile(ondemand.Line, "line")
-	conn, err := net.FileConn(line)
+	line, listener, err := ondemand.Open()
 	if err != nil {
 		return err
 	}
-	line.Close()
 	var told hello
-	in := json.NewDecoder(conn)
-	if err := in.Decode(&told); err != nil {
+	if err := json.NewDecoder(line).Decode(&told); err != nil {
 		return err
 	}
 	keys, err := keysOf(told)
 	if err != nil {
 		return err
 	}
-	listener, err := net.FileListener(os.NewFile(ondemand.Listener, "listener"))
-	if err != nil {
-		return err
-	}
-	teller := &teller{out: json.NewEncoder(conn)}
+	teller := &teller{out: json.NewEncoder(line)}
 	go accept(listener, func(c net.Conn) { serve(c, &filter{rules: told.Rules, keys: keys, tell: teller.tell}) })
-	_, err = io.Copy(io.Discard, conn) // until the parent is gone
+	_, err = io.Copy(io.Discard, line) // until the parent is gone
 	return err
 }
 

@@ -72,7 +72,7 @@ func (p *Process) speak(line *os.File) {
 	p.line = nil
 }
 
-// SetLogin tells the broker of another login, see [Broker.SetLogin].
+// SetLogin gives the broker another login, see [Broker.SetLogin].
 func (p *Process) SetLogin(access, scope string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -97,7 +97,7 @@ func connect(socket string) ([]*os.File, error) {
 	return []*os.File{f}, err
 }
 
-// speak tells the process what it has to know, and hears what it does.
+// speak sends the process what it has to know, and receives what it does.
 func speak(line *os.File, r Request) {
 	if json.NewEncoder(line).Encode(hello{r.Rules, r.Key, r.Agent != ""}) != nil {
 		return
@@ -208,8 +208,8 @@ func (b both) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Signatur
 	return b.users.SignWithFlags(key, data, flags)
 }
 
-// teller tells the parent of each kind of use a number of times: an agent can go
-// on for ever.
+// teller reports each kind of use to the parent, a number of times at most: an
+// agent can go on for ever.
 type teller struct {
 	mu   sync.Mutex
 	out  *json.Encoder

@@ -58,7 +58,7 @@ func buildSandboxed(t *testing.T, derivations []string) {
 	t.Helper()
 	socket := os.Getenv("CLAUDEBOX_LAB_SANDBOXED")
 	if socket == "" {
-		t.Skip("NOT RUN: CLAUDEBOX_LAB_SANDBOXED names no daemon with a build sandbox")
+		t.Fatal("CLAUDEBOX_LAB_SANDBOXED names no daemon with a build sandbox: run checks/test, or see checks/README.md")
 	}
 	needs := strings.Fields(succeed(t, exec.Command("nix-store", append([]string{"--query", "--requisites"}, derivations...)...)))
 	needs = slices.DeleteFunc(needs, func(path string) bool {

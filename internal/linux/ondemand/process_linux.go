@@ -19,7 +19,8 @@ type Service struct {
 	Files func() ([]*os.File, error)
 	// Serve speaks with the process, whose other end is [Line], until it is gone.
 	Serve func(line *os.File)
-	// Failed is told when it cannot be started. The next connection tries again.
+	// Failed is told once why it could not be started. The connection is ended
+	// then, and the next one tries again.
 	Failed func(error)
 }
 
@@ -40,6 +41,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	running *os.Process // nil: it does not run
+	failed  bool        // once, and it was said
 	closed  bool
 }
 
@@ -89,7 +91,8 @@ func (p *Process) await() {
 		}
 		line, err := p.start()
 		if err != nil {
-			p.service.Failed(err)
+			p.refuse(err)
+			p.await()
 			return
 		}
 		process := p.running
@@ -97,6 +100,20 @@ func (p *Process) await() {
 			p.service.Serve(line)
 			p.over(process, line)
 		})
+	})
+}
+
+// refuse ends the connection that nobody can serve. It is called with the lock
+// held.
+func (p *Process) refuse(why error) {
+	if !p.failed {
+		p.failed = true
+		p.service.Failed(why)
+	}
+	_ = p.raw.Control(func(listener uintptr) {
+		if conn, _, err := unix.Accept4(int(listener), unix.SOCK_CLOEXEC); err == nil {
+			unix.Close(conn)
+		}
 	})
 }
 

@@ -357,6 +357,28 @@ var comingBack = map[string]attempt{
 		want: "200", sent: true,
 	},
 	"an echo behind the body": {do: asked("GET", hub+"/trailer", "", bearer("{GH}")...), want: "200", sent: true},
+	"an echo behind the body that was not announced": {
+		do:   asked("GET", hub+"/unannounced", "", bearer("{GH}")...),
+		want: "200", sent: true,
+	},
+	"an echo ahead of the answer": {
+		do:   written(hubTarget, "api.github.com", strings.Replace(hello("api.github.com"), "/echo", "/early", 1)),
+		want: "200", sent: true,
+	},
+	"an echo in another alphabet": {do: func(w *world) string {
+		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Accept-Charset", "utf-16")(w)
+		if w.last().Header.Get("Accept-Charset") != "" {
+			w.t.Error("another alphabet was asked for")
+		}
+		return text
+	}, want: "200", sent: true},
+	"an echo in packed messages": {do: func(w *world) string {
+		text := asked("POST", hub+"/echo", "", "Authorization", "Bearer {GH}", "Grpc-Accept-Encoding", "gzip", "Connect-Accept-Encoding", "gzip")(w)
+		if h := w.last().Header; h.Get("Grpc-Accept-Encoding")+h.Get("Connect-Accept-Encoding") != "" {
+			w.t.Errorf("packed messages were asked for: %v", h)
+		}
+		return text
+	}, want: "200", sent: true},
 	"an echo that is packed": {
 		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
 		want: "502", reported: "packed", sent: true,

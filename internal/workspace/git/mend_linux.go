@@ -107,7 +107,7 @@ func (m *Mender) free(name, before string) (string, error) {
 }
 
 // disarmAll takes every git place away in a folder that is to be moved, in
-// those places too.
+// those places too, and every pipe, for which git would wait.
 func (m *Mender) disarmAll(rel string) error {
 	what, err := m.Root.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
@@ -125,6 +125,11 @@ func (m *Mender) disarmAll(rel string) error {
 				continue
 			}
 			if err := m.away(place); err != nil {
+				return err
+			}
+		}
+		for _, pipe := range seen.Files {
+			if err := m.away(pipe.Rel); err != nil {
 				return err
 			}
 		}

@@ -175,11 +175,13 @@ func TestWhatIsMovedAsideMakesGitWait(t *testing.T) {
 	_, err := w.sh("git init -q; git commit -qm x --allow-empty")
 	must(t, err)
 	before := w.look(nil, ".git")
-	_, err = w.sh("rm .git/HEAD; mkfifo .git/HEAD")
+	_, err = w.sh("rm .git/HEAD; mkdir -p .git/tool/x; mkfifo .git/HEAD .git/tool/x/HEAD")
 	must(t, err)
 	w.defuse(before, ".git")
-	if out, err := w.sh("cd .git/claudebox-aside && test -p HEAD* || exit; timeout 20 git status; test $? != 124"); err != nil {
-		t.Errorf("it does, or nothing was moved: %s", out)
+	for _, at := range []string{".", "tool/x"} {
+		if out, err := w.sh("cd .git/claudebox-aside/" + at + " && test -p HEAD* || exit; timeout 20 git status; test $? != 124"); err != nil {
+			t.Errorf("it does in %s, or nothing was moved: %s", at, out)
+		}
 	}
 }
 

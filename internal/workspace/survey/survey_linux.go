@@ -17,7 +17,8 @@ type Question struct {
 	// Wanted gives, for a folder by its path from the root ("." for the root
 	// itself), what tells the names that are to be noted in it, those of folders
 	// and of all else. It is called once for each folder, what it gives once for
-	// each name. Nil wants nothing.
+	// each name. Nil wants nothing, and pipes are noted all the same: whoever opens
+	// one waits.
 	Wanted func(folder string) func(name []byte, dir bool) bool
 	// Skipped folders are not entered. Folders named .git never are.
 	Skipped []string

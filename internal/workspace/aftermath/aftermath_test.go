@@ -557,6 +557,32 @@ func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
 	w.wantNotTaken()
 }
 
+func TestTheRefsOfAnEarlierRepositoryAreMadeOne(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x")
+	time.Sleep(1100 * time.Millisecond)
+	w.session(`git init -q e; git -C e config core.fsmonitor "$EVIL"; git -C e config core.worktree .; mv e/.git/* node_modules/x/.git/refs/`)
+	w.sh("git -C node_modules/x/.git/refs status")
+	w.wantNotTaken()
+}
+
+func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) {
+	for name, agent := range map[string]string{
+		"a link":            "ln -sf $HOME/rc node_modules/x/.git/logs/HEAD",
+		"a link made early": "rm node_modules/x/.git/logs/HEAD; mv early node_modules/x/.git/logs/HEAD",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; echo mine >$HOME/rc; ln -s $HOME/rc early")
+			time.Sleep(1100 * time.Millisecond)
+			w.session(agent)
+			if out := w.sh("git -C node_modules/x commit -qm y --allow-empty; cat $HOME/rc"); out != "mine\n" {
+				t.Error(out)
+			}
+		})
+	}
+}
+
 // Git opens what is called HEAD in every folder that it comes to, and waits where
 // that is a pipe.
 func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {

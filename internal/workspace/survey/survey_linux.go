@@ -32,6 +32,9 @@ type Question struct {
 	LinksSince int64
 }
 
+// Everything is a [Question.Wanted] that notes every name.
+func Everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
+
 // File is a wanted name.
 type File struct {
 	Rel  string
@@ -118,13 +121,13 @@ func unseen(rels []string) []folder {
 
 // ChangedSince reports whether a folder that was walked, or a file that was
 // noted, was changed at a time or later, in nanoseconds since 1970. What is not
-// known counts as changed.
-func (s *Survey) ChangedSince(since int64) bool {
+// known counts as changed; folders that are left out do not.
+func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 	if s.Cut || len(s.Closed) > 0 {
 		return true
 	}
 	for _, f := range s.folders {
-		if f.Stamp.Change == 0 || f.Stamp.Change >= since {
+		if (f.Stamp.Change == 0 || f.Stamp.Change >= since) && !out(f.Rel) {
 			return true
 		}
 	}

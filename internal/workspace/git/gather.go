@@ -480,17 +480,7 @@ func (g *gatherer) deep(f *Folder, rel string) error {
 
 // trees looks at every file below folders.
 func (g *gatherer) trees(f *Folder, from []string) error {
-	question := survey.Question{From: from, Wanted: survey.Everything, Limit: 2_000_000}
-	seen := survey.Walk(g.root, question, nil)
-	for range depthLimit {
-		if len(seen.Closed) == 0 {
-			break
-		}
-		for _, dir := range seen.Closed {
-			_ = g.root.Chmod(dir, 0o755)
-		}
-		seen = survey.Walk(g.root, question, nil)
-	}
+	seen := openWalk(g.root, survey.Question{From: from, Wanted: survey.Everything, Limit: 2_000_000})
 	if seen.Cut || len(seen.Closed) > 0 {
 		return errors.New("cannot look at all of " + g.abs(from[0]))
 	}

@@ -77,8 +77,7 @@ func takeTurnsBy(c clock, rounds int, ways ...way) ([]duration, error) {
 	}
 	medians := make([]duration, len(ways))
 	for i := range times {
-		slices.Sort(times[i])
-		medians[i] = duration(times[i][len(times[i])/2])
+		medians[i] = duration(median(times[i]))
 	}
 	return medians, nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,10 +94,11 @@ func (w *world) nixFilter(out io.Writer, rounds int) error {
 	}
 	fmt.Fprintf(out, "| a connection of the filter, with a question | %.2f ms | the daemon itself %.2f ms | %.2f |\n",
 		ms(filter), ms(daemon), float64(filter)/float64(daemon))
-	pid, err := childOf(cmd.Process.Pid, inside.Name)
-	if err != nil {
-		return err
+	filters, err := children(cmd.Process.Pid, inside.Name+"\x00")
+	if err != nil || len(filters) != 1 {
+		return fmt.Errorf("processes of filters: %v, %w", filters, err)
 	}
+	pid := filters[0]
 	memory, err := resident(pid)
 	if err != nil {
 		return err
@@ -133,27 +133,22 @@ func asking(socket, program string, rounds int) (time.Duration, error) {
 		}
 		times = append(times, time.Since(begin))
 	}
-	times = times[warmUp:]
-	slices.Sort(times)
-	return times[len(times)/2], nil
+	return median(times[warmUp:]), nil
 }
 
-// childOf is a process that another one started, by what it is called.
-func childOf(parent int, name string) (int, error) {
+// children are the processes that another one started whose words begin so.
+func children(parent int, words string) (pids []int, err error) {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	if err != nil {
-		return 0, err
-	}
 	for _, list := range lists {
 		text, _ := os.ReadFile(list)
-		for pid := range strings.FieldsSeq(string(text)) {
-			words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-			if strings.HasPrefix(string(words), name+"\x00") {
-				return strconv.Atoi(pid)
+		for word := range strings.FieldsSeq(string(text)) {
+			if found, _ := os.ReadFile("/proc/" + word + "/cmdline"); strings.HasPrefix(string(found), words) {
+				pid, failed := strconv.Atoi(word)
+				pids, err = append(pids, pid), errors.Join(err, failed)
 			}
 		}
 	}
-	return 0, fmt.Errorf("%s has not started", name)
+	return pids, err
 }
 
 // resident is the memory of a process that lets nobody look closer, in MiB.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -116,17 +117,11 @@ func (w *world) measureSecrets(out io.Writer, cmd *exec.Cmd) error {
 
 // idle looks at the processes of claudebox's own that wait.
 func (w *world) idle(out io.Writer, pid int) error {
-	list := []int{pid}
-	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, name := range names {
-		text, _ := os.ReadFile(name)
-		for _, word := range strings.Fields(string(text)) {
-			child, _ := strconv.Atoi(word)
-			if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child)); strings.HasPrefix(string(name), "claudebox") {
-				list = append(list, child)
-			}
-		}
+	list, err := children(pid, "claudebox")
+	if err != nil {
+		return err
 	}
+	list = append(list, pid)
 	const while = 10 * time.Second
 	before, err := allTicks(list)
 	if err != nil {
@@ -137,16 +132,16 @@ func (w *world) idle(out io.Writer, pid int) error {
 	if err != nil {
 		return err
 	}
-	var resident float64
+	var memory float64
 	for _, pid := range list {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // of the broker nobody may read more
+		one, err := resident(pid)
 		if err != nil {
 			return err
 		}
-		resident += mebibytes(text, "VmRSS")
+		memory += one
 	}
 	_, err = fmt.Fprintf(out, "| %d processes of claudebox's own, after it | %.1f MiB resident; %d ticks in %s | | |\n",
-		len(list), resident, after-before, while)
+		len(list), memory, after-before, while)
 	return err
 }
 
@@ -159,16 +154,9 @@ func allTicks(pids []int) (sum int, err error) {
 	return sum, err
 }
 
-func mebibytes(text []byte, name string) float64 {
-	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
-	var kib float64
-	fmt.Sscan(rest, &kib)
-	return kib / 1024
-}
-
-func median(list []float64) float64 {
+func median[T cmp.Ordered](list []T) (middle T) {
 	if len(list) == 0 {
-		return 0
+		return middle
 	}
 	slices.Sort(list)
 	return list[len(list)/2]

@@ -33,7 +33,6 @@ func newDay(t *testing.T) *day {
 	t.Helper()
 	w, a := expired(t)
 	d := &day{world: w, account: a}
-	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
 	w.write(t, ".claude/CLAUDE.md", "Be brief.\n")
 	w.write(t, ".claude/settings.json", `{"model": "opus", "hooks": {}}`)
 	w.write(t, ".claude/skills/s/SKILL.md", "---\nname: s\ndescription: a skill\n---\n")
@@ -42,9 +41,7 @@ func newDay(t *testing.T) *day {
 	w.write(t, "project/.gitignore", "/build/\n")
 	w.write(t, "project/.envrc", "use flake\n")
 	w.write(t, "project/build/kept", "by the user\n")
-	w.git(t, "init", "-q", "-b", "main")
-	w.git(t, "add", ".")
-	w.git(t, "commit", "-qm", "begin")
+	w.repository(t)
 	w.git(t, "clone", "-q", "--bare", ".", "../served/p.git")
 	d.serve(t)
 	d.before = d.files(t)

@@ -42,12 +42,9 @@ func newcomer(t *testing.T) *world {
 	w.write(t, ".claude.json", string(server))
 	w.write(t, ".claude/settings.json", `{"theme": "dark", "hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "jq -r .tool_input.command >>hooked"}]}]}}`)
 	w.write(t, ".claude/CLAUDE.md", "Be brief.\n")
-	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
 	w.write(t, "project/.env", "PASSWORD=hunter2\n")
 	w.write(t, "project/.gitignore", ".env\nhooked\n")
-	w.git(t, "init", "-q", "-b", "main")
-	w.git(t, "add", ".")
-	w.git(t, "commit", "-qm", "begin")
+	w.repository(t)
 	w.git(t, "worktree", "add", "-q", "../project-fix")
 	w.write(t, "other/README.md", "# Another project\n")
 	w.env["EDITOR"] = "sed -i s/brief/terse/"

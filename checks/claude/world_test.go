@@ -162,6 +162,15 @@ func (w *world) git(t *testing.T, words ...string) string {
 	return string(out)
 }
 
+// repository makes Ada's repository of the project as it is.
+func (w *world) repository(t *testing.T) {
+	t.Helper()
+	w.write(t, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
+	w.git(t, "init", "-q", "-b", "main")
+	w.git(t, "add", ".")
+	w.git(t, "commit", "-qm", "begin")
+}
+
 // command is claudebox in the project, with words for the agent.
 func (w *world) command(t *testing.T, words ...string) *exec.Cmd {
 	t.Helper()

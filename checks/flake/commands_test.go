@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/trial"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 )
@@ -43,7 +44,7 @@ func TestChecksThatTheLabCanBuild(t *testing.T) {
 	t.Parallel()
 	words := []string{"path-info", "--derivation"}
 	names := []string{"claudebox", "modules", "options"}
-	if os.Getenv("CLAUDEBOX_LONG") != "" {
+	if !trial.Short() {
 		names = append(names, "go-test")
 	}
 	for _, name := range names {
@@ -58,7 +59,7 @@ func buildSandboxed(t *testing.T, derivations []string) {
 	t.Helper()
 	socket := os.Getenv("CLAUDEBOX_LAB_SANDBOXED")
 	if socket == "" {
-		t.Skip("NOT RUN: CLAUDEBOX_LAB_SANDBOXED names no daemon with a build sandbox")
+		t.Fatal("CLAUDEBOX_LAB_SANDBOXED names no daemon with a build sandbox: run checks/test, or see checks/README.md")
 	}
 	needs := strings.Fields(succeed(t, exec.Command("nix-store", append([]string{"--query", "--requisites"}, derivations...)...)))
 	needs = slices.DeleteFunc(needs, func(path string) bool {
@@ -214,13 +215,11 @@ func TestThePackageTestsItself(t *testing.T) {
 	buildSandboxed(t, strings.Fields(succeed(t, exec.Command("nix-instantiate", "--expr", world(noOverlay)+"builtins.attrValues (w.make { }).tests"))))
 }
 
-// TestAStorePathInASettingIsInTheClosure is for a sandbox that sees no more of
-// the store.
 // TestAClaudeboxForAnotherMachine is built here, for arm64: nothing of it runs
 // here, and yet the profile is judged, and its plan is for there.
 func TestAClaudeboxForAnotherMachine(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("CLAUDEBOX_LONG") == "" {
+	if trial.Short() {
 		t.Skip("NOT RUN: Go's library is compiled for arm64, a minute; CLAUDEBOX_LONG=1 runs it")
 	}
 	there := "(import " + root + "/checks/flake/testdata/elsewhere.nix { lab = " + lab + "; })"
@@ -245,6 +244,8 @@ func TestAClaudeboxForAnotherMachine(t *testing.T) {
 	}
 }
 
+// TestAStorePathInASettingIsInTheClosure is for a sandbox that sees no more of
+// the store.
 func TestAStorePathInASettingIsInTheClosure(t *testing.T) {
 	t.Parallel()
 	built := strings.TrimSpace(succeed(t, build(`w.make {

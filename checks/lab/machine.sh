@@ -2,25 +2,35 @@
 # Sourced by checks/setup; everything here is root's.
 # shellcheck shell=bash
 
+# programs prints what this machine has to have, and Debian's packages with it.
+programs() {
+  cat <<'END'
+curl curl
+gcc gcc
+git git
+jq jq
+nix-store nix-bin
+npm npm
+patchelf patchelf
+setpriv util-linux
+xz xz-utils
+END
+  [[ -z $trying ]] || return 0
+  # The tests': git asks ssh-keygen whether a signature is good.
+  cat <<'END'
+mandoc mandoc
+shellcheck shellcheck
+ssh-keygen openssh-client
+strace strace
+END
+}
+
 # install_programs gets from Debian what is missing, and nothing otherwise.
 install_programs() {
   local missing=() program package
   while read -r program package; do
     command -v "$program" >/dev/null || missing+=("$package")
-  done <<'END'
-curl curl
-gcc gcc
-git git
-jq jq
-mandoc mandoc
-nix-store nix-bin
-npm npm
-patchelf patchelf
-shellcheck shellcheck
-strace strace
-setpriv util-linux
-xz xz-utils
-END
+  done < <(programs)
   [[ -e /usr/include/stdlib.h ]] || missing+=(libc6-dev)
   [[ -e /etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
   [[ ${#missing[@]} -gt 0 ]] || return 0

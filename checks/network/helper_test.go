@@ -75,11 +75,7 @@ func TestWithoutATunTheTableHolds(t *testing.T) {
 			w := world.New(t)
 			u := newUser(t, w)
 			u.layout = withoutTun()
-			got := cellsOf(succeed(t, u.probe(t, tier, "matrix")))
-			problems, _ := differences(tier, got)
-			for _, problem := range problems {
-				t.Error(problem)
-			}
+			cellsOf(succeed(t, u.probe(t, tier, "matrix"))).want(t, tier)
 			usual(tier)[0].wantNothingOut(t, w, tier)
 		})
 	}

@@ -100,10 +100,7 @@ func (c combination) wantCells(t *testing.T, tier string) {
 	}
 	got := cellsOf(succeed(t, c.user(t, w).probe(t, tier, "matrix")))
 	wantNoAbstract(t, tier, got)
-	problems, _ := differences(tier, got)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
+	got.want(t, tier)
 }
 
 // cells are answers by target, protocol and trick.
@@ -141,6 +138,15 @@ func symbol(name, answer string) byte {
 		return '+'
 	}
 	return '!'
+}
+
+// want has a test fail for each row that is not as the table has it.
+func (c cells) want(t *testing.T, tier string) {
+	t.Helper()
+	problems, _ := differences(tier, c)
+	for _, problem := range problems {
+		t.Error(problem)
+	}
 }
 
 // differences names each row that is not as the table has it, and reports whether

@@ -53,11 +53,7 @@ func TestInAContainerWithoutATun(t *testing.T) {
 			words := append([]string{"--unshare-user", "--unshare-pid", "--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"}, claudeboxWords(t, inner.Args)...)
 			outer := w.Command(u.layout, bwrapOf(t), words...)
 			outer.Dir, outer.Env, outer.WaitDelay = inner.Dir, inner.Env, patience
-			got := cellsOf(succeed(t, outer))
-			problems, _ := differences(tier, got)
-			for _, problem := range problems {
-				t.Error(problem)
-			}
+			cellsOf(succeed(t, outer)).want(t, tier)
 			usual(tier)[0].wantNothingOut(t, w, tier)
 		})
 	}

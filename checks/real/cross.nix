@@ -7,10 +7,7 @@
 let
   inputs = import ./inputs.nix folder;
   inherit (inputs.nixpkgs) lib;
-  self = (import (root + "/flake.nix")).outputs (inputs // { inherit self; }) // {
-    outPath = toString root;
-    _type = "flake";
-  };
+  self = import ./self.nix { inherit inputs root; };
   cross =
     inputs.nixpkgs.legacyPackages.${system}.pkgsCross.${
       {

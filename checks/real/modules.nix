@@ -7,7 +7,7 @@
 let
   inputs = import ./inputs.nix folder;
   pkgs = inputs.nixpkgs.legacyPackages.${system};
-  flake = (import (root + "/flake.nix")).outputs (inputs // { self = flake; });
+  flake = import ./self.nix { inherit inputs root; };
 in
 import (root + "/checks/modules.nix") {
   inherit flake;

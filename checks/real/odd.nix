@@ -6,9 +6,7 @@
 }:
 let
   inputs = import ./inputs.nix folder;
-  self = (import (root + "/flake.nix")).outputs (inputs // { inherit self; }) // {
-    outPath = toString root;
-  };
+  self = import ./self.nix { inherit inputs root; };
   pkgs = inputs.nixpkgs.legacyPackages.${system};
 in
 import (root + "/checks/flake/testdata/odd-homes.nix") {

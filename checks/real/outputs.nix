@@ -9,12 +9,7 @@
 let
   inputs = import ./inputs.nix folder;
   inherit (inputs.nixpkgs) lib;
-  self =
-    (import (root + "/flake.nix")).outputs (inputs // { inherit self; })
-    // {
-      outPath = toString root;
-      _type = "flake";
-    };
+  self = import ./self.nix { inherit inputs root; };
   pkgs = inputs.nixpkgs.legacyPackages.${system};
 
   below = prefix: lib.mapAttrs' (name: value: lib.nameValuePair "${prefix}.${name}" value.drvPath);

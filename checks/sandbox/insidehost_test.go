@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// long reports whether tests take the time that they need to see all.
-func long() bool { return os.Getenv("CLAUDEBOX_LONG") == "1" }
+	"claudebox/checks/trial"
+)
 
 // inTier are the flags of a session in that tier.
 func (w *world) inTier(t *testing.T, tier string) []string {
@@ -38,7 +37,7 @@ func TestNixInsideOverEachDaemon(t *testing.T) {
 				for k, tier := range tiers {
 					t.Run(fmt.Sprintf("trusted %v, tier %s", trusted, tier), func(t *testing.T) {
 						h.works(t, tier)
-						if long() || k == (2*i+j)%len(tiers) {
+						if !trial.Short() || k == (2*i+j)%len(tiers) {
 							h.goesOn(t, tier)
 						}
 					})
@@ -108,7 +107,7 @@ func TestTheHostsStoreIsAsItWas(t *testing.T) {
 	h.daemon(t, "sid", true)
 	before := h.state(t)
 	sessions := 1
-	if long() {
+	if !trial.Short() {
 		sessions = 6
 	}
 	for i := range sessions {

@@ -136,7 +136,7 @@ func (o pruneOptions) criteria() (c instances.Criteria, err error) {
 	return c, err
 }
 
-// keptInstances lists what is kept, and tells what is odd about it.
+// keptInstances lists what is kept, and prints what is odd about it.
 func keptInstances(sys System) (home string, facts host.Facts, list []instances.Instance, err error) {
 	if facts, err = host.Detect(); err != nil {
 		return "", facts, nil, err
@@ -234,7 +234,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 	return removeInstances(sys, home, chosen)
 }
 
-// removeInstances goes on after a failure, and tells of each.
+// removeInstances goes on after a failure, and prints each.
 func removeInstances(sys System, home string, chosen []instances.Instance) error {
 	var failed []string
 	var freed int64

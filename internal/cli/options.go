@@ -86,9 +86,8 @@ var launchFlags = []launchFlag{
 }
 
 // split divides a command line into claudebox's options and the agent's
-// words. A "--" ends claudebox's; behind words of the agent it is the agent's. It fails on a flag without its value and
-// on a widening flag behind
-// the agent's first word.
+// words. A "--" ends claudebox's; behind words of the agent it is the agent's. It fails on a flag without its value,
+// and on a widening flag behind the agent's first word.
 func split(args []string) (options, error) {
 	var o options
 	if len(args) == 1 {

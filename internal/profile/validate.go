@@ -49,13 +49,13 @@ func (j *judge) network(v, ports shape.Value) {
 	case tier.Text == string(TierAllow) && !allow.Said():
 		j.refuse(tier.Place, "write network: {tier: allow, allow: [api.anthropic.com]}",
 			"network: tier allow needs a list of hosts under allow")
-	case allow.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc.Rank <= allow.Doc.Rank):
+	case isForOther(tier, allow, TierAllow):
 		j.refuse(allow.Place, "write tier: allow, or remove the list",
 			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
 	}
 	j.listOnly(v)
 	except := v.Get("except")
-	if except.Said() && tier.Text != string(TierInet) && (!tier.Said() || tier.Doc.Rank <= except.Doc.Rank) {
+	if isForOther(tier, except, TierInet) {
 		j.refuse(except.Place, "write tier: inet, or remove the list",
 			"except: exceptions are for tier inet, and the tier is %s", said(&networkShape, v, "tier"))
 	}
@@ -65,10 +65,16 @@ func (j *judge) network(v, ports shape.Value) {
 	}
 }
 
+// isForOther reports whether what is for one tier alone is said with or after
+// another.
+func isForOther(tier, only shape.Value, is Tier) bool {
+	return only.Said() && tier.Text != string(is) && (!tier.Said() || tier.Doc.Rank <= only.Doc.Rank)
+}
+
 // listOnly judges what is said for the hosts of tier allow.
 func (j *judge) listOnly(v shape.Value) {
 	tier, via := v.Get("tier"), v.Get("via")
-	if via.Said() && tier.Text != string(TierAllow) && (!tier.Said() || tier.Doc.Rank <= via.Doc.Rank) {
+	if isForOther(tier, via, TierAllow) {
 		j.refuse(via.Place, "write tier: allow with the hosts, or remove via",
 			"via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is %s",
 			said(&networkShape, v, "tier"))

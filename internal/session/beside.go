@@ -13,14 +13,15 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// beside is a folder that is given away read-write beside the project. The
-// host's git obeys what is in there, so it is guarded as the project is.
+// beside is a folder that is mounted read-write beside the project. The host's
+// git obeys what is in there, so it is guarded as the project is.
 type beside struct {
 	project.Project
 	at string // where it lies inside
 }
 
-// given are the project and what is given beside it.
+// given are the folders that the agent may change: the project, and those that
+// are mounted read-write beside it.
 func (s *Session) given() []project.Project {
 	list := []project.Project{s.project}
 	for _, b := range s.beside {
@@ -29,8 +30,8 @@ func (s *Session) given() []project.Project {
 	return list
 }
 
-// guardBeside guards the folders that the user gives away read-write, and covers
-// what looks secret in those that may be read. It adds the mounts that takes.
+// guardBeside guards the folders that the user mounts read-write, and covers what
+// looks secret in those that may be read. It adds the mounts that this takes.
 func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
 	for _, m := range slices.Clone(h.Mounts) {
 		if !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, s.project.Path) {

@@ -127,7 +127,7 @@ func (c *Checkup) launch() {
 }
 
 // project looks at the folder and at what is kept for it. It reports whether
-// the folder may be given away.
+// the folder may be mounted.
 func (c *Checkup) project(p plan.Plan) bool {
 	var err error
 	if c.session.project, err = c.session.openProject(p, Options{}, Purpose{Look: true}); err != nil {

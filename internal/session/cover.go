@@ -12,8 +12,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// watchCovers keeps the files of the project, and of what is given beside it,
-// covered while the session runs.
+// watchCovers keeps the files of the project, and of the folders beside it, covered
+// while the session runs.
 func (s *Session) watchCovers(bwrap int, lost *uncovered) (watches []*cover.Watch) {
 	tell := func(file string, err error) { s.tellUncovered(lost, file, err) }
 	for _, given := range s.given() {

@@ -69,7 +69,7 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 			"this one is gone at its end")
 	}
 	s.nix.dir, h.NixStore = dir, dir
-	allowed, err := hostpattern.ParseList(hostpattern.Expand(p.Network.Allow))
+	allowed, err := hostpattern.ParseList(p.Network.Allow)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (c call) tryStore(h *launch.Host, why Purpose) error {
 	if err := unix.Stat(c.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
 	}
-	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
+	boot, err := bootID()
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", strings.TrimSpace(string(boot)), st.Dev, c.folders.Home)
+	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, c.folders.Home)
 	file := filepath.Join(c.folders.Cache, "nix-inside")
 	if string(cachefile.Read(file)) == key || why.Look {
 		return nil
@@ -127,6 +127,12 @@ func (c call) tryStore(h *launch.Host, why Purpose) error {
 	}
 	cachefile.WriteBelow(file, []byte(key))
 	return nil
+}
+
+// bootID names the running kernel.
+func bootID() (string, error) {
+	text, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
+	return strings.TrimSpace(string(text)), err
 }
 
 // openNix makes the store ready, and the socket of the filter in front of the
@@ -308,12 +314,12 @@ func daemonKey(socket string, uid int) (string, error) {
 	if !cachefile.Known(state) {
 		return "", fmt.Errorf("%s is %s", socket, state)
 	}
-	boot, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
+	boot, err := bootID()
 	if err != nil {
 		return "", err
 	}
 	run, _ := os.Readlink("/run/systemd/units/invocation:nix-daemon.service")
-	key := fmt.Sprintf("%s %d %v %s %s", strings.TrimSpace(string(boot)), uid, groups, state, run)
+	key := fmt.Sprintf("%s %d %v %s %s", boot, uid, groups, state, run)
 	for _, file := range []string{"/etc/nix/nix.conf", "/etc/nix/nix.custom.conf", "/etc/group"} {
 		key += " " + cachefile.State(file)
 	}

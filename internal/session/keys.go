@@ -139,7 +139,7 @@ func unreachable(p plan.Plan, name string) []string {
 		return []string{"ssh cannot log in to " + name + ": there is no network"}
 	case launch.ListedTier:
 		number, _ := net.LookupPort("tcp", port) // of the profile, which knows what a port is
-		allowed, err := hostpattern.ParseList(hostpattern.Expand(p.Network.Allow))
+		allowed, err := hostpattern.ParseList(p.Network.Allow)
 		if _, found := allowed.Find(host, number); err == nil && !found {
 			return []string{"ssh cannot log in to " + name + ": write " + host + ":" + port + " under `allow`"}
 		}

@@ -10,8 +10,8 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// givenMode is the mode of a file or folder that is given away read-write, as
-// it was before the session: the agent can close it to its user, or open it to
+// givenMode is the mode of a file or folder that is mounted read-write, as it was
+// before the session: the agent can close it to its user, or open it to
 // others.
 type givenMode struct {
 	path string
@@ -19,7 +19,7 @@ type givenMode struct {
 	mode uint32
 }
 
-// noteModes takes down the modes of what the launch gives away.
+// noteModes takes down the modes of what the launch mounts read-write.
 func noteModes(l launch.Launch) (list []givenMode) {
 	for _, m := range l.Mounts {
 		if m.Kind != plan.Bind {

@@ -45,7 +45,7 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 	return nil
 }
 
-// addStandIns adds what the mounts of a folder that is given away rely on.
+// addStandIns adds what the mounts of a given folder rely on, see [Session.given].
 func (c call) addStandIns(h *launch.Host, given project.Project) {
 	empty := launch.StandIn{Path: c.emptyFolder(), Dir: true}
 	if slices.ContainsFunc(given.Mounts, hidesFolder) && !slices.Contains(h.StandIns, empty) {

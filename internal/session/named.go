@@ -114,7 +114,7 @@ func (s *Session) real(path string) (string, error) {
 }
 
 // ownLink reports whether no agent can have made a link: one of root or Nix, or one
-// in the user's home itself, which is never given away.
+// in the user's home itself, which is never mounted.
 func (c call) ownLink(link string) bool {
 	var st unix.Stat_t
 	return filepath.Dir(link) == filepath.Clean(c.Facts.Home) || pathname.Below(link, "/nix/store") ||

@@ -92,8 +92,9 @@ func takeFiles() (giveBack func() error, err error) {
 	}, nil
 }
 
-// beginAftermath writes down what is given away, for the end of the session. On
-// an error it returns what was begun till then.
+// beginAftermath writes down what lies in the project and in the folders mounted
+// read-write beside it, for the end of the session. On an error it returns what
+// was begun till then.
 func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 	agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
 	for _, given := range s.given() {
@@ -107,8 +108,9 @@ func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
 	return after, nil
 }
 
-// lookAgain refuses a secret that came into what is given away while the sandbox
-// was set up. Only a session that lives there can have brought it.
+// lookAgain refuses a secret that came into the project, or into a folder mounted
+// read-write beside it, while the sandbox was set up. It looks only where another
+// session lived meanwhile.
 func (s *Session) lookAgain(after []*aftermath.Session) error {
 	for i, given := range s.given() {
 		if !after[i].Overlaps() {
@@ -160,8 +162,8 @@ func (s *Session) endState() {
 	}
 }
 
-// holdGiven makes the placeholders that the mounts of what is given away rely
-// on.
+// holdGiven makes the placeholders that the mounts of the project rely on, and
+// those of the folders mounted read-write beside it.
 func (s *Session) holdGiven() error {
 	for _, given := range s.given() {
 		hold, err := given.Hold()

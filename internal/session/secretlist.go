@@ -1,14 +1,13 @@
 package session
 
 import (
-	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
@@ -131,17 +130,12 @@ func (c call) secretValue(named plan.Secret) (string, error) {
 		name = filepath.Join(c.Facts.Home, rest)
 	}
 	const most = 64 << 10
-	f, err := os.Open(name)
+	content, err := smallfile.Read(name, most)
 	if err != nil {
 		return "", &diag.Error{
 			Op: "read the secret " + name + " (" + named.Why + ")", Err: diag.Cause(err),
 			Remedy: "make it, or take the entry out of `secrets`",
 		}
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return "", &diag.Error{Op: "read the secret " + name, Err: diag.Cause(err)}
 	}
 	return strings.TrimSpace(string(content)), nil
 }
@@ -195,11 +189,11 @@ func (s *Session) hintSecrets(h *launch.Host, p plan.Plan) {
 		}
 	}
 	for _, named := range p.Secrets {
-		switch value, _ := s.secretValue(named); {
+		switch {
 		case !s.secrets.used:
 			h.Notes = append(h.Notes,
 				named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
-		case value == "":
+		case s.secrets.placeholder(named.Variable) == "":
 			h.Notes = append(h.Notes, named.Variable+" is not set: there is no placeholder of it inside")
 		}
 	}

@@ -39,7 +39,7 @@ type secrets struct {
 	listener     *os.File        // of its proxy; nil: not taken
 	process      *broker.Process // nil: none runs
 	within       *within         // the broker in the sandbox's own network; nil: none
-	refused      *refusals
+	refused      refusals
 }
 
 // refusals are what a broker refused.
@@ -64,7 +64,7 @@ func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
 	if err != nil || len(list) == 0 && p.Agent.Name != "claude" {
 		return err
 	}
-	s.secrets.used, s.secrets.refused = true, &refusals{}
+	s.secrets.used = true
 	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
 	if !why.Look {
 		s.secrets.hello.Password = rand.Text()
@@ -453,7 +453,7 @@ func (s *Session) followSecrets() {
 // endSecrets ends the broker, and says what was refused.
 func (s *Session) endSecrets() {
 	s.secrets.close()
-	if s.report.silent || s.secrets.refused == nil {
+	if s.report.silent {
 		return
 	}
 	s.secrets.refused.mu.Lock()

@@ -91,8 +91,8 @@ type Session struct {
 	runner   launch.Runner // of the launch, once it runs
 	keeper   *keeper
 	project  project.Project
-	beside   []beside            // folders that are given away read-write beside it
-	holding  []*placeholder.Hold // of what is given away, in that order
+	beside   []beside            // folders mounted read-write beside it
+	holding  []*placeholder.Hold // of the project, and of those beside it, in their order
 	led      []string            // see [call.ledElsewhere]
 	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
 	covered  []string            // files of the user's own folders that do not enter

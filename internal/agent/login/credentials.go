@@ -31,7 +31,7 @@ type login struct {
 	scope           string // what it may do, with blanks between
 }
 
-// good tells a login that can be used from one that has ended.
+// good reports whether a login can be used: it has not ended.
 func (l login) good() bool { return l.access != "" }
 
 // sum stands for a login where its tokens should not be written down. No two

@@ -179,8 +179,8 @@ func (g *Guard) reload() {
 	}
 }
 
-// Begin follows the login from now on, and tells of each new one; it is told
-// at once when it is pending no more. It is called when the sandbox has been
+// Begin follows the login from now on, and gives each new one to tell; one
+// that is pending no more at once. It is called when the sandbox has been
 // started.
 func (g *Guard) Begin(tell func(access, scope string)) {
 	g.mu.Lock()
@@ -204,8 +204,9 @@ func (g *Guard) folders() []string {
 	return list
 }
 
-// follow tells of a login that has changed. One that came back after it had
-// ended is put inside anew: the agent may have emptied its file.
+// follow looks whether the login has changed, and passes a new one on. One that
+// came back after it had ended is put inside anew: the agent may have emptied its
+// file.
 func (g *Guard) follow() {
 	was := g.now
 	g.reload()

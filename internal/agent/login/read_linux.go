@@ -14,7 +14,7 @@ import (
 )
 
 // Examine looks at a user's file before a launch. It reports whether it is to be
-// lent; a note tells why nothing enters of a file that is there.
+// lent; a note says why nothing enters of a file that is there.
 func Examine(host string) (found bool, note string, err error) {
 	dir, err := beneath.Open(filepath.Dir(host))
 	if err != nil {

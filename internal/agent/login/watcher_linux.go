@@ -15,8 +15,8 @@ import (
 // short command would feel.
 const settled = time.Second
 
-// watcher tells of files that were written or removed in some folders. The nil
-// watcher tells of nothing.
+// watcher reports files that were written or removed in some folders. The nil
+// watcher reports none.
 type watcher struct {
 	mu     sync.Mutex
 	timer  *time.Timer

@@ -85,7 +85,7 @@ func (p *page) flags(c *cobra.Command) {
 	})
 }
 
-// reference is what no flag and no command tells.
+// reference is what is said of no flag and no command.
 var reference = []struct {
 	title   string
 	entries []struct{ term, meaning string }

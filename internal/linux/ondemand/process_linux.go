@@ -3,6 +3,7 @@
 package ondemand
 
 import (
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -19,7 +20,8 @@ type Service struct {
 	Files func() ([]*os.File, error)
 	// Serve speaks with the process, whose other end is [Line], until it is gone.
 	Serve func(line *os.File)
-	// Failed is told when it cannot be started. The next connection tries again.
+	// Failed is told once why it could not be started. The connection is ended
+	// then, and the next one tries again.
 	Failed func(error)
 }
 
@@ -29,6 +31,30 @@ const (
 	Listener = 4
 	Files    = 5 // the first of [Service.Files]
 )
+
+// Run is the process of a service, where the words of the command line are its
+// name: it serves until its parent is gone.
+func Run(words []string, name string, serve func() error) (status int, ran bool) {
+	if len(words) != 1 || words[0] != name {
+		return 0, false
+	}
+	_ = serve() // its end is the parent's, or is noticed by it
+	return 0, true
+}
+
+// Open opens in the process what it speaks with its parent by, and what it
+// serves.
+func Open() (line net.Conn, listener net.Listener, err error) {
+	ours := os.NewFile(Line, "line")
+	defer ours.Close()
+	if line, err = net.FileConn(ours); err != nil {
+		return nil, nil, err
+	}
+	theirs := os.NewFile(Listener, "listener")
+	defer theirs.Close()
+	listener, err = net.FileListener(theirs)
+	return line, listener, err
+}
 
 // Process is one that runs, or will. One that ends is started again by the next
 // connection.
@@ -40,6 +66,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	running *os.Process // nil: it does not run
+	failed  bool        // once, and it was said
 	closed  bool
 }
 
@@ -89,7 +116,8 @@ func (p *Process) await() {
 		}
 		line, err := p.start()
 		if err != nil {
-			p.service.Failed(err)
+			p.refuse(err)
+			p.await()
 			return
 		}
 		process := p.running
@@ -97,6 +125,20 @@ func (p *Process) await() {
 			p.service.Serve(line)
 			p.over(process, line)
 		})
+	})
+}
+
+// refuse ends the connection that nobody can serve. It is called with the lock
+// held.
+func (p *Process) refuse(why error) {
+	if !p.failed {
+		p.failed = true
+		p.service.Failed(why)
+	}
+	_ = p.raw.Control(func(listener uintptr) {
+		if conn, _, err := unix.Accept4(int(listener), unix.SOCK_CLOEXEC); err == nil {
+			unix.Close(conn)
+		}
 	})
 }
 

@@ -171,7 +171,7 @@ func (s *Script) Clear() {
 
 // Made makes a file in the room, where none of that name may be, and binds it.
 // It loses its name when the mount is laid. Bits of the mode that the caller's
-// umask forbids are not set. status tells of the file when the script has run.
+// umask forbids are not set. When the script has run, status is the file's.
 func (s *Script) Made(name string, content []byte, mode uint32, status *unix.Stat_t) File {
 	at := s.text(name)
 	f := s.opening(call{

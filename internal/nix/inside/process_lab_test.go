@@ -44,17 +44,10 @@ func newProcess(t *testing.T, known string, only []string) process {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := file.WriteString(known); err != nil {
-		t.Fatal(err)
-	}
 	p := process{recorder: newRecorder(), collected: make(chan struct{}, 1)}
+	var err error
 	p.Filter, err = inside.Listen(inside.Request{
-		Dir: dir, Known: file, Only: only, Dial: p.dial, Collected: func() { p.collected <- struct{}{} },
+		Dir: dir, Known: knownFile(t, dir, known), Only: only, Dial: p.dial, Collected: func() { p.collected <- struct{}{} },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +68,20 @@ func newProcess(t *testing.T, known string, only []string) process {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// knownFile makes the file of what the inner store relies on.
+func knownFile(t *testing.T, dir, known string) *os.File {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	if _, err := file.WriteString(known); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func (p process) connect(t *testing.T) *nixdaemon.Client {
@@ -193,15 +200,7 @@ func (p process) peak(t *testing.T) (kib int) {
 func TestTheFilterIsStartedWhenThereIsNeed(t *testing.T) {
 	for known, needed := range map[string]bool{"": false, pathA + "\n": true} {
 		dir := t.TempDir()
-		file, err := os.OpenFile(filepath.Join(dir, "known"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		if _, err := file.WriteString(known); err != nil {
-			t.Fatal(err)
-		}
-		f, err := inside.Listen(inside.Request{Dir: dir, Known: file, Dial: newRecorder().dial})
+		f, err := inside.Listen(inside.Request{Dir: dir, Known: knownFile(t, dir, known), Dial: newRecorder().dial})
 		if err != nil {
 			t.Fatal(err)
 		}

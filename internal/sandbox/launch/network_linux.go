@@ -18,7 +18,7 @@ func (r Runner) connect(child *sandbox) error {
 	if child.gate.outside == nil {
 		return nil
 	}
-	err := r.before()
+	err := done(r.Before)
 	if err == nil && r.Network != nil {
 		err = r.Network.Attach()
 	}
@@ -28,8 +28,8 @@ func (r Runner) connect(child *sandbox) error {
 	if err == nil && r.Lay {
 		err = r.layMounts(child)
 	}
-	if err == nil && r.Laid != nil {
-		err = r.Laid()
+	if err == nil {
+		err = done(r.Laid)
 	}
 	if err == nil {
 		err = limitProcesses(child.pid, r.processes())
@@ -57,12 +57,12 @@ func (r Runner) connect(child *sandbox) error {
 	return err
 }
 
-// before does what has to be done before the agent runs.
-func (r Runner) before() error {
-	if r.Before == nil {
+// done does what is to be done, if anything is.
+func done(do func() error) error {
+	if do == nil {
 		return nil
 	}
-	return r.Before()
+	return do()
 }
 
 // networked starts bwrap, by what makes its network where that is claudebox's

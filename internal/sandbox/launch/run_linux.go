@@ -58,9 +58,9 @@ func (r Runner) Run() error {
 	terminal := saveTerminal()
 	r.Post.pausing(terminal.lend)
 	if !r.gated() {
-		err := r.before()
-		if err == nil && r.Laid != nil {
-			err = r.Laid()
+		err := done(r.Before)
+		if err == nil {
+			err = done(r.Laid)
 		}
 		if err != nil {
 			fds.close()

@@ -404,7 +404,7 @@ func (b *Broker) unreachable(w http.ResponseWriter, t Target, err error) {
 	http.Error(w, "claudebox: "+t.String()+": "+why, http.StatusBadGateway)
 }
 
-// stop answers a request that is refused, and tells of it.
+// stop answers a request that is refused, and reports it.
 func (b *Broker) stop(w http.ResponseWriter, v verdict) {
 	b.keeper.Report(v.refusal)
 	what := "this request"

@@ -117,7 +117,7 @@ type Keeper interface {
 	Keep(Grant) error
 	// Forget gives such a login up.
 	Forget()
-	// Report tells what was refused.
+	// Report says what was refused.
 	Report(Refusal)
 }
 

@@ -57,7 +57,7 @@ func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
 	return l
 }
 
-// SetLogin tells the broker of another login, see [Broker.SetLogin].
+// SetLogin gives the broker another login, see [Broker.SetLogin].
 func (l *Line) SetLogin(access, scope string) { l.say(word{Login: &loginWord{access, scope}}) }
 
 // Close ends the broker.
@@ -185,10 +185,10 @@ func (p *Parent) Renew(ctx context.Context, refused string) error {
 // Keep asks the parent to keep a login.
 func (p *Parent) Keep(g Grant) error { return p.ask(context.Background(), event{Keep: &g}) }
 
-// Forget tells the parent to give such a login up.
+// Forget has the parent give such a login up.
 func (p *Parent) Forget() { p.tell(event{Forget: true}) }
 
-// Report tells the parent what was refused, each thing a few times: an agent
+// Report says to the parent what was refused, each thing a few times: an agent
 // can do it for ever.
 func (p *Parent) Report(r Refusal) {
 	const each, kinds = 20, 200

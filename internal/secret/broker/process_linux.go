@@ -72,7 +72,7 @@ func (p *Process) speak(line *os.File) {
 	p.line = nil
 }
 
-// SetLogin tells the broker of another login, see [Broker.SetLogin].
+// SetLogin gives the broker another login, see [Broker.SetLogin].
 func (p *Process) SetLogin(access, scope string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,11 +87,7 @@ func (p *Process) SetLogin(access, scope string) {
 // Run is the process of a broker, where the words of the command line begin with
 // its name: it serves until its parent is gone.
 func Run(words []string) (status int, ran bool) {
-	if len(words) != 1 || words[0] != Name {
-		return 0, false
-	}
-	_ = run() // its end is the parent's, or is noticed by it
-	return 0, true
+	return ondemand.Run(words, Name, run)
 }
 
 func run() error {
@@ -103,17 +99,11 @@ func run() error {
 	if err := confineSelf(); err != nil {
 		return err
 	}
-	line := os.NewFile(ondemand.Line, "line")
-	conn, err := net.FileConn(line)
+	line, listener, err := ondemand.Open()
 	if err != nil {
 		return err
 	}
-	line.Close()
-	listener, err := net.FileListener(os.NewFile(ondemand.Listener, "listener"))
-	if err != nil {
-		return err
-	}
-	parent := NewParent(conn)
+	parent := NewParent(line)
 	hello, err := parent.hello()
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (f *filter) judge(key, data []byte) Use {
 	return Use{Host: f.bound.host}
 }
 
-// bindName is the extension by which ssh tells what host it is connected to
+// bindName is the extension by which ssh says what host it is connected to
 // (PROTOCOL.agent of OpenSSH, section 1).
 const bindName = "session-bind@openssh.com"
 

@@ -97,7 +97,7 @@ func connect(socket string) ([]*os.File, error) {
 	return []*os.File{f}, err
 }
 
-// speak tells the process what it has to know, and hears what it does.
+// speak sends the process what it has to know, and receives what it does.
 func speak(line *os.File, r Request) {
 	if json.NewEncoder(line).Encode(hello{r.Rules, r.Key, r.Agent != ""}) != nil {
 		return
@@ -114,11 +114,7 @@ func speak(line *os.File, r Request) {
 // Run is the process of an agent, where the words of the command line are its
 // name: it serves until its parent is gone.
 func Run(words []string) (status int, ran bool) {
-	if len(words) != 1 || words[0] != Name {
-		return 0, false
-	}
-	_ = run() // its end is the parent's, or is noticed by it
-	return 0, true
+	return ondemand.Run(words, Name, run)
 }
 
 func run() error {
@@ -129,28 +125,21 @@ func run() error {
 	if err := confine.Self(confine.Options{Keep: keep, Calls: confine.Sockets(), Files: files}); err != nil {
 		return err
 	}
-	line := os.NewFile(ondemand.Line, "line")
-	conn, err := net.FileConn(line)
+	line, listener, err := ondemand.Open()
 	if err != nil {
 		return err
 	}
-	line.Close()
 	var told hello
-	in := json.NewDecoder(conn)
-	if err := in.Decode(&told); err != nil {
+	if err := json.NewDecoder(line).Decode(&told); err != nil {
 		return err
 	}
 	keys, err := keysOf(told)
 	if err != nil {
 		return err
 	}
-	listener, err := net.FileListener(os.NewFile(ondemand.Listener, "listener"))
-	if err != nil {
-		return err
-	}
-	teller := &teller{out: json.NewEncoder(conn)}
+	teller := &teller{out: json.NewEncoder(line)}
 	go accept(listener, func(c net.Conn) { serve(c, &filter{rules: told.Rules, keys: keys, tell: teller.tell}) })
-	_, err = io.Copy(io.Discard, conn) // until the parent is gone
+	_, err = io.Copy(io.Discard, line) // until the parent is gone
 	return err
 }
 
@@ -219,8 +208,8 @@ func (b both) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Signatur
 	return b.users.SignWithFlags(key, data, flags)
 }
 
-// teller tells the parent of each kind of use a number of times: an agent can go
-// on for ever.
+// teller reports each kind of use to the parent, a number of times at most: an
+// agent can go on for ever.
 type teller struct {
 	mu   sync.Mutex
 	out  *json.Encoder

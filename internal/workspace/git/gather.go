@@ -390,7 +390,7 @@ func (g *gatherer) foreign(f *Folder, rel, name string) error {
 		return nil // goes as a whole
 	}
 	at := path.Join(rel, name)
-	seen := survey.Walk(g.root, survey.Question{From: []string{at}, Wanted: survey.Everything, Limit: foreignLimit}, nil)
+	seen := survey.All(g.root, foreignLimit, at)
 	for _, file := range seen.Files {
 		if file.Kind != beneath.Dir {
 			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(rel+"/", "./"))

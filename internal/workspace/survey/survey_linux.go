@@ -119,6 +119,12 @@ func unseen(rels []string) []folder {
 	return list
 }
 
+// All lists every name below folders of a root; below the root itself, if there
+// are none.
+func All(root *beneath.Folder, limit int, from ...string) *Survey {
+	return Walk(root, Question{From: from, Wanted: Everything, Limit: limit}, nil)
+}
+
 // ChangedSince reports whether a folder that was walked, or a file that was
 // noted, was changed at a time or later, in nanoseconds since 1970. What is not
 // known counts as changed; folders that are left out do not.

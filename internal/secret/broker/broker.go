@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -86,6 +87,7 @@ type Broker struct {
 	settled chan struct{} // closed when the login is not pending
 	settle  func()
 
+	resting   resting
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
 	server    *http.Server
@@ -285,6 +287,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
 		return
 	}
+	defer b.resting.during()()
 	b.await(r)
 	secrets := b.known()
 	v := judge(target, secrets, request{
@@ -304,6 +307,32 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	b.proxy.ServeHTTP(searched{w}, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+}
+
+// resting gives memory back when no request is under way for a while: a busy hour
+// would else stay with a process that waits.
+type resting struct {
+	mu    sync.Mutex
+	busy  int // requests under way
+	timer *time.Timer
+}
+
+// during begins a request, and returns what ends it.
+func (r *resting) during() (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy++
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	return func() {
+		const while = time.Second
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.busy--; r.busy == 0 {
+			r.timer = time.AfterFunc(while, debug.FreeOSMemory)
+		}
+	}
 }
 
 // searched is what an answer goes to that is searched whole: nothing goes ahead of

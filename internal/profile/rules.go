@@ -170,7 +170,15 @@ func checkHeaderName(text string) *shape.Fault {
 	if !made(text, isLetter, func(c byte) bool { return isAlnum(c) || c == '-' }) {
 		return fault("", "%s is not the name of a header", show(text))
 	}
+	if slices.Contains(ofConnections, strings.ToLower(text)) {
+		return fault("", "%s is the connection's own, and carries no secret", show(text))
+	}
 	return nil
+}
+
+// ofConnections are headers that say how a request is sent.
+var ofConnections = []string{
+	"host", "connection", "content-length", "transfer-encoding", "trailer", "te", "upgrade", "proxy-authorization",
 }
 
 // minTasks is what a shell with an agent in it takes; maxTasks is what Linux can

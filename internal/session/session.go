@@ -224,6 +224,9 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
 	}
 	s.warnOfLinks()
+	if err := s.judgeSecretFiles(p); err != nil {
+		return err
+	}
 	return s.judgeSources()
 }
 

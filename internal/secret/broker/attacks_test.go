@@ -104,6 +104,29 @@ var keyMaking = map[string]string{
 	"a GitHub runner's token, slashes encoded": "POST /repos/a/b/actions/runners/registration%2Dtoken",
 }
 
+// Whoever is let do these has a secret of their own afterwards, or the user has
+// none any more.
+func TestPlacesWhereOthersMakeAndEndSecrets(t *testing.T) {
+	for place, want := range map[string]bool{
+		"POST api.github.com/user/keys": true, "POST api.github.com/user/gpg_keys": true, "POST api.github.com/user/ssh_signing_keys": true,
+		"POST api.github.com/repos/a/b/keys": true, "DELETE api.github.com/installation/token": true, "DELETE api.github.com/user%2Fkeys": true,
+		"POST gitlab.com/api/v4/personal_access_tokens/self/rotate": true, "DELETE gitlab.com/api/v4/personal_access_tokens/self": true,
+		"POST gitlab.com/api/v4/user/keys": true, "POST gitlab.com/api/v4/projects/1/deploy_tokens": true, "POST gitlab.com/oauth/revoke": true,
+		"POST api.openai.com/v1/realtime/client_secrets": true, "POST openrouter.ai/api/v1/keys": true,
+		"DELETE registry.npmjs.org/-/npm/v1/tokens/token/1": true, "PUT registry.npmjs.org/-/user/org.couchdb.user:a": true,
+
+		"GET api.github.com/user/keys": false, "POST api.github.com/repos/a/keys/issues": false, "POST api.github.com/graphql": false,
+		"POST github.com/a/keys.git/git-receive-pack": false, "POST gitlab.com/a/b.git/git-receive-pack": false,
+		"POST api.openai.com/v1/chat/completions": false, "PUT registry.npmjs.org/@a%2fb": false, "POST foo.example/user/keys": false,
+	} {
+		method, rest, _ := strings.Cut(place, " ")
+		host, path, _ := strings.Cut(rest, "/")
+		if got := givesSecrets(Target{host, httpsPort}, method, "/"+path); got != want {
+			t.Errorf("%s: %v", place, got)
+		}
+	}
+}
+
 // tried asks for a place with the placeholder that is for its host.
 func tried(name, place string) attempt {
 	method, path, _ := strings.Cut(place, " ")

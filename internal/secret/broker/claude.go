@@ -74,8 +74,8 @@ var secretPlaces = map[string][]string{
 		"/keys$", "gpg_keys", "ssh_signing_keys",
 	},
 	"gitlab.com": {
-		"access_tokens", "deploy_tokens", "impersonation_tokens", "/rotate$", "/keys$", "gpg_keys", "deploy_keys", "runners",
-		"oauth/",
+		"access_tokens", "deploy_tokens", "impersonation_tokens", "/rotate$", "/keys$", "gpg_keys", "deploy_keys",
+		"runners", "oauth/",
 	},
 	"openai.com":         {"client_secrets", "realtime/sessions", "transcription_sessions", "api_keys", "service_accounts"},
 	"openrouter.ai":      {"/keys"},
@@ -94,7 +94,8 @@ var anthropicPlaces = []string{
 func givesSecrets(t Target, method, escapedPath string) bool {
 	text := loose(escapedPath) + "$"
 	for domain, places := range secretPlaces {
-		if t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) || method == http.MethodGet && !slices.Equal(places, anthropicPlaces) {
+		reads := method == http.MethodGet && !slices.Equal(places, anthropicPlaces)
+		if reads || t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) {
 			continue
 		}
 		if slices.ContainsFunc(places, func(place string) bool { return strings.Contains(text, place) }) {

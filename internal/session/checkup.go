@@ -124,6 +124,24 @@ func (c *Checkup) launch() {
 	}
 	defer s.Close()
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
+	c.secrets(s.Launch)
+}
+
+// secrets says of each where it may go, or that it can be read inside.
+func (c *Checkup) secrets(l launch.Launch) {
+	for _, o := range l.Outside {
+		c.judge("secrets", nil, o.Name+" stays outside, for "+strings.Join(o.Hosts, ", "))
+	}
+	for _, v := range l.Env {
+		if v.Secret {
+			c.add("secrets", doctor.Warning, v.Name+" can be read inside ("+v.Why+")")
+		}
+	}
+	for _, m := range l.Mounts {
+		if m.Secret {
+			c.add("secrets", doctor.Warning, m.Destination+" can be read inside ("+m.Why+")")
+		}
+	}
 }
 
 // project looks at the folder and at what is kept for it. It reports whether

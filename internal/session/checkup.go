@@ -132,14 +132,19 @@ func (c *Checkup) secrets(l launch.Launch) {
 	for _, o := range l.Outside {
 		c.judge("secrets", nil, o.Name+" stays outside, for "+strings.Join(o.Hosts, ", "))
 	}
+	readable := func(what, why, remedy string) {
+		c.Findings = append(c.Findings, doctor.Finding{
+			Name: "secrets", Level: doctor.Warning, Detail: what + " can be read inside (" + why + ")", Remedy: remedy,
+		})
+	}
 	for _, v := range l.Env {
 		if v.Secret {
-			c.add("secrets", doctor.Warning, v.Name+" can be read inside ("+v.Why+")")
+			readable(v.Name, v.Why, "name it under `secrets` with its hosts, and it stays outside")
 		}
 	}
 	for _, m := range l.Mounts {
 		if m.Secret {
-			c.add("secrets", doctor.Warning, m.Destination+" can be read inside ("+m.Why+")")
+			readable(m.Destination, m.Why, "mount it only where the agent must read it")
 		}
 	}
 }

@@ -10,7 +10,6 @@ gcc gcc
 git git
 jq jq
 nix-store nix-bin
-npm npm
 patchelf patchelf
 setpriv util-linux
 xz xz-utils
@@ -33,15 +32,23 @@ install_programs() {
   done < <(programs)
   [[ -e /usr/include/stdlib.h ]] || missing+=(libc6-dev)
   [[ -e /etc/ssl/certs/ca-certificates.crt ]] || missing+=(ca-certificates)
-  [[ ${#missing[@]} -gt 0 ]] || return 0
+  install_packages "${missing[@]}"
+}
+
+# install_npm is apart: Debian's takes longer than all the rest, and nothing of the
+# store waits for it.
+install_npm() { command -v npm >/dev/null || install_packages npm; }
+
+install_packages() {
+  [[ $# -gt 0 ]] || return 0
   command -v apt-get >/dev/null || die "this machine has neither Nix nor Debian's apt" "install Nix"
-  say "installing from Debian: ${missing[*]}"
+  say "installing from Debian: $*"
   export DEBIAN_FRONTEND=noninteractive
   apt-get -qq update >&2
   # An interrupted set-up may have left packages half installed: what dpkg cannot
   # finish, apt can.
   dpkg --configure -a >/dev/null 2>&1 || apt-get -qq --yes --fix-broken install >/dev/null
-  apt-get -qq --yes --no-install-recommends install "${missing[@]}" >/dev/null
+  apt-get -qq --yes --no-install-recommends install "$@" >/dev/null
 }
 
 # make_users: builders for the daemon, and somebody whom it does not trust. The

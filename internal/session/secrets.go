@@ -221,7 +221,8 @@ func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
 			h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
 		}
 		if len(secret.Hosts) > 0 {
-			h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
+			used := launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]}
+			h.Outside = append(h.Outside, used)
 		}
 	}
 }

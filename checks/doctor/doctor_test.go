@@ -39,7 +39,7 @@ func TestNothingIsWrongInTheLab(t *testing.T) {
 
 func TestEachSecretIsSaidWithWhereItMayGo(t *testing.T) {
 	w := newWorld(t)
-	w.env = append(w.env, "OUT_TOKEN=0123456789", "IN_TOKEN=0123456789abc")
+	w.env = append(w.env, "OUT_TOKEN=0123456789", "IN_TOKEN=abcdefghijklm")
 	profile := filepath.Join(w.home, "secrets.yaml")
 	text := labProfile + "secrets:\n- {env: OUT_TOKEN, hosts: [a.example, b.example]}\n- {env: IN_TOKEN, hosts: [a.example], secret: inside}\n"
 	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {

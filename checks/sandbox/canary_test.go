@@ -130,12 +130,12 @@ func TestASecretUnderTwoNamesIsNowhereInside(t *testing.T) {
 // Its file lies where the agent reads, by the project or a mount.
 func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.write(t, "tokens/mine", canary)
-	w.write(t, "project/token", canary)
+	w.write(t, "tokens/mine", "of no usual form") // such a file is hidden by itself
+	w.write(t, "project/mine", "of no usual form")
 	w.write(t, "project/hidden", canary)
 	const secret = "secrets: [{file: ~/%s, env: FOO_TOKEN, hosts: [foo.example]}]"
 	for _, lines := range [][]string{
-		{fmt.Sprintf(secret, "project/token")},
+		{fmt.Sprintf(secret, "project/mine")},
 		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens, mode: ro}]"},
 		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens/mine, mode: ro}]"},
 	} {
@@ -144,7 +144,7 @@ func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
 			t.Errorf("%q: status %d: %s", lines, status, stderr)
 		}
 	}
-	must(t, os.Remove(w.path("project/token")))
+	must(t, os.Remove(w.path("project/mine")))
 	w.wantNothing(t, w.search("--profile", w.profile(t, fmt.Sprintf(secret, "project/hidden"), "hide: [hidden]")))
 }
 
@@ -160,7 +160,7 @@ func TestWhatCannotBeASecretIsRefused(t *testing.T) {
 		profile := w.profile(t, "secrets: [{file: ~/token, env: FOO_TOKEN, hosts: [foo.example]}]")
 		status, _, stderr := trial.Run(t, w.session("true", "--profile", profile))
 		if status != 125 || !strings.Contains(stderr, "use the secret "+w.path("token")) || !strings.Contains(stderr, want) ||
-			!strings.Contains(stderr, ".yaml:") || !strings.Contains(stderr, "remedy: ") || value != "" && strings.Contains(stderr, value) {
+			!strings.Contains(stderr, "(profile test:3)") || !strings.Contains(stderr, "remedy: ") || value != "" && strings.Contains(stderr, value) {
 			t.Errorf("%.20q: status %d: %s", value, status, stderr)
 		}
 	}

@@ -77,7 +77,9 @@ var secretPlaces = map[string][]string{
 		"access_tokens", "deploy_tokens", "impersonation_tokens", "/rotate$", "/keys$", "gpg_keys", "deploy_keys",
 		"runners", "oauth/",
 	},
-	"openai.com":         {"client_secrets", "realtime/sessions", "transcription_sessions", "api_keys", "service_accounts"},
+	"openai.com": {
+		"client_secrets", "realtime/sessions", "transcription_sessions", "api_keys", "service_accounts",
+	},
 	"openrouter.ai":      {"/keys"},
 	"huggingface.co":     {"settings/tokens", "settings/keys"},
 	"registry.npmjs.org": {"/npm/v1/tokens", "/-/user/"},

@@ -75,7 +75,8 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 	}
 	for _, secret := range l.Plan.Secrets {
 		if secret.Variable == name {
-			return Answer{Says: name + " is not set here, so there is no placeholder of it", Rule: secret.Why, Change: "set it"}
+			says := name + " is not set here, so there is no placeholder of it"
+			return Answer{Says: says, Rule: secret.Why, Change: "set it"}
 		}
 	}
 	a := Answer{

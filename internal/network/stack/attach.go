@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
-	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/link/nested"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
@@ -18,26 +17,16 @@ import (
 
 // Attach gives the stack its interface. gone is called when that ends.
 func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
-	s.eth = kind == link.Veth
-	options := &fdbased.Options{
-		FDs: []int{fd}, MTU: link.MTU, ProcessorsPerChannel: 1, RXChecksumOffload: true,
-		ClosedFunc: func(err tcpip.Error) { gone(fmt.Errorf("%s", err)) },
-	}
-	if s.eth {
+	if kind == link.Veth {
 		if err := listen(fd); err != nil {
 			return err
 		}
-		options.EthernetHeader, options.Address = true, tcpip.LinkAddress(link.HelperMAC)
-		options.PacketDispatchMode = fdbased.RecvMMsg
-		// Together with TXChecksumOffload, small packets would leave without a
-		// checksum.
-		options.GSOMaxSize = 1<<16 - 1
 	}
-	endpoint, err := fdbased.New(options)
+	d, err := newDevice(fd, kind, gone)
 	if err != nil {
 		return err
 	}
-	return s.attach(endpoint)
+	return s.attach(d)
 }
 
 // listen has a packet socket of [link.Veth] hear what the sandbox sends.
@@ -69,18 +58,6 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	} {
 		if err := s.inner.AddProtocolAddress(nic, a, tcpipstack.AddressProperties{}); err != nil {
 			return fmt.Errorf("give the interface an address: %s", err)
-		}
-	}
-	if !s.eth {
-		return nil
-	}
-	for _, a := range []tcpip.Address{address(link.Sandbox4), address(link.Loopback4), address(link.Sandbox6)} {
-		p := tcpip.NetworkProtocolNumber(ipv4.ProtocolNumber)
-		if a.Len() == header.IPv6AddressSize {
-			p = ipv6.ProtocolNumber
-		}
-		if err := s.inner.AddStaticNeighbor(nic, p, a, tcpip.LinkAddress(link.SandboxMAC)); err != nil {
-			return fmt.Errorf("name the sandbox's neighbour: %s", err)
 		}
 	}
 	return nil

@@ -61,6 +61,8 @@ func (u *user) plainly(program string, words ...string) *exec.Cmd {
 // rivals in turns, medians. checks/bench runs it.
 func TestMeasureTheNetwork(t *testing.T) {
 	near, far := world.New(t), world.New(t)
+	near.Untap()
+	far.Untap()
 	delayed := far.Delay(25 * time.Millisecond)
 	for _, w := range []*world.World{near, far} {
 		serveTraffic(t, w)

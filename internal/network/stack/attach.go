@@ -83,6 +83,11 @@ func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt 
 	f.Endpoint.DeliverNetworkPacket(protocol, pkt)
 }
 
+var (
+	sandbox4, sandbox6 = address(link.Sandbox4), address(link.Sandbox6)
+	loopback4, server4 = address(link.Loopback4), address(link.Server4)
+)
+
 func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) bool {
 	switch protocol {
 	case ipv4.ProtocolNumber:
@@ -100,7 +105,7 @@ func admits4(ip header.IPv4) bool {
 	const version4NoOptions = 0x45
 	from, to := ip.SourceAddress(), ip.DestinationAddress()
 	return ip[0] == version4NoOptions &&
-		(from == address(link.Sandbox4) || from == address(link.Loopback4) && to == address(link.Server4))
+		(from == sandbox4 || from == loopback4 && to == server4)
 }
 
 func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) (header.IPv6, bool) {
@@ -113,7 +118,7 @@ func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer
 
 // admits6 wants no extensions but fragments, and those of UDP alone.
 func admits6(ip header.IPv6) bool {
-	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != address(link.Sandbox6) {
+	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != sandbox6 {
 		return false
 	}
 	switch ip.NextHeader() {

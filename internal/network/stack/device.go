@@ -54,14 +54,17 @@ func (d *device) Attach(to tcpipstack.NetworkDispatcher) {
 	go func() { d.gone(d.read()) }()
 }
 
+// beginning is how many bytes of a packet lie apart, all headers among them: the
+// stack copies the memory that those lie in.
+const beginning = 128
+
 // read delivers what comes, until nothing can come any more.
 func (d *device) read() error {
-	head := make([]byte, d.head)
-	packet := buffer.NewViewSize(1 << 16)
+	head, begin, rest := make([]byte, d.head), buffer.NewViewSize(beginning), buffer.NewViewSize(1<<16)
 	for {
 		n, failed := 0, error(nil)
 		err := d.raw.Read(func(fd uintptr) bool {
-			n, failed = unix.Readv(int(fd), [][]byte{head, packet.AsSlice()})
+			n, failed = unix.Readv(int(fd), [][]byte{head, begin.AsSlice(), rest.AsSlice()})
 			return failed != unix.EAGAIN
 		})
 		if err == nil && failed != unix.EINTR {
@@ -71,26 +74,30 @@ func (d *device) read() error {
 			return err
 		}
 		if n -= d.head; n > 0 {
-			packet = d.deliver(packet, n)
+			rest = d.deliver(begin, rest, n)
+			begin = buffer.NewViewSize(beginning)
 		}
 	}
 }
 
 // deliver gives the stack the n bytes of a packet, and returns memory for the
-// next one: the same, unless the packet fills more than half of it.
-func (d *device) deliver(packet *buffer.View, n int) *buffer.View {
-	next := packet
-	if n > packet.Size()/2 {
-		next = buffer.NewViewSize(packet.Size())
-		packet.CapLength(n)
-	} else {
-		packet = buffer.NewViewWithData(packet.AsSlice()[:n])
-	}
+// rest of the next one: the same, unless more than half of it was filled.
+func (d *device) deliver(begin, rest *buffer.View, n int) *buffer.View {
 	protocol := tcpip.NetworkProtocolNumber(header.IPv4ProtocolNumber)
-	if packet.AsSlice()[0]>>4 == header.IPv6Version {
+	if begin.AsSlice()[0]>>4 == header.IPv6Version {
 		protocol = header.IPv6ProtocolNumber
 	}
-	p := tcpipstack.NewPacketBuffer(tcpipstack.PacketBufferOptions{Payload: buffer.MakeWithView(packet)})
+	begin.CapLength(min(n, beginning))
+	packet, next := buffer.MakeWithView(begin), rest
+	switch n -= beginning; {
+	case n > rest.Size()/2:
+		next = buffer.NewViewSize(rest.Size())
+		rest.CapLength(n)
+		_ = packet.Append(rest)
+	case n > 0:
+		_ = packet.Append(buffer.NewViewWithData(rest.AsSlice()[:n]))
+	}
+	p := tcpipstack.NewPacketBuffer(tcpipstack.PacketBufferOptions{Payload: packet})
 	d.to.DeliverNetworkPacket(protocol, p)
 	p.DecRef()
 	return next

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,12 @@ func open(t *testing.T, dir string) *inside.Slot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		s.Close()
+		for removing := []string{dir}; len(removing) > 0; time.Sleep(time.Millisecond) { // else the test's folder is not empty
+			removing, _ = filepath.Glob(filepath.Join(filepath.Dir(dir), "remove-*"))
+		}
+	})
 	return s
 }
 
@@ -133,23 +139,25 @@ func TestAHostileUpperChangesNothingOfTheHosts(t *testing.T) {
 // Builds must not run on with a path that is gone.
 func TestAnInnerStoreBeginsAnewWhenTheHostCollectedWhatItKnows(t *testing.T) {
 	name := someOfTheStore(t)
-	for known, anew := range map[string]bool{
-		"/nix/store/" + name + "\n":            false,
-		"/nix/store/" + name + "\n/nix/store/": false, // a line that was never finished
-		absent + "\n":                          true,
-		"damaged\n":                            true,
+	for text, anew := range map[string]bool{
+		"/nix/store/" + name + "\n":                            false,
+		"/nix/store/" + name + "\n/nix/store/":                 false, // a line that was never finished
+		absent + "\n":                                          true,
+		"damaged\n":                                            true,
+		strings.Repeat("/nix/store/"+name+"\n", 1<<16):         true, // no further one could be asked for
+		"/nix/store/" + name + strings.Repeat("x", 512) + "\n": true,
 	} {
 		dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
 		open(t, dir).Close()
 		write(t, filepath.Join(inside.Var(dir), "nix/db/db.sqlite"), "rows")
-		write(t, filepath.Join(dir, "known"), known)
+		write(t, filepath.Join(dir, "known"), text)
 		s := open(t, dir)
 		if got := !has(filepath.Join(inside.Var(dir), "nix")); got != anew || anew == (len(s.Notes) == 0) {
-			t.Errorf("with %q known: begins anew: %v, says %q; want %v", known, got, s.Notes, anew)
+			t.Errorf("with %.200q known: begins anew: %v, says %q; want %v", text, got, s.Notes, anew)
 		}
-		paths, err := inside.ReadKnown(s.Known)
+		paths, err := known(s.Known)
 		if err != nil || anew && len(paths) > 0 || !anew && len(paths) != 1 {
-			t.Errorf("with %q known: the list is %q, %v", known, paths, err)
+			t.Errorf("with %.200q known: the list is %.200q, %v", text, paths, err)
 		}
 	}
 }

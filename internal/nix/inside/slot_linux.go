@@ -170,7 +170,7 @@ func (s *Slot) lost() (why string, err error) {
 		count, size = count+1, size+int64(len(path))+1
 	}
 	if count > maxKnown-atOnce {
-		return fmt.Sprintf("it relied on %d store paths of the host, which is as many as a session may ask for", count), nil
+		return fmt.Sprintf("it relied on %d store paths of the host, as many as a session may ask for", count), nil
 	}
 	return "", s.Known.Truncate(size)
 }

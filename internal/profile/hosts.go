@@ -12,7 +12,7 @@ import (
 // there is no such list. The caller reads the result again, to see whether it is
 // what was meant: YAML can be written in more ways than this knows.
 func WithHosts(src []byte, hosts []string) ([]byte, bool) {
-	read, _ := shape.Decode(&shape.Document{}, src, &schema, "profile")
+	read, _ := shape.Decode(&shape.Document{}, src, schema, "profile")
 	list := read.Get("network").Get("allow").Items
 	if len(list) == 0 {
 		return nil, false

@@ -149,7 +149,7 @@ func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	text, err := style.Document(&schema, merged)
+	text, err := style.Document(schema, merged)
 	return text, warnings, err
 }
 
@@ -245,7 +245,7 @@ func remedyOf(err error) string {
 func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
 	doc := &shape.Document{Name: name, File: file}
-	value, problems := shape.Decode(doc, src, &schema, "profile")
+	value, problems := shape.Decode(doc, src, schema, "profile")
 	l.problems = append(l.problems, problems...)
 	if !value.Said() {
 		return

@@ -180,8 +180,11 @@ const minTasks, maxTasks = 32, 4194304
 // minMemory, in bytes, is what an agent does not start with less of.
 const minMemory = 64 << 20
 
-// units of memory, by their letter.
-var units = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+// units of memory, by their letter, and the one of processors.
+var (
+	units   = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
+	percent = map[byte]int64{'%': 1}
+)
 
 func checkMemorySize(text string) *shape.Fault {
 	switch size := amount(text, units); {
@@ -194,7 +197,7 @@ func checkMemorySize(text string) *shape.Fault {
 }
 
 func checkCPUShare(text string) *shape.Fault {
-	if amount(text, map[byte]int64{'%': 1}) == 0 {
+	if amount(text, percent) == 0 {
 		return fault("write a number and %: 400%", "%s is not a share of processors", show(text))
 	}
 	return nil

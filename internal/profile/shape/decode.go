@@ -266,10 +266,6 @@ func (d *decoder) duplicate(key, first *yaml.Node, what string) {
 }
 
 func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
-	if remedy := s.former(key.Value); remedy != "" {
-		d.addf(key, remedy, "%s has no key %s any more", what, quote(key.Value))
-		return
-	}
 	if near := Nearest(key.Value, s.names()); near != "" {
 		d.addf(key, "", "unknown key %s in %s; did you mean %q?", quote(key.Value), what, near)
 		return

@@ -53,9 +53,7 @@ func (d *decoder) word(s *Shape, n *yaml.Node, what string) bool {
 		return true
 	}
 	remedy := ""
-	if former := s.former(n.Value); former != "" {
-		remedy = former
-	} else if near := Nearest(n.Value, s.Words); near != "" {
+	if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
 	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, quote(n.Value), either(s.Words))

@@ -36,24 +36,6 @@ type Shape struct {
 	Single  bool     // List: a bare scalar stands for a list of one
 	Filled  bool     // List: an empty list is a mistake
 	Whole   bool     // a later document replaces it, where it else would be joined
-	Former  []Former // Record: keys that there were once; Word: words
-}
-
-// Former is a key or a word that there was once.
-type Former struct {
-	Name   string
-	Remedy string // what to write instead
-}
-
-// former gives what to write instead of a name; empty: there never was such a
-// one.
-func (s *Shape) former(name string) string {
-	for _, f := range s.Former {
-		if f.Name == name {
-			return f.Remedy
-		}
-	}
-	return ""
 }
 
 // Key is one known key of a [Record].
@@ -120,10 +102,14 @@ type Member struct {
 // Said reports whether a document said the value at all.
 func (v Value) Said() bool { return v.Shape != nil }
 
-// Get returns the value of a key, or the zero Value.
-func (v Value) Get(key string) Value {
+// Get returns the value of a key, or of one in a record below ("nix.store"); the
+// zero Value when there is none.
+func (v Value) Get(path string) Value {
+	key, rest, deeper := strings.Cut(path, ".")
 	for _, m := range v.Members {
-		if m.Key == key {
+		if m.Key == key && deeper {
+			return m.Value.Get(rest)
+		} else if m.Key == key {
 			return m.Value
 		}
 	}

@@ -192,7 +192,9 @@ func numbers(list shape.Value) []int {
 }
 
 // unique keeps the first of texts that are the same.
-func unique(texts []string) []string { return uniqueBy(texts, func(text string) string { return text }) }
+func unique(texts []string) []string {
+	return uniqueBy(texts, func(text string) string { return text })
+}
 
 // distinct keeps the first of items that say the same.
 func distinct(items []shape.Value) []shape.Value {

@@ -40,12 +40,12 @@ type NotFoundError struct {
 // Error says what is missing, and what may have been meant.
 func (e *NotFoundError) Error() string {
 	if near := shape.Nearest(e.Ref, e.Known); near != "" {
-		return fmt.Sprintf("no profile %s; did you mean %q?", show(e.Ref), near)
+		return fmt.Sprintf("no profile %s; did you mean %q?", shape.Quote(e.Ref), near)
 	}
 	if IsFile(e.Ref) {
-		return "there is no file " + show(e.Ref)
+		return "there is no file " + shape.Quote(e.Ref)
 	}
-	return "no profile " + show(e.Ref)
+	return "no profile " + shape.Quote(e.Ref)
 }
 
 // Remedy says where a profile could be put.
@@ -126,7 +126,7 @@ func (p project) Open(ref string, from diag.Position) (name, file string, src []
 	case ref == p.file && from.File == "":
 		return ProjectFile, p.file, p.src, nil
 	case from.File == p.file && IsFile(ref):
-		return "", "", nil, errors.New(show(ref) +
+		return "", "", nil, errors.New(shape.Quote(ref) +
 			" is a file, which an agent could write; a project may extend profiles by name only")
 	}
 	return p.Opener.Open(ref, from)
@@ -187,7 +187,7 @@ func NameOf(file string) string {
 	for _, extension := range Extensions {
 		name = strings.TrimSuffix(name, extension)
 	}
-	if checkProfileName(name) != nil {
+	if profileName.Check(name) != nil {
 		return "profile"
 	}
 	return name

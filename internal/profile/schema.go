@@ -156,8 +156,10 @@ func record(doc string, keys ...shape.Key) *shape.Shape {
 	return &shape.Shape{Kind: shape.Record, Doc: doc, Keys: keys}
 }
 
-func key(name string, s *shape.Shape) shape.Key      { return shape.Key{Name: name, Shape: s} }
-func required(name string, s *shape.Shape) shape.Key { return shape.Key{Name: name, Shape: s, Required: true} }
+func key(name string, s *shape.Shape) shape.Key { return shape.Key{Name: name, Shape: s} }
+func required(name string, s *shape.Shape) shape.Key {
+	return shape.Key{Name: name, Shape: s, Required: true}
+}
 
 func text(rule *shape.Rule, doc string) *shape.Shape {
 	return &shape.Shape{Kind: shape.Text, Rule: rule, Doc: doc}

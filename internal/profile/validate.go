@@ -127,7 +127,7 @@ func (j *judge) secrets(v shape.Value) {
 		first[name.Text] = name.Place
 		if file := item.Get("file"); strings.HasPrefix(file.Text, "./") {
 			j.refuse(file.Place, "keep it outside of the project",
-				"file: %s lies in the project, where the agent reads it", show(file.Text))
+				"file: %s lies in the project, where the agent reads it", shape.Quote(file.Text))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (j *judge) agent(command shape.Value) {
 	word := command.Items[0]
 	if strings.Contains(word.Text, "/") && !strings.HasPrefix(word.Text, "/") && !strings.HasPrefix(word.Text, "~/") {
 		j.refuse(word.Place, "write the whole path, or the name alone",
-			"command: %s is relative, and would lead into the project", show(word.Text))
+			"command: %s is relative, and would lead into the project", shape.Quote(word.Text))
 	}
 }
 

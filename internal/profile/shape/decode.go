@@ -111,7 +111,7 @@ func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
 	case !isTagged(n) || n.ShortTag() == plainTags[n.Kind]:
 		return true
 	case n.ShortTag() != replaceTag:
-		d.addf(n, "remove the tag", "%s: unknown tag %s", what, quote(n.ShortTag()))
+		d.addf(n, "remove the tag", "%s: unknown tag %s", what, Quote(n.ShortTag()))
 		return false
 	case n.Kind == yaml.ScalarNode || s.Kind.isScalar() || s.Whole:
 		d.addf(n, "remove the tag; a later value replaces an earlier one anyway",
@@ -252,7 +252,7 @@ func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 		d.addf(n, "", "%s: a key must be text, found %s", what, found(n))
 		return nil, false
 	case isTagged(n) && n.ShortTag() != plainTags[yaml.ScalarNode]:
-		d.addf(n, "remove the tag", "%s: a key cannot have the tag %s", what, quote(n.ShortTag()))
+		d.addf(n, "remove the tag", "%s: a key cannot have the tag %s", what, Quote(n.ShortTag()))
 		return nil, false
 	case n.ShortTag() == "!!merge":
 		d.addf(n, "write the keys out, or use extends", "%s: merge keys (<<) are not supported", what)
@@ -262,13 +262,13 @@ func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 }
 
 func (d *decoder) duplicate(key, first *yaml.Node, what string) {
-	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", quote(key.Value), what, first.Line)
+	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", Quote(key.Value), what, first.Line)
 }
 
 func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
 	if near := Nearest(key.Value, s.names()); near != "" {
-		d.addf(key, "", "unknown key %s in %s; did you mean %q?", quote(key.Value), what, near)
+		d.addf(key, "", "unknown key %s in %s; did you mean %q?", Quote(key.Value), what, near)
 		return
 	}
-	d.addf(key, "", "unknown key %s in %s; expected %s", quote(key.Value), what, strings.Join(s.names(), ", "))
+	d.addf(key, "", "unknown key %s in %s; expected %s", Quote(key.Value), what, strings.Join(s.names(), ", "))
 }

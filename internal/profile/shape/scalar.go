@@ -56,7 +56,7 @@ func (d *decoder) word(s *Shape, n *yaml.Node, what string) bool {
 	if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
-	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, quote(n.Value), either(s.Words))
+	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, Quote(n.Value), either(s.Words))
 	return false
 }
 
@@ -75,14 +75,8 @@ func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 	return false
 }
 
-// takes reports whether a text obeys a rule, if there is one.
-func (r *Rule) takes(text string) bool { return r == nil || r.Check(text) == nil }
-
 // obeys judges a text, or the key of a table, by its rule.
 func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
-	if rule == nil {
-		return true
-	}
 	fault := rule.Check(n.Value)
 	if fault != nil {
 		d.addf(n, fault.Remedy, "%s: %s", what, fault.Message)
@@ -125,8 +119,8 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return "write a value, or remove the key"
 	case s.Kind == Number && tag == "!!str" && isDigits(text):
 		return "remove the quotes"
-	case s.Kind == Text && s.Rule.takes(text):
-		return "quote it: " + quote(text)
+	case s.Kind == Text && s.Rule.Check(text) == nil:
+		return "quote it: " + Quote(text)
 	case s.Kind == List && s.Elem.Kind.isScalar():
 		return "write a list: [" + clip(text) + "]"
 	}
@@ -177,5 +171,5 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// quote clips and quotes text, with control characters escaped.
-func quote(text string) string { return strconv.Quote(clip(text)) }
+// Quote clips and quotes text, with control characters escaped.
+func Quote(text string) string { return strconv.Quote(clip(text)) }

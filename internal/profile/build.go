@@ -28,7 +28,8 @@ func build(v shape.Value) Profile {
 		State: State(said(v, "state")),
 		Nix:   Nix{Daemon: Daemon(said(v, "nix.daemon")), Store: Store(said(v, "nix.store"))},
 		Git: Git{
-			Hosts:      sorted(mapped(v.Get("git.hosts").Members, buildGitHost), func(h GitHost) string { return h.Host }),
+			Hosts: sorted(mapped(v.Get("git.hosts").Members, buildGitHost),
+				func(h GitHost) string { return h.Host }),
 			SSHToHTTPS: said(v, "git.ssh_to_https") == "true",
 			Config:     GitConfig(said(v, "git.config")),
 			Sign:       GitSign(said(v, "git.sign")),

@@ -263,7 +263,6 @@ func TestExtendsThatCannotBeFollowed(t *testing.T) {
 
 // unreadable is an Opener that cannot read what it found.
 type unreadable struct {
-	files
 	err error
 }
 

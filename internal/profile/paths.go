@@ -118,7 +118,8 @@ func checkSibling(text string) *shape.Fault {
 	case !beside || climbs(rest):
 		return fault("", "%s is not beside the project; expected ../NAME", shape.Quote(text))
 	case strings.Trim(first, "*?.") == "":
-		return fault("begin the pattern with a name: ../wt-*", "%s names every folder beside the project", shape.Quote(text))
+		return fault("begin the pattern with a name: ../wt-*",
+			"%s names every folder beside the project", shape.Quote(text))
 	}
 	return checkSegments(rest)
 }

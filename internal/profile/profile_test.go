@@ -34,7 +34,6 @@ func readOne(file string, src []byte) (profile.Profile, diag.Problems, error) {
 }
 
 type single struct {
-	files
 	file string
 	src  []byte
 }

@@ -234,7 +234,8 @@ func checkHost(text, name string) *shape.Fault {
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if !isLabel(label) {
-			return fault("", "%s is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be", shape.Quote(text))
+			return fault("",
+				"%s is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be", shape.Quote(text))
 		}
 	}
 	return nil

@@ -90,7 +90,8 @@ func checkLine(text string) *shape.Fault {
 
 func checkProgramName(text string) *shape.Fault {
 	if strings.ContainsAny(text, "/ ") {
-		return fault("write agent: {command: [PROGRAM, WORD…]}", "%s is a command, not the name of a program", shape.Quote(text))
+		return fault("write agent: {command: [PROGRAM, WORD…]}",
+			"%s is a command, not the name of a program", shape.Quote(text))
 	}
 	return nil
 }
@@ -105,7 +106,8 @@ func checkEnvName(text string) *shape.Fault {
 	case strings.HasPrefix(text, "$"):
 		return fault("write it without the $", "%s is not the name of a variable", shape.Quote(text))
 	case !shape.Matches(envPattern, text):
-		return fault("", "%s is not the name of a variable; expected letters, digits and underscores", shape.Quote(text))
+		return fault("",
+			"%s is not the name of a variable; expected letters, digits and underscores", shape.Quote(text))
 	}
 	if instead := madeNames[text]; instead != "" {
 		return fault(instead, "%s is made by claudebox and cannot be set", text)

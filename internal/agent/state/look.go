@@ -92,9 +92,15 @@ func (c *comparison) folders() error {
 		case err != nil:
 			return err
 		case what.Kind == beneath.Absent:
-			c.plan(write{rel: rel, what: "make", do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) }})
+			c.plan(write{
+				rel: rel, what: "make",
+				do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) },
+			})
 		case what.Kind == beneath.Dir && what.Perm&privateDir != privateDir:
-			c.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) }})
+			c.plan(write{
+				rel: rel, what: "open",
+				do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) },
+			})
 		}
 	}
 	return nil

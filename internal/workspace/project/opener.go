@@ -150,8 +150,7 @@ func (o *opener) named(folders []gitFolder) (found []string, err error) {
 	o.Scope.readIndexes(o.tree, &o.Seen, o.known)
 	o.tracked = o.Seen.Tracked
 	if o.Memory != nil { // what a session put there does not count
-		o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
-		o.pushed = append(o.pushed, o.Scope.gained(o.tree, o.Seen.Git, o.tracked, o.Memory.Hidden)...)
+		o.pushed = o.Seen.uncounted(o.tree, o.Memory)
 		for _, name := range o.tracked.All() {
 			if o.Memory.Doubted(o.tree.Join(name)) {
 				o.pushed = append(o.pushed, name)

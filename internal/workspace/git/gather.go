@@ -630,11 +630,11 @@ func (g *gatherer) object(f *Folder, at string, what beneath.Entry, same bool, d
 }
 
 // isObjects reports whether git makes a name below objects/. No file there is
-// called as one by which a folder is a repository.
+// called as one by which a folder is a repository, or that sends others elsewhere.
 func isObjects(name string, kind beneath.Kind, depth int) bool {
 	switch {
 	case kind != beneath.Dir:
-		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects"},
+		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects", "http-alternates"},
 			strings.ToLower(name))
 	case depth == 1:
 		return name == "info" || name == "pack" || len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""

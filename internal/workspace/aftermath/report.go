@@ -85,7 +85,7 @@ func wayBack(from, to string) string {
 
 // compare adds what changed of the files that the host's tools run.
 func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
-	rules, whole := hostrun.NewMatcher(), newFolders(s.before, after)
+	whole := newFolders(s.before, after)
 	was := map[string]survey.File{}
 	for _, f := range s.before.Files {
 		was[f.Rel] = f
@@ -94,7 +94,7 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 	for _, f := range after.Files {
 		before, there := was[f.Rel]
 		delete(was, f.Rel)
-		means := rules.Means(f.Rel)
+		means := hostrun.Means(f.Rel)
 		switch {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case inAny(f.Rel, whole):
@@ -111,7 +111,7 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 		}
 	}
 	for rel := range was {
-		if means := rules.Means(rel); means != "" {
+		if means := hostrun.Means(rel); means != "" {
 			r.add(rel, Removed, means)
 		}
 	}

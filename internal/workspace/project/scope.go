@@ -120,9 +120,8 @@ func Unpack(content []byte) *Seen {
 
 // wanted tells the names that the report or the hiding may be about.
 func (s Scope) wanted() func(folder string) func(name []byte, dir bool) bool {
-	rules := hostrun.NewMatcher()
 	return func(folder string) func(name []byte, dir bool) bool {
-		runs, last := rules.In(folder), []byte(path.Base(folder))
+		runs, last := hostrun.In(folder), []byte(path.Base(folder))
 		return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
 	}
 }
@@ -182,7 +181,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		seen.Tracked = Tracked{}
 		return
 	}
-	x := indexes{matters: s.matters(), small: mayHoldToken, rules: hostrun.NewMatcher()}
+	x := indexes{matters: s.matters(), small: mayHoldToken}
 	for _, place := range places {
 		x.read(place)
 	}

@@ -19,16 +19,18 @@ func TestAnAgentMakesWhatOtherToolsObey(t *testing.T) {
 		".lazygit.yml", ".lazy.lua", ".helix/languages.toml",
 	}
 	for _, dir := range []string{".", "sub"} {
-		w := newWorld(t)
-		w.prepareSite(sites["the project"])
-		w.folder("project/sub")
-		got := w.claudebox("shell", "--yes", "--", "bash", "-ec", "cd "+dir+"; for f in "+strings.Join(names, " ")+`; do mkdir -p "$(dirname $f)"; echo x >$f; done`)
-		for _, name := range names {
-			top, _, inner := strings.Cut(name, "/")
-			if says := strings.TrimPrefix(dir+"/", "./") + top; !inner && !strings.Contains(got.stderr, says+" ") || !strings.Contains(got.stderr, says) {
-				t.Errorf("%s in %s is not told\n%s", name, dir, got)
+		t.Run(dir, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(sites["the project"])
+			w.folder("project/sub")
+			got := w.claudebox("shell", "--yes", "--", "bash", "-ec", "cd "+dir+"; for f in "+strings.Join(names, " ")+`; do mkdir -p "$(dirname $f)"; echo x >$f; done`)
+			for _, name := range names {
+				top, _, inner := strings.Cut(name, "/")
+				if says := strings.TrimPrefix(dir+"/", "./") + top; !inner && !strings.Contains(got.stderr, says+" ") || !strings.Contains(got.stderr, says) {
+					t.Errorf("%s in %s is not told\n%s", name, dir, got)
+				}
 			}
-		}
+		})
 	}
 }
 

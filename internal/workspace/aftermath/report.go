@@ -99,7 +99,7 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case inAny(f.Rel, whole):
 			counts[folderOf(f.Rel, whole)]++
-		case f.Kind == beneath.Dir && r.mentions(path.Dir(f.Rel)): // told of by the folder it is in
+		case f.Kind == beneath.Dir && r.tells(path.Dir(f.Rel)): // told of by the folder it is in
 		case !there:
 			r.add(f.Rel, New, means)
 		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:
@@ -162,6 +162,11 @@ func folderOf(rel string, folders []string) string {
 // mentions reports whether something at or below a path has been told already.
 func (r *Report) mentions(rel string) bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
+}
+
+// tells reports whether a path itself has been told already.
+func (r *Report) tells(rel string) bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Path == rel })
 }
 
 func (r *Report) finish() {

@@ -149,8 +149,8 @@ var mountShape = record("",
 	key("secret", flag("Say that the path holds secrets and shall be visible all the same.")),
 )
 
-// The words that the table is written in. doc is what a kind means, for editors
-// and the manual.
+// The functions that the table is written with. doc says what a key means, for
+// editors and the manual.
 
 func record(doc string, keys ...shape.Key) *shape.Shape {
 	return &shape.Shape{Kind: shape.Record, Doc: doc, Keys: keys}
@@ -183,7 +183,7 @@ func table(keys *shape.Rule, elem *shape.Shape, doc string) *shape.Shape {
 	return &shape.Shape{Kind: shape.Table, Rule: keys, Elem: elem, Doc: doc}
 }
 
-// What follows changes the shape that it is given, and returns it.
+// These set one field of a shape, and return the shape.
 
 func withDefault(text string, s *shape.Shape) *shape.Shape { s.Default = text; return s }
 func short(key string, s *shape.Shape) *shape.Shape        { s.Short = key; return s }

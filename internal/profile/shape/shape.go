@@ -53,8 +53,8 @@ type Rule struct {
 	Name     string                   // what the text is, with its article: "a host name"
 	Pattern  string                   // for editors, too (RE2 and ECMA 262)
 	Judge    func(text string) *Fault // asked first; nil when the text is right, or Pattern shall say so
-	Form     string                   // what a text that obeys Pattern is made of, for who wrote another
-	Remedy   string                   // likewise
+	Form     string                   // what a text that obeys Pattern consists of; shown with an error
+	Remedy   string                   // what to do about a text that does not obey Pattern
 	Examples []string                 // right ones, for editors and the manual
 }
 

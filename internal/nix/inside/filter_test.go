@@ -301,10 +301,12 @@ func TestADaemonThatWasRestartedHoldsTheSame(t *testing.T) {
 	if ok, err := c.IsValidPath(t.Context(), pathA); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	f.current.Close()
+	f.hangUp()
 	if ok, err := c.IsValidPath(t.Context(), pathB); err != nil || !ok {
 		t.Errorf("IsValidPath = %v, %v", ok, err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if want := []string{pathA, pathB}; !slices.Equal(f.held, want) {
 		t.Errorf("roots: %q; want %q", f.held, want)
 	}
@@ -317,7 +319,7 @@ func TestADaemonThatWentIsAskedToHoldAgainAtOnce(t *testing.T) {
 	if ok, err := f.connect(t).IsValidPath(t.Context(), pathA); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	f.current.Close()
+	f.hangUp()
 	held := func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()

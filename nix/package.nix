@@ -47,6 +47,7 @@ buildGoModule {
   subPackages = [
     "cmd/claudebox"
     "cmd/claudebox-network"
+    "cmd/claudebox-stage"
   ];
   env.CGO_ENABLED = 0;
   ldflags = [
@@ -57,7 +58,7 @@ buildGoModule {
   nativeBuildInputs = [ installShellFiles ];
   postInstall = ''
     mkdir $out/libexec
-    mv $out/bin/claudebox-network $out/libexec/
+    mv $out/bin/claudebox-network $out/bin/claudebox-stage $out/libexec/
     installManPage docs/man/*
     installShellCompletion --cmd claudebox \
       --bash <(${run} completion bash) \

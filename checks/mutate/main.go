@@ -194,14 +194,13 @@ func build(work, overlay string) (string, error) {
 			return "", fmt.Errorf("copy claudebox: %s", out)
 		}
 	}
-	binary := filepath.Join(prefix, "bin", "claudebox")
-	for name, to := range map[string]string{"claudebox": binary, "claudebox-network": filepath.Join(prefix, "libexec", "claudebox-network")} {
-		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", to,
+	for name, to := range map[string]string{"claudebox": "bin", "claudebox-network": "libexec", "claudebox-stage": "libexec"} {
+		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", filepath.Join(prefix, to, name),
 			"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("it does not compile: %s", out)
 		}
 	}
-	return binary, nil
+	return filepath.Join(prefix, "bin", "claudebox"), nil
 }

@@ -117,8 +117,9 @@ func (s *search) file(name string) {
 		return
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return // a device that is mounted over one
+	const most = 64 << 20 // what is larger is a program
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return // or a device that is mounted over one
 	}
 	s.read++
 	buffer := make([]byte, piece)

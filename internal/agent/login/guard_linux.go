@@ -43,6 +43,7 @@ type Guard struct {
 	dead string // sum of a login that cannot be renewed any more
 	// When it was renewed last by this guard.
 	renewed time.Time
+	refused int // how often because its server refused it
 	timer   *time.Timer
 	watch   *watcher
 	notes   []string

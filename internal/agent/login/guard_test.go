@@ -197,10 +197,10 @@ func TestAnAgentCannotHaveTheLoginRenewedAllTheTime(t *testing.T) {
 	w, e := guarded(t)
 	g := w.guard("a", e)
 	defer g.Close()
-	for number := range 5 {
+	for number := range 2 * atOnce {
 		must(t, g.Renew(t.Context(), fmt.Sprint("a", number+1)))
 	}
-	if e.times() != 1 {
+	if e.times() > atOnce+1 { // the first one had run out
 		t.Errorf("renewed %d times", e.times())
 	}
 }

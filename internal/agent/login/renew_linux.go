@@ -24,6 +24,10 @@ const TokenEndpoint = "https://platform.claude.com/v1/oauth/token"
 // renews at the same time.
 const patienceRenewal = 90 * time.Second
 
+// atOnce is how many logins of a session that were refused are renewed at once. An
+// agent can bring a server to refuse a good one: further ones wait, see [again].
+const atOnce = 3
+
 var (
 	errEnded   = errors.New("it has ended")
 	errTooLong = errors.New("another program has held its lock for long")
@@ -38,7 +42,11 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	g.mu.Lock()
 	g.follow()
 	from, now, done := g.from, g.now, g.done
-	due := g.wait() <= 0 || refused == now.access && time.Since(g.renewed) > again
+	due := g.wait() <= 0
+	if !due && refused == now.access && (g.refused < atOnce || time.Since(g.renewed) > again) {
+		g.refused++
+		due = true
+	}
 	g.mu.Unlock()
 	switch {
 	case done || from == nil || !now.good() || now.refresh == "":

@@ -43,7 +43,7 @@ func newWorld(bin string) (*world, error) {
 	}
 	beside := filepath.Dir(self)
 	w := &world{home: home, floor: filepath.Join(beside, "floor")}
-	if err := errors.Join(w.install(bin), w.installHelper(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
+	if err := errors.Join(w.install(bin), w.installHelpers(bin), os.Mkdir(home+"/project", 0o700), os.Chdir(home+"/project"), os.Setenv("HOME", home)); err != nil {
 		w.remove()
 		return nil, err
 	}
@@ -66,11 +66,9 @@ func (w *world) install(bin string) error {
 	return w.writeManifest()
 }
 
-// installHelper copies the program that serves the network of sandboxes.
-func (w *world) installHelper(bin string) error {
-	const place = "libexec/claudebox-network"
-	program, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(bin)), place))
-	return errors.Join(err, os.Mkdir(w.home+"/libexec", 0o700), os.WriteFile(filepath.Join(w.home, place), program, 0o700))
+// installHelpers copies claudebox's other programs.
+func (w *world) installHelpers(bin string) error {
+	return os.CopyFS(w.home+"/libexec", os.DirFS(filepath.Join(filepath.Dir(filepath.Dir(bin)), "libexec")))
 }
 
 // copyProgram writes a program in one piece: how its pages lie in the kernel's

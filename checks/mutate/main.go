@@ -195,7 +195,10 @@ func build(work, overlay string) (string, error) {
 		}
 	}
 	binary := filepath.Join(prefix, "bin", "claudebox")
-	for name, to := range map[string]string{"claudebox": binary, "claudebox-network": filepath.Join(prefix, "libexec", "claudebox-network")} {
+	helpers := filepath.Join(prefix, "libexec")
+	for name, to := range map[string]string{
+		"claudebox": binary, "claudebox-network": helpers + "/claudebox-network", "claudebox-helper": helpers + "/claudebox-helper",
+	} {
 		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", to,
 			"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

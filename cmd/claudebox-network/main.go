@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/network/link"
 	"claudebox/internal/network/serve"
 	"claudebox/internal/network/stage"
-	"claudebox/internal/secret/broker"
+	"claudebox/internal/secret/swap"
 )
 
 func main() {
@@ -20,6 +20,6 @@ func main() {
 		os.Exit(stage.Main(os.Args[2:]))
 	}
 	os.Exit(serve.Main(func(config json.RawMessage, parent *os.File) (flow.Terminator, error) {
-		return broker.NewTerminator(config, parent)
+		return swap.NewTerminator(config, parent)
 	}))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,7 +26,7 @@ type Secret struct {
 	// Headers are those of the form Header.
 	Headers []string `json:"headers,omitempty"`
 	// Paths are where at its hosts it may be sent; none: everywhere but where
-	// [givesSecrets] says so.
+	// secrets are given out.
 	Paths []Path `json:"paths,omitempty"`
 }
 
@@ -37,14 +36,6 @@ type Path struct {
 	Path    string   `json:"path"`              // ending in "/": all below it, too
 }
 
-func (p Path) admits(method, path string) bool {
-	if len(p.Methods) > 0 && !slices.Contains(p.Methods, method) {
-		return false
-	}
-	below := strings.HasSuffix(p.Path, "/")
-	return path == p.Path || below && (strings.HasPrefix(path, p.Path) || path == strings.TrimSuffix(p.Path, "/"))
-}
-
 // Target is the other end of a connection, as it is known from outside of it:
 // a name in lower case and without a dot at its end, and a port.
 type Target struct {
@@ -52,10 +43,11 @@ type Target struct {
 	Port int
 }
 
-const httpsPort = 443
+// HTTPSPort is the port of a [Target] that names none.
+const HTTPSPort = 443
 
 func (t Target) String() string {
-	if t.Port == httpsPort {
+	if t.Port == HTTPSPort {
 		return t.Host
 	}
 	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
@@ -65,7 +57,7 @@ func (t Target) String() string {
 // belongs to, no certificate says for long.
 func ParseTarget(text string) (Target, error) {
 	host, digits, ported := strings.Cut(text, ":")
-	target := Target{Host: host, Port: httpsPort}
+	target := Target{Host: host, Port: HTTPSPort}
 	if ported {
 		port, err := strconv.Atoi(digits)
 		if err != nil || strconv.Itoa(port) != digits || port < 1 || port > 65535 {
@@ -91,35 +83,4 @@ func checkName(host string) error {
 		}
 	}
 	return nil
-}
-
-// isFor reports whether the secret is for a host and port.
-func (s Secret) isFor(t Target) bool { return slices.Contains(s.Hosts, t.String()) }
-
-// mayGo reports whether the secret may be sent with a request. A path that can
-// be read in two ways is no path of any list.
-func (s Secret) mayGo(t Target, method, escapedPath string) bool {
-	switch {
-	case !s.isFor(t) || givesSecrets(t, method, escapedPath):
-		return false
-	case len(s.Paths) == 0:
-		return true
-	case !isPlain(escapedPath):
-		return false
-	}
-	return slices.ContainsFunc(s.Paths, func(p Path) bool { return p.admits(method, escapedPath) })
-}
-
-// isPlain reports whether a path is written in the one way that has no other
-// reading: nothing encoded, no empty or dotted parts, no parameters.
-func isPlain(escapedPath string) bool {
-	if !strings.HasPrefix(escapedPath, "/") || strings.ContainsAny(escapedPath, "%;\\") {
-		return false
-	}
-	for part := range strings.SplitSeq(strings.TrimSuffix(escapedPath[1:], "/"), "/") {
-		if part == "." || part == ".." || part == "" && escapedPath != "/" {
-			return false
-		}
-	}
-	return true
 }

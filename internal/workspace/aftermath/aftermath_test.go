@@ -557,6 +557,51 @@ func TestARepositoryAmongTheObjectsOfAnEarlierOne(t *testing.T) {
 	w.wantNotTaken()
 }
 
+func TestTheRefsOfAnEarlierRepositoryAreMadeOne(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; mkdir node_modules; git init -q node_modules/x")
+	time.Sleep(1100 * time.Millisecond)
+	w.session(`git init -q e; git -C e config core.fsmonitor "$EVIL"; git -C e config core.worktree .; mv e/.git/* node_modules/x/.git/refs/`)
+	w.sh("git -C node_modules/x/.git/refs status")
+	w.wantNotTaken()
+}
+
+func TestGitWritesThroughALinkInAnEarlierRepositoryWhereToolsFill(t *testing.T) {
+	for name, agent := range map[string]string{
+		"a link":            "ln -sf $HOME/rc node_modules/x/.git/logs/HEAD",
+		"a link made early": "rm node_modules/x/.git/logs/HEAD; mv early node_modules/x/.git/logs/HEAD",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir node_modules; git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; echo mine >$HOME/rc; ln -s $HOME/rc early")
+			time.Sleep(1100 * time.Millisecond)
+			w.session(agent)
+			if out := w.sh("git -C node_modules/x commit -qm y --allow-empty; cat $HOME/rc"); out != "mine\n" {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+// Git opens what is called HEAD in every folder that it comes to, and waits where
+// that is a pipe.
+func TestGitWaitsForAPipeWhereToolsFill(t *testing.T) {
+	for name, script := range map[string]string{
+		"in a repository":  "git init -q --bare node_modules/x; rm node_modules/x/HEAD; mkfifo node_modules/x/HEAD",
+		"and nothing else": "mkdir node_modules/x; mkfifo node_modules/x/HEAD",
+		"of attributes":    "mkdir node_modules/x; touch node_modules/x/y; mkfifo node_modules/x/.gitattributes",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir node_modules")
+			w.session(script)
+			if out := w.sh("cd node_modules/x && timeout 20 git add -n -f .; echo ended with $?"); strings.Contains(out, "with 124") {
+				t.Errorf("it does: %s", out)
+			}
+		})
+	}
+}
+
 // A folder that can be listed, and not entered, shows names only: next time it is
 // made one again that can.
 func TestAFolderIsLeftToListOnly(t *testing.T) {

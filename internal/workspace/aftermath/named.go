@@ -34,8 +34,7 @@ func contentOf(tree *beneath.Folder, rel string) string {
 	const limit = 1000
 	files := []survey.File{{Rel: rel, Kind: what.Kind, Exec: what.Perm&0o111 != 0, Stamp: what.Stamp}}
 	if what.Kind == beneath.Dir {
-		all := func(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
-		files = survey.Walk(tree, survey.Question{From: []string{rel}, Wanted: all, Limit: limit}, nil).Files
+		files = survey.All(tree, limit, rel).Files
 	}
 	sum := sha256.New()
 	for _, f := range files {

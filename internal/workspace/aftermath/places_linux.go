@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
 )
 
 // mend takes out of git's reach what was made since the session began.
@@ -99,7 +100,7 @@ func (was record) instance(r *Report, home string) {
 	look.Git = append(slices.DeleteFunc(slices.Clone(after.Git), old), places...)
 	look.Bare = append(slices.DeleteFunc(slices.Clone(after.Bare), old), bare...)
 	inner.review(&seen, home, at, look, nil)
-	inner.pipes(&seen, at, after)
+	inner.pipes(&seen, at, after.Files)
 	for _, c := range seen.Changes {
 		r.add(path.Join(was.Instance, c.Path), c.Change, c.Means)
 	}
@@ -108,9 +109,9 @@ func (was record) instance(r *Report, home string) {
 
 // pipes takes away the pipes that were made since the session began: who opens
 // one waits for ever, and git opens every .gitattributes.
-func (was record) pipes(r *Report, tree *beneath.Folder, after project.Seen) {
+func (was record) pipes(r *Report, tree *beneath.Folder, files []survey.File) {
 	m := git.Mender{Root: tree}
-	for _, f := range after.Files {
+	for _, f := range files {
 		if f.Kind == beneath.Special && f.Stamp.Change >= was.since() && !was.shared(tree.Join(f.Rel)) {
 			r.try(&m, git.Repair{Do: git.Rename, Rel: f.Rel, Why: "it is a pipe: whoever opens it waits"})
 		}
@@ -133,7 +134,8 @@ func (was record) isForeign(home, at string) bool {
 }
 
 // filled are the git places in the folders that tools fill, as far as they were
-// changed since the session began. Nobody looked there before.
+// changed since the session began. Nobody looked there before. Pipes there are
+// taken away.
 func (was record) filled(r *Report, tree *beneath.Folder, after project.Seen) (places, bare []string) {
 	seen := was.Scope.LookFilled(tree, after)
 	for range openRounds {
@@ -145,6 +147,7 @@ func (was record) filled(r *Report, tree *beneath.Folder, after project.Seen) (p
 		seen = was.Scope.LookFilled(tree, after)
 	}
 	r.Cut = r.Cut || seen.Cut
+	was.pipes(r, tree, seen.Files)
 	old := func(rel string) bool { return !git.Touched(tree, rel, was.since()) }
 	return slices.DeleteFunc(seen.Git, old), slices.DeleteFunc(seen.Bare, old)
 }

@@ -224,7 +224,7 @@ func (was record) settle(home string, tree *beneath.Folder, after project.Seen) 
 	was.mend(&r, home, tree, after)
 	was.instance(&r, home)
 	r.outside(home, tree, after.NewLinks)
-	was.pipes(&r, tree, after)
+	was.pipes(&r, tree, after.Files)
 	return r
 }
 

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// waitLimit is how many records wait for their projects; each costs a
-	// launch some fifty microseconds.
+	// waitLimit is how many records are kept while their projects are away; each
+	// costs a launch some fifty microseconds.
 	waitLimit = 16
-	// waitFor is how long one waits. A project that does not come back in it
-	// was deleted: what lies there later is another one.
+	// waitFor is how long a record is kept. A project that is away for longer
+	// counts as deleted: whatever is at its path later is another project.
 	waitFor = 30 * 24 * time.Hour
 )
 

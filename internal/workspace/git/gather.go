@@ -390,7 +390,7 @@ func (g *gatherer) foreign(f *Folder, rel, name string) error {
 		return nil // goes as a whole
 	}
 	at := path.Join(rel, name)
-	seen := survey.Walk(g.root, survey.Question{From: []string{at}, Wanted: everything, Limit: foreignLimit}, nil)
+	seen := survey.All(g.root, foreignLimit, at)
 	for _, file := range seen.Files {
 		if file.Kind != beneath.Dir {
 			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(rel+"/", "./"))
@@ -399,8 +399,6 @@ func (g *gatherer) foreign(f *Folder, rel, name string) error {
 	}
 	return nil
 }
-
-func everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
 
 // places looks at the git folders in modules/ and worktrees/. A submodule's
 // name may hold slashes, so a folder that is none is looked into.
@@ -482,17 +480,7 @@ func (g *gatherer) deep(f *Folder, rel string) error {
 
 // trees looks at every file below folders.
 func (g *gatherer) trees(f *Folder, from []string) error {
-	question := survey.Question{From: from, Wanted: everything, Limit: 2_000_000}
-	seen := survey.Walk(g.root, question, nil)
-	for range depthLimit {
-		if len(seen.Closed) == 0 {
-			break
-		}
-		for _, dir := range seen.Closed {
-			_ = g.root.Chmod(dir, 0o755)
-		}
-		seen = survey.Walk(g.root, question, nil)
-	}
+	seen := openWalk(g.root, survey.Question{From: from, Wanted: survey.Everything, Limit: 2_000_000})
 	if seen.Cut || len(seen.Closed) > 0 {
 		return errors.New("cannot look at all of " + g.abs(from[0]))
 	}
@@ -535,8 +523,8 @@ const (
 func (g *gatherer) touched(rel string) bool { return Touched(g.root, rel, g.Since) }
 
 // Touched reports whether a git place was changed since a time, in nanoseconds
-// since 1970: what git does with it, not what it keeps in it. A git place among
-// its objects, refs or logs is a change whenever it was made: git puts none there.
+// since 1970: what git does with it, not what it keeps in it. A git place, a link
+// or a pipe among that is a change whenever it was made: git makes none there.
 func Touched(root *beneath.Folder, rel string, since int64) bool {
 	what, err := root.Look(rel)
 	if err != nil || what.Stamp.Change >= since {
@@ -545,21 +533,28 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 	if what.Kind != beneath.Dir {
 		return false
 	}
+	keeps := []string{"objects", "refs", "logs"}
+	isKept := func(folder string) bool {
+		return slices.ContainsFunc(strings.Split(strings.TrimPrefix(folder, rel), "/"),
+			func(name string) bool { return slices.Contains(keeps, name) })
+	}
 	const limit = 50_000
-	all := survey.Question{From: []string{rel}, Limit: limit, Wanted: everything}
-	kept := []string{"objects", "refs", "logs"}
-	seen := survey.Walk(root, all, nil)
-	if seen.Cut || len(seen.Closed) > 0 {
-		return true
+	seen := survey.Walk(root, survey.Question{
+		From: []string{rel}, Limit: limit, LinksSince: 1,
+		Wanted: func(folder string) func([]byte, bool) bool {
+			if isKept(folder) {
+				return nil
+			}
+			return survey.Everything(folder)
+		},
+	}, nil)
+	odd := slices.Clone(seen.NewLinks)
+	for _, f := range seen.Files {
+		odd = append(odd, f.Rel)
 	}
-	for _, place := range slices.Concat(seen.Git, seen.Bare) {
-		above := strings.Split(path.Dir(strings.TrimPrefix(place, rel)), "/")
-		if slices.ContainsFunc(above, func(name string) bool { return slices.Contains(kept, name) }) {
-			return true
-		}
-	}
-	all.Skipped = kept
-	return survey.Walk(root, all, nil).ChangedSince(since)
+	return slices.ContainsFunc(slices.Concat(seen.Git, seen.Bare), isKept) ||
+		slices.ContainsFunc(odd, func(at string) bool { return isKept(path.Dir(at)) }) ||
+		seen.ChangedSince(since, isKept)
 }
 
 // objects looks at the folders of objects that were changed. Git makes only

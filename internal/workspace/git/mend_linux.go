@@ -107,7 +107,7 @@ func (m *Mender) free(name, before string) (string, error) {
 }
 
 // disarmAll takes every git place away in a folder that is to be moved, in
-// those places too.
+// those places too, and every pipe, for which git would wait.
 func (m *Mender) disarmAll(rel string) error {
 	what, err := m.Root.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
@@ -124,7 +124,12 @@ func (m *Mender) disarmAll(rel string) error {
 				from = append(from, place)
 				continue
 			}
-			if err := m.away(place); err != nil {
+			if _, err := m.away(place); err != nil {
+				return err
+			}
+		}
+		for _, pipe := range seen.Files {
+			if _, err := m.away(pipe.Rel); err != nil {
 				return err
 			}
 		}
@@ -135,7 +140,7 @@ func (m *Mender) disarmAll(rel string) error {
 				if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
 					continue
 				}
-				if err := m.away(at); err != nil {
+				if _, err := m.away(at); err != nil {
 					return err
 				}
 			}
@@ -145,18 +150,22 @@ func (m *Mender) disarmAll(rel string) error {
 }
 
 // away gives something another name, beside the old one.
-func (m *Mender) away(rel string) error {
-	to, err := m.free(rel+suffix, "-")
-	if err != nil {
-		return err
+func (m *Mender) away(rel string) (to string, err error) {
+	if to, err = m.free(rel+suffix, "-"); err != nil {
+		return "", err
 	}
-	return m.move(rel, to)
+	return to, m.move(rel, to)
 }
 
-// wholeWalk looks for git places in folders, and opens what the agent closed.
+// wholeWalk looks for git places and pipes in folders, and opens what the agent
+// closed.
 func wholeWalk(root *beneath.Folder, from []string) *survey.Survey {
 	const limit = 1_000_000
-	question := survey.Question{From: from, Limit: limit}
+	return openWalk(root, survey.Question{From: from, Limit: limit})
+}
+
+// openWalk is [survey.Walk] that opens what the agent closed.
+func openWalk(root *beneath.Folder, question survey.Question) *survey.Survey {
 	seen := survey.Walk(root, question, nil)
 	for range depthLimit {
 		if len(seen.Closed) == 0 {
@@ -220,11 +229,8 @@ func (m *Mender) rename(rel, why string) error {
 	if err := m.disarmAll(rel); err != nil {
 		return err
 	}
-	to, err := m.free(rel+suffix, "-")
+	to, err := m.away(rel)
 	if err != nil {
-		return err
-	}
-	if err := m.move(rel, to); err != nil {
 		return err
 	}
 	m.Changes = append(m.Changes, Change{Rel: rel, Text: "renamed to " + path.Base(to) + ": " + why})

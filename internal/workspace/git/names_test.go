@@ -145,6 +145,7 @@ func TestWhatIsMovedAsideMakesNoRepositoryTogether(t *testing.T) {
 	for name, script := range map[string]string{
 		"as git has it": `mv objects refs ..; ln -s $PWD/../objects objects; ln -s $PWD/../refs refs; ln -sf refs/heads/../x HEAD`,
 		"by commondir":  `ln -sf refs/heads/../x HEAD; mkdir ../e; mv objects refs config ../e; echo $PWD/../e >commondir`,
+		"by a .git":     `git init -q ../e; cp config ../e/.git; echo "gitdir: $PWD/../e/.git" >.git`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -155,6 +156,32 @@ func TestWhatIsMovedAsideMakesNoRepositoryTogether(t *testing.T) {
 				t.Errorf("the host obeys: %s", out)
 			}
 		})
+	}
+}
+
+// Where HEAD is a pipe, git waits for somebody to write to it.
+func TestARepositoryWithAPipeForHEADMakesGitWait(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh("git init -q --bare x; rm x/HEAD; mkfifo x/HEAD")
+	must(t, err)
+	w.defuse(none, "x")
+	if out, err := w.sh("cd x && test -p HEAD* || exit; timeout 20 git status; test $? != 124"); err != nil {
+		t.Errorf("it does: %s", out)
+	}
+}
+
+func TestWhatIsMovedAsideMakesGitWait(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.sh("git init -q; git commit -qm x --allow-empty")
+	must(t, err)
+	before := w.look(nil, ".git")
+	_, err = w.sh("rm .git/HEAD; mkdir -p .git/tool/x; mkfifo .git/HEAD .git/tool/x/HEAD")
+	must(t, err)
+	w.defuse(before, ".git")
+	for _, at := range []string{".", "tool/x"} {
+		if out, err := w.sh("cd .git/claudebox-aside/" + at + " && test -p HEAD* || exit; timeout 20 git status; test $? != 124"); err != nil {
+			t.Errorf("it does in %s, or nothing was moved: %s", at, out)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ const whyExecuted = "the host's tools execute it"
 
 // executedNames are the files and folders at a project's root that tools of
 // the host execute, or take orders from, without being asked (sandbox.md,
-// "Files the host executes"; git's own are in gitguard.go).
+// "Files the host executes"; git's own are in gitfolder.go).
 var executedNames = []string{
 	".envrc", ".envrc.local", ".direnv",
 	".mcp.json", "CLAUDE.md", "AGENTS.md",

@@ -21,7 +21,7 @@ type Filled struct {
 }
 
 // LookFilled walks the folders of seen that tools fill, for what git takes for a
-// repository and nothing else.
+// repository, for pipes, and nothing else.
 func (s Scope) LookFilled(tree *beneath.Folder, seen Seen) *survey.Survey {
 	if len(seen.Skipped) == 0 {
 		return &survey.Survey{}

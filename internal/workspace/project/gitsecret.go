@@ -103,7 +103,7 @@ func (g *gitFolder) walkIn(name string, skipped ...string) []survey.File {
 	if e := g.Entry(name); e.Kind == beneath.Regular {
 		return []survey.File{{Rel: g.rel(name), Kind: e.Kind}}
 	}
-	question := survey.Question{From: []string{g.rel(name)}, Skipped: skipped, Wanted: everyName, Limit: limit}
+	question := survey.Question{From: []string{g.rel(name)}, Skipped: skipped, Wanted: survey.Everything, Limit: limit}
 	return survey.Walk(g.at, question, nil).Files
 }
 

@@ -97,19 +97,16 @@ func note(guarded map[uint64]*named, m Mount, rel string, ino, names uint64) {
 
 // filesBelow lists the files in a folder.
 func (o *opener) filesBelow(rel string) []survey.File {
-	return survey.Walk(o.tree, survey.Question{From: []string{rel}, Wanted: everyName, Limit: walkLimit}, nil).Files
+	return survey.All(o.tree, walkLimit, rel).Files
 }
 
 // everyFile lists the files of the project, in folders of git and in those that
 // tools fill, too. It takes its time, and is for the rare project with a guarded
 // file of several names.
 func (o *opener) everyFile() []survey.File {
-	all := survey.Walk(o.tree, survey.Question{Wanted: everyName, Limit: walkLimitAfter}, nil)
+	all := survey.All(o.tree, walkLimitAfter)
 	if len(all.Git) == 0 {
 		return all.Files
 	}
-	return append(all.Files,
-		survey.Walk(o.tree, survey.Question{From: all.Git, Wanted: everyName, Limit: walkLimitAfter}, nil).Files...)
+	return append(all.Files, survey.All(o.tree, walkLimitAfter, all.Git...).Files...)
 }
-
-func everyName(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }

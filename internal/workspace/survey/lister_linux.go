@@ -32,7 +32,7 @@ func (l *lister) entry(name []byte, kind byte) {
 	switch {
 	case kind == unix.DT_SOCK:
 		l.folder.Sockets = append(l.folder.Sockets, l.join(name))
-	case l.wanted != nil && (kind == unix.DT_FIFO || l.wanted(name, kind == unix.DT_DIR)):
+	case kind == unix.DT_FIFO, l.wanted != nil && l.wanted(name, kind == unix.DT_DIR):
 		l.note(name)
 	}
 	switch {

@@ -17,7 +17,8 @@ type Question struct {
 	// Wanted gives, for a folder by its path from the root ("." for the root
 	// itself), what tells the names that are to be noted in it, those of folders
 	// and of all else. It is called once for each folder, what it gives once for
-	// each name. Nil wants nothing.
+	// each name. Nil wants nothing, and pipes are noted all the same: whoever opens
+	// one waits.
 	Wanted func(folder string) func(name []byte, dir bool) bool
 	// Skipped folders are not entered. Folders named .git never are.
 	Skipped []string
@@ -30,6 +31,9 @@ type Question struct {
 	// nanoseconds since 1970, where the walk lists a folder; 0: none.
 	LinksSince int64
 }
+
+// Everything is a [Question.Wanted] that notes every name.
+func Everything(string) func([]byte, bool) bool { return func([]byte, bool) bool { return true } }
 
 // File is a wanted name.
 type File struct {
@@ -115,15 +119,21 @@ func unseen(rels []string) []folder {
 	return list
 }
 
+// All lists every name below folders of a root; below the root itself, if there
+// are none.
+func All(root *beneath.Folder, limit int, from ...string) *Survey {
+	return Walk(root, Question{From: from, Wanted: Everything, Limit: limit}, nil)
+}
+
 // ChangedSince reports whether a folder that was walked, or a file that was
 // noted, was changed at a time or later, in nanoseconds since 1970. What is not
-// known counts as changed.
-func (s *Survey) ChangedSince(since int64) bool {
+// known counts as changed; folders that are left out do not.
+func (s *Survey) ChangedSince(since int64, out func(folder string) bool) bool {
 	if s.Cut || len(s.Closed) > 0 {
 		return true
 	}
 	for _, f := range s.folders {
-		if f.Stamp.Change == 0 || f.Stamp.Change >= since {
+		if (f.Stamp.Change == 0 || f.Stamp.Change >= since) && !out(f.Rel) {
 			return true
 		}
 	}

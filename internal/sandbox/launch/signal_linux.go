@@ -22,9 +22,9 @@ var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 
 // harmless are the signals that are caught only because they would end this
 // process before what the agent left is judged: who reads what we say may have
-// gone, or been ended by the agent; what is written may be more than may be.
-// The call that they come with fails instead.
-var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
+// gone, or been ended by the agent. The call that they come with fails instead, as
+// it does with SIGXFSZ, which Go does nothing about.
+var harmless = []syscall.Signal{syscall.SIGPIPE}
 
 // Post takes signals from its making to the end of the process. What comes before
 // bwrap is started waits in it; from [Post.forwardTo] to [Post.stop] a goroutine

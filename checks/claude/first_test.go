@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/checks/claude/account"
 	"claudebox/checks/claude/script"
 	"claudebox/checks/claude/window"
 )
@@ -102,6 +103,9 @@ func TestAFirstDay(t *testing.T) {
 	if got := w.read(t, "project/hooked"); !strings.Contains(got, "git commit -qm one") {
 		t.Errorf("the hook has seen %q", got)
 	}
+	if got := w.git(t, "-C", "../project-fix", "log", "-1", "--format=%s"); got != "two\n" {
+		t.Errorf("the last commit of the worktree is %q", got)
+	}
 	c.Enter(t, "/theme")
 	c.Await(t, "Choose the text style")
 	c.Press(t, "\x1b[B")
@@ -139,7 +143,7 @@ func TestAFirstDay(t *testing.T) {
 	}
 
 	// Without a key one logs in, by a code.
-	w.openAccount(t, "code-from-the-browser", 8*time.Hour)
+	a := w.openAccount(t, "code-from-the-browser", 8*time.Hour)
 	w.prefer(t)
 	c = w.opens(t)
 	asked(t, c)
@@ -148,20 +152,31 @@ func TestAFirstDay(t *testing.T) {
 	c.Enter(t, "hello")
 	c.Await(t, "Hello, Ada.")
 	c.Enter(t, "/exit")
-	asks, over := window.Shows("[y/N]"), window.Shows("resume with: claudebox")
-	c.Until(t, "end of the session", func(shown string) bool { return asks(shown) || over(shown) })
-	if asks(c.String()) {
-		c.Press(t, "y\r")
-	}
+	c.Await(t, "Use it outside and in all projects? [y/N]")
+	c.Press(t, "y\r")
 	c.Ended(t, 0)
 	w.nothingInside(t)
 
+	// U13: it serves every project.
 	second := *w
 	second.project = filepath.Join(w.home, "other")
 	c = second.opens(t)
 	asked(t, c)
 	c.Await(t, window.Ready)
+	w.model.Add(script.Say("Hello from the other."))
+	c.Enter(t, "hello")
+	c.Await(t, "Hello from the other.")
 	c.Leave(t)
+	requests := w.model.Requests()
+	for _, request := range requests[len(requests)-2:] {
+		if got, want := request.Header.Get("Authorization"), "Bearer "+account.Access(1); got != want {
+			t.Errorf("authorised by %q; want %q", got, want)
+		}
+	}
+	if grants := a.Grants(); len(grants) != 1 {
+		t.Errorf("logged in more than once: %+v", grants)
+	}
+	w.nothingInside(t)
 }
 
 // resumption are the words after claudebox in the last line of a session.

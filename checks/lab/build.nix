@@ -206,8 +206,8 @@ rec {
       outputHash = hash;
     };
 
-  # What Go compiles of the standard library and the modules, as its own cache.
-  # It changes rarely and takes most of the time.
+  # What Go compiles of the modules, and of the standard library for them and for
+  # net/http, as its own cache. It changes rarely and takes most of the time.
   goCache =
     goMod: vendor: settings:
     run "go-cache" (settings // { inherit goMod vendor; }) ''
@@ -216,7 +216,7 @@ rec {
       cd module
       printf '%s' "$goMod" > go.mod
       cp -r $vendor vendor
-      grep -v '^#' vendor/modules.txt | xargs go list -e -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' | xargs go build std
+      grep -v '^#' vendor/modules.txt | xargs go list -e -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' | xargs go build net/http/httputil
     '';
 
   # What is read of `src` and the rest is asked of the package that is built, so

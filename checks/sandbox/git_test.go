@@ -140,6 +140,21 @@ func TestAWorktreeBesideTheProjectFailsClearly(t *testing.T) {
 	wantEqual(t, w.inside(t, `git worktree add -q .claude/worktrees/x && git -C .claude/worktrees/x status --short`), "")
 }
 
+// U5: of a project right below the home, ../x is in the sandbox's own home.
+func TestAWorktreeThatWasInsideOnlyIsSaidToBeGone(t *testing.T) {
+	w := newWorld(t)
+	w.repository(t)
+	got := run(t, w.claudebox("shell", "--yes", "--", "bash", "-euc", `git worktree add -q ../x && echo lost >../x/file`))
+	said := strings.Join(strings.Fields(w.normal(got.stderr)), " ")
+	if got.status != 0 || !strings.Contains(said, "its worktree HOME/x was inside only, and is gone") || !strings.Contains(said, "`worktrees`") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+	got = run(t, w.session(`git worktree list`))
+	if got.status != 0 || strings.Contains(got.stderr, "hard link") {
+		t.Errorf("status %d, %s", got.status, got.stderr)
+	}
+}
+
 // A subfolder sees itself and the repository, not its siblings. Between the
 // two lies a mount, which git crosses only when told to.
 func TestASubfolderOfARepositoryIsAProject(t *testing.T) {

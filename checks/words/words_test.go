@@ -88,8 +88,9 @@ func install(t *testing.T, home string, b block) {
 }
 
 // elsewhere are lines that need what this machine may not have: a network, a
-// real nixpkgs, somebody to ask.
-var elsewhere = []string{"nix run ", "nix profile ", "nix copy ", "git add ", "claudebox --plan "}
+// real nixpkgs, somebody to ask. Those of root, and of the user whom root becomes, are
+// run by checks/fresh.
+var elsewhere = []string{"nix run ", "nix profile ", "nix copy ", "git add ", "claudebox --plan ", "# ", "cd project "}
 
 // packages that the lab's nixpkgs lacks are left out of profiles here.
 var lacking = regexp.MustCompile(`(?m)^packages: .*$`)

@@ -209,7 +209,7 @@ func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
 	for i, secret := range s.secrets.hello.Config.Secrets {
 		if len(secret.Hosts) == 0 {
 			h.Warnings = append(h.Warnings,
-				secret.Name+" does not enter, and is of no use inside: ANTHROPIC_BASE_URL is no https address")
+				secret.Name+" does not enter, and nothing uses it: ANTHROPIC_BASE_URL is no https address")
 		}
 		value, why := s.secrets.placeholders[i], placeholderWhy(secret)
 		h.Overrides[secret.Name] = launch.Override{Value: value, Why: why, Public: true}
@@ -217,7 +217,10 @@ func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
 			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: why}
 			h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
 		}
-		h.Outside = append(h.Outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]})
+		if len(secret.Hosts) > 0 {
+			used := launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]}
+			h.Outside = append(h.Outside, used)
+		}
 	}
 }
 
@@ -284,6 +287,9 @@ func (c call) dropSecrets(h *launch.Host, p plan.Plan) {
 const brokerRule = "broker"
 
 func placeholderWhy(s broker.Secret) string {
+	if len(s.Hosts) == 0 {
+		return "a placeholder, for no host"
+	}
 	return "a placeholder, for " + strings.Join(s.Hosts, ", ")
 }
 

@@ -154,9 +154,8 @@ func isCover(m Mount) bool { return m.Why == hidden }
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
 	"before this session fail: use `git -c KEY=VALUE …`, give the URL to push, or ask the user." +
-	"\n  Make worktrees in `.claude/worktrees/NAME`. `git worktree add ../x` fails: beside the project the user has " +
-	"to make it," +
-	"\n  outside, and write `worktrees: [../x]` into the profile."
+	"\n  Make worktrees in `.claude/worktrees/NAME`. One beside the project (`git worktree add ../x`) fails, or is lost " +
+	"\n  with the session: there the user has to make it, outside, and write `worktrees: [../x]` into the profile."
 
 // accessWords says where git may log in.
 func accessWords(g plan.Git) string {

@@ -118,7 +118,7 @@ func (j Judgement) place(at string) bool {
 
 func (j Judgement) folder(f Folder) []Repair {
 	if f.Role == Linked && !j.linked(f) {
-		return []Repair{{Do: MoveAside, Rel: f.rel, Why: "it belongs to no worktree that leads back to it"}}
+		return []Repair{{Do: MoveAside, Rel: f.rel, Why: j.unlinked(f)}}
 	}
 	repairs := slices.Clone(f.odd)
 	for _, e := range f.Entries {
@@ -150,6 +150,20 @@ func (j Judgement) linked(f Folder) bool {
 		return false
 	}
 	return back.same(f.before.entry("gitdir")) || j.leadsBack(f, *back)
+}
+
+// unlinked says why the git folder of a linked worktree cannot stay. Most often
+// the worktree was made beside the project, in a folder that the sandbox had for
+// itself.
+func (j Judgement) unlinked(f Folder) string {
+	if back := f.entry("gitdir"); back != nil && back.read {
+		at, ok := leadsTo(f.Path, strings.TrimRight(back.text, "\n"))
+		if tree := path.Dir(at); ok && path.Base(at) == ".git" && back.back == "" && !pathname.Below(tree, j.Root) {
+			return "its worktree " + tree + " was inside only, and is gone with what was not committed; " +
+				"`worktrees` in a profile keeps such a folder"
+		}
+	}
+	return "it belongs to no worktree that leads back to it"
 }
 
 // unchanged reports whether names are what they were, or are absent as before.

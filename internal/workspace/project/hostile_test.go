@@ -224,6 +224,16 @@ func TestAGuardedFileIsGuardedByItsOtherNames(t *testing.T) {
 	}
 }
 
+func TestFoldersInAHiddenFolderAreNoHardLinks(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	w.write("p/secrets/deep/deeper/db", "A=b")
+	w.write("p/.git/claudebox-aside/worktrees-x/refs/x", "")
+	if got := notes(w.open("p")); strings.Contains(got, "hard link") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestMoreGitFoldersThanCanBeProtectedByNameAreReadOnly(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -72,7 +73,9 @@ func (o *opener) withNames() map[uint64]*named {
 		case m.Dir && m.Mode != Hidden: // a change by another name is told when the session ends
 		case m.Dir:
 			for _, f := range o.filesBelow(rel) {
-				note(guarded, m, f.Rel, f.Stamp.Ino, f.Names)
+				if f.Kind != beneath.Dir { // has a name in each folder within
+					note(guarded, m, f.Rel, f.Stamp.Ino, f.Names)
+				}
 			}
 		default:
 			var st unix.Stat_t

@@ -45,7 +45,8 @@ const inNix = `nix shell nixpkgs#hello -c true; begin=$EPOCHREALTIME; nix shell 
 // nixShell compares the same commands, with the same registry.
 func (w *world) nixShell(out io.Writer, rounds int) error {
 	registry := filepath.Join(w.home, "registry.json")
-	text := inside.Source{Path: w.manifest.Nixpkgs.Path}.Registry()
+	pin := w.manifest.Nixpkgs
+	text := inside.Source{Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified}.Registry()
 	if err := os.WriteFile(registry, text, 0o600); err != nil {
 		return err
 	}

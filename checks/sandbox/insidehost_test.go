@@ -4,6 +4,8 @@ package sandbox_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,18 +17,23 @@ import (
 	"claudebox/checks/trial"
 )
 
-// inTier are the flags of a session in that tier.
-func (w *world) inTier(t *testing.T, tier string) []string {
+// inTier are the flags of a session in that tier, which may reach a port of the
+// host's where it may reach any; 0: none.
+func (w *world) inTier(t *testing.T, tier string, port int) []string {
 	t.Helper()
+	lines := []string{"network: " + tier}
 	if tier == "allow" {
-		return []string{"--profile", w.profile(t, "network: {tier: allow, allow: [api.anthropic.com]}")}
+		lines[0] = "network: {tier: allow, allow: [api.anthropic.com]}"
 	}
-	return []string{"--network", tier}
+	if port != 0 && (tier == "inet" || tier == "allow") {
+		lines = append(lines, fmt.Sprintf("ports: {out: [%d]}", port))
+	}
+	return []string{"--profile", w.profile(t, lines...)}
 }
 
 // The same for each daemon, whether or not it trusts the user, in each tier. In
-// one tier with each daemon, and in all with CLAUDEBOX_LONG=1, the host goes on
-// meanwhile.
+// one tier with each daemon, and in all with CLAUDEBOX_LONG=1, something is
+// fetched, and the host goes on meanwhile.
 func TestNixInsideOverEachDaemon(t *testing.T) {
 	tiers := []string{"full", "inet", "allow", "none"}
 	for i, release := range []string{"bookworm", "trixie", "sid"} {
@@ -38,6 +45,7 @@ func TestNixInsideOverEachDaemon(t *testing.T) {
 					t.Run(fmt.Sprintf("trusted %v, tier %s", trusted, tier), func(t *testing.T) {
 						h.works(t, tier)
 						if !trial.Short() || k == (2*i+j)%len(tiers) {
+							h.fetches(t, tier)
 							h.goesOn(t, tier)
 						}
 					})
@@ -52,16 +60,46 @@ func (h *ownHost) works(t *testing.T, tier string) {
 	got := run(t, h.there(h.session(build+`
 		nix shell nixpkgs#hello -c hello 2>/dev/null
 		cat "$(build over-`+tier+` 'echo built >$out')"
-		nix store info --json --store unix:///run/claudebox/nix-daemon 2>/dev/null | jq .trusted`, h.inTier(t, tier)...)))
+		nix store info --json --store unix:///run/claudebox/nix-daemon 2>/dev/null | jq .trusted`, h.inTier(t, tier, 0)...)))
 	if got.stdout != "Hello, world!\nbuilt\nfalse\n" && got.stdout != "Hello, world!\nbuilt\n0\n" {
 		t.Errorf("status %d, %q, %s", got.status, got.stdout, got.stderr)
+	}
+}
+
+// fetches: of two servers of the host's a build reaches the first one in all tiers
+// that reach any, and the other one in tier full; what it does not reach is an
+// error of one line. In tier none it reaches the sandbox's own.
+func (h *ownHost) fetches(t *testing.T, tier string) {
+	var urls [2]string
+	for i := range urls {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fetched") }))
+		defer server.Close()
+		urls[i] = server.URL
+	}
+	_, port, _ := strings.Cut(strings.TrimPrefix(urls[0], "http://"), ":")
+	number, err := strconv.Atoi(port)
+	must(t, err)
+	name := fmt.Sprintf("%d-%s", os.Getpid(), port) // one that nothing was fetched by yet
+	got := run(t, h.there(h.session(`
+		hash=$(printf fetched | sha256sum | cut -d" " -f1)
+		fetch() { if got=$(nix build --no-link --print-out-paths --impure --expr "import <nix/fetchurl.nix> { url = \"$1\"; sha256 = \"$hash\"; name = \"$2-`+name+`\"; }" 2>err)
+			then cat $got; echo; else grep -c "error: unable to download" err; fi; }
+		fetch `+urls[0]+` one; fetch `+urls[1]+` two
+		if [ `+tier+` = none ]; then
+			mkdir /tmp/served; printf fetched >/tmp/served/file; python3 -m http.server -d /tmp/served 8000 >/dev/null 2>&1 &
+			until curl -s -o /dev/null http://127.0.0.1:8000/file; do sleep 0.1; done; fetch http://127.0.0.1:8000/file three
+		fi`, h.inTier(t, tier, number)...)))
+	const fetched, fails = "fetched\n", "1\n"
+	want := map[string]string{"full": fetched + fetched, "inet": fetched + fails, "allow": fetched + fails, "none": fails + fails + fetched}[tier]
+	if got.stdout != want {
+		t.Errorf("status %d, %q, want %q; %s; the last error is %s", got.status, got.stdout, want, got.stderr, h.read(t, "project/err"))
 	}
 }
 
 // goesOn: while a build runs inside, the host collects its garbage, adds a path,
 // and has a second session in the same project.
 func (h *ownHost) goesOn(t *testing.T, tier string) {
-	flags := h.inTier(t, tier)
+	flags := h.inTier(t, tier, 0)
 	name := strings.NewReplacer("/", "-", ",", "").Replace(t.Name())
 	relies := h.add(t, "relies-on-"+name, "relied on\n")
 	garbage := h.add(t, "garbage-"+name, "garbage\n")

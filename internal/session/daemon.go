@@ -47,7 +47,10 @@ func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose)
 		h.NixConf = inside.NoConf("Nix is off in this sandbox")
 	}
 	pin := p.Pins.Nixpkgs
-	source := inside.Source{Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified}
+	source := inside.Source{
+		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified,
+		Nix: plan.ToolPath(p, resolve.ToolNix),
+	}
 	h.Registry, h.NixConf = source.Registry(), append(h.NixConf, source.Conf()...)
 	return err
 }

@@ -56,7 +56,20 @@ func run(socket int, options, program string, arguments []string) error {
 	if err := keep(o.Rights); err != nil {
 		return err
 	}
+	numberFromTwo()
 	return os.NewSyscallError("execve", syscall.Exec(program, arguments, []string{}))
+}
+
+// numberFromTwo makes the next process of this pid namespace its second: bwrap's
+// child, which bwrap looks up in the host's /proc (launch.CanOwnPIDs). This
+// program's threads have taken the numbers behind, and end when it becomes bwrap.
+// It fails where there is no pid namespace of our own, and does not matter there.
+func numberFromTwo() {
+	fd, err := unix.Open("/proc/sys/kernel/ns_last_pid", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, _ = unix.Write(fd, []byte("1"))
+		_ = unix.Close(fd)
+	}
 }
 
 // keep leaves these capabilities to what is executed next, and no others.

@@ -2,7 +2,6 @@ package inside
 
 import (
 	"errors"
-	"io"
 	"net"
 	"strings"
 
@@ -56,7 +55,7 @@ func serve(conn net.Conn, host *Host) {
 			goesOn = false
 		}
 		if c.Send() != nil || !goesOn {
-			leave(conn)
+			c.Leave()
 			return
 		}
 	}
@@ -76,18 +75,6 @@ func (c *client) do(number uint64) (goesOn bool) {
 func gone(err error) bool {
 	return !errors.Is(err, nixdaemon.ErrProtocol)
 }
-
-// leave ends a connection so that the last answer still arrives: closing it
-// while the client sends would take that back.
-func leave(conn net.Conn) {
-	if half, can := conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, conn, maxIgnored)
-	}
-}
-
-// maxIgnored is how many bytes of a client are read and dropped when its
-// request was refused, within the time that a message has.
-const maxIgnored = 16 << 20
 
 // oneLine is an error as a client is told it.
 func oneLine(err error) string {

@@ -334,9 +334,9 @@ func TestAListThatWasCutOff(t *testing.T) {
 		pathA + "\n" + pathB[:20] + pathA:  1,
 		strings.Repeat("x", 40<<20) + "\n": -1,
 	} {
-		paths, err := inside.ReadKnown(strings.NewReader(text))
+		paths, err := known(strings.NewReader(text))
 		if got := len(paths); err == nil && got != want || err != nil && want >= 0 {
-			t.Errorf("ReadKnown(%.80q) = %q, %v; want %d paths", text, paths, err, want)
+			t.Errorf("Known(%.80q) = %q, %v; want %d paths", text, paths, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -11,11 +12,13 @@ import (
 	"time"
 
 	"claudebox/internal/nix/nixdaemon"
-	"claudebox/internal/nix/storepath"
 )
 
 // maxKnown bounds how many paths of the host one session may hold as roots.
-const maxKnown = 1 << 17
+const maxKnown = 1 << 16
+
+// longestList is how many paths an answer of the daemon may name.
+const longestList = 1 << 14
 
 // askTime bounds one question. A garbage collection on the host holds answers
 // up.
@@ -24,7 +27,8 @@ const askTime = time.Minute
 // Errors that end the use of the host's store for a session.
 var (
 	ErrCollected = errors.New("was collected on the host while this sandbox relied on it; start a new session")
-	errTooMany   = fmt.Errorf("this session has asked for more than %d store paths of the host", maxKnown)
+	errTooMany   = fmt.Errorf("this sandbox has asked for more than %d store paths of the host; start a new session",
+		maxKnown)
 )
 
 // Host asks the daemon, over one connection that is made when it is first
@@ -47,12 +51,12 @@ type Host struct {
 	lost   error // why nothing is answered any more; nil: all is well
 }
 
-// hash is the part of a store path that tells it from all others.
-type hash [32]byte
+// hash stands for a store path, of which there may be many.
+type hash [20]byte
 
-func hashOf(path string) (h hash) {
-	copy(h[:], path[len(storepath.Dir)+1:])
-	return h
+func hashOf(path string) hash {
+	sum := sha256.Sum256([]byte(path))
+	return hash(sum[:])
 }
 
 // alone waits until no other long answer is under way, and gives what ends this
@@ -174,22 +178,36 @@ func (h *Host) connect(ctx context.Context) error {
 
 // holdKnown holds all that the list names.
 func (h *Host) holdKnown(ctx context.Context, c *nixdaemon.Client) error {
-	paths, err := ReadKnown(h.Known)
-	if err != nil {
-		return err
-	}
-	h.roots = make(map[hash]struct{}, len(paths))
-	for batch := range slices.Chunk(paths, atOnce) {
-		valid, err := c.Pin(ctx, batch)
+	h.roots = map[hash]struct{}{}
+	batch := make([]string, 0, atOnce)
+	for path, err := range Known(h.Known) {
 		if err != nil {
 			return err
 		}
-		if gone := without(batch, valid); len(gone) > 0 {
-			return fmt.Errorf("%s %w", gone[0], ErrCollected)
+		if batch = append(batch, path); len(batch) == atOnce {
+			if err := h.holdAll(ctx, c, batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
 		}
-		for _, path := range batch {
-			h.roots[hashOf(path)] = struct{}{}
-		}
+	}
+	return h.holdAll(ctx, c, batch)
+}
+
+// holdAll makes roots of paths that are all to be there.
+func (h *Host) holdAll(ctx context.Context, c *nixdaemon.Client, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	valid, err := c.Pin(ctx, paths)
+	if err != nil {
+		return err
+	}
+	if gone := without(paths, valid); len(gone) > 0 {
+		return fmt.Errorf("%s %w", gone[0], ErrCollected)
+	}
+	for _, path := range paths {
+		h.roots[hashOf(path)] = struct{}{}
 	}
 	return nil
 }

@@ -1,37 +1,38 @@
 package inside
 
 import (
+	"bufio"
 	"errors"
 	"io"
-	"strings"
+	"iter"
+	"math"
 
 	"claudebox/internal/nix/storepath"
 )
 
-// maxKnownBytes bounds the list of paths that an inner store relies on.
-const maxKnownBytes = maxKnown * 256
+// longestLine is more than any store path has.
+const longestLine = 512
 
-// ReadKnown reads a list of store paths, a line each. A line without an end is
-// one that was being written when the power went, and does not count: nobody had
-// been told of that path yet.
-func ReadKnown(file io.ReaderAt) ([]string, error) {
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, maxKnownBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxKnownBytes {
-		return nil, errors.New("the list of used store paths is too long")
-	}
-	var paths []string
-	for line := range strings.Lines(string(text)) {
-		path, whole := strings.CutSuffix(line, "\n")
-		if !whole {
-			break
+// Known gives the store paths of a list, a line each, in their order; the last
+// one comes with an error where the list is damaged. A line without an end is one
+// that was being written when the power went, and does not count: nobody had been
+// told of that path yet.
+func Known(file io.ReaderAt) iter.Seq2[string, error] {
+	lines := bufio.NewReaderSize(io.NewSectionReader(file, 0, math.MaxInt64), longestLine)
+	return func(yield func(string, error) bool) {
+		for {
+			line, err := lines.ReadSlice('\n')
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			path := ""
+			if err == nil {
+				path = string(line[:len(line)-1])
+				err = storepath.Check(path)
+			}
+			if !yield(path, err) || err != nil {
+				return
+			}
 		}
-		if err := storepath.Check(path); err != nil {
-			return nil, err
-		}
-		paths = append(paths, path)
 	}
-	return paths, nil
 }

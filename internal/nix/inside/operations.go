@@ -111,19 +111,23 @@ func (c *client) isValid() {
 	c.reply(err, func() { c.PutNumber(uint64(len(valid))) })
 }
 
-// atOnce is how many paths of a list are asked for together.
-const atOnce = 256
+const (
+	// atOnce is how many paths of a list are asked for together.
+	atOnce = 256
+	// few paths may be kept for each client at once; more for one of them at a time.
+	few = 16
+)
 
 // valid reads a list of paths as it is answered: what is kept of it is valid.
 func (c *client) valid() {
 	count := c.Count()
-	if count > atOnce {
+	if count > few {
 		defer c.host.alone()()
 	}
 	known, all := map[string]bool{}, []string{}
 	var err error
 	for count > 0 && c.Err() == nil {
-		batch := make([]string, 0, atOnce)
+		batch := make([]string, 0, min(count, atOnce))
 		for ; count > 0 && len(batch) < atOnce && c.Err() == nil; count-- {
 			batch = append(batch, c.path())
 		}
@@ -151,6 +155,11 @@ func (c *client) info() {
 		return
 	}
 	info, err := c.host.Info(path)
+	if info != nil && len(info.References) > few {
+		info = nil
+		defer c.host.alone()()
+		info, err = c.host.Info(path)
+	}
 	c.reply(err, func() { c.PutInfo(info) })
 }
 

@@ -54,7 +54,7 @@ func (p *parent) dial() (*nixdaemon.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nixdaemon.Attach(context.Background(), conn.(*net.UnixConn), nixdaemon.Options{})
+	return nixdaemon.Attach(context.Background(), conn.(*net.UnixConn), nixdaemon.Options{List: longestList})
 }
 
 // listen takes the parent's answers until it is gone.

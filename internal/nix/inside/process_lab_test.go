@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -142,58 +141,6 @@ func TestTheFilterEndsWithItsParentsWord(t *testing.T) {
 func TestThatAPathWasCollectedIsTold(t *testing.T) {
 	p := newProcess(t, pathA+"\n"+absent+"\n", nil)
 	<-p.collected
-}
-
-// Memory follows what arrives, and what is asked for at once is bounded
-// altogether.
-func TestMemoryStaysSmallUnderAttack(t *testing.T) {
-	p := newProcess(t, "", nil)
-	f := filtered{socket: p.socket}
-	big := greeting(38)
-	big = append(big, message(31, 1<<16)...)
-	for range 1<<16 - 1 {
-		big = append(big, message(pathA)...)
-	}
-	var group sync.WaitGroup
-	for i := range 200 {
-		group.Go(func() {
-			switch i % 4 {
-			case 0:
-				f.talk(t, big)
-			case 1:
-				f.talk(t, append(greeting(38), message(1, 64<<20)...))
-			case 2:
-				f.talk(t, append(greeting(38), message(44, make([]byte, 1<<20))...))
-			case 3:
-				f.talk(t, append(greeting(38), message(19, make([]byte, 96), 1<<16, make([]byte, 1<<20))...))
-			}
-		})
-	}
-	group.Wait()
-	if got := p.peak(t); got > 16<<10 {
-		t.Errorf("the filter took %d KiB; want at most 16 MiB", got)
-	} else {
-		t.Logf("the filter took %d KiB", got)
-	}
-	if ok, err := p.connect(t).IsValidPath(t.Context(), pathA); err != nil || !ok {
-		t.Errorf("after all that: IsValidPath = %v, %v", ok, err)
-	}
-}
-
-// peak is the most memory, in KiB, that the process itself had. What it shares
-// with other processes of the program is the program's.
-func (p process) peak(t *testing.T) (kib int) {
-	t.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, is := strings.CutPrefix(line, "VmHWM:"); is {
-			kib, _ = strconv.Atoi(strings.Fields(rest)[0])
-		}
-	}
-	return kib
 }
 
 // What costs a start nothing: a filter that nobody needs is not there.

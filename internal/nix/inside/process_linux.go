@@ -299,9 +299,9 @@ func Run(words []string) (status int, ran bool) {
 
 // filter serves until the parent is gone.
 func filter(closure bool) error {
-	// The garbage of one long answer is collected before the next.
+	// What hundreds of clients leave behind is collected before it adds up.
 	debug.SetGCPercent(50)
-	debug.SetMemoryLimit(12 << 20)
+	debug.SetMemoryLimit(8 << 20)
 	conn, err := net.FileConn(os.NewFile(parentDescriptor, "parent"))
 	if err != nil {
 		return err
@@ -337,12 +337,11 @@ func (p *parent) prepare(host *Host) {
 }
 
 func readOnly(list *os.File) (map[string]bool, error) {
-	paths, err := ReadKnown(list)
-	if err != nil {
-		return nil, err
-	}
-	only := make(map[string]bool, len(paths))
-	for _, path := range paths {
+	only := map[string]bool{}
+	for path, err := range Known(list) {
+		if err != nil {
+			return nil, err
+		}
 		only[path] = true
 	}
 	return only, nil

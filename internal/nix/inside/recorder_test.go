@@ -2,6 +2,7 @@ package inside_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -206,9 +207,20 @@ func (f *filtered) connect(t testing.TB) *nixdaemon.Client {
 // list is what the filter wrote down.
 func (f *filtered) list(t *testing.T) []string {
 	t.Helper()
-	paths, err := inside.ReadKnown(f.known)
+	paths, err := known(f.known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return paths
+}
+
+// known is all of a list of store paths.
+func known(file io.ReaderAt) (paths []string, err error) {
+	for path, err := range inside.Known(file) {
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }

@@ -2,9 +2,12 @@ package inside
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+
+	"claudebox/internal/nix/storepath"
 )
 
 // Where a sandbox finds what belongs to its store.
@@ -115,46 +118,63 @@ func NoConf(why string) []byte {
 		"store = unix:///" + strings.Join(words, "-") + "\n")
 }
 
-// Source is the pinned nixpkgs.
+// Source is the pinned nixpkgs. No lock file that is made inside names its path,
+// which is one of this machine.
 type Source struct {
 	Path, Rev, NarHash string
 	LastModified       int64
+	// Nix is the store path of the Nix inside, or a folder in it.
+	Nix string
 }
 
-// locks reports whether it is known which revision this is, so that a lock file
-// that is made inside names that one, and not a path of this machine. Only a
-// store path of that name is found by its hash.
-func (s Source) locks() bool {
-	return s.Rev != "" && s.NarHash != "" && s.LastModified != 0 && strings.HasSuffix(s.Path, "-source")
-}
+// byHash reports whether Nix finds the source by its hash: it looks for a store
+// path of that name.
+func (s Source) byHash() bool { return s.NarHash != "" && strings.HasSuffix(s.Path, "-source") }
 
 // Conf is the line of nix.conf(5) by which inputs of flakes are looked up: from
-// Nix 2.27 on in this registry alone, so that no path gets into a lock file.
+// Nix 2.27 on in this registry alone.
 func (s Source) Conf() []byte {
-	if !s.locks() {
+	if !s.byHash() {
 		return []byte("flake-registry =\n")
 	}
 	return []byte("flake-registry = /etc/nix/registry.json\n")
 }
 
 // Registry is the registry of flakes of a sandbox, where `nixpkgs` is the plan's
-// source. "__final" keeps Nix from fetching what is in the store.
+// source. "__final" keeps Nix from fetching what is in the store. Where it is not
+// known which revision that is, it is an input that cannot be locked: Nix works
+// with it, and writes no lock file. A source that is found by its path alone
+// stands there only for a Nix that does not lock what it finds there.
 func (s Source) Registry() []byte {
 	type entry map[string]any
 	flakes := []entry{}
-	to := entry{"type": "path", "path": s.Path}
-	if s.locks() {
-		to = entry{
-			"type": "github", "owner": "NixOS", "repo": "nixpkgs", "rev": s.Rev,
-			"narHash": s.NarHash, "lastModified": s.LastModified, "__final": true,
-		}
-	}
-	if s.Path != "" {
+	add := func(to entry) {
 		flakes = append(flakes, entry{"from": entry{"type": "indirect", "id": "nixpkgs"}, "to": to})
+	}
+	switch {
+	case s.byHash():
+		to := entry{
+			"type": "github", "owner": "NixOS", "repo": "nixpkgs", "narHash": s.NarHash,
+			"lastModified": max(s.LastModified, 1), "__final": true,
+		}
+		if s.Rev != "" && s.LastModified != 0 {
+			to["rev"] = s.Rev
+		}
+		add(to)
+	case s.Path != "" && !s.locksAll():
+		add(entry{"type": "path", "path": s.Path})
 	}
 	text, err := json.Marshal(entry{"version": 2, "flakes": flakes})
 	if err != nil {
 		panic("bug: a registry holds only plain values: " + err.Error())
 	}
 	return append(text, '\n')
+}
+
+// locksAll reports whether the Nix inside locks whatever a registry says, as Nix
+// did before 2.27 and its forks do.
+func (s Source) locksAll() bool {
+	var minor int
+	_, err := fmt.Sscanf(s.Nix, storepath.Dir+"/%32s-nix-2.%d", new(string), &minor)
+	return err != nil || minor < 27
 }

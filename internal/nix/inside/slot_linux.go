@@ -3,6 +3,7 @@ package inside
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -122,13 +123,12 @@ func (s *Slot) open() (err error) {
 	if err := s.fill(); err != nil {
 		return err
 	}
-	gone, err := s.collected()
+	why, err := s.lost()
 	if err != nil {
 		return err
 	}
-	if gone != "" {
-		s.Notes = append(s.Notes,
-			"Nix inside begins anew: "+gone+" was collected on the host, and what was built inside may rely on it")
+	if why != "" {
+		s.Notes = append(s.Notes, "Nix inside begins anew: "+why)
 		if err := s.empty(); err != nil {
 			return err
 		}
@@ -153,30 +153,26 @@ func (s *Slot) fill() (err error) {
 	return err
 }
 
-// collected names a path of the host that the inner database may know and that
-// is not there any more; empty: all are. A list that cannot be read counts, too.
-func (s *Slot) collected() (string, error) {
-	paths, err := ReadKnown(s.Known)
-	if err != nil {
-		return "the list of what it relies on is damaged, and some of that", nil
-	}
-	for _, path := range paths {
+// lost says why the inner store cannot be gone on with; empty: it can. A path of
+// the host that its database may know is not there any more, or more of them are
+// known than a session may hold. A line that was never finished is cut off.
+func (s *Slot) lost() (why string, err error) {
+	count, size := 0, int64(0)
+	for path, err := range Known(s.Known) {
+		if err != nil {
+			return "the list of what it relies on is damaged", nil
+		}
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return path, nil
+			return path + " was collected on the host, and what was built inside may rely on it", nil
 		} else if err != nil {
 			return "", err
 		}
+		count, size = count+1, size+int64(len(path))+1
 	}
-	return "", s.cutOff(paths)
-}
-
-// cutOff takes a line away that was never finished.
-func (s *Slot) cutOff(paths []string) error {
-	size := int64(0)
-	for _, path := range paths {
-		size += int64(len(path)) + 1
+	if count > maxKnown-atOnce {
+		return fmt.Sprintf("it relied on %d store paths of the host, as many as a session may ask for", count), nil
 	}
-	return s.Known.Truncate(size)
+	return "", s.Known.Truncate(size)
 }
 
 // empty puts all that the inner store holds aside, to be removed.

@@ -1,12 +1,12 @@
 package inside_test
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +19,12 @@ func open(t *testing.T, dir string) *inside.Slot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		s.Close()
+		for removing := []string{dir}; len(removing) > 0; time.Sleep(time.Millisecond) { // else the test's folder is not empty
+			removing, _ = filepath.Glob(filepath.Join(filepath.Dir(dir), "remove-*"))
+		}
+	})
 	return s
 }
 
@@ -133,23 +138,25 @@ func TestAHostileUpperChangesNothingOfTheHosts(t *testing.T) {
 // Builds must not run on with a path that is gone.
 func TestAnInnerStoreBeginsAnewWhenTheHostCollectedWhatItKnows(t *testing.T) {
 	name := someOfTheStore(t)
-	for known, anew := range map[string]bool{
-		"/nix/store/" + name + "\n":            false,
-		"/nix/store/" + name + "\n/nix/store/": false, // a line that was never finished
-		absent + "\n":                          true,
-		"damaged\n":                            true,
+	for text, anew := range map[string]bool{
+		"/nix/store/" + name + "\n":                            false,
+		"/nix/store/" + name + "\n/nix/store/":                 false, // a line that was never finished
+		absent + "\n":                                          true,
+		"damaged\n":                                            true,
+		strings.Repeat("/nix/store/"+name+"\n", 1<<16):         true, // no further one could be asked for
+		"/nix/store/" + name + strings.Repeat("x", 512) + "\n": true,
 	} {
 		dir, _ := inside.Choose(filepath.Join(t.TempDir(), "nix"))
 		open(t, dir).Close()
 		write(t, filepath.Join(inside.Var(dir), "nix/db/db.sqlite"), "rows")
-		write(t, filepath.Join(dir, "known"), known)
+		write(t, filepath.Join(dir, "known"), text)
 		s := open(t, dir)
 		if got := !has(filepath.Join(inside.Var(dir), "nix")); got != anew || anew == (len(s.Notes) == 0) {
-			t.Errorf("with %q known: begins anew: %v, says %q; want %v", known, got, s.Notes, anew)
+			t.Errorf("with %.200q known: begins anew: %v, says %q; want %v", text, got, s.Notes, anew)
 		}
-		paths, err := inside.ReadKnown(s.Known)
+		paths, err := known(s.Known)
 		if err != nil || anew && len(paths) > 0 || !anew && len(paths) != 1 {
-			t.Errorf("with %q known: the list is %q, %v", known, paths, err)
+			t.Errorf("with %.200q known: the list is %.200q, %v", text, paths, err)
 		}
 	}
 }
@@ -180,21 +187,34 @@ func TestSettingsTakeCachesAndKeysOverAndNothingElse(t *testing.T) {
 }
 
 // What a lock file names must be there on other machines.
-func TestTheRegistryNamesTheRevisionWhereItIsKnown(t *testing.T) {
-	s := inside.Source{Path: "/nix/store/x-source", Rev: "r", NarHash: "sha256-h", LastModified: 7}
-	want := `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"__final":true,"lastModified":7,"narHash":"sha256-h","owner":"NixOS","repo":"nixpkgs","rev":"r","type":"github"}}],"version":2}` + "\n"
-	if got := s.Registry(); string(got) != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	s.LastModified = 0
-	want = `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{"path":"/nix/store/x-source","type":"path"}}],"version":2}` + "\n"
-	if got := s.Registry(); string(got) != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if conf := string(s.Conf()); conf != "flake-registry =\n" {
-		t.Errorf("inputs of flakes are looked up by %q, though a path of this machine would get into a lock file", conf)
-	}
-	if got := (inside.Source{}).Registry(); !bytes.Equal(got, []byte(`{"flakes":[],"version":2}`+"\n")) {
-		t.Errorf("without a source: %s", got)
+func TestTheRegistryLetsNoPathOfThisMachineIntoALockFile(t *testing.T) {
+	const (
+		begin   = `{"flakes":[{"from":{"id":"nixpkgs","type":"indirect"},"to":{`
+		end     = `}}],"version":2}` + "\n"
+		locked  = begin + `"__final":true,"lastModified":7,"narHash":"sha256-h","owner":"NixOS","repo":"nixpkgs","rev":"r","type":"github"` + end
+		byHash  = begin + `"__final":true,"lastModified":1,"narHash":"sha256-h","owner":"NixOS","repo":"nixpkgs","type":"github"` + end
+		byPath  = begin + `"path":"/nix/store/x-set","type":"path"` + end
+		nothing = `{"flakes":[],"version":2}` + "\n"
+
+		store = "/nix/store/00bgd045z0d4icpbc2yyz4gx48ak44la-"
+	)
+	for name, tc := range map[string]struct {
+		source         inside.Source
+		registry, conf string
+	}{
+		"the revision is known":     {inside.Source{"/nix/store/x-source", "r", "sha256-h", 7, ""}, locked, "/etc/nix/registry.json"},
+		"it is not":                 {inside.Source{"/nix/store/x-source", "", "sha256-h", 0, ""}, byHash, "/etc/nix/registry.json"},
+		"its time is not":           {inside.Source{"/nix/store/x-source", "r", "sha256-h", 0, ""}, byHash, "/etc/nix/registry.json"},
+		"a path, and a Nix of 2.27": {inside.Source{"/nix/store/x-set", "r", "sha256-h", 7, store + "nix-2.27.1/bin/nix"}, byPath, ""},
+		"a path, and a Nix of 2.26": {inside.Source{"/nix/store/x-set", "r", "sha256-h", 7, store + "nix-2.26.3/bin/nix"}, nothing, ""},
+		"a path, and a fork of Nix": {inside.Source{"/nix/store/x-set", "", "", 0, store + "lix-2.93.3"}, nothing, ""},
+		"there is no source":        {inside.Source{}, nothing, ""},
+	} {
+		if got := string(tc.source.Registry()); got != tc.registry {
+			t.Errorf("%s: the registry is %s, want %s", name, got, tc.registry)
+		}
+		if got, want := string(tc.source.Conf()), strings.TrimRight("flake-registry = "+tc.conf, " ")+"\n"; got != want {
+			t.Errorf("%s: inputs of flakes are looked up by %q, want %q", name, got, want)
+		}
 	}
 }

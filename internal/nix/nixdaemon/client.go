@@ -32,7 +32,9 @@ type Client struct {
 
 func newClient(conn *net.UnixConn, opts Options) *Client {
 	opts.AnswerTimeout = cmp.Or(opts.AnswerTimeout, time.Minute)
-	return &Client{conn: conn, dec: newDecoder(conn), opts: opts}
+	c := &Client{conn: conn, dec: newDecoder(conn), opts: opts}
+	c.dec.most.kept = opts.List
+	return c
 }
 
 // Info is what the daemon said of itself in the handshake.

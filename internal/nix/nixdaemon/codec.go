@@ -55,6 +55,7 @@ type decoder struct {
 	err  error
 	most limits
 	left uint64 // bytes that may still be read, where limits.total counts
+	cut  bool   // a list was longer than limits.kept
 }
 
 // limits bound what a decoder takes from the other side.
@@ -62,6 +63,7 @@ type limits struct {
 	text  uint64 // bytes of a string
 	count uint64 // elements of a list
 	total uint64 // bytes between two calls of [decoder.refill]; 0: any number
+	kept  int    // elements of a list; further ones are read and dropped. 0: any number
 }
 
 func newDecoder(r io.Reader) *decoder {
@@ -185,7 +187,11 @@ func (d *decoder) count() uint64 {
 func list[T any](d *decoder, element func(*decoder) T) []T {
 	var all []T
 	for n := d.count(); n > 0 && d.err == nil; n-- {
-		all = append(all, element(d))
+		if next := element(d); d.most.kept == 0 || len(all) < d.most.kept {
+			all = append(all, next)
+		} else {
+			d.cut = true
+		}
 	}
 	if d.err != nil {
 		return nil

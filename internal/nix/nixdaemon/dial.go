@@ -36,6 +36,9 @@ type Options struct {
 	// AnswerTimeout bounds every operation that neither builds nor fetches;
 	// 0 means one minute, since a garbage collection may hold one up.
 	AnswerTimeout time.Duration
+	// List bounds how much of a list in an answer is kept in memory: an operation
+	// whose answer has a longer one fails. 0: any.
+	List int
 }
 
 // Dial connects to the daemon at a Unix socket and shakes hands. The daemon

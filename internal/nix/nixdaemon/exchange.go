@@ -2,6 +2,7 @@ package nixdaemon
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,11 @@ func (c *Client) answer(r request) (*DaemonError, error) {
 	if err != nil || refused != nil {
 		return refused, err
 	}
+	c.dec.cut = false
 	r.decode(c.dec)
+	if c.dec.cut && c.dec.err == nil {
+		return &DaemonError{Message: fmt.Sprintf("the answer has more than %d parts", c.opts.List)}, nil
+	}
 	return nil, c.dec.err
 }
 

@@ -10,9 +10,14 @@ import (
 // options may be longer.
 const (
 	maxAskedText  = 4 << 10
-	maxAskedCount = 1 << 16
-	maxAsked      = 8 << 20 // bytes of one request
+	maxAskedCount = 1 << 14
+	maxAsked      = 4 << 20 // bytes of one request
+	maxIgnored    = 16 << 20
 )
+
+// little is the room, in bytes, that a client takes which has asked for nothing
+// yet: there may be hundreds of them.
+const little = 512
 
 // A client shakes hands, and sends or takes a message, in this time. Between
 // two requests it may be silent for as long as it likes.
@@ -38,7 +43,7 @@ type Server struct {
 // NewServer begins a connection. The caller closes it.
 func NewServer(conn net.Conn) *Server {
 	dec := &decoder{
-		r:    bufio.NewReaderSize(conn, maxAskedText+8),
+		r:    bufio.NewReaderSize(conn, little),
 		most: limits{text: maxAskedText, count: maxAskedCount, total: maxAsked},
 	}
 	return &Server{conn: conn, dec: dec}
@@ -114,7 +119,7 @@ func (s *Server) Number() uint64 { return s.dec.uint() }
 // Text reads a string of at most 4 KiB.
 func (s *Server) Text() string { return s.dec.text() }
 
-// Count reads how many elements follow, at most 65,536.
+// Count reads how many elements follow, at most 16,384.
 func (s *Server) Count() uint64 { return s.dec.count() }
 
 // Breach notes that the request is against the protocol.
@@ -169,10 +174,19 @@ func (s *Server) PutInfo(info *PathInfo) {
 func (s *Server) Send() error {
 	s.within(messageTime)
 	s.flush()
-	if s.enc.buf.Cap() > chunk { // a long answer is not kept room for
+	if s.enc.buf.Cap() > little { // a long answer is not kept room for
 		s.enc = encoder{}
 	}
 	return s.Err()
+}
+
+// Leave ends the connection so that the last answer still arrives: closing it
+// while the client sends would take that back. So what the client still sends is
+// dropped, up to 16 MiB, within the time that a message has.
+func (s *Server) Leave() {
+	if half, can := s.conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
+		_, _ = s.dec.r.Discard(maxIgnored)
+	}
 }
 
 func (s *Server) flush() {

@@ -199,6 +199,8 @@ type Source struct {
 	Path    string `json:"path"` // store path
 	NarHash string `json:"narHash"`
 	Rev     string `json:"rev"`
+
+	LastModified int64 `json:"lastModified"` // seconds since 1970; 0: not known
 }
 
 // Fetch brings what a locked flake reference names ("github:NixOS/nixpkgs/REV")

@@ -8,4 +8,5 @@ in
   path = flake.outPath;
   narHash = flake.narHash or "";
   rev = flake.rev or "";
+  lastModified = flake.lastModified or 0;
 }

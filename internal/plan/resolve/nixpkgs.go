@@ -57,7 +57,7 @@ func (r *resolver) fetchNixpkgs(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	r.nixpkgs = Nixpkgs{Rev: src.Rev, NarHash: src.NarHash, Path: src.Path}
+	r.nixpkgs = Nixpkgs{Rev: src.Rev, NarHash: src.NarHash, Path: src.Path, LastModified: src.LastModified}
 	if err := storepath.Check(src.Path); err != nil {
 		return &diag.Error{Op: "fetch " + ref, Err: fmt.Errorf("nix answers with a path that is none: %w", err)}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/internal/linux/proctree"
 	"claudebox/internal/workspace/cover"
 )
 
@@ -193,6 +194,27 @@ func TestWhatCannotBeCoveredIsSaid(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("nothing is said")
+	}
+}
+
+// Its process 1 is dead, and bwrap has not noticed yet.
+func TestASandboxThatHasEndedIsNotSaidToBeUncovered(t *testing.T) {
+	s := newSandbox(t, []string{"secret", "second"}, nil)
+	bwrap := s.cmd.Process
+	must(t, bwrap.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { bwrap.Signal(syscall.SIGCONT) })
+	must(t, syscall.Kill(proctree.Init(bwrap.Pid), syscall.SIGKILL))
+	tried, failures := make(chan bool, 2), make(chan string, 2)
+	again := func(string) ([]byte, error) { tried <- true; return []byte{}, nil }
+	files := []cover.File{{Path: s.dir + "/secret", Remake: again}, {Path: s.dir + "/second", Remake: again}}
+	w := cover.Begin(bwrap.Pid, s.dir, files, func(path string, err error) { failures <- path + ": " + err.Error() })
+	<-tried
+	<-tried
+	w.Close() // waits until it has looked at both
+	select {
+	case text := <-failures:
+		t.Error(text)
+	case <-time.After(100 * time.Millisecond):
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/within"
 )
 
 // File is a file or folder that is covered in a sandbox, by its path, which is
@@ -186,7 +187,11 @@ func (w *Watch) look(name string) {
 	if process == 0 || isReadOnly(process, name) {
 		return // the sandbox is gone, or all is well
 	}
-	if err := f.cover(process); err != nil && inode(name) == now {
+	err := f.cover(process)
+	if err == nil || errors.Is(err, within.ErrGone) { // nobody is left to see it
+		return
+	}
+	if inode(name) == now {
 		go w.failed(name, err)
 	}
 }

@@ -48,6 +48,7 @@ buildGoModule {
     "cmd/claudebox"
     "cmd/claudebox-helper"
     "cmd/claudebox-network"
+    "cmd/claudebox-stage"
   ];
   env.CGO_ENABLED = 0;
   ldflags = [

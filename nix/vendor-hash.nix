@@ -1,1 +1,1 @@
-"sha256-onKzC2sz3zD5YWzYZ3+/x8p6qI32IbW8fKGAtkzatbM="
+"sha256-OWlvjRR4VtGl3hGb+AiGxaACNdU532UPEyWEj0E4RuM="

@@ -97,7 +97,8 @@ let
       gzip = plain "gzip";
       hello = plain "hello";
       jq = plain "jq";
-      less = plain "less";
+      # What Debian's git is made to call.
+      less = debian "less" "less" "ln -s less $out/bin/pager";
       nix = plain "nix";
       procps = debian "procps" "ps" "";
       python3 = debian "python3" "python3" "ln -s python3.13 $out/bin/python3";

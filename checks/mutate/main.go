@@ -194,17 +194,15 @@ func build(work, overlay string) (string, error) {
 			return "", fmt.Errorf("copy claudebox: %s", out)
 		}
 	}
-	binary := filepath.Join(prefix, "bin", "claudebox")
-	helpers := filepath.Join(prefix, "libexec")
 	for name, to := range map[string]string{
-		"claudebox": binary, "claudebox-network": helpers + "/claudebox-network", "claudebox-helper": helpers + "/claudebox-helper",
+		"claudebox": "bin", "claudebox-helper": "libexec", "claudebox-network": "libexec", "claudebox-stage": "libexec",
 	} {
-		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", to,
+		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", filepath.Join(prefix, to, name),
 			"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("it does not compile: %s", out)
 		}
 	}
-	return binary, nil
+	return filepath.Join(prefix, "bin", "claudebox"), nil
 }

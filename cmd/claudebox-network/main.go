@@ -1,6 +1,5 @@
-// Claudebox-network belongs to claudebox, which starts it: in a sandbox's
-// namespaces it makes the network there and becomes bwrap, and outside of them
-// it serves that network. It is a program of its own because a stack of network
+// Claudebox-network belongs to claudebox, which starts it to serve a sandbox's
+// network from outside. It is a program of its own because a stack of network
 // protocols is in it, which no other start is to pay for.
 package main
 
@@ -9,17 +8,12 @@ import (
 	"os"
 
 	"claudebox/internal/network/flow"
-	"claudebox/internal/network/link"
 	"claudebox/internal/network/serve"
-	"claudebox/internal/network/stage"
 	"claudebox/internal/secret/swap"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == link.StageWord {
-		os.Exit(stage.Main(os.Args[2:]))
-	}
-	os.Exit(serve.Main(func(config json.RawMessage, parent *os.File) (flow.Terminator, error) {
-		return swap.NewTerminator(config, parent)
+	os.Exit(serve.Main(func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error) {
+		return swap.NewTerminator(config, roots, parent)
 	}))
 }

@@ -106,6 +106,7 @@ func (s *Session) networkLog(o Options) (string, error) {
 type outside struct {
 	published []helper.Published
 	broker    json.RawMessage // [helper.Config.Broker]
+	roots     []byte          // [helper.Config.Roots]
 	brokered  func(*os.File)  // [helper.Settings.Broker]
 	log       string          // the file of --network-log; empty: none
 	helper    *helper.Helper  // nil: none runs
@@ -142,7 +143,7 @@ func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 }
 
 func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker, Roots: n.roots}
 	if wanted.Tier == launch.ListedTier { // elsewhere nobody is told of it
 		c.Via = wanted.Via
 	}

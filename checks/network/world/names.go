@@ -26,7 +26,12 @@ var resolvers = []struct {
 	{"public 6", target.PublicDNS6, false},
 	{"link-local", target.Router6 + "%eth0", false},
 	{"stub", target.StubDNS, true},
+	{captive, target.LANPeer, false},
 }
+
+// captive is a portal's resolver before anybody has logged in: every name leads
+// to the portal, and whatever is asked for is answered so.
+const captive = "captive"
 
 // Names that the resolvers know beside [zone].
 const (
@@ -184,6 +189,12 @@ func records(m *dnsmessage.Message, q dnsmessage.Question, server string) bool {
 		for range bigTexts {
 			add(dnsmessage.TypeTXT, &dnsmessage.TXTResource{TXT: []string{bigText}})
 		}
+		return true
+	}
+	if server == captive {
+		portal := netip.MustParseAddr(target.LANPeer)
+		add(q.Type, &dnsmessage.AResource{A: portal.As4()})
+		add(dnsmessage.TypeAAAA, &dnsmessage.AAAAResource{AAAA: portal.As16()})
 		return true
 	}
 	addresses, known := zone[name]

@@ -32,6 +32,8 @@ type tap struct {
 	lock sync.Mutex
 	seen map[Packet]bool
 	news *sync.Cond
+
+	files []*os.File
 }
 
 // marker is a packet that means no more than that all before it were seen.
@@ -51,8 +53,16 @@ func (w *World) listenIn() error {
 			return os.NewSyscallError("socket", err)
 		}
 		file := os.NewFile(uintptr(fd), "tap")
-		w.closers = append(w.closers, file.Close)
+		w.tap.files = append(w.tap.files, file)
 		go w.tap.hear(file)
+	}
+	w.closers = append(w.closers, w.tap.close)
+	return nil
+}
+
+func (t *tap) close() error {
+	for _, file := range t.files {
+		_ = file.Close() // it may be closed already
 	}
 	return nil
 }

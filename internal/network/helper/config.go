@@ -18,6 +18,7 @@ type Config struct {
 	Generation int `json:"generation"`
 	// Broker is for whoever answers in the place of hosts; empty: nobody does.
 	Broker json.RawMessage `json:"broker,omitempty"`
+	Roots  []byte          `json:"-"` // PEM: by which the host knows others; for Broker
 }
 
 // Entry is a line of a list of hosts.

@@ -58,6 +58,8 @@ type process struct {
 	said *os.File // its standard error, in memory
 	// reports is closed when the helper has ended.
 	reports chan Report
+	// configured has one value, when the helper has taken its [Config] or cannot.
+	configured chan error
 }
 
 // Settings are what a helper serves a sandbox with.
@@ -112,17 +114,23 @@ func (h *Helper) begin() (p process, err error) {
 	if err != nil {
 		return process{}, err
 	}
-	p.conn, p.reports = wire{conn.(*net.UnixConn)}, make(chan Report, 1)
+	p.conn, p.reports, p.configured = wire{conn.(*net.UnixConn)}, make(chan Report, 1), make(chan error, 1)
 	if p.said, err = messages(); err == nil {
 		p.pid, err = h.execute(p.said, theirs)
 	}
-	if err == nil {
-		err = p.conn.send(h.config)
-	}
 	if err != nil {
 		p.close()
+		return p, err
 	}
-	return p, err
+	// It may be long, and the program takes milliseconds to begin.
+	go func(c Config) {
+		err := p.conn.send(c)
+		if err == nil {
+			err = p.conn.sendBytes(c.Roots)
+		}
+		p.configured <- err
+	}(h.config)
+	return p, nil
 }
 
 // execute starts the program with its sockets.
@@ -275,7 +283,10 @@ func (h *Helper) hand(p process) error {
 	if h.log != nil {
 		fds = append(fds, int(h.log.Fd()))
 	}
-	err := p.conn.send(h.attach)
+	err := <-p.configured
+	if err == nil {
+		err = p.conn.send(h.attach)
+	}
 	if err == nil {
 		err = p.conn.sendDescriptors(fds)
 	}

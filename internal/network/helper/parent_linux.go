@@ -29,7 +29,12 @@ func Parent() (ParentConn, error) {
 }
 
 // Config is what claudebox says first.
-func (p ParentConn) Config() (c Config, err error) { return c, p.conn.receive(&c) }
+func (p ParentConn) Config() (c Config, err error) {
+	if err = p.conn.receive(&c); err == nil {
+		c.Roots, err = p.conn.receiveBytes()
+	}
+	return c, err
+}
 
 // Given is a sandbox's network, as descriptors.
 type Given struct {

@@ -3,6 +3,7 @@ package helper
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -31,12 +32,15 @@ func (h *Helper) Around(p spawn.Program) (spawn.Program, error) {
 			return spawn.Program{}, err
 		}
 	}
-	words := []string{"claudebox-network", link.StageWord, strconv.Itoa(len(p.Files)), string(text), p.Path}
+	words := []string{stageProgram, strconv.Itoa(len(p.Files)), string(text), p.Path}
 	p.Files = append(slices.Clone(p.Files), int(h.toStage.Fd()))
 	p.Args = append(words, p.Args...)
-	p.Path, p.Network, p.Rights = h.program, true, rights
+	p.Path, p.Network, p.Rights = filepath.Join(filepath.Dir(h.program), stageProgram), true, rights
 	return p, nil
 }
+
+// stageProgram lies beside the helper.
+const stageProgram = "claudebox-stage"
 
 // self is another program for the stage than for this process.
 const self = "/proc/self/exe"

@@ -12,7 +12,7 @@ import (
 )
 
 // Between claudebox and its helper runs one stream socket. claudebox says the
-// [Config], then [attach] with the descriptors, then at the end [report]; the
+// [Config], with its Roots as they are, then [attach] with the descriptors, then at the end [report]; the
 // helper answers each of the last two with one message.
 //
 // A message is JSON behind its length. One with descriptors comes with a byte
@@ -28,25 +28,35 @@ func (w wire) send(message any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	return w.sendBytes(text)
+}
+
+func (w wire) sendBytes(text []byte) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 	return err
 }
 
 // receive reads a message.
 func (w wire) receive(message any) error {
-	var size [4]byte
-	if _, err := io.ReadFull(w, size[:]); err != nil {
-		return err
-	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > longest {
-		return fmt.Errorf("bug: a message of %d bytes", n)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(w, text); err != nil {
+	text, err := w.receiveBytes()
+	if err != nil {
 		return err
 	}
 	return json.Unmarshal(text, message)
+}
+
+func (w wire) receiveBytes() ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(w, size[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(size[:])
+	if n > longest {
+		return nil, fmt.Errorf("bug: a message of %d bytes", n)
+	}
+	text := make([]byte, n)
+	_, err := io.ReadFull(w, text)
+	return text, err
 }
 
 // mostDescriptors is how many one message of the kernel carries (SCM_MAX_FD).

@@ -65,8 +65,5 @@ type Made struct {
 // a packet socket that no other has had; a tun serves all.
 const Ends = 8
 
-// StageWord is the first word of the program that makes the network.
-const StageWord = "stage"
-
 // Failed begins what the stage says when it has made none.
 const Failed = "!"

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -29,7 +30,7 @@ import (
 // NewTerminator makes what answers in the place of hosts, from what the Config
 // says of it and with a socket to claudebox. It is called before the process is
 // confined.
-type NewTerminator func(config json.RawMessage, parent *os.File) (flow.Terminator, error)
+type NewTerminator func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error)
 
 // Memory of the process. What it holds for connections is bounded by the stack;
 // this has the collector run in time.
@@ -38,11 +39,18 @@ const (
 	gcPercent   = 50
 )
 
+// boundResources is for the time after the start. One processor is enough for
+// what the kernel does for its callers' time, and threads that wake each other
+// for every packet cost more than a second one gains.
+func boundResources() {
+	debug.SetMemoryLimit(memoryLimit)
+	debug.SetGCPercent(gcPercent)
+	runtime.GOMAXPROCS(1)
+}
+
 // Main serves until claudebox has ended. It returns the exit status.
 func Main(make NewTerminator) int {
 	log.SetLevel(log.Warning) // a sandbox can have it say the rest as often as it likes
-	debug.SetMemoryLimit(memoryLimit)
-	debug.SetGCPercent(gcPercent)
 	if err := serve(make); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -86,6 +94,7 @@ func serve(make NewTerminator) error {
 		return parent.Refuse(err)
 	}
 	go s.stack.Sweep()
+	boundResources()
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
 	}
@@ -115,7 +124,8 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	s := &server{journal: &journal.Journal{}, settled: make(chan struct{})}
 	var terminator flow.Terminator
 	if len(c.Broker) > 0 {
-		if terminator, err = newTerminator(c.Broker, os.NewFile(helper.BrokerSocket, "claudebox")); err != nil {
+		parent := os.NewFile(helper.BrokerSocket, "claudebox")
+		if terminator, err = newTerminator(c.Broker, c.Roots, parent); err != nil {
 			return nil, err
 		}
 		rules.Terminates = terminator.Terminates

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
-	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/link/nested"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
@@ -18,26 +17,16 @@ import (
 
 // Attach gives the stack its interface. gone is called when that ends.
 func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
-	s.eth = kind == link.Veth
-	options := &fdbased.Options{
-		FDs: []int{fd}, MTU: link.MTU, ProcessorsPerChannel: 1, RXChecksumOffload: true,
-		ClosedFunc: func(err tcpip.Error) { gone(fmt.Errorf("%s", err)) },
-	}
-	if s.eth {
+	if kind == link.Veth {
 		if err := listen(fd); err != nil {
 			return err
 		}
-		options.EthernetHeader, options.Address = true, tcpip.LinkAddress(link.HelperMAC)
-		options.PacketDispatchMode = fdbased.RecvMMsg
-		// Together with TXChecksumOffload, small packets would leave without a
-		// checksum.
-		options.GSOMaxSize = 1<<16 - 1
 	}
-	endpoint, err := fdbased.New(options)
+	d, err := newDevice(fd, kind, gone)
 	if err != nil {
 		return err
 	}
-	return s.attach(endpoint)
+	return s.attach(d)
 }
 
 // listen has a packet socket of [link.Veth] hear what the sandbox sends.
@@ -71,18 +60,6 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 			return fmt.Errorf("give the interface an address: %s", err)
 		}
 	}
-	if !s.eth {
-		return nil
-	}
-	for _, a := range []tcpip.Address{address(link.Sandbox4), address(link.Loopback4), address(link.Sandbox6)} {
-		p := tcpip.NetworkProtocolNumber(ipv4.ProtocolNumber)
-		if a.Len() == header.IPv6AddressSize {
-			p = ipv6.ProtocolNumber
-		}
-		if err := s.inner.AddStaticNeighbor(nic, p, a, tcpip.LinkAddress(link.SandboxMAC)); err != nil {
-			return fmt.Errorf("name the sandbox's neighbour: %s", err)
-		}
-	}
 	return nil
 }
 
@@ -106,6 +83,11 @@ func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt 
 	f.Endpoint.DeliverNetworkPacket(protocol, pkt)
 }
 
+var (
+	sandbox4, sandbox6 = address(link.Sandbox4), address(link.Sandbox6)
+	loopback4, server4 = address(link.Loopback4), address(link.Server4)
+)
+
 func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) bool {
 	switch protocol {
 	case ipv4.ProtocolNumber:
@@ -123,7 +105,7 @@ func admits4(ip header.IPv4) bool {
 	const version4NoOptions = 0x45
 	from, to := ip.SourceAddress(), ip.DestinationAddress()
 	return ip[0] == version4NoOptions &&
-		(from == address(link.Sandbox4) || from == address(link.Loopback4) && to == address(link.Server4))
+		(from == sandbox4 || from == loopback4 && to == server4)
 }
 
 func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) (header.IPv6, bool) {
@@ -136,7 +118,7 @@ func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer
 
 // admits6 wants no extensions but fragments, and those of UDP alone.
 func admits6(ip header.IPv6) bool {
-	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != address(link.Sandbox6) {
+	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != sandbox6 {
 		return false
 	}
 	switch ip.NextHeader() {

@@ -178,16 +178,5 @@ func (s *Stack) sendICMP(from netip.Addr, message []byte) {
 	sum = ^checksum.Checksum(message, sum)
 	message[2], message[3] = byte(sum>>8), byte(sum)
 	packet := append(encodeIP(from, to, protocol, len(message)), message...)
-	if s.eth {
-		packet = append(ethernet(protocolOf(from)), packet...)
-	}
 	s.inner.WriteRawPacket(nic, protocolOf(from), buffer.MakeWithData(packet))
-}
-
-func ethernet(protocol tcpip.NetworkProtocolNumber) []byte {
-	frame := header.Ethernet(make([]byte, header.EthernetMinimumSize))
-	frame.Encode(&header.EthernetFields{
-		SrcAddr: tcpip.LinkAddress(link.HelperMAC), DstAddr: tcpip.LinkAddress(link.SandboxMAC), Type: protocol,
-	})
-	return frame
 }

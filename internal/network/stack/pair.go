@@ -112,31 +112,46 @@ func (p *pair) down(g *gate.Gate) {
 	p.inner.endpoint.Shutdown(tcpip.ShutdownWrite)
 }
 
-// errFull means that the kernel takes no more at the moment.
-var errFull = errors.New("the socket is full")
+// errTaken ends a reading.
+var errTaken = errors.New("enough has been read")
 
-// socketWriter writes to a socket as much as it takes.
-type socketWriter struct {
-	fd   int
-	full bool
+// takers of a connection's data are called by the stack, a piece at a time, and
+// must not keep the pieces: so the last one writes them all.
+type taker struct {
+	fd     int
+	expect int // bytes that are there, at least
+	pieces [][]byte
+	count  int
+	taken  int // bytes that the socket has taken
+	err    error
 }
 
-func (w *socketWriter) Write(b []byte) (int, error) {
-	done := 0
-	for done < len(b) {
-		n, err := unix.Write(w.fd, b[done:])
-		switch {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
-			w.full = true
-			return done, errFull
-		case err != nil:
-			return done, err
-		default:
-			done += n
+// mostTaken bounds what is written at a time: the stack can do nothing else for
+// the connection meanwhile.
+const mostTaken = 256 << 10
+
+func (t *taker) Write(b []byte) (int, error) {
+	t.pieces, t.count = append(t.pieces, b), t.count+len(b)
+	if t.count < min(t.expect, mostTaken) && len(t.pieces) < cap(t.pieces) {
+		return len(b), nil
+	}
+	for {
+		if t.taken, t.err = unix.Writev(t.fd, t.pieces); t.err != unix.EINTR {
+			return len(b), errTaken
 		}
 	}
-	return done, nil
+}
+
+// skipper takes so many bytes and drops them.
+type skipper int
+
+func (s *skipper) Write(b []byte) (int, error) {
+	n := min(len(b), int(*s))
+	*s -= skipper(n)
+	if n < len(b) {
+		return n, errTaken
+	}
+	return n, nil
 }
 
 // drain writes what the sandbox sends to the host's socket, until the sandbox
@@ -149,20 +164,25 @@ func (p *pair) drain() error {
 	if err != nil {
 		return err
 	}
+	pieces := make([][]byte, 0, mostPieces)
 	for {
 		var failed tcpip.Error
+		t := taker{pieces: pieces}
 		err := raw.Write(func(fd uintptr) bool {
-			w := socketWriter{fd: int(fd)}
-			var got tcpip.ReadResult
-			got, failed = p.inner.endpoint.Read(&w, tcpip.ReadOptions{})
-			p.open.sent.Add(int64(got.Count))
-			return !w.full
+			t = taker{fd: int(fd), pieces: pieces}
+			t.expect, _ = p.inner.endpoint.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
+			_, failed = p.inner.endpoint.Read(&t, tcpip.ReadOptions{Peek: true})
+			return t.err != unix.EAGAIN
 		})
-		if err != nil {
+		clear(pieces[:len(t.pieces)])
+		if err = errors.Join(err, t.err); err != nil {
 			return err
 		}
 		switch failed.(type) {
 		case nil:
+			rest := skipper(t.taken)
+			p.inner.endpoint.Read(&rest, tcpip.ReadOptions{})
+			p.open.sent.Add(int64(t.taken))
 		case *tcpip.ErrWouldBlock:
 			<-readable
 		case *tcpip.ErrClosedForReceive:
@@ -172,6 +192,9 @@ func (p *pair) drain() error {
 		}
 	}
 }
+
+// mostPieces bounds those that are written at a time.
+const mostPieces = 32
 
 // arrived is what a socket has received and not given out yet. Its reader gets
 // exactly so much.

@@ -10,7 +10,6 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
-	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -60,7 +59,6 @@ type Stack struct {
 	Config
 	ctx   context.Context
 	inner *tcpipstack.Stack
-	eth   bool
 	flows flows
 	syns  syns
 	udps  chan struct{}
@@ -88,7 +86,6 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
 			// A server that listens on 127.0.0.1 answers by that address.
 			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol,
-			arp.NewProtocol,
 		},
 		TransportProtocols: []tcpipstack.TransportProtocolFactory{
 			tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4,

@@ -216,7 +216,7 @@ func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
 	ours, theirs := os.NewFile(uintptr(sockets[0]), "ours"), os.NewFile(uintptr(sockets[1]), "theirs")
 	line := broker.NewLine(ours, w.keeper, func() {})
 	defer line.Close()
-	terminator, err := NewTerminator(config, theirs)
+	terminator, err := NewTerminator(config, w.config.Roots, theirs)
 	must(t, err)
 	for _, tc := range []struct {
 		name string

@@ -20,13 +20,14 @@ type Terminator struct {
 	dials map[broker.Target]func(context.Context) (net.Conn, error) // the last that was given for each
 }
 
-// NewTerminator makes one of a [Config], in JSON, whose process speaks with its
-// parent over a socket.
-func NewTerminator(config json.RawMessage, parent *os.File) (*Terminator, error) {
+// NewTerminator makes one of a [broker.Config], in JSON without its Roots, which come
+// apart. Its process speaks with its parent over a socket.
+func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Terminator, error) {
 	var c broker.Config
 	if err := json.Unmarshal(config, &c); err != nil {
 		return nil, err
 	}
+	c.Roots = roots
 	t := &Terminator{dials: map[broker.Target]func(context.Context) (net.Conn, error){}}
 	line := broker.NewParent(parent)
 	var err error

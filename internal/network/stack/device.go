@@ -1,0 +1,186 @@
+package stack
+
+import (
+	"encoding/binary"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	tcpipstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"claudebox/internal/network/link"
+)
+
+// device is the other end of the sandbox's interface, as a descriptor. Each
+// packet has a header in front that says what is left to do for it (struct
+// virtio_net_hdr): between two ends of one machine nobody has to make checksums
+// of what TCP carries, and nobody looks at them.
+type device struct {
+	fd   int
+	raw  syscall.RawConn
+	head int // bytes before the IP header
+	to   tcpipstack.NetworkDispatcher
+	gone func(error)
+}
+
+// newDevice takes an interface over. gone is called when that ends.
+func newDevice(fd int, kind link.Kind, gone func(error)) (*device, error) {
+	d := &device{fd: fd, head: virtioHeader, gone: gone}
+	if kind == link.Veth {
+		d.head += header.EthernetMinimumSize
+	}
+	raw, err := os.NewFile(uintptr(fd), "interface").SyscallConn()
+	d.raw = raw
+	return d, err
+}
+
+// virtioHeader is the size of a struct virtio_net_hdr (linux/virtio_net.h): flags,
+// kind of segments, length of all headers, length of a segment's content, and of
+// the checksum where it begins to count and where it stands behind that.
+const virtioHeader = 10
+
+// longestPacket is that of IP.
+const longestPacket = 1<<16 - 1
+
+// Attach implements [tcpipstack.LinkEndpoint].
+func (d *device) Attach(to tcpipstack.NetworkDispatcher) {
+	if to == nil {
+		return
+	}
+	d.to = to
+	go func() { d.gone(d.read()) }()
+}
+
+// beginning is how many bytes of a packet lie apart, all headers among them: the
+// stack copies the memory that those lie in.
+const beginning = 128
+
+// read delivers what comes, until nothing can come any more.
+func (d *device) read() error {
+	head, begin, rest := make([]byte, d.head), buffer.NewViewSize(beginning), buffer.NewViewSize(1<<16)
+	for {
+		n, failed := 0, error(nil)
+		err := d.raw.Read(func(fd uintptr) bool {
+			n, failed = unix.Readv(int(fd), [][]byte{head, begin.AsSlice(), rest.AsSlice()})
+			return failed != unix.EAGAIN
+		})
+		if err == nil && failed != unix.EINTR {
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+		if n -= d.head; n > 0 {
+			rest = d.deliver(begin, rest, n)
+			begin = buffer.NewViewSize(beginning)
+		}
+	}
+}
+
+// deliver gives the stack the n bytes of a packet, and returns memory for the
+// rest of the next one: the same, unless more than half of it was filled.
+func (d *device) deliver(begin, rest *buffer.View, n int) *buffer.View {
+	protocol := tcpip.NetworkProtocolNumber(header.IPv4ProtocolNumber)
+	if begin.AsSlice()[0]>>4 == header.IPv6Version {
+		protocol = header.IPv6ProtocolNumber
+	}
+	begin.CapLength(min(n, beginning))
+	packet, next := buffer.MakeWithView(begin), rest
+	switch n -= beginning; {
+	case n > rest.Size()/2:
+		next = buffer.NewViewSize(rest.Size())
+		rest.CapLength(n)
+		_ = packet.Append(rest)
+	case n > 0:
+		_ = packet.Append(buffer.NewViewWithData(rest.AsSlice()[:n]))
+	}
+	p := tcpipstack.NewPacketBuffer(tcpipstack.PacketBufferOptions{Payload: packet})
+	d.to.DeliverNetworkPacket(protocol, p)
+	p.DecRef()
+	return next
+}
+
+// WritePackets implements [tcpipstack.LinkEndpoint]. What the kernel does not
+// take at the moment is lost.
+func (d *device) WritePackets(list tcpipstack.PacketBufferList) (int, tcpip.Error) {
+	for i, p := range list.AsSlice() {
+		if err := d.write(p); err != nil {
+			return i, &tcpip.ErrNoBufferSpace{}
+		}
+	}
+	return list.Len(), nil
+}
+
+func (d *device) write(p *tcpipstack.PacketBuffer) error {
+	head := make([]byte, d.head)
+	if d.head > virtioHeader {
+		header.Ethernet(head[virtioHeader:]).Encode(&header.EthernetFields{
+			SrcAddr: tcpip.LinkAddress(link.HelperMAC), DstAddr: tcpip.LinkAddress(link.SandboxMAC),
+			Type: p.NetworkProtocolNumber,
+		})
+	}
+	if o := p.GSOOptions; o.Type != tcpipstack.GSONone {
+		describe(head, o, d.head-virtioHeader, p.HeaderSize(), p.Data().Size())
+	}
+	pieces := append(make([][]byte, 0, 8), head)
+	for {
+		if _, err := unix.Writev(d.fd, append(pieces, p.AsSlices()...)); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// describe says of a segment of TCP what the kernel need not do for it, and how
+// it is cut should it be longer than one may be.
+func describe(head []byte, o tcpipstack.GSO, ethernet, headers, content int) {
+	order := binary.NativeEndian
+	order.PutUint16(head[2:], uint16(ethernet+headers))
+	head[0] = unix.VIRTIO_NET_HDR_F_NEEDS_CSUM // it covers the addresses alone
+	order.PutUint16(head[6:], uint16(ethernet)+o.L3HdrLen)
+	order.PutUint16(head[8:], o.CsumOffset)
+	if content > int(o.MSS) {
+		head[1] = unix.VIRTIO_NET_HDR_GSO_TCPV4
+		if o.Type == tcpipstack.GSOTCPv6 {
+			head[1] = unix.VIRTIO_NET_HDR_GSO_TCPV6
+		}
+		order.PutUint16(head[4:], o.MSS)
+	}
+}
+
+// MTU implements [tcpipstack.LinkEndpoint].
+func (d *device) MTU() uint32 { return link.MTU }
+
+// Capabilities implements [tcpipstack.LinkEndpoint]. With
+// CapabilityTXChecksumOffload packets that [describe] is not asked for would
+// leave without a checksum.
+func (d *device) Capabilities() tcpipstack.LinkEndpointCapabilities {
+	return tcpipstack.CapabilityRXChecksumOffload
+}
+
+// GSOMaxSize implements [tcpipstack.GSOEndpoint].
+func (d *device) GSOMaxSize() uint32 { return longestPacket }
+
+// SupportedGSO implements [tcpipstack.GSOEndpoint].
+func (d *device) SupportedGSO() tcpipstack.SupportedGSO { return tcpipstack.HostGSOSupported }
+
+// IsAttached implements [tcpipstack.LinkEndpoint].
+func (d *device) IsAttached() bool { return d.to != nil }
+
+// ARPHardwareType implements [tcpipstack.LinkEndpoint]. Of neighbours the stack
+// knows nothing: there is one.
+func (d *device) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareNone }
+
+// What is left of [tcpipstack.LinkEndpoint] never changes.
+
+func (d *device) SetMTU(uint32)                             {}
+func (d *device) MaxHeaderLength() uint16                   { return 0 }
+func (d *device) LinkAddress() tcpip.LinkAddress            { return "" }
+func (d *device) SetLinkAddress(tcpip.LinkAddress)          {}
+func (d *device) Wait()                                     {}
+func (d *device) AddHeader(*tcpipstack.PacketBuffer)        {}
+func (d *device) ParseHeader(*tcpipstack.PacketBuffer) bool { return true }
+func (d *device) Close()                                    {}
+func (d *device) SetOnCloseAction(func())                   {}

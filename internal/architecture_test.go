@@ -43,7 +43,7 @@ var modules = map[string][]string{
 	"nix/storepath":   {nix + "storepath", nix + "nixbase32"},
 	"nix/nixdaemon":   {nix + "wire", nix + "derivation"},
 	"nix/gcroot":      {nix + "nixbase32"},
-	"profile/syntax":  {"gopkg.in/yaml.v3"},
+	"profile/shape":   {"gopkg.in/yaml.v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},
 	"network/stage":   {"github.com/vishvananda/netlink"},
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
@@ -71,7 +71,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "profile/syntax", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "nix/storepath", "agent/agenthome", "workspace/gitindex", "diag/layout", "cli/manual", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -130,4 +131,48 @@ func TestTheHouseHasAtMostFourteenRooms(t *testing.T) {
 	if len(rooms) > 14 {
 		t.Errorf("there are %d", len(rooms))
 	}
+}
+
+// The comment of an exported function, type or method begins with its name, as in
+// "Build makes the plan": what it does stands first. Methods that everybody knows
+// need none, nor do those of a type that nobody else can name.
+func TestExportedNamesSayFirstWhatTheyDo(t *testing.T) {
+	known := []string{"Error", "Unwrap", "String", "Close", "Read", "Write"}
+	judge := func(set *token.FileSet, name *ast.Ident, doc *ast.CommentGroup) {
+		text := strings.TrimPrefix(strings.TrimPrefix(doc.Text(), "An "), "A ")
+		if name.IsExported() && !strings.HasPrefix(text, name.Name) &&
+			(doc != nil || !slices.Contains(known, name.Name)) {
+			t.Errorf("%s: the comment of %s begins with %.20q", set.Position(name.Pos()), name.Name, text)
+		}
+	}
+	eachFile(t, func(name string, set *token.FileSet, file *ast.File) {
+		if strings.HasSuffix(name, "_test.go") || file.Name.Name == "main" {
+			return
+		}
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil || ast.IsExported(receiver(d)) {
+					judge(set, d.Name, d.Doc)
+				}
+			case *ast.GenDecl:
+				if spec, is := d.Specs[0].(*ast.TypeSpec); is && !d.Lparen.IsValid() {
+					judge(set, spec.Name, d.Doc)
+				}
+			}
+		}
+	})
+}
+
+// receiver is the name of the type that a method belongs to.
+func receiver(method *ast.FuncDecl) string {
+	of := method.Recv.List[0].Type
+	if star, is := of.(*ast.StarExpr); is {
+		of = star.X
+	}
+	if generic, is := of.(*ast.IndexExpr); is {
+		of = generic.X
+	}
+	name, _ := of.(*ast.Ident)
+	return name.Name
 }

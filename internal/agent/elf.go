@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"debug/elf"
 	"io"
 	"path"
 	"strings"
@@ -70,7 +71,7 @@ func (f *finder) isCode(file found) bool {
 			return false
 		}
 	}
-	return file.info.Mode().IsRegular() && strings.HasPrefix(f.head(file.name, len(elfMagic)), elfMagic)
+	return file.info.Mode().IsRegular() && strings.HasPrefix(f.head(file.name, len(elf.ELFMAG)), elf.ELFMAG)
 }
 
 // head is how a file begins; less when there is no more, or it cannot be
@@ -93,7 +94,7 @@ func (f *finder) privateLibraries(name string, program headers) {
 	if len(folders) == 0 {
 		return
 	}
-	libraries := program.dynStrings(dynNeeded)
+	libraries := program.dynStrings(elf.DT_NEEDED)
 	for _, folder := range folders {
 		for _, library := range libraries {
 			f.privateLibrary(path.Join(folder, library))
@@ -116,7 +117,7 @@ func (f *finder) privateLibrary(name string) {
 func searchPath(name string, program headers) []string {
 	origin := strings.NewReplacer("$ORIGIN", path.Dir(name), "${ORIGIN}", path.Dir(name))
 	var folders []string
-	for _, tag := range []uint64{dynRpath, dynRunpath} {
+	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
 		for _, entry := range program.dynStrings(tag) {
 			for _, folder := range strings.Split(origin.Replace(entry), ":") {
 				if path.IsAbs(folder) {

@@ -2,130 +2,71 @@ package agent
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strings"
-)
-
-// elfMagic is how every ELF file begins.
-const elfMagic = "\x7fELF"
-
-// Numbers of elf(5). Package debug/elf knows them all, but links what unpacks
-// debug sections, for which each start would pay.
-const (
-	class64, littleEndian = 2, 1 // what claudebox's own programs are
-
-	headerSize, segmentSize, dynamicSize = 64, 56, 16
-
-	segmentLoad, segmentDynamic, segmentInterp = 1, 2, 3
-
-	dynNull, dynNeeded, dynStrings, dynRpath, dynRunpath = 0, 1, 5, 15, 29
 )
 
 // Bounds far beyond what linkers write.
 const (
-	maxSegments = 256
-	maxDynamic  = 4096
-	maxString   = 8192 // bytes; a path of libraries is the longest
+	maxDynamic = 4096
+	maxString  = 8192 // bytes; a path of libraries is the longest
 )
 
-// headers are what the kernel and the loader read of an ELF program.
+// headers are what the kernel and the loader read of an ELF program: its segments,
+// and the dynamic section if it has one. What the table of sections says is not
+// heeded, as they do not heed it.
 type headers struct {
-	file     io.ReaderAt
-	segments []elfSegment
-	dynamic  []elfDynamic
+	segments []*elf.Prog
+	dynamic  []elf.Dyn64
 }
 
-type elfSegment struct {
-	kind                  uint32
-	offset, address, size uint64
-}
-
-type elfDynamic struct{ tag, value uint64 }
-
-// readHeaders reads the segments of a program, and its dynamic section if it has
-// one. No other part of the file is read.
-func readHeaders(file io.ReaderAt) (headers, error) {
-	h := headers{file: file}
-	head, err := h.read(0, headerSize)
+func readHeaders(file io.ReaderAt) (h headers, err error) {
+	program, err := elf.NewFile(file)
 	if err != nil {
 		return h, err
 	}
-	if string(head[:len(elfMagic)]) != elfMagic || head[4] != class64 || head[5] != littleEndian {
+	if program.Class != elf.ELFCLASS64 || program.Data != elf.ELFDATA2LSB {
 		return h, errors.New("not a program of 64 bits")
 	}
-	count := uint64(order.Uint16(head[56:]))
-	if size := order.Uint16(head[54:]); count > 0 && size != segmentSize || count > maxSegments {
-		return h, errors.New("the table of segments has an unknown form")
+	h.segments = program.Progs
+	segment := h.segment(elf.PT_DYNAMIC)
+	if segment == nil {
+		return h, nil
 	}
-	table, err := h.read(order.Uint64(head[32:]), count*segmentSize)
-	if err != nil {
-		return h, err
+	count := segment.Filesz / uint64(binary.Size(elf.Dyn64{}))
+	if count > maxDynamic {
+		return h, errors.New("the dynamic section is too large")
 	}
-	for ; len(table) > 0; table = table[segmentSize:] {
-		h.segments = append(h.segments, elfSegment{
-			kind: order.Uint32(table), offset: order.Uint64(table[8:]), address: order.Uint64(table[16:]),
-			size: order.Uint64(table[32:]),
-		})
+	h.dynamic = make([]elf.Dyn64, count)
+	err = binary.Read(segment.Open(), binary.LittleEndian, h.dynamic)
+	if end := slices.IndexFunc(h.dynamic, func(d elf.Dyn64) bool { return d.Tag == int64(elf.DT_NULL) }); end >= 0 {
+		h.dynamic = h.dynamic[:end]
 	}
-	return h, h.readDynamic()
+	return h, err
 }
 
-var order = binary.LittleEndian
-
-// read reads a part of the file, all of it.
-func (h *headers) read(offset, size uint64) ([]byte, error) {
-	if offset > 1<<62 {
-		return nil, errors.New("a part lies beyond the end")
-	}
-	text := make([]byte, size)
-	if n, err := h.file.ReadAt(text, int64(offset)); n < len(text) {
-		return nil, err
-	}
-	return text, nil
-}
-
-// segment is the first segment of a kind.
-func (h *headers) segment(kind uint32) (elfSegment, bool) {
+// segment is the first segment of a kind; nil: there is none.
+func (h headers) segment(kind elf.ProgType) *elf.Prog {
 	for _, s := range h.segments {
-		if s.kind == kind {
-			return s, true
+		if s.Type == kind {
+			return s
 		}
-	}
-	return elfSegment{}, false
-}
-
-func (h *headers) readDynamic() error {
-	s, found := h.segment(segmentDynamic)
-	if !found {
-		return nil
-	}
-	if s.size > maxDynamic*dynamicSize {
-		return errors.New("the dynamic section is too large")
-	}
-	table, err := h.read(s.offset, s.size)
-	if err != nil {
-		return err
-	}
-	for ; len(table) >= dynamicSize; table = table[dynamicSize:] {
-		d := elfDynamic{tag: order.Uint64(table), value: order.Uint64(table[8:])}
-		if d.tag == dynNull {
-			break
-		}
-		h.dynamic = append(h.dynamic, d)
 	}
 	return nil
 }
 
-// interpreter is the loader that the program names (PT_INTERP); empty when it
-// is linked statically.
-func (h *headers) interpreter() string {
-	s, found := h.segment(segmentInterp)
-	if !found || s.size > headSize {
+// interpreter is the loader that the program names; empty when it is linked
+// statically.
+func (h headers) interpreter() string {
+	s := h.segment(elf.PT_INTERP)
+	if s == nil || s.Filesz > headSize {
 		return ""
 	}
-	text, err := h.read(s.offset, s.size)
+	text, err := io.ReadAll(s.Open())
 	if err != nil {
 		return ""
 	}
@@ -134,45 +75,30 @@ func (h *headers) interpreter() string {
 
 // dynStrings are the texts of one tag of the dynamic section. What cannot be
 // read is left out.
-func (h *headers) dynStrings(tag uint64) []string {
+func (h headers) dynStrings(tag elf.DynTag) []string {
 	var texts []string
+	table := slices.IndexFunc(h.dynamic, func(d elf.Dyn64) bool { return d.Tag == int64(elf.DT_STRTAB) })
 	for _, d := range h.dynamic {
-		if d.tag != tag {
+		if d.Tag != int64(tag) || table < 0 {
 			continue
 		}
-		if text, ok := h.dynString(d.value); ok {
+		if text, ok := h.text(h.dynamic[table].Val + d.Val); ok {
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-// dynString reads one text of the table of strings, which the dynamic section
-// names by its address in memory.
-func (h *headers) dynString(at uint64) (string, bool) {
-	for _, d := range h.dynamic {
-		if d.tag != dynStrings {
+// text is the text at an address in memory, up to its end by a zero.
+func (h headers) text(at uint64) (string, bool) {
+	for _, s := range h.segments {
+		if s.Type != elf.PT_LOAD || at < s.Vaddr || at-s.Vaddr >= s.Filesz {
 			continue
 		}
-		for _, s := range h.segments {
-			if from := d.value + at - s.address; s.kind == segmentLoad && d.value+at >= s.address && from < s.size {
-				return h.text(s.offset + from)
-			}
-		}
+		text := make([]byte, maxString)
+		n, _ := s.ReadAt(text, int64(at-s.Vaddr)) // it may end with the segment
+		end := bytes.IndexByte(text[:n], 0)
+		return string(text[:max(end, 0)]), end >= 0
 	}
 	return "", false
-}
-
-// text is the text at a place, up to its end by a zero.
-func (h *headers) text(offset uint64) (string, bool) {
-	if offset > 1<<62 {
-		return "", false
-	}
-	text := make([]byte, maxString)
-	n, _ := h.file.ReadAt(text, int64(offset)) // it may end with the file
-	end := bytes.IndexByte(text[:n], 0)
-	if end < 0 {
-		return "", false
-	}
-	return string(text[:end]), true
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"debug/elf"
 	"errors"
 	"io"
 	"path"
@@ -69,7 +70,7 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 		return nil, &diag.Error{Op: "read " + name, Err: err}
 	}
 	switch start := string(head[:n]); {
-	case strings.HasPrefix(start, elfMagic):
+	case strings.HasPrefix(start, elf.ELFMAG):
 		f.own(name, packageFolder)
 		return []string{name}, f.elf(name, file)
 	case strings.HasPrefix(start, "#!"):

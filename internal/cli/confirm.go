@@ -13,7 +13,7 @@ import (
 // errDeclined is the user's "no": said, not a fault.
 var errDeclined = errors.New("not started: you did not say yes")
 
-// confirm asks a question that only a yes lets pass.
+// confirm asks a question, and fails unless the answer is yes.
 func confirm(question, remedy string) error {
 	answer, err := ask(question+" [y/N] ", remedy)
 	if err == nil && answer != "y" && answer != "yes" {

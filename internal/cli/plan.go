@@ -16,7 +16,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
 	"claudebox/internal/plan/resolve"
-	"claudebox/internal/profile/syntax"
+	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
@@ -211,7 +211,7 @@ func script(l launch.Launch) (string, error) {
 
 // planYAML is the plan's JSON as YAML.
 func planYAML(p plan.Plan) (string, error) {
-	text, err := syntax.OfJSON(p.Encode())
+	text, err := shape.OfJSON(p.Encode())
 	if err != nil {
 		return "", fmt.Errorf("bug: write the plan as YAML: %w", err)
 	}

@@ -17,7 +17,6 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 	"claudebox/internal/session"
 )
 
@@ -193,11 +192,7 @@ func showProfile(sys System, files profiledir.Files, ref string) error {
 	if err != nil {
 		return err
 	}
-	text, err := syntax.Write(shown)
-	if err != nil {
-		return fmt.Errorf("bug: write the profile: %w", err)
-	}
-	_, err = sys.Stdout.Write(text)
+	_, err = sys.Stdout.Write(shown)
 	return err
 }
 

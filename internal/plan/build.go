@@ -52,25 +52,16 @@ func sources(list []profile.Source) []Source {
 }
 
 func pins(res resolve.Resolution) Pins {
-	p := Pins{
-		Nixpkgs:  Nixpkgs(res.Nixpkgs),
-		Packages: mapped(res.Packages, pinned),
-		Closure:  res.Closure,
-	}
+	p := Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure}
 	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
-		p.Tools = append(p.Tools, Tool{Name: name, Path: res.Tools[name].Path})
+		p.Tools = append(p.Tools, Tool{Name: name, Path: res.Tools[name]})
 	}
 	return p
 }
 
-func pinned(pkg resolve.Package) Package {
-	outputs := mapped(pkg.Outputs, func(o resolve.Output) Output { return Output(o) })
-	return Package{Attr: pkg.Attr, Version: pkg.Version, Outputs: outputs, Why: pkg.Origin}
-}
-
 // searchPath is PATH inside: the bin folder of each output that can hold
 // programs, once each, in the packages' order.
-func searchPath(packages []resolve.Package) []string {
+func searchPath(packages []Package) []string {
 	var path []string
 	for _, pkg := range packages {
 		for _, output := range pkg.Outputs {
@@ -178,7 +169,7 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	list = append(list, Env{Name: "PATH", Value: strings.Join(searchPath(res.Packages), ":")})
 	for _, v := range toolVariables {
 		if tool, ok := res.Tools[v.tool]; ok {
-			list = append(list, Env{Name: v.name, Value: tool.Path})
+			list = append(list, Env{Name: v.name, Value: tool})
 		}
 	}
 	if res.Nixpkgs.Path != "" {
@@ -193,10 +184,10 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 // loaderVariables say to nix-ld where the real loader and the libraries are.
 func loaderVariables(prof profile.Profile, res resolve.Resolution) []Env {
 	loader, libs := res.Tools[resolve.ToolLoader], res.Tools[resolve.ToolLibs]
-	if prof.Compat != profile.CompatNixLd || loader.Path == "" || libs.Path == "" {
+	if prof.Compat != profile.CompatNixLd || loader == "" || libs == "" {
 		return nil
 	}
-	return []Env{{Name: "NIX_LD", Value: libs.Path + "/ld.so"}, {Name: "NIX_LD_LIBRARY_PATH", Value: libs.Path}}
+	return []Env{{Name: "NIX_LD", Value: libs + "/ld.so"}, {Name: "NIX_LD_LIBRARY_PATH", Value: libs}}
 }
 
 func mapped[A, B any](list []A, f func(A) B) []B {

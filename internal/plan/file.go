@@ -2,13 +2,11 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
-	"path"
 	"slices"
 
 	"claudebox/internal/diag"
@@ -43,6 +41,8 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
+const anew = "make it anew with `claudebox plan --pinned`"
+
 // Decode reads a plan's file form back strictly: an unknown key, a version
 // of another build, a digest that does not fit, a claim that is not true are
 // refused. Errors name the file.
@@ -57,61 +57,17 @@ func Decode(name string, src []byte) (Plan, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Plan{}, notAPlan(op, errors.New("more follows after the plan"))
 	}
-	if f.Version < 1 || f.Version > Version {
-		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`",
-			"version %d; this claudebox reads versions 1 to %d", f.Version, Version)
+	if f.Version != Version {
+		return Plan{}, diag.Errorf(op, anew, "version %d; this claudebox reads version %d", f.Version, Version)
 	}
-	if !f.fits(src) {
-		return Plan{}, diag.Errorf(op, "make it anew with `claudebox plan --pinned`; a plan is not edited by hand",
+	if f.Digest != f.Plan.Digest() {
+		return Plan{}, diag.Errorf(op, anew+"; a plan is not edited by hand",
 			"its content does not fit its digest")
 	}
-	f.Plan = migrate(f.Plan)
 	if err := checkClaims(f.Plan); err != nil {
-		return Plan{}, &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
+		return Plan{}, &diag.Error{Op: op, Err: err, Remedy: anew}
 	}
 	return f.Plan, nil
-}
-
-// migrate makes an older plan one of this version. What it says stays the
-// same; its digest is another.
-func migrate(p Plan) Plan {
-	if p.Version == 1 { // each path of a closure was a mount
-		var rest []Mount
-		for _, m := range p.Mounts {
-			if m.Kind == ROBind && m.Why == Base && m.Source == m.Destination && path.Dir(m.Source) == storeDir {
-				p.Pins.Closure = append(p.Pins.Closure, m.Source)
-				continue
-			}
-			rest = append(rest, m)
-		}
-		if p.Pins.Closure != nil {
-			p.Mounts = append(rest, Mount{Kind: Closure, Destination: storeDir, Why: Base})
-			SortMounts(p.Mounts)
-		}
-	}
-	if p.Version <= 2 { // what was a gate that was never built is a store of its own
-		words := map[string]string{"gate": "own", "raw": "host"}
-		p.Nix = Nix{Daemon: cmp.Or(words[p.Nix.Daemon], p.Nix.Daemon), Store: p.Nix.Store}
-		if p.Nix.Daemon != "host" {
-			p.Env = slices.DeleteFunc(p.Env, func(e Env) bool { return e.Name == "NIX_REMOTE" })
-		}
-	}
-	p.Version = Version
-	return p
-}
-
-// fits reports whether the digest is the content's. For the very bytes that
-// Encode gives, which is the usual case, nothing has to be encoded again.
-func (f file) fits(src []byte) bool {
-	if rest, found := bytes.CutPrefix(src, []byte("{\n  \"digest\": \""+f.Digest+"\",\n")); found {
-		h := sha256.New()
-		h.Write([]byte("{\n"))
-		h.Write(rest)
-		if hex.EncodeToString(h.Sum(nil)) == f.Digest {
-			return true
-		}
-	}
-	return f.Digest == f.Plan.Digest()
 }
 
 func notAPlan(op string, err error) error {
@@ -123,7 +79,7 @@ func notAPlan(op string, err error) error {
 	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		err = errors.New("not JSON, or cut short")
 	}
-	return &diag.Error{Op: op, Err: err, Remedy: "make it anew with `claudebox plan --pinned`"}
+	return &diag.Error{Op: op, Err: err, Remedy: anew}
 }
 
 // ToolPath gives the path of a pinned tool; empty when the plan has none.

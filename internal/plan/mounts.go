@@ -53,7 +53,7 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	var list []Mount
 	add := func(tool, destination string) {
 		if t, ok := res.Tools[tool]; ok {
-			list = append(list, Mount{Kind: Symlink, Source: t.Path, Destination: destination})
+			list = append(list, Mount{Kind: Symlink, Source: t, Destination: destination})
 		}
 	}
 	for _, l := range toolLinks {

@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"claudebox/internal/plan/resolve"
+)
 
 // Version is the version of the plan file that this build writes.
 const Version = 3
@@ -64,28 +68,12 @@ type Pins struct {
 	Closure  []string  `json:"closure,omitempty"` // all that is mounted of the store, sorted; empty: the whole store is
 }
 
-// Nixpkgs is the pinned package set.
-type Nixpkgs struct {
-	Rev     string `json:"rev,omitempty"`
-	NarHash string `json:"narHash,omitempty"`
-	Path    string `json:"path,omitempty"`
-
-	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
-}
-
-// Package is one pinned package.
-type Package struct {
-	Attr    string   `json:"attr"`
-	Version string   `json:"version,omitempty"`
-	Outputs []Output `json:"outputs"`
-	Why     string   `json:"why"` // "base" or "profile work:12"
-}
-
-// Output is one output of a package.
-type Output struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-}
+// What is pinned of a package is what was resolved.
+type (
+	Nixpkgs = resolve.Nixpkgs
+	Package = resolve.Package
+	Output  = resolve.Output
+)
 
 // Tool is one file that claudebox itself uses.
 type Tool struct {
@@ -194,8 +182,6 @@ func (n Network) Hosts() []string {
 type Nix struct {
 	Daemon string `json:"daemon"`
 	Store  string `json:"store"`
-	Builds string `json:"builds,omitempty"` // of plans up to version 2
-	Fetch  string `json:"fetch,omitempty"`  // likewise
 }
 
 // Git is what git may do inside.

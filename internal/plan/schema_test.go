@@ -94,11 +94,18 @@ func describe(t *testing.T) object {
 }
 
 func readComments(t *testing.T) comments {
-	file, err := parser.ParseFile(token.NewFileSet(), "plan.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := comments{map[string]string{}, map[string][]string{}}
+	for _, name := range []string{"plan.go", "resolve/resolution.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ofFile(file)
+	}
+	return c
+}
+
+func (c comments) ofFile(file *ast.File) {
 	for _, decl := range file.Decls {
 		group, ok := decl.(*ast.GenDecl)
 		if !ok {
@@ -117,7 +124,6 @@ func readComments(t *testing.T) comments {
 			}
 		}
 	}
-	return c
 }
 
 func (c comments) ofType(spec *ast.TypeSpec, doc *ast.CommentGroup) {

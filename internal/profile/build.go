@@ -14,45 +14,53 @@ import (
 // build makes the typed profile of a merged and judged document.
 func build(v shape.Value) Profile {
 	return Profile{
-		Name:        text(v, "name"),
-		Description: text(v, "description"),
+		Name:        said(v, "name"),
+		Description: said(v, "description"),
 		Agent:       buildAgent(v.Get("agent")),
-		Packages:    buildPackages(v.Get("packages").Items),
-		Nixpkgs:     text(v, "nixpkgs"),
-		Network:     buildNetwork(v.Get("network")),
-		Env:         buildEnv(v.Get("env").Members),
-		PassThrough: buildHostEnv(v.Get("extra_env_passthrough").Items),
-		Secrets:     buildSecrets(v.Get("secrets").Items),
-		Mounts:      buildMounts(v.Get("mounts").Items),
-		State:       State(text(v, "state")),
-		Nix:         buildNix(v.Get("nix")),
-		Git:         buildGit(v.Get("git")),
-		SSH:         SSH{Hosts: slices.Sorted(slices.Values(unique(lower(v.Get("ssh").Get("hosts").Texts()))))},
-		Hide:        buildPatterns(v.Get("hide").Items),
-		Show:        buildPatterns(v.Get("show").Items),
-		Protect:     buildPatterns(v.Get("protect").Items),
-		ProtectMode: ProtectMode(text(v, "protect_mode")),
-		Cache:       Cache(text(v, "cache")),
-		Ports:       Ports{In: numbers(v.Get("ports").Get("in")), Out: numbers(v.Get("ports").Get("out"))},
+		Packages:    mapped(distinct(v.Get("packages").Items), buildPackage),
+		Nixpkgs:     said(v, "nixpkgs"),
+		Network:     buildNetwork(v),
+		Env:         sorted(mapped(v.Get("env").Members, buildConstant), func(c Constant) string { return c.Name }),
+		PassThrough: buildHostEnv(v.Get("extra_env_passthrough")),
+		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
+		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
+			func(m Mount) string { return m.Sandbox }), sameMount),
+		State: State(said(v, "state")),
+		Nix:   Nix{Daemon: Daemon(said(v, "nix.daemon")), Store: Store(said(v, "nix.store"))},
+		Git: Git{
+			Hosts: sorted(mapped(v.Get("git.hosts").Members, buildGitHost),
+				func(h GitHost) string { return h.Host }),
+			SSHToHTTPS: said(v, "git.ssh_to_https") == "true",
+			Config:     GitConfig(said(v, "git.config")),
+			Sign:       GitSign(said(v, "git.sign")),
+		},
+		SSH:         SSH{Hosts: hosts(v.Get("ssh.hosts"))},
+		Hide:        patterns(v.Get("hide")),
+		Show:        patterns(v.Get("show")),
+		Protect:     patterns(v.Get("protect")),
+		ProtectMode: ProtectMode(said(v, "protect_mode")),
+		Cache:       Cache(said(v, "cache")),
+		Ports:       Ports{In: numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out"))},
 		Limits:      buildLimits(v.Get("limits")),
-		MCP:         MCP{Import: unique(v.Get("mcp").Get("import").Texts())},
-		Compat:      Compat(text(v, "compat")),
-		Toolbox:     Toolbox(text(v, "toolbox")),
-		Project:     ProjectRoot(text(v, "project")),
-		Worktrees:   buildPatterns(v.Get("worktrees").Items),
-		Confirm:     Confirm(text(v, "confirm")),
+		MCP:         MCP{Import: unique(v.Get("mcp.import").Texts())},
+		Compat:      Compat(said(v, "compat")),
+		Toolbox:     Toolbox(said(v, "toolbox")),
+		Project:     ProjectRoot(said(v, "project")),
+		Worktrees:   patterns(v.Get("worktrees")),
+		Confirm:     Confirm(said(v, "confirm")),
 	}
 }
 
-// text is what a profile says under a key of its top level, or the default.
-func text(v shape.Value, key string) string { return said(&schema, v, key) }
-
-// said is what a record says under a key, or the default.
-func said(s *shape.Shape, v shape.Value, key string) string {
-	if value := v.Get(key); value.Said() {
-		return value.Text
+// said is what a profile says under a key ("nix.store"), or the default.
+func said(v shape.Value, path string) string {
+	s := schema
+	for key := range strings.SplitSeq(path, ".") {
+		s, v = s.Key(key), v.Get(key)
 	}
-	return s.Key(key).Unsaid()
+	if v.Said() {
+		return v.Text
+	}
+	return s.Unsaid()
 }
 
 // origin is a place as the profile shows it: "work:12".
@@ -64,7 +72,7 @@ func buildAgent(v shape.Value) Agent {
 	agent := Agent{
 		Name:    v.Get("name").Text,
 		Command: v.Get("command").Texts(),
-		Env:     buildHostEnv(v.Get("env").Items),
+		Env:     buildHostEnv(v.Get("env")),
 	}
 	switch {
 	case agent.Name != "":
@@ -82,121 +90,66 @@ func buildAgent(v shape.Value) Agent {
 	return agent
 }
 
-// buildPackages keeps the first of what is listed twice: it is the one that
-// counts on PATH.
-func buildPackages(items []shape.Value) []Package {
-	var packages []Package
-	seen := make(map[string]bool, len(items))
-	for _, item := range items {
-		if seen[item.Text] {
-			continue
-		}
-		seen[item.Text] = true
-		attr, outputs := splitPackage(item.Text)
-		packages = append(packages, Package{Attr: attr, Outputs: outputs, Origin: origin(item.Place)})
-	}
-	return packages
+func buildPackage(v shape.Value) Package {
+	attr, outputs := splitPackage(v.Text)
+	return Package{Attr: attr, Outputs: outputs, Origin: origin(v.Place)}
 }
 
 // buildNetwork drops an inherited list of hosts when the tier has no use for
 // it any more.
 func buildNetwork(v shape.Value) Network {
-	network := Network{Tier: Tier(said(&networkShape, v, "tier"))}
-	if network.Tier == TierAllow {
-		for _, item := range v.Get("allow").Items {
-			host := item.Get("host").Text
+	network := Network{Tier: Tier(said(v, "network.tier"))}
+	switch network.Tier {
+	case TierAllow:
+		for _, item := range v.Get("network.allow").Items {
+			host := strings.ToLower(item.Get("host").Text)
 			network.Allow = append(network.Allow, host)
 			if item.Get("private").Text == "true" {
 				network.Private = append(network.Private, host)
 			}
 		}
-		network.Allow, network.Private = unique(lower(network.Allow)), unique(lower(network.Private))
-		network.Via = v.Get("via").Text
-	}
-	if network.Tier == TierInet {
-		network.Except = unique(v.Get("except").Texts())
+		network.Allow, network.Private = unique(network.Allow), unique(network.Private)
+		network.Via = v.Get("network.via").Text
+	case TierInet:
+		network.Except = unique(v.Get("network.except").Texts())
 	}
 	return network
 }
 
-// lower folds host names: DNS does not tell cases apart.
-func lower(texts []string) []string {
-	for i, text := range texts {
-		texts[i] = strings.ToLower(text)
-	}
-	return texts
+func buildConstant(m shape.Member) Constant {
+	return Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)}
 }
 
-func unique(texts []string) []string {
-	seen := make(map[string]bool, len(texts))
-	return slices.DeleteFunc(texts, func(text string) bool {
-		again := seen[text]
-		seen[text] = true
-		return again
-	})
+func buildHostEnv(list shape.Value) []HostEnv {
+	return sorted(mapped(distinct(list.Items), func(v shape.Value) HostEnv {
+		return HostEnv{Name: v.Text, Origin: origin(v.Place)}
+	}), func(e HostEnv) string { return e.Name })
 }
 
-func buildEnv(members []shape.Member) []Constant {
-	var constants []Constant
-	for _, m := range members {
-		constants = append(constants, Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)})
+func buildSecret(v shape.Value) Secret {
+	s := Secret{
+		Variable: v.Get("env").Text, Hosts: hosts(v.Get("hosts")), As: unique(v.Get("as").Texts()),
+		Header: v.Get("header").Text, Inside: v.Get("secret").Text == "inside", Origin: origin(v.Place),
 	}
-	slices.SortFunc(constants, func(a, b Constant) int { return cmp.Compare(a.Name, b.Name) })
-	return constants
-}
-
-func buildHostEnv(items []shape.Value) []HostEnv {
-	var variables []HostEnv
-	for _, item := range items {
-		variables = append(variables, HostEnv{Name: item.Text, Origin: origin(item.Place)})
+	if file := v.Get("file"); file.Said() {
+		s.File = cleanPath(file.Text)
 	}
-	slices.SortStableFunc(variables, func(a, b HostEnv) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(variables, func(a, b HostEnv) bool { return a.Name == b.Name })
-}
-
-func buildSecrets(items []shape.Value) []Secret {
-	var secrets []Secret
-	for _, item := range items {
-		s := Secret{
-			Variable: item.Get("env").Text, Hosts: unique(lower(item.Get("hosts").Texts())),
-			As:     unique(item.Get("as").Texts()),
-			Header: item.Get("header").Text, Inside: item.Get("secret").Text == "inside", Origin: origin(item.Place),
-		}
-		if file := item.Get("file"); file.Said() {
-			s.File = cleanPath(file.Text)
-		}
-		if len(s.As) == 0 && s.Header == "" {
-			s.As = []string{"bearer", "basic"}
-		}
-		slices.Sort(s.Hosts)
-		secrets = append(secrets, s)
+	if len(s.As) == 0 && s.Header == "" {
+		s.As = []string{"bearer", "basic"}
 	}
-	slices.SortStableFunc(secrets, func(a, b Secret) int { return cmp.Compare(a.Variable, b.Variable) })
-	return secrets
-}
-
-func buildMounts(items []shape.Value) []Mount {
-	var mounts []Mount
-	for _, item := range items {
-		mounts = append(mounts, buildMount(item))
-	}
-	slices.SortStableFunc(mounts, func(a, b Mount) int { return cmp.Compare(a.Sandbox, b.Sandbox) })
-	return slices.CompactFunc(mounts, sameMount)
+	return s
 }
 
 func buildMount(v shape.Value) Mount {
-	m := Mount{
-		Host:     cleanPath(v.Get("host").Text),
+	host := v.Get("host").Text
+	return Mount{
+		Host:     cleanPath(host),
+		Sandbox:  cleanPath(cmp.Or(v.Get("sandbox").Text, host)),
 		Writable: v.Get("mode").Text == "rw",
 		Optional: v.Get("optional").Text == "true",
 		Secret:   v.Get("secret").Text == "true",
 		Origin:   origin(v.Place),
 	}
-	m.Sandbox = m.Host
-	if sandbox := v.Get("sandbox"); sandbox.Said() {
-		m.Sandbox = cleanPath(sandbox.Text)
-	}
-	return m
 }
 
 // sameMount reports whether two mounts say the same, wherever they say it.
@@ -205,57 +158,69 @@ func sameMount(a, b Mount) bool {
 	return a == b
 }
 
-func buildNix(v shape.Value) Nix {
-	return Nix{
-		Daemon: Daemon(said(&nixShape, v, "daemon")),
-		Store:  Store(said(&nixShape, v, "store")),
-	}
-}
-
-func buildGit(v shape.Value) Git {
-	git := Git{
-		SSHToHTTPS: said(&gitShape, v, "ssh_to_https") == "true",
-		Config:     GitConfig(said(&gitShape, v, "config")),
-		Sign:       GitSign(said(&gitShape, v, "sign")),
-	}
-	for _, m := range v.Get("hosts").Members {
-		host := GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
-		git.Hosts = append(git.Hosts, host)
-	}
-	slices.SortFunc(git.Hosts, func(a, b GitHost) int { return cmp.Compare(a.Host, b.Host) })
-	return git
-}
-
-func buildPatterns(items []shape.Value) []Pattern {
-	var patterns []Pattern
-	seen := make(map[string]bool, len(items))
-	for _, item := range items {
-		if !seen[item.Text] {
-			seen[item.Text] = true
-			patterns = append(patterns, Pattern{Glob: item.Text, Origin: origin(item.Place)})
-		}
-	}
-	return patterns
+func buildGitHost(m shape.Member) GitHost {
+	return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
 }
 
 func buildLimits(v shape.Value) Limits {
 	tasks, _ := strconv.Atoi(v.Get("tasks").Text) // unsaid: 0
 	return Limits{
 		Memory: amount(v.Get("memory").Text, units), Tasks: tasks,
-		CPU: int(amount(v.Get("cpu").Text, map[byte]int64{'%': 1})),
+		CPU: int(amount(v.Get("cpu").Text, percent)),
 	}
 }
 
+func patterns(list shape.Value) []Pattern {
+	return mapped(distinct(list.Items), func(v shape.Value) Pattern {
+		return Pattern{Glob: v.Text, Origin: origin(v.Place)}
+	})
+}
+
+// hosts are the names of a list, sorted, each once. DNS does not tell cases apart.
+func hosts(list shape.Value) []string {
+	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), strings.ToLower))))
+}
+
 // numbers are the ports of a list, sorted, each once.
-func numbers(v shape.Value) []int {
-	var list []int
-	for _, item := range v.Items {
-		number, err := strconv.Atoi(item.Text)
+func numbers(list shape.Value) []int {
+	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), func(text string) int {
+		number, err := strconv.Atoi(text)
 		if err != nil {
-			panic(fmt.Sprintf("bug: %s passed for a number", item.Text))
+			panic(fmt.Sprintf("bug: %s passed for a number", text))
 		}
-		list = append(list, number)
+		return number
+	}))))
+}
+
+// unique keeps the first of texts that are the same.
+func unique(texts []string) []string {
+	return uniqueBy(texts, func(text string) string { return text })
+}
+
+// distinct keeps the first of items that say the same.
+func distinct(items []shape.Value) []shape.Value {
+	return uniqueBy(items, func(v shape.Value) string { return v.Text })
+}
+
+func uniqueBy[T any](list []T, key func(T) string) []T {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(slices.Clone(list), func(t T) bool {
+		again := seen[key(t)]
+		seen[key(t)] = true
+		return again
+	})
+}
+
+func sorted[T any](list []T, key func(T) string) []T {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
+	return list
+}
+
+// mapped gives nil for an empty list.
+func mapped[A, B any](list []A, f func(A) B) []B {
+	var made []B
+	for _, a := range list {
+		made = append(made, f(a))
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return made
 }

@@ -8,7 +8,6 @@
 // judges what concerns several values at once. A Profile that comes out is
 // valid: nobody downstream checks it again.
 //
-// The package imports diag, hostpattern, storepath, shape and the pure parts of
-// the standard library. It touches nothing: the caller looks files up and reads
-// their syntax, see [Opener]. No text it is given is trusted.
+// The package touches nothing: the caller looks files up, see [Opener]. No text
+// it is given is trusted.
 package profile

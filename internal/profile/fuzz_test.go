@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 			inside(t, src, problems)
 			return
 		}
-		shown, _, err := showIn("work.yaml", files{"work.yaml": string(src)}, false)
+		shown, _, err := profile.Show("work.yaml", files{"work.yaml": string(src)}, false)
 		if err != nil {
 			t.Fatalf("show: %v", err)
 		}

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -9,16 +8,16 @@ import (
 )
 
 // WithHosts is the text of a profile with more hosts at the head of its own list
-// for tier allow; root is what src was read as. Nothing else is changed, comments
-// included. It is false where there is no such list. Who calls it reads the
-// result again, and sees whether it is what was meant: YAML can be written in
-// more ways than this knows.
-func WithHosts(root *shape.Node, src []byte, hosts []string) ([]byte, bool) {
-	list := child(child(root, "network"), "allow")
-	if list == nil || list.Kind != shape.SequenceNode || len(list.Content) == 0 {
+// for tier allow. Nothing else is changed, comments included. It is false where
+// there is no such list. The caller reads the result again, to see whether it is
+// what was meant: YAML can be written in more ways than this knows.
+func WithHosts(src []byte, hosts []string) ([]byte, bool) {
+	read, _ := shape.Decode(&shape.Document{}, src, schema, "profile")
+	list := read.Get("network").Get("allow").Items
+	if len(list) == 0 {
 		return nil, false
 	}
-	first := list.Content[0]
+	first := list[0]
 	lines := strings.SplitAfter(string(src), "\n")
 	if first.Line < 1 || first.Line > len(lines) {
 		return nil, false
@@ -50,17 +49,4 @@ func quotedHost(host, neighbour string) string {
 		return strconv.Quote(host)
 	}
 	return host
-}
-
-// child is the value of a mapping's key; nil: there is none.
-func child(n *shape.Node, key string) *shape.Node {
-	if n == nil || n.Kind != shape.MappingNode {
-		return nil
-	}
-	for pair := range slices.Chunk(n.Content, 2) {
-		if len(pair) == 2 && pair[0].Value == key {
-			return pair[1]
-		}
-	}
-	return nil
 }

@@ -15,8 +15,7 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Opener looks profiles up, and reads their syntax. The package itself opens
-// nothing.
+// Opener looks profiles up. The package itself opens nothing.
 type Opener interface {
 	// Open finds the profile that ref names: a name ("work"), or a file when
 	// ref holds a slash or ends in .yaml, .yml or .json. From is where a
@@ -29,9 +28,6 @@ type Opener interface {
 	// does not exist is a [NotFoundError]; for the ref "default" the built-in
 	// profile then takes its place.
 	Open(ref string, from diag.Position) (name, file string, src []byte, err error)
-
-	// Parse is a [shape.Parser].
-	Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem)
 }
 
 // NotFoundError says that there is no profile of that name or file.
@@ -44,12 +40,12 @@ type NotFoundError struct {
 // Error says what is missing, and what may have been meant.
 func (e *NotFoundError) Error() string {
 	if near := shape.Nearest(e.Ref, e.Known); near != "" {
-		return fmt.Sprintf("no profile %s; did you mean %q?", show(e.Ref), near)
+		return fmt.Sprintf("no profile %s; did you mean %q?", shape.Quote(e.Ref), near)
 	}
 	if IsFile(e.Ref) {
-		return "there is no file " + show(e.Ref)
+		return "there is no file " + shape.Quote(e.Ref)
 	}
-	return "no profile " + show(e.Ref)
+	return "no profile " + shape.Quote(e.Ref)
 }
 
 // Remedy says where a profile could be put.
@@ -130,7 +126,7 @@ func (p project) Open(ref string, from diag.Position) (name, file string, src []
 	case ref == p.file && from.File == "":
 		return ProjectFile, p.file, p.src, nil
 	case from.File == p.file && IsFile(ref):
-		return "", "", nil, errors.New(show(ref) +
+		return "", "", nil, errors.New(shape.Quote(ref) +
 			" is a file, which an agent could write; a project may extend profiles by name only")
 	}
 	return p.Opener.Open(ref, from)
@@ -144,7 +140,7 @@ func IsFile(ref string) bool {
 // Show is the profile that ref names with all it extends, as one commented
 // document: each value with its origin, and the defaults. Reading it gives the
 // same profile. With mask, constants that look secret are not shown.
-func Show(ref string, open Opener, mask bool) (*shape.Node, diag.Problems, error) {
+func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
 	merged, _, warnings, err := load(ref, open)
 	if err != nil {
 		return nil, warnings, err
@@ -153,7 +149,8 @@ func Show(ref string, open Opener, mask bool) (*shape.Node, diag.Problems, error
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	return style.Document(&schema, merged), warnings, nil
+	text, err := style.Document(schema, merged)
+	return text, warnings, err
 }
 
 // load merges what ref names, with what the project brings laid over it, and
@@ -190,7 +187,7 @@ func NameOf(file string) string {
 	for _, extension := range Extensions {
 		name = strings.TrimSuffix(name, extension)
 	}
-	if checkProfileName(name) != nil {
+	if profileName.Check(name) != nil {
 		return "profile"
 	}
 	return name
@@ -248,12 +245,7 @@ func remedyOf(err error) string {
 func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
 	doc := &shape.Document{Name: name, File: file}
-	node, fault := l.open.Parse(doc, src)
-	if fault != nil {
-		l.problems = append(l.problems, *fault)
-		return
-	}
-	value, problems := shape.Decode(doc, node, &schema, "profile")
+	value, problems := shape.Decode(doc, src, schema, "profile")
 	l.problems = append(l.problems, problems...)
 	if !value.Said() {
 		return

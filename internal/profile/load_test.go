@@ -9,8 +9,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 )
 
 // load reads a profile that must be right.
@@ -152,8 +150,7 @@ func TestWithHostsAddsToTheListAndChangesNothingElse(t *testing.T) {
 		"letters of several bytes": {"network: {description: \"ü\", allow: [a.org]}", "network: {description: \"ü\", allow: [c.org, \"*.d.org\", a.org]}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node, _ := syntax.Parse(&shape.Document{}, []byte(tc.src))
-			got, found := profile.WithHosts(node, []byte(tc.src), []string{"c.org", "*.d.org"})
+			got, found := profile.WithHosts([]byte(tc.src), []string{"c.org", "*.d.org"})
 			if string(got) != tc.want || found != (tc.want != "") {
 				t.Errorf("got %q, %v; want %q", got, found, tc.want)
 			}
@@ -174,7 +171,7 @@ func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	if want := []string{profile.BuiltIn, "default.yaml"}; !slices.Equal(sources, want) {
 		t.Errorf("sources of an own default that extends the built-in one: %q, want %q", sources, want)
 	}
-	text, _, err := showIn("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
+	text, _, err := profile.Show("default", files{"default.yaml": "extends: default\nstate: shared"}, false)
 	if err != nil || !strings.Contains(string(text), "state: shared # default:2\n") || !strings.Contains(string(text), "confirm: changed # built-in:") {
 		t.Errorf("origins of the two cannot be told apart: %v\n%s", err, text)
 	}
@@ -266,7 +263,6 @@ func TestExtendsThatCannotBeFollowed(t *testing.T) {
 
 // unreadable is an Opener that cannot read what it found.
 type unreadable struct {
-	files
 	err error
 }
 

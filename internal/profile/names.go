@@ -1,29 +1,22 @@
 package profile
 
-import "strings"
+import (
+	"strings"
 
-// madeNames are variables that claudebox makes inside; a profile that set
-// them would break the sandbox or see no effect.
-var madeNames = []struct{ name, instead string }{
-	{"CLAUDEBOX", "remove it"},
-	{"CLAUDE_CONFIG_DIR", "use state: to choose where the agent's home is kept"},
-	{"HOME", "remove it; home is at the same path inside"},
-	{"NIX_REMOTE", "use nix: {daemon: …}"},
-	{"PATH", "use packages: to put programs on PATH"},
-	{"SHELL", "remove it; it is the bash of the sandbox"},
-	{"TMPDIR", "remove it; it is /tmp inside"},
-	{"XDG_RUNTIME_DIR", "remove it; the sandbox has one of its own"},
-}
+	"claudebox/internal/profile/shape"
+)
 
-// madeInside is what to do in the place of setting a variable that claudebox
-// makes, or "" for all others.
-func madeInside(name string) string {
-	for _, m := range madeNames {
-		if m.name == name {
-			return m.instead
-		}
-	}
-	return ""
+// madeNames are variables that claudebox makes inside, with what to do in the place
+// of setting one: that would break the sandbox or have no effect.
+var madeNames = map[string]string{
+	"CLAUDEBOX":         "remove it",
+	"CLAUDE_CONFIG_DIR": "use state: to choose where the agent's home is kept",
+	"HOME":              "remove it; home is at the same path inside",
+	"NIX_REMOTE":        "use nix: {daemon: …}",
+	"PATH":              "use packages: to put programs on PATH",
+	"SHELL":             "remove it; it is the bash of the sandbox",
+	"TMPDIR":            "remove it; it is /tmp inside",
+	"XDG_RUNTIME_DIR":   "remove it; the sandbox has one of its own",
 }
 
 // effects are variables that do more than carry text (SAND-03b). A name that
@@ -68,25 +61,10 @@ func Effect(name string) string {
 	return ""
 }
 
-// tokenPrefixes are how well-known tokens begin that could be taken for the
-// name of a variable.
-var tokenPrefixes = []string{
-	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-", "hf_",
-	"sk-", "sk_", "xox", "AKIA", "eyJ",
-}
-
-// tokenRun is how many letters, digits and dashes follow at least.
-const tokenRun = 16
+// tokenPattern is how well-known tokens look that could be taken for the name of a
+// variable.
+const tokenPattern = `^(gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk[_-]|xox|AKIA|eyJ)[A-Za-z0-9-]{16}`
 
 // isToken reports whether a text is probably a token itself, where a name is
 // expected: it must reach neither a message nor a plan.
-func isToken(text string) bool {
-	inRun := func(c byte) bool { return isAlnum(c) || c == '-' }
-	for _, prefix := range tokenPrefixes {
-		rest, found := strings.CutPrefix(text, prefix)
-		if found && len(rest) >= tokenRun && made(rest[:tokenRun], inRun, inRun) {
-			return true
-		}
-	}
-	return false
-}
+func isToken(text string) bool { return shape.Matches(tokenPattern, text) }

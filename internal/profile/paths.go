@@ -12,25 +12,25 @@ var (
 		Name:     "a path",
 		Pattern:  `^(/|~$|~/|\./)`,
 		Examples: []string{"~/datasets", "/srv/models", "./fixtures"},
-		Check:    checkPath,
+		Judge:    checkPath,
 	}
 	homeFolder = shape.Rule{
 		Name:     "a folder below home",
 		Pattern:  `^[^/~]`,
 		Examples: []string{".codex"},
-		Check:    checkHomeFolder,
+		Judge:    checkHomeFolder,
 	}
 	projectGlob = shape.Rule{
 		Name:     "a pattern relative to the project",
 		Pattern:  `^[^/]`,
 		Examples: []string{".env", "secrets/**"},
-		Check:    checkGlob,
+		Judge:    checkGlob,
 	}
 	siblingGlob = shape.Rule{
 		Name:     "a pattern beside the project",
 		Pattern:  `^\.\./.`,
 		Examples: []string{"../wt-*"},
-		Check:    checkSibling,
+		Judge:    checkSibling,
 	}
 )
 
@@ -42,11 +42,11 @@ func checkPath(text string) *shape.Fault {
 	}
 	switch {
 	case climbs(text):
-		return fault("write the path out", "%s holds a .. segment", show(text))
+		return fault("write the path out", "%s holds a .. segment", shape.Quote(text))
 	case strings.ContainsAny(text, "*?"):
-		return fault("name each path", "%s is a pattern; mounts take none", show(text))
+		return fault("name each path", "%s is a pattern; mounts take none", shape.Quote(text))
 	case path.Clean(text) == ".":
-		return fault("remove the mount", "%s is the project, which is mounted anyway", show(text))
+		return fault("remove the mount", "%s is the project, which is mounted anyway", shape.Quote(text))
 	case text == "~", strings.HasPrefix(text, "/"), strings.HasPrefix(text, "~/"), strings.HasPrefix(text, "./"):
 		return nil
 	}
@@ -57,18 +57,18 @@ func checkPath(text string) *shape.Fault {
 func relativePath(text string) *shape.Fault {
 	for _, home := range []string{"$HOME", "${HOME}"} {
 		if rest, found := strings.CutPrefix(text, home); found {
-			return fault("write ~"+rest, "%s: variables are not expanded in paths", show(text))
+			return fault("write ~"+rest, "%s: variables are not expanded in paths", shape.Quote(text))
 		}
 	}
 	switch text[0] {
 	case '~':
 		return fault("write the path out, or ~/ for your own home", "%s: only your own home can be written with ~",
-			show(text))
+			shape.Quote(text))
 	case '$':
-		return fault("write the path out", "%s: variables are not expanded in paths", show(text))
+		return fault("write the path out", "%s: variables are not expanded in paths", shape.Quote(text))
 	}
 	return fault("write ~/"+text+" or ./"+text,
-		"%s is relative; expected a path that begins with /, ~/ or ./ (the project)", show(text))
+		"%s is relative; expected a path that begins with /, ~/ or ./ (the project)", shape.Quote(text))
 }
 
 // cleanPath brings a path that checkPath took into its one form.
@@ -87,11 +87,11 @@ func checkGlob(text string) *shape.Fault {
 	}
 	switch {
 	case strings.HasPrefix(text, "/"):
-		return fault("", "%s is absolute; expected a pattern relative to the project", show(text))
+		return fault("", "%s is absolute; expected a pattern relative to the project", shape.Quote(text))
 	case strings.HasPrefix(text, "!"):
-		return fault("use show: to take a pattern away", "%s: patterns are not negated by !", show(text))
+		return fault("use show: to take a pattern away", "%s: patterns are not negated by !", shape.Quote(text))
 	case climbs(text):
-		return fault("", "%s leaves the project", show(text))
+		return fault("", "%s leaves the project", shape.Quote(text))
 	}
 	return checkSegments(text)
 }
@@ -99,7 +99,7 @@ func checkGlob(text string) *shape.Fault {
 func checkSegments(text string) *shape.Fault {
 	for segment := range strings.SplitSeq(text, "/") {
 		if _, err := path.Match(segment, ""); err != nil {
-			return fault(`write \[ for the bracket itself`, "%s: the bracket is not closed", show(text))
+			return fault(`write \[ for the bracket itself`, "%s: the bracket is not closed", shape.Quote(text))
 		}
 	}
 	return nil
@@ -116,9 +116,10 @@ func checkSibling(text string) *shape.Fault {
 	first, _, _ = strings.Cut(first, "[")
 	switch {
 	case !beside || climbs(rest):
-		return fault("", "%s is not beside the project; expected ../NAME", show(text))
+		return fault("", "%s is not beside the project; expected ../NAME", shape.Quote(text))
 	case strings.Trim(first, "*?.") == "":
-		return fault("begin the pattern with a name: ../wt-*", "%s names every folder beside the project", show(text))
+		return fault("begin the pattern with a name: ../wt-*",
+			"%s names every folder beside the project", shape.Quote(text))
 	}
 	return checkSegments(rest)
 }

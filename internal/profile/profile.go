@@ -237,3 +237,20 @@ const (
 	ConfirmChanged Confirm = "changed"
 	ConfirmNever   Confirm = "never"
 )
+
+// ByGrant are the words of settings, that which grants least first. The shared home
+// is a case of its own: it shows what no other does.
+var ByGrant = map[string][]string{
+	"network":      {"none", "allow", "inet", "full"},
+	"state":        {"ephemeral", "project", "shared", "host"},
+	"nix.daemon":   {"off", "own", "host"},
+	"nix.store":    {"closure", "full"},
+	"git.config":   {"readonly", "writable"},
+	"git.sign":     {"off", "ssh"},
+	"protect_mode": {"strict", "default"},
+	"cache":        {"ephemeral", "project"},
+	"compat":       {"off", "nix-ld"},
+	"toolbox":      {"base", "full"},
+	"project":      {"cwd", "git-root"},
+	"confirm":      {"always", "changed", "never"},
+}

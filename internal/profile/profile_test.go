@@ -9,8 +9,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 )
 
 // files is an Opener over a map from file to text; a name N is the file
@@ -30,17 +28,12 @@ func (f files) Open(ref string, _ diag.Position) (string, string, []byte, error)
 	return "", "", nil, &profile.NotFoundError{Ref: ref, Known: known}
 }
 
-func (files) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
-	return syntax.Parse(doc, src)
-}
-
 // readOne reads a single document, which may extend the built-in profile only.
 func readOne(file string, src []byte) (profile.Profile, diag.Problems, error) {
 	return profile.Load(file, single{file: file, src: src})
 }
 
 type single struct {
-	files
 	file string
 	src  []byte
 }
@@ -50,16 +43,6 @@ func (s single) Open(ref string, _ diag.Position) (string, string, []byte, error
 		return "", "", nil, &profile.NotFoundError{Ref: ref, Known: []string{profile.Default}}
 	}
 	return profile.NameOf(s.file), s.file, s.src, nil
-}
-
-// showIn is the text of a profile that is shown.
-func showIn(ref string, open profile.Opener, mask bool) ([]byte, diag.Problems, error) {
-	shown, warnings, err := profile.Show(ref, open, mask)
-	if err != nil {
-		return nil, warnings, err
-	}
-	text, err := syntax.Write(shown)
-	return text, warnings, err
 }
 
 // report renders problems as a person sees them, one a line, remedies after

@@ -17,66 +17,60 @@ import (
 var (
 	packageRef = shape.Rule{
 		Name:     "a package",
-		Pattern:  `^[A-Za-z_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*(\^(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*))?$`,
+		Pattern:  "^" + attrPattern + `(\^` + outputsPattern + ")?$",
 		Examples: []string{"ripgrep", "python3Packages.requests", "openssl^dev,out"},
-		Check:    checkPackage,
+		Judge:    checkPackage,
 	}
 	nixpkgsRef = shape.Rule{
 		Name:     `"pinned", a store path, or a locked flake reference`,
 		Pattern:  `^(pinned$|/nix/store/|path:/nix/store/|[a-z][a-z0-9+]*:)`,
 		Examples: []string{"pinned"},
-		Check:    checkNixpkgs,
+		Judge:    checkNixpkgs,
 	}
 	allowedHost = shape.Rule{
 		Name:     "a host",
 		Pattern:  `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
 		Examples: []string{"api.anthropic.com", "*.github.com:443", "anthropic"},
-		Check:    checkAllowed,
+		Judge:    checkAllowed,
 	}
 	exceptedPlace = shape.Rule{
 		Name:     "an address or a network",
 		Pattern:  `^[0-9a-fA-F.:/\[\]]+$`,
 		Examples: []string{"192.168.1.20:5432", "10.1.0.0/16"},
-		Check:    checkExcepted,
+		Judge:    checkExcepted,
 	}
 	proxyURL = shape.Rule{
 		Name:     "a proxy",
 		Pattern:  `^(http|socks5)://[^/@?#]+:[0-9]+/?$`,
 		Examples: []string{"http://proxy.corp:3128", "socks5://127.0.0.1:1080"},
-		Check:    checkProxy,
+		Judge:    checkProxy,
 	}
 	gitHost = shape.Rule{
 		Name:     "a host",
 		Pattern:  `^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
 		Examples: []string{"github.com"},
-		Check:    checkGitHost,
+		Judge:    checkGitHost,
 	}
 )
 
-func isAttrByte(c byte) bool   { return isAlnumLow(c) || c == '-' || c == '\'' }
-func isOutputByte(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c == '_' || c == '-' }
+// attrPattern is an attribute path: of nixpkgs itself first; deeper sets hold names
+// like 3dmodels. outputsPattern are outputs as Nix writes them: "dev,out" or "*".
+const (
+	attrPattern    = `[A-Za-z_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*`
+	outputsPattern = `(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*)`
+)
 
-// checkPackage judges an attribute path with its outputs, as Nix itself
-// writes them: "attr.path^out,dev" or "attr^*".
+// checkPackage says what is wrong with "attr.path^out,dev" or "attr^*".
 func checkPackage(text string) *shape.Fault {
 	if fault := checkLine(text); fault != nil {
 		return fault
 	}
 	attr, outputs, asked := strings.Cut(text, "^")
-	first := isLetterLow // of nixpkgs itself; deeper sets hold names like 3dmodels
-	for segment := range strings.SplitSeq(attr, ".") {
-		if !made(segment, first, isAttrByte) {
-			return notPackage(text)
-		}
-		first = isAlnumLow
-	}
-	if !asked || outputs == "*" {
-		return nil
-	}
-	for output := range strings.SplitSeq(outputs, ",") {
-		if !made(output, isOutputByte, isOutputByte) {
-			return fault("", "%s: %s is not the name of an output", show(text), show(output))
-		}
+	switch {
+	case !shape.Matches("^"+attrPattern+"$", attr):
+		return notPackage(text)
+	case asked && !shape.Matches("^"+outputsPattern+"$", outputs):
+		return fault("", "%s: %s is not the name of an output", shape.Quote(text), shape.Quote(outputs))
 	}
 	return nil
 }
@@ -91,7 +85,7 @@ var packageForms = []struct{ prefix, remedy string }{
 func notPackage(text string) *shape.Fault {
 	for _, form := range packageForms {
 		if strings.HasPrefix(text, form.prefix) {
-			return fault(form.remedy, "%s is not an attribute of nixpkgs", show(text))
+			return fault(form.remedy, "%s is not an attribute of nixpkgs", shape.Quote(text))
 		}
 	}
 	remedy := ""
@@ -101,7 +95,7 @@ func notPackage(text string) *shape.Fault {
 			remedy = "write " + name
 		}
 	}
-	return fault(remedy, "%s is not an attribute of nixpkgs", show(text))
+	return fault(remedy, "%s is not an attribute of nixpkgs", shape.Quote(text))
 }
 
 // splitPackage takes a package apart that checkPackage took.
@@ -124,21 +118,14 @@ func checkNixpkgs(text string) *shape.Fault {
 	case text == "pinned" || storepath.Check(store) == nil:
 		return nil
 	case strings.HasPrefix(store, "/"):
-		return fault("copy it to the store first: nix store add-path", "%s is not in the store", show(text))
-	case !hasScheme(text):
-		return fault("write pinned, or a reference with a revision", "%s is not a flake reference", show(text))
+		return fault("copy it to the store first: nix store add-path", "%s is not in the store", shape.Quote(text))
+	case !shape.Matches(`^[a-z][a-z0-9+]*:`, text):
+		return fault("write pinned, or a reference with a revision", "%s is not a flake reference", shape.Quote(text))
 	case isLocked(text):
 		return nil
 	}
 	return fault("add the revision: github:NixOS/nixpkgs/REV, of 40 hexadecimal digits",
-		"%s is not locked; expected a reference with a revision or narHash", show(text))
-}
-
-// hasScheme reports whether text begins like a flake reference: "git+https:".
-func hasScheme(text string) bool {
-	scheme, _, found := strings.Cut(text, ":")
-	isLower := func(c byte) bool { return c >= 'a' && c <= 'z' }
-	return found && made(scheme, isLower, func(c byte) bool { return isLower(c) || isDigit(c) || c == '+' })
+		"%s is not locked; expected a reference with a revision or narHash", shape.Quote(text))
 }
 
 // forges are the schemes that may hold the revision in their path.
@@ -162,10 +149,7 @@ func isLocked(text string) bool {
 }
 
 // isRevision reports whether text is a full SHA-1 of git.
-func isRevision(text string) bool {
-	isHex := func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' }
-	return len(text) == 40 && made(text, isHex, isHex)
-}
+func isRevision(text string) bool { return shape.Matches(`^[0-9a-f]{40}$`, text) }
 
 // presets are names that stand for a list of hosts in tier allow.
 func presets() []string {
@@ -192,12 +176,12 @@ func checkAllowed(text string) *shape.Fault {
 	name, _, _ = strings.Cut(name, ":")
 	switch dotted := strings.Contains(name, "."); {
 	case !dotted && wild:
-		return fault("name the domain: *.example.com", "%s covers a whole top-level domain", show(text))
+		return fault("name the domain: *.example.com", "%s covers a whole top-level domain", shape.Quote(text))
 	case !dotted:
 		return notPreset(text)
 	}
 	if _, err := hostpattern.Parse(text); err != nil {
-		return fault("name the host", "%s: %v", show(text), err)
+		return fault("name the host", "%s: %v", shape.Quote(text), err)
 	}
 	return nil
 }
@@ -223,13 +207,16 @@ func notPreset(text string) *shape.Fault {
 	if near := shape.Nearest(text, presets()); near != "" {
 		remedy = "write " + near
 	}
-	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", show(text),
+	return fault(remedy, "%s is neither a preset (%s) nor a host with a domain", shape.Quote(text),
 		strings.Join(presets(), ", "))
 }
 
 func checkGitHost(text string) *shape.Fault {
 	if fault := checkLine(text); fault != nil {
 		return fault
+	}
+	if strings.Contains(text, "*") {
+		return fault("name each host", "%s is a pattern; expected one host", shape.Quote(text))
 	}
 	return checkHost(text, text)
 }
@@ -243,14 +230,15 @@ func checkHost(text, name string) *shape.Fault {
 	name, port, ported := strings.Cut(name, ":")
 	if number, err := strconv.Atoi(port); ported &&
 		(err != nil || strconv.Itoa(number) != port || number < 1 || number > maxPort) {
-		return fault("", "%s: %s is not a port; expected 1 to %d", show(text), show(port), maxPort)
+		return fault("", "%s: %s is not a port; expected 1 to %d", shape.Quote(text), shape.Quote(port), maxPort)
 	}
 	if strings.Trim(name, "0123456789.") == "" {
-		return fault("name the host", "%s is an address; expected a host name", show(text))
+		return fault("name the host", "%s is an address; expected a host name", shape.Quote(text))
 	}
 	for label := range strings.SplitSeq(name, ".") {
 		if !isLabel(label) {
-			return fault("", "%s is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be", show(text))
+			return fault("",
+				"%s is not a host; expected NAME.DOMAIN, *.NAME.DOMAIN, and a port if need be", shape.Quote(text))
 		}
 	}
 	return nil
@@ -260,26 +248,25 @@ func checkHost(text, name string) *shape.Fault {
 func notHost(text string) *shape.Fault {
 	if _, rest, found := strings.Cut(text, "://"); found {
 		host, _, _ := strings.Cut(rest, "/")
-		return fault("write "+host, "%s is a URL; expected a host", show(text))
+		return fault("write "+host, "%s is a URL; expected a host", shape.Quote(text))
 	}
 	host, _, path := strings.Cut(text, "/")
 	switch {
 	case path:
-		return fault("write "+host, "%s has a path; only whole hosts can be allowed", show(text))
+		return fault("write "+host, "%s has a path; only whole hosts can be allowed", shape.Quote(text))
 	case strings.HasSuffix(text, "."):
-		return fault("remove the dot at the end", "%s is not a host", show(text))
+		return fault("remove the dot at the end", "%s is not a host", shape.Quote(text))
 	case strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 }):
-		return fault("write the name in its ASCII form (xn--…)", "%s is not a host", show(text))
+		return fault("write the name in its ASCII form (xn--…)", "%s is not a host", shape.Quote(text))
 	case strings.Count(text, ":") > 1:
-		return fault("name the host", "%s is an address; expected a host name", show(text))
+		return fault("name the host", "%s is an address; expected a host name", shape.Quote(text))
 	}
 	return nil
 }
 
 // isLabel follows RFC 1123, section 2.1.
 func isLabel(label string) bool {
-	isLabelByte := func(c byte) bool { return isAlnum(c) || c == '-' }
-	return len(label) <= 63 && made(label, isAlnum, isLabelByte) && !strings.HasSuffix(label, "-")
+	return shape.Matches(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`, label)
 }
 
 // maxPort is the largest TCP port.

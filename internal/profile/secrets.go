@@ -110,10 +110,6 @@ const (
 	Around                 // it is a folder that holds the secret path
 )
 
-// distinct is how many bytes every path of the list has before any *: most
-// paths differ from most of the list in these.
-const distinct = len("/tmp")
-
 // Exposes finds which secret path mounting a host path would show; Within wins
 // over Around. The path is clean, and absolute or "~/…"; an absolute home is
 // recognised below /home and at /root only, so a caller that knows the home
@@ -122,9 +118,6 @@ func Exposes(host string) (SecretPath, Relation) {
 	host = guessTilde(host)
 	var around *SecretPath
 	for i := range SecretPaths {
-		if len(host) >= distinct && host[:distinct] != SecretPaths[i].Path[:distinct] {
-			continue
-		}
 		switch relation(host, SecretPaths[i].Path) {
 		case Within:
 			return SecretPaths[i], Within

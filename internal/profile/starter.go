@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/profile/shape"
 )
 
 //go:embed starter.yaml
@@ -14,7 +15,7 @@ var starterYAML string
 // default or an example, most of them commented out. It fails when the name
 // is not one for a profile.
 func Starter(name string) ([]byte, error) {
-	if fault := checkProfileName(name); fault != nil {
+	if fault := profileName.Check(name); fault != nil {
 		return nil, diag.Errorf("make a profile", fault.Remedy, "%s", fault.Message)
 	}
 	return []byte(strings.Replace(starterYAML, "\nname: NAME\n", "\nname: "+quoted(name)+"\n", 1)), nil
@@ -22,7 +23,7 @@ func Starter(name string) ([]byte, error) {
 
 // quoted keeps a name such as 2024 or true from being read as no text.
 func quoted(name string) string {
-	if made(name, isLetter, isNameByte) && name != "true" && name != "false" && name != "null" {
+	if shape.Matches("^[A-Za-z]", name) && name != "true" && name != "false" && name != "null" {
 		return name
 	}
 	return `"` + name + `"`

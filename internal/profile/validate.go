@@ -20,12 +20,12 @@ type judge struct {
 // validate judges what no single value shows. Warnings do not stop a launch.
 func validate(v shape.Value) (problems, warnings diag.Problems) {
 	var j judge
-	j.network(v.Get("network"), v.Get("ports"))
+	j.network(v)
 	j.variables(v)
 	j.secrets(v)
 	j.mounts(v.Get("mounts").Items)
-	j.gitHosts(v.Get("git").Get("hosts"))
-	j.agent(v.Get("agent").Get("command"))
+	j.gitHosts(v.Get("git.hosts"))
+	j.agent(v.Get("agent.command"))
 	return j.problems, j.warnings
 }
 
@@ -39,51 +39,47 @@ func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
 		diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// tierKeys are those keys of network that are for one tier alone.
+var tierKeys = []struct {
+	key                 string
+	tier                Tier
+	what, where, remedy string
+}{
+	{"allow", TierAllow, "a list of hosts is", "tier allow", "write tier: allow, or remove the list"},
+	{
+		"via", TierAllow, "a proxy looks names up itself, so it is", "the listed hosts of tier allow",
+		"write tier: allow with the hosts, or remove via",
+	},
+	{"except", TierInet, "exceptions are", "tier inet", "write tier: inet, or remove the list"},
+}
+
 // network judges the tier with what belongs to it. A list of hosts that is
 // said with or after another tier would be a restriction that does not hold;
 // one that was said before is dropped with the tier it was for.
-func (j *judge) network(v, ports shape.Value) {
-	tier, allow, out := v.Get("tier"), v.Get("allow"), ports.Get("out")
-	switch {
-	case v.Broken:
-	case tier.Text == string(TierAllow) && !allow.Said():
+func (j *judge) network(v shape.Value) {
+	network, tier := v.Get("network"), v.Get("network.tier")
+	if tier.Text == string(TierAllow) && !network.Get("allow").Said() && !network.Broken {
 		j.refuse(tier.Place, "write network: {tier: allow, allow: [api.anthropic.com]}",
 			"network: tier allow needs a list of hosts under allow")
-	case isForOther(tier, allow, TierAllow):
-		j.refuse(allow.Place, "write tier: allow, or remove the list",
-			"allow: a list of hosts is for tier allow, and the tier is %s", said(&networkShape, v, "tier"))
 	}
-	j.listOnly(v)
-	except := v.Get("except")
-	if isForOther(tier, except, TierInet) {
-		j.refuse(except.Place, "write tier: inet, or remove the list",
-			"except: exceptions are for tier inet, and the tier is %s", said(&networkShape, v, "tier"))
+	for _, k := range tierKeys {
+		only := network.Get(k.key)
+		if network.Broken && k.key == "allow" || !only.Said() || tier.Text == string(k.tier) ||
+			tier.Said() && tier.Doc.Rank > only.Doc.Rank {
+			continue
+		}
+		j.refuse(only.Place, k.remedy, "%s: %s for %s, and the tier is %s", k.key, k.what, k.where,
+			said(v, "network.tier"))
 	}
-	if tier.Text == string(TierNone) && len(out.Items) > 0 {
-		j.refuse(out.Place, `write network: inet, or remove ports.out`,
-			"out: ports of the host need a network, and the tier is none")
-	}
-}
-
-// isForOther reports whether what is for one tier alone is said with or after
-// another.
-func isForOther(tier, only shape.Value, is Tier) bool {
-	return only.Said() && tier.Text != string(is) && (!tier.Said() || tier.Doc.Rank <= only.Doc.Rank)
-}
-
-// listOnly judges what is said for the hosts of tier allow.
-func (j *judge) listOnly(v shape.Value) {
-	tier, via := v.Get("tier"), v.Get("via")
-	if isForOther(tier, via, TierAllow) {
-		j.refuse(via.Place, "write tier: allow with the hosts, or remove via",
-			"via: a proxy looks names up itself, so it is for the listed hosts of tier allow, and the tier is %s",
-			said(&networkShape, v, "tier"))
-	}
-	for _, item := range v.Get("allow").Items {
+	for _, item := range network.Get("allow").Items {
 		host := item.Get("host")
 		if item.Get("private").Text == "true" && slices.Contains(presets(), host.Text) {
 			j.refuse(host.Place, "name the hosts", "allow: %s is a preset, and none of its hosts is private", host.Text)
 		}
+	}
+	if out := v.Get("ports.out"); tier.Text == string(TierNone) && len(out.Items) > 0 {
+		j.refuse(out.Place, `write network: inet, or remove ports.out`,
+			"out: ports of the host need a network, and the tier is none")
 	}
 }
 
@@ -93,18 +89,24 @@ func (j *judge) variables(v shape.Value) {
 	constants := make(map[string]shape.Place)
 	for _, m := range v.Get("env").Members {
 		constants[m.Key] = m.Place
-		j.constant(m)
+		j.effect(m.Place, m.Key)
+		if why := leak.Variable(m.Key, m.Value.Text); why != "" {
+			j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
+				"%s looks like a secret (%s), and its value stands in the profile", m.Key, why)
+		}
 	}
-	passing := v.Get("extra_env_passthrough").Items
-	passing = append(passing[:len(passing):len(passing)], v.Get("agent").Get("env").Items...)
-	for _, item := range passing {
+	for _, item := range slices.Concat(v.Get("extra_env_passthrough").Items, v.Get("agent.env").Items) {
 		if at, both := constants[item.Text]; both {
 			j.refuse(item.Place, "keep one of them", "%s passes from the host, and is a constant in %s", item.Text,
 				origin(at))
 		}
-		if what := Effect(item.Text); what != "" {
-			j.warn(item.Place, "", "%s %s", item.Text, what)
-		}
+		j.effect(item.Place, item.Text)
+	}
+}
+
+func (j *judge) effect(at shape.Place, variable string) {
+	if what := Effect(variable); what != "" {
+		j.warn(at, "", "%s %s", variable, what)
 	}
 }
 
@@ -125,18 +127,8 @@ func (j *judge) secrets(v shape.Value) {
 		first[name.Text] = name.Place
 		if file := item.Get("file"); strings.HasPrefix(file.Text, "./") {
 			j.refuse(file.Place, "keep it outside of the project",
-				"file: %s lies in the project, where the agent reads it", show(file.Text))
+				"file: %s lies in the project, where the agent reads it", shape.Quote(file.Text))
 		}
-	}
-}
-
-func (j *judge) constant(m shape.Member) {
-	if what := Effect(m.Key); what != "" {
-		j.warn(m.Place, "", "%s %s", m.Key, what)
-	}
-	if why := leak.Variable(m.Key, m.Value.Text); why != "" {
-		j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
-			"%s looks like a secret (%s), and its value stands in the profile", m.Key, why)
 	}
 }
 
@@ -162,7 +154,7 @@ func (j *judge) agent(command shape.Value) {
 	word := command.Items[0]
 	if strings.Contains(word.Text, "/") && !strings.HasPrefix(word.Text, "/") && !strings.HasPrefix(word.Text, "~/") {
 		j.refuse(word.Place, "write the whole path, or the name alone",
-			"command: %s is relative, and would lead into the project", show(word.Text))
+			"command: %s is relative, and would lead into the project", shape.Quote(word.Text))
 	}
 }
 
@@ -178,21 +170,19 @@ func (j *judge) mounts(items []shape.Value) {
 		if item.Broken {
 			continue
 		}
-		m := placed{buildMount(item), item.Place}
-		if j.source(m, item.Get("host").Place) {
-			j.destination(m, destinationPlace(item))
+		m, host, sandbox := placed{buildMount(item), item.Place}, item.Get("host").Place, item.Get("sandbox")
+		if j.source(m, host) {
+			at := host
+			if sandbox.Said() {
+				at = sandbox.Place
+			}
+			if message, remedy := DestinationFault(m.Sandbox); message != "" {
+				j.refuse(at, remedy, "sandbox: %s", message)
+			}
 		}
 		mounts = append(mounts, m)
 	}
 	j.conflicts(mounts)
-}
-
-// destinationPlace is where the path inside was said.
-func destinationPlace(mount shape.Value) shape.Place {
-	if sandbox := mount.Get("sandbox"); sandbox.Said() {
-		return sandbox.Place
-	}
-	return mount.Get("host").Place
 }
 
 // source judges what a mount shows of the host; false when that is refused.
@@ -242,13 +232,6 @@ func find(folders []string, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// destination judges where a mount appears inside.
-func (j *judge) destination(m placed, at shape.Place) {
-	if message, remedy := DestinationFault(m.Sandbox); message != "" {
-		j.refuse(at, remedy, "sandbox: %s", message)
-	}
 }
 
 // DestinationFault says why nothing can be mounted at a path inside, and what

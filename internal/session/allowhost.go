@@ -18,7 +18,6 @@ import (
 	"claudebox/internal/network/policy"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/profile/shape"
 )
 
 // MoreHosts is the user's own profile with more hosts for tier allow, before the
@@ -86,11 +85,7 @@ func editable(file string) (string, error) {
 // write makes the profile's text with the hosts. What it says is read again:
 // it has to be the same network with these hosts, and nothing else.
 func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Profile) error {
-	node, fault := files.Parse(&shape.Document{File: m.File}, m.was)
-	if fault != nil {
-		return diag.Problems{*fault}
-	}
-	text, found := profile.WithHosts(node, m.was, m.Hosts)
+	text, found := profile.WithHosts(m.was, m.Hosts)
 	byHand := "add them by hand: `network: {tier: allow, allow: [" + strings.Join(m.Hosts, ", ") + "]}`"
 	if !found {
 		return diag.Errorf(opAllowHost, byHand, "%s has no list of hosts of its own", m.File)

@@ -214,11 +214,7 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 	if err != nil {
 		return planned{}, nil, err
 	}
-	for _, pkg := range res.Packages {
-		if pkg.Missing {
-			made.missing = append(made.missing, pkg.Attr)
-		}
-	}
+	made.missing = res.Missing
 	made.plan, err = plan.Build(prof, res)
 	return made, unheld(manifest, res), err
 }
@@ -344,7 +340,7 @@ func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest,
 		}
 	}
 	for _, tool := range res.Tools {
-		if path, err := storepath.Of(tool.Path); err == nil {
+		if path, err := storepath.Of(tool); err == nil {
 			roots = append(roots, path)
 		}
 	}

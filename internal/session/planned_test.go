@@ -37,7 +37,7 @@ func keepFile(t *testing.T, file string, content []byte) string {
 }
 
 func planFor(system string) []byte {
-	return plan.Plan{Version: 1, Profile: "p", System: system, Network: plan.Network{Tier: "none"}}.Encode()
+	return plan.Plan{Version: plan.Version, Profile: "p", System: system, Network: plan.Network{Tier: "none"}}.Encode()
 }
 
 func TestAPlanFileIsFollowedAsTheFlagsChangeIt(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/agent/login"
@@ -16,13 +17,17 @@ import (
 // next launch need not read the files again. An ephemeral instance goes.
 // Close is safe after a Prepare that failed or never was.
 func (in *Instance) Close() error {
-	if in.work == nil || in.dir == nil {
+	if in.work == nil || in.open == nil {
 		return nil
 	}
 	defer in.release()
 	in.endLogin()
-	if err := in.endHost(); err != nil {
-		return err
+	if in.req.Kind == Host {
+		removed, err := endHost(in.req, in.conversations, in.open)
+		in.Ended = append(in.Ended, removed...)
+		if err != nil {
+			return err
+		}
 	}
 	if in.req.Kind != Ephemeral {
 		_ = in.restamp() // without it the next launch reads more, and says what is wrong
@@ -34,33 +39,18 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-// release closes what Prepare opened.
-func (in *Instance) release() {
-	if in.dir != nil {
-		in.dir.Close()
-	}
-	if in.live != nil {
-		in.live.Close()
-	}
-	in.dir, in.live = nil, nil
-}
-
 // restamp compares once more and writes the record if only stamps are new;
 // what has to be written is left to the next launch.
 func (in *Instance) restamp() error {
-	if in.untouched() {
+	if in.known.holds(in.open) {
 		return nil
 	}
-	if err := in.compare(in.dir); err != nil {
+	now, err := compare(in.req, in.place, in.open)
+	if err != nil {
 		return err
 	}
-	stampsOnly := in.writes[:0]
-	for _, w := range in.writes {
-		if w.what == "" {
-			stampsOnly = append(stampsOnly, w)
-		}
-	}
-	if in.writes = stampsOnly; len(in.writes) == 0 {
+	now.writes = slices.DeleteFunc(now.writes, func(w write) bool { return w.what != "" })
+	if len(now.writes) == 0 {
 		return nil
 	}
 	lock, err := in.flock(in.Dir, unix.LOCK_EX)
@@ -68,46 +58,31 @@ func (in *Instance) restamp() error {
 		return err
 	}
 	defer lock.Close()
-	return in.apply(in.dir)
-}
-
-// untouched reports whether every made file is the one that the record knows:
-// an agent that did nothing costs nothing.
-func (in *Instance) untouched() bool {
-	in.dir.Hold(agentHome)
-	for _, was := range in.known.Files {
-		what, err := in.dir.Look(path.Join(agentHome, was.Name))
-		if err != nil || what.Stamp != was.Output {
-			return false
-		}
-	}
-	return true
+	return in.apply(in.open, in.req, &now)
 }
 
 // sweep removes from a folder of instances what a killed claudebox left:
 // unfinished ones, and ephemeral ones that no session uses. A login that was
 // renewed there is the only good one, and is taken first. What cannot be
 // removed stays for the next time.
-func (in *Instance) sweep(parent string) {
+func (r Request) sweep(parent, users string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
-		if at := filepath.Join(parent, e.Name()); left && e.IsDir() && !Live(at) && in.rescue(at) == nil {
-			_ = removeAll(at)
+		at := filepath.Join(parent, e.Name())
+		if !left || !e.IsDir() || Live(at) {
+			continue
 		}
+		if _, err := os.Lstat(path.Join(at, agentHome, login.FileName)); err == nil {
+			if _, err := login.TakeOut(r.loginPlace(at, users), r.newKey()); err != nil {
+				continue
+			}
+		}
+		_ = removeAll(at)
 	}
-}
-
-// rescue brings the user what an older version renewed in an instance that goes.
-func (in *Instance) rescue(at string) error {
-	if _, err := os.Lstat(path.Join(at, agentHome, login.FileName)); err != nil {
-		return nil //nolint:nilerr // nothing is there
-	}
-	_, err := login.TakeOut(in.loginPlace(at), in.newKey())
-	return err
 }
 
 // Live reports whether a session holds the instance in a folder.

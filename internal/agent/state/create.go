@@ -7,39 +7,29 @@ import (
 	"os"
 	"path"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/linux/beneath"
-	"golang.org/x/sys/unix"
 )
 
 // create makes a new instance under another name and renames it when it is
 // whole. When that fails, nothing of it stays.
-func (in *Instance) create() error {
+func (in *Instance) create() (err error) {
 	parent := path.Dir(in.Dir)
-	made, err := in.makeParents(parent)
-	if err == nil {
-		err = in.createIn(parent)
-	}
-	if err != nil {
-		for _, dir := range made {
-			_ = os.Remove(dir) // stays when something else is in it by now
-		}
-	}
-	return err
-}
-
-// makeParents makes Home and the folder of instances, and gives those that
-// were missing, the deepest first.
-func (in *Instance) makeParents(parent string) (made []string, err error) {
 	for _, dir := range []string{in.req.Home, parent} {
-		err := os.Mkdir(dir, privateDir)
-		if err == nil {
-			made = append([]string{dir}, made...)
-		} else if !errors.Is(err, fs.ErrExist) {
-			return made, in.failed("make "+dir, err)
+		switch fault := os.Mkdir(dir, privateDir); {
+		case fault == nil:
+			defer func() {
+				if err != nil {
+					_ = os.Remove(dir) // stays when something else is in it by now
+				}
+			}()
+		case !errors.Is(fault, fs.ErrExist):
+			return in.failed("make "+dir, fault)
 		}
 	}
-	return made, nil
+	return in.createIn(parent)
 }
 
 // createIn does the work of create while no other launch does the same.
@@ -49,13 +39,16 @@ func (in *Instance) createIn(parent string) error {
 		return err
 	}
 	defer lock.Close()
-	in.sweep(parent)
-	if err := in.look(); err != nil || in.exists {
+	in.req.sweep(parent, in.Login.File)
+	if in.draft, err = look(in.req, in.place); err != nil || in.exists {
 		return err // made by another launch meanwhile, and judged
 	}
-	undo, err := in.firstMemory()
+	undo, err := in.firstMemory(in.req)
 	if err == nil {
-		err = in.build(parent)
+		in.draft, err = compare(in.req, in.place, nil) // with the memory that is there now
+	}
+	if err == nil {
+		err = in.build(path.Join(parent, unfinished+rand.Text()), in.req, &in.draft)
 	}
 	if err != nil {
 		undo()
@@ -63,73 +56,65 @@ func (in *Instance) createIn(parent string) error {
 	return err
 }
 
+// unfinished begins the name of an instance that is being made.
+const unfinished = ".new-"
+
 // build makes the instance whole under another name, then gives it its own.
-func (in *Instance) build(parent string) error {
-	if err := in.compare(nil); err != nil { // with the memory that is there now
-		return err
-	}
-	temporary := path.Join(parent, unfinished+rand.Text())
-	err := in.fill(temporary)
+func (h *held) build(temporary string, req Request, d *draft) error {
+	err := h.fill(temporary, req, d)
 	if err == nil {
-		err = in.rename(temporary)
+		if err = os.Rename(temporary, h.dir); err != nil {
+			err = h.failed("make "+h.dir, err)
+		}
 	}
 	if err != nil {
 		return errors.Join(err, removeAll(temporary))
 	}
-	in.exists = true
+	d.exists = true
 	return nil
 }
-
-func (in *Instance) rename(temporary string) error {
-	if err := os.Rename(temporary, in.Dir); err != nil {
-		return in.failed("make "+in.Dir, err)
-	}
-	return nil
-}
-
-// unfinished begins the name of an instance that is being made.
-const unfinished = ".new-"
 
 // fill makes a whole instance at a path.
-func (in *Instance) fill(at string) error {
+func (h *held) fill(at string, req Request, d *draft) error {
 	if err := os.Mkdir(at, privateDir); err != nil {
-		return in.failed("make "+in.Dir, err)
+		return h.failed("make "+h.dir, err)
 	}
 	dir, err := beneath.Open(at)
 	if err != nil {
-		return in.failed("make "+in.Dir, err)
+		return h.failed("make "+h.dir, err)
 	}
 	defer dir.Close()
 	if err := dir.Create(liveName, nil, privateFile); err != nil {
-		return in.failed("make "+path.Join(in.Dir, liveName), err)
+		return h.failed("make "+path.Join(h.dir, liveName), err)
 	}
 	// Held before others can see the instance: they sweep what nobody uses.
-	if in.live, err = in.flock(path.Join(at, liveName), unix.LOCK_SH); err != nil {
+	if h.live, err = h.flock(path.Join(at, liveName), unix.LOCK_SH); err != nil {
 		return err
 	}
-	return in.apply(dir)
+	return h.apply(dir, req, d)
 }
 
 // firstMemory makes the user a CLAUDE.md of their own below Home, once
 // (AWARE-01). undo takes it away again.
-func (in *Instance) firstMemory() (undo func(), err error) {
+func (p place) firstMemory(req Request) (undo func(), err error) {
 	nothing := func() {}
-	for _, name := range agenthome.MemoryFiles(in.req.home()) {
+	for _, name := range agenthome.MemoryFiles(req.home()) {
 		if _, err := os.Stat(name); err == nil || !missing(err) {
 			return nothing, nil
 		}
 	}
-	home, err := beneath.Open(in.req.Home)
+	home, err := beneath.Open(p.home)
 	if err != nil {
-		return nothing, in.failed("open "+in.req.Home, err)
+		return nothing, p.failed("open "+p.home, err)
 	}
 	defer home.Close()
+	name := home.Join(agenthome.MemoryName)
 	err = home.Create(agenthome.MemoryName, []byte(agenthome.FirstMemory), 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist): // a link to nothing: the user's own affair
 		return nothing, nil
 	case err != nil:
-		return nothing, in.failed("make "+home.Join(agenthome.MemoryName), err)
+		return nothing, p.failed("make "+name, err)
 	}
-	return func() { _ = os.Remove(home.Join(agenthome.MemoryName)) }, nil
+	return func() { _ = os.Remove(name) }, nil
 }

@@ -5,7 +5,7 @@ import "claudebox/internal/linux/beneath"
 // OpenThen does what [Instance.Prepare] does with an instance that exists, and
 // something else before it is locked. It reports whether the instance is held.
 func (in *Instance) OpenThen(do func()) (held bool, err error) {
-	if in.dir, err = beneath.Open(in.Dir); err != nil {
+	if in.open, err = beneath.Open(in.Dir); err != nil {
 		return false, err
 	}
 	do()
@@ -25,5 +25,6 @@ func (in *Instance) FindThen(do func()) error {
 		return err
 	}
 	do()
-	return in.lookAt(dir)
+	in.draft, err = lookInto(in.req, in.place, dir)
+	return err
 }

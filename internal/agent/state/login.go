@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path"
@@ -17,30 +18,29 @@ import (
 // findLogin finds the user's login. None is no fault: the user logs in inside
 // (AUTH-02). With an API key it is not used, for Claude Code warns about both.
 // What older versions left inside is noted for [Instance.keepOutside].
-func (in *Instance) findLogin(dir *beneath.Folder) error {
-	may, why := in.req.Post != nil && in.req.APIKey == "", "it has no use for it"
-	if in.req.APIKey != "" {
+func (c *comparison) findLogin() error {
+	may, why := c.req.Post != nil && c.req.APIKey == "", "it has no use for it"
+	if c.req.APIKey != "" {
 		why = "an API key enters instead"
 	}
-	found, err := in.usersLogin(may)
+	found, err := c.usersLogin(may)
 	if err != nil {
 		return err
 	}
-	in.login = found
-	in.Login = Login{File: found, Outside: may && found != "", Why: why}
-	if in.Login.Outside {
-		in.Login.Why = "agent claude"
+	c.Login = Login{File: found, Outside: may && found != "", Why: why}
+	if c.Login.Outside {
+		c.Login.Why = "agent claude"
 	}
-	if dir == nil {
+	if c.now == nil {
 		return nil
 	}
-	if login.LeftIn(dir) != login.Nothing {
-		in.Notes = append(in.Notes, "a login that an earlier session left in the agent's home is taken out")
-		in.Makes = append(in.Makes, path.Join(in.Dir, agentHome, login.FileName))
+	if login.LeftIn(c.now) != login.Nothing {
+		c.Notes = append(c.Notes, "a login that an earlier session left in the agent's home is taken out")
+		c.Makes = append(c.Makes, path.Join(c.dir, agentHome, login.FileName))
 	}
-	if what, err := dir.Look(login.MadeName); err == nil && what.Kind == beneath.Regular && in.req.Post != nil {
-		in.Login.Made = true
-		in.Notes = append(in.Notes, "a login that was made inside is used, and kept outside")
+	if what, err := c.now.Look(login.MadeName); err == nil && what.Kind == beneath.Regular && c.req.Post != nil {
+		c.Login.Made = true
+		c.Notes = append(c.Notes, "a login that was made inside is used, and kept outside")
 	}
 	return nil
 }
@@ -55,14 +55,14 @@ type Login struct {
 
 // usersLogin is the file of the user's login; empty when there is none. When it is used,
 // what a person should know of it is noted.
-func (in *Instance) usersLogin(may bool) (string, error) {
+func (c *comparison) usersLogin(may bool) (string, error) {
 	note := func(text string) {
 		if may && text != "" {
-			in.Notes = append(in.Notes, text)
+			c.Notes = append(c.Notes, text)
 		}
 	}
-	for _, name := range agenthome.LoginFiles(in.req.home()) {
-		real, err := in.req.own(name)
+	for _, name := range agenthome.LoginFiles(c.req.home()) {
+		real, err := c.req.own(name)
 		var foreign *foreignError
 		switch {
 		case errors.As(err, &foreign):
@@ -73,7 +73,12 @@ func (in *Instance) usersLogin(may bool) (string, error) {
 		case err != nil && !may:
 			return "", nil
 		case err != nil:
-			return "", in.failed("look at your login "+name, err)
+			return "", c.failed("look at your login "+name, err)
+		}
+		if isLink(name) {
+			// Claude Code outside has its locks beside the link, and puts a file in its place.
+			note("your login " + name + " does not enter: it is a link; put " + real + " in its place")
+			continue
 		}
 		found, text, err := login.Examine(real)
 		if err != nil && may {
@@ -87,78 +92,80 @@ func (in *Instance) usersLogin(may bool) (string, error) {
 	return "", nil
 }
 
+func isLink(name string) bool {
+	what, err := os.Lstat(name)
+	return err == nil && what.Mode()&os.ModeSymlink != 0
+}
+
 // errInUse says that another session works with a login that should go.
 var errInUse = errors.New("another session works there with your login")
 
 // takeOut takes out what older versions left inside, unless a session of theirs
 // works with it.
-func (in *Instance) takeOut() error {
-	if login.LeftIn(in.dir) == login.Nothing {
-		return nil
+func (h *held) takeOut(req Request, users string) (notes []string, err error) {
+	if login.LeftIn(h.open) == login.Nothing {
+		return nil, nil
 	}
-	if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return &diag.Error{
-			Op: "take your login out of " + in.Dir, Err: errInUse,
+	if err := unix.Flock(int(h.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, &diag.Error{
+			Op: "take your login out of " + h.dir, Err: errInUse,
 			Remedy: "end that session first",
 		}
 	}
-	notes, err := login.TakeOut(in.loginPlace(in.Dir), in.newKey())
-	in.Ended = append(in.Ended, notes...)
+	notes, err = login.TakeOut(req.loginPlace(h.dir, users), req.newKey())
 	if err != nil {
-		return err
+		return notes, err
 	}
-	return unix.Flock(int(in.live.Fd()), unix.LOCK_SH)
+	return notes, unix.Flock(int(h.live.Fd()), unix.LOCK_SH)
 }
 
 // cleanName is the file that says that no instance has anything left of older
 // versions.
 const cleanName = "logins-outside"
 
-// takeOutEverywhere takes out of all instances what older versions left, once. One
-// that a session of theirs uses is left to the next launch.
-func (in *Instance) takeOutEverywhere() {
-	done := path.Join(in.req.Home, cleanName)
+// takeOutEverywhere takes out of all instances but one what older versions left,
+// once. An instance that a session of theirs uses is left to the next launch.
+func (r Request) takeOutEverywhere(but, users string) (notes []string) {
+	done := path.Join(r.Home, cleanName)
 	if _, err := os.Lstat(done); err == nil {
-		return
+		return nil
 	}
-	entries, err := os.ReadDir(path.Join(in.req.Home, instances))
+	entries, err := os.ReadDir(path.Join(r.Home, instances))
 	all := err == nil
 	for _, e := range entries {
-		at := path.Join(in.req.Home, instances, e.Name())
-		if at == in.Dir || !e.IsDir() {
+		at := path.Join(r.Home, instances, e.Name())
+		if at == but || !e.IsDir() {
 			continue
 		}
 		lock, free := claim(at)
-		if !free {
-			lock.Close()
-			all = false
-			continue
+		if free {
+			said, err := login.TakeOut(r.loginPlace(at, users), broker.NewKey())
+			notes, free = append(notes, said...), err == nil
 		}
-		notes, err := login.TakeOut(in.loginPlace(at), broker.NewKey())
-		in.Ended = append(in.Ended, notes...)
-		all = all && err == nil
+		all = all && free
 		lock.Close()
 	}
 	if all {
 		_ = os.WriteFile(done, nil, privateFile) // else the next launch looks again
 	}
+	return notes
 }
 
 // TakeLogin makes a login that was made inside the user's.
 func (in *Instance) TakeLogin() error {
-	users := in.login
-	if users == "" {
-		users = path.Join(in.req.UserHome, agentHome, login.FileName)
-	}
+	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
 	if err := login.Take(in.Dir, users); err != nil {
-		return &diag.Error{Op: "use the login outside that was made inside", Err: diag.Cause(err), Remedy: "log in inside with `/login`"}
+		return &diag.Error{
+			Op: "use the login outside that was made inside", Err: diag.Cause(err),
+			Remedy: "log in inside with `/login`",
+		}
 	}
 	return nil
 }
 
-func (in *Instance) newKey() broker.Key {
-	if in.req.Key != nil {
-		return in.req.Key
+func (r Request) newKey() broker.Key {
+	if r.Key != nil {
+		return r.Key
 	}
 	return broker.NewKey()
 }
@@ -166,16 +173,17 @@ func (in *Instance) newKey() broker.Key {
 // keepOutside takes what older versions left inside out, and puts placeholders of
 // the login that counts in its place.
 func (in *Instance) keepOutside() error {
-	in.takeOutEverywhere()
-	if err := in.takeOut(); err != nil || in.req.Post == nil {
+	users := in.Login.File
+	in.Ended = append(in.Ended, in.req.takeOutEverywhere(in.Dir, users)...)
+	notes, err := in.takeOut(in.req, users)
+	in.Ended = append(in.Ended, notes...)
+	if err != nil || in.req.Post == nil {
 		return err
 	}
-	home := in.loginPlace(in.Dir)
 	if !in.Login.Outside {
-		home.Host = ""
+		users = ""
 	}
-	var err error
-	if in.guard, err = login.NewGuard(home, in.req.Key, in.req.Post); err != nil {
+	if in.guard, err = login.NewGuard(in.req.loginPlace(in.Dir, users), in.req.Key, in.req.Post); err != nil {
 		return err
 	}
 	if in.req.APIKey != "" {
@@ -193,8 +201,9 @@ func (in *Instance) Guard() *login.Guard {
 	return in.guard
 }
 
-func (in *Instance) loginPlace(dir string) login.Place {
-	return login.Place{Host: in.login, Accounts: path.Join(in.req.UserHome, ".claude.json"), Instance: dir}
+// loginPlace is where an instance and the user's file of a login are.
+func (r Request) loginPlace(dir, users string) login.Place {
+	return login.Place{Host: users, Accounts: path.Join(r.UserHome, ".claude.json"), Instance: dir}
 }
 
 // endLogin ends what keeps the login outside.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,4 +128,38 @@ func (r Request) readOwn(name string) (content []byte, note string, err error) {
 	defer dir.Close()
 	content, err = dir.Read(filepath.Base(real), fileLimit)
 	return slices.Clip(content), "", err
+}
+
+// readSources reads files of the user. Links are followed, for home-manager
+// makes them, as far as they are the user's; notes name those that are not.
+func (r Request) readSources(names []string) (contents [][]byte, notes []string, err error) {
+	contents = make([][]byte, len(names))
+	for i, name := range names {
+		content, note, err := r.readOwn(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if contents[i] = content; note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return contents, notes, nil
+}
+
+// missing reports whether a file is not there, unlike one that cannot be read.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// ownOrNew is [Request.own] for what may not be there yet.
+func (r Request) ownOrNew(name string) (string, error) {
+	if name == r.UserHome {
+		return canonical(name), nil
+	}
+	real, err := r.own(name)
+	if err == nil || !missing(err) {
+		return real, err
+	}
+	above, err := r.ownOrNew(path.Dir(name))
+	return path.Join(above, path.Base(name)), err
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"path"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
@@ -39,6 +40,19 @@ func (r record) file(name string) seen {
 		}
 	}
 	return seen{}
+}
+
+// holds reports whether every made file is the one that the record knows: an
+// agent that did nothing costs nothing.
+func (r record) holds(dir *beneath.Folder) bool {
+	dir.Hold(agentHome)
+	for _, was := range r.Files {
+		what, err := dir.Look(path.Join(agentHome, was.Name))
+		if err != nil || what.Stamp != was.Output {
+			return false
+		}
+	}
+	return true
 }
 
 // with is the record with a file in place of what was known of it.

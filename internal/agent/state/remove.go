@@ -57,8 +57,7 @@ func Remove(home, id string) error {
 		}
 	}
 	// The folder of instances is locked while one is made, and so it is here.
-	in := Instance{Dir: at, work: &work{req: Request{Home: home}}}
-	lock, err := in.flock(Folder(home), unix.LOCK_EX)
+	lock, err := place{home: home, dir: at}.flock(Folder(home), unix.LOCK_EX)
 	if err != nil {
 		return err
 	}

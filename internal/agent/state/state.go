@@ -60,15 +60,11 @@ func (r Request) home() agenthome.Request {
 // Instance is the state of one project. A value made by [Look] is what is
 // there; [Instance.Prepare] makes the rest.
 type Instance struct {
-	ID      string   // 16 hex digits, or "shared"
-	Dir     string   // its folder
-	Imports []Import // read-only binds that the links in the agent's home lead to
-	Notes   []string // what of the user's settings does not enter, and why
-	Makes   []string // what Prepare would make or change, for people
-	Login   Login    // what becomes of the user's login
-	Ended   []string // likewise, when it has ended, for people; from Close
-
-	MadeLogin bool // a login was made inside, in this session; from Close
+	ID  string // 16 hex digits, or "shared"
+	Dir string // its folder
+	draft
+	Ended     []string // what became of the user's login when it ended, for people; from Close
+	MadeLogin bool     // a login was made inside, in this session; from Close
 
 	*work
 }
@@ -80,19 +76,25 @@ type Import struct {
 	Writable    bool   // conversations, with [Host]
 }
 
+// draft is what an instance should be, and what is missing of it.
+type draft struct {
+	Imports []Import // read-only binds that the links in the agent's home lead to
+	Notes   []string // what of the user's settings does not enter, and why
+	Makes   []string // what Prepare would make or change, for people
+	Login   Login    // what becomes of the user's login
+
+	exists        bool
+	known         record
+	writes        []write
+	conversations []string // the user's folders that the agent writes its own to
+}
+
 // work is what Prepare needs to know; it is shared by copies of an Instance.
 type work struct {
 	req      Request
-	rel      string // of the instance below Home
-	exists   bool
-	known    record
-	writes   []write
 	approval []string // noted before the instance was there
-	live     *os.File
-	dir      *beneath.Folder // open from Prepare to Close
-	made     []string        // the user's folders of conversations that the agent writes to
-	login    string          // the user's file of a login; empty: none
-	guard    *login.Guard    // of what stays outside, from Prepare to Close
+	held
+	guard *login.Guard // of what stays outside, from Prepare to Close
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.
@@ -153,61 +155,43 @@ func Look(req Request) (Instance, error) {
 	}
 	req.homes = req.resolveHomes()
 	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
-	in := Instance{ID: id, Dir: path.Join(req.Home, rel), work: &work{req: req, rel: rel}}
-	return in, in.look()
+	at := place{home: req.Home, rel: rel, dir: path.Join(req.Home, rel), uid: req.UID}
+	in := Instance{ID: id, Dir: at.dir, work: &work{req: req, held: held{place: at}}}
+	in.draft, err = look(req, at)
+	return in, err
 }
 
 // look compares what is there with what should be.
-func (in *Instance) look() error {
-	home, err := beneath.Open(in.req.Home)
+func look(req Request, at place) (draft, error) {
+	home, err := beneath.Open(at.home)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return in.lookAt(nil)
+		return compare(req, at, nil)
 	case err != nil:
-		return in.failed("open "+in.req.Home, err)
+		return draft{}, at.failed("open "+at.home, err)
 	}
 	defer home.Close()
-	dir, err := in.find(home)
-	if err != nil {
-		return err
+	dir, err := at.find(home)
+	switch {
+	case err != nil:
+		return draft{}, err
+	case dir == nil:
+		return compare(req, at, nil)
 	}
-	return in.lookAt(dir)
+	return lookInto(req, at, dir)
 }
 
-// lookAt closes dir, the instance's folder, nil when there is none. Nothing
-// keeps others from removing it: what was found wrong counts when it is still
-// there then.
-func (in *Instance) lookAt(dir *beneath.Folder) error {
-	if in.exists = dir != nil; in.exists {
-		defer dir.Close()
-		err := in.judge(dir)
-		if err == nil {
-			err = in.compare(dir)
-		}
-		if err == nil || in.inPlace(dir) {
-			return err
-		}
-		in.exists = false
+// lookInto closes dir, the instance's folder. Nothing keeps others from removing
+// it: what was found wrong counts when it is still there then.
+func lookInto(req Request, at place, dir *beneath.Folder) (draft, error) {
+	defer dir.Close()
+	err := at.judge(dir)
+	var d draft
+	if err == nil {
+		d, err = compare(req, at, dir)
 	}
-	return in.compare(nil)
-}
-
-// compare works out what is to be made in dir, which is nil for a new
-// instance.
-func (in *Instance) compare(dir *beneath.Folder) error {
-	in.known, in.writes, in.Imports, in.Notes, in.Makes = record{}, nil, nil, nil, nil
-	if dir == nil {
-		in.Makes = append(in.Makes, in.Dir)
-	} else {
-		in.known = readRecord(dir)
+	if err == nil || at.isStill(dir) {
+		return d, err
 	}
-	for _, step := range []func(*beneath.Folder) error{
-		in.folders, in.files, in.imports, in.conversations,
-		in.findLogin,
-	} {
-		if err := step(dir); err != nil {
-			return err
-		}
-	}
-	return nil
+	return compare(req, at, nil)
 }

@@ -1,5 +1,5 @@
-// Package journal remembers what became of a sandbox's flows: so much that a
-// person can read it at the end, and all of it in a log if there is one.
+// Package journal remembers what became of a sandbox's connections: a summary for
+// the end of the session, and every one of them in a log if there is one.
 package journal
 
 import (
@@ -17,7 +17,8 @@ import (
 	"claudebox/internal/network/policy"
 )
 
-// Journal may be used from many goroutines. The zero one has no log.
+// Journal counts connections by host, and refusals by what was refused and why.
+// It may be used from many goroutines. The zero Journal has no log.
 type Journal struct {
 	mu      sync.Mutex
 	log     io.Writer
@@ -25,8 +26,8 @@ type Journal struct {
 	hosts   map[place]*helper.Host
 	refused map[refusal]int
 	asked   map[string][2]int // names that do not exist: how often, for each kind of address
-	names   int               // of those refused that are names
-	more    int
+	names   int               // how many of refused are names
+	more    int               // refusals that were not remembered: there were too many
 }
 
 // place is a host with a port.
@@ -132,7 +133,7 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 
 // Unknown notes a name that was asked for and is not on the list of hosts. It
 // is asked for twice as a rule, for either kind of address, in any order; that
-// counts once.
+// counts once. second says which kind of address it was asked for.
 func (j *Journal) Unknown(name string, second bool) {
 	const why = policy.NotListed
 	name = quoted(name)

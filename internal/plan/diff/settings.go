@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 )
 
 // told are the parts of a plan that have a subject of their own.
@@ -57,7 +58,7 @@ func settings(name string, value any) []item {
 	if text == "" {
 		return nil
 	}
-	return []item{{name: name, same: text, show: text, rank: max(slices.Index(ranks[name], text), 0)}}
+	return []item{{name: name, same: text, show: text, rank: rank(name, text)}}
 }
 
 // members are the elements of a list. Of words that are run, the order counts.
@@ -85,17 +86,15 @@ func network(changes []Change) []Change {
 	return changes
 }
 
-// ranks orders the words of settings, the narrowest first.
-var ranks = map[string][]string{
-	"network.tier": {"none", "allow", "inet", "full"},
-	"nix.daemon":   {"off", "own", "host"},
-	"nix.store":    {"closure", "full"},
-	"git.config":   {"readonly", "writable"},
-	"git.sign":     {"", "ssh"},
-	"protect.mode": {"strict", "default"},
-	"state":        {"ephemeral", "project", "shared", "host"},
-	"project":      {"cwd", "git-root"},
-	"confirm":      {"always", "changed", "never"},
+// rank is how much a word of a setting grants.
+func rank(name, word string) int {
+	switch name {
+	case "network.tier":
+		name = "network"
+	case "protect.mode":
+		name = "protect_mode"
+	}
+	return max(slices.Index(profile.ByGrant[name], word), 0)
 }
 
 // memberRanks say of lists whether one more member is wider, or one less.

@@ -153,8 +153,8 @@ func (w *world) run(t *testing.T) ([]string, error) {
 		for _, o := range p.Outputs {
 			outputs = append(outputs, o.Name)
 		}
-		text := p.Attr + "^" + strings.Join(outputs, ",") + " (" + p.Origin + ")"
-		if p.Missing {
+		text := p.Attr + "^" + strings.Join(outputs, ",") + " (" + p.Why + ")"
+		if slices.Contains(res.Missing, p.Attr) {
 			text += " missing"
 		}
 		got = append(got, text)

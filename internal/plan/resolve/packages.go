@@ -111,21 +111,21 @@ func (r *resolver) result(ctx context.Context, all []*wanted) (Resolution, error
 	}
 	res := Resolution{System: r.System, Nixpkgs: r.nixpkgs, Packages: make([]Package, len(all)), Tools: tools}
 	for i, w := range all {
-		res.Packages[i] = Package{
-			Attr: w.attr, Version: w.found.Version, MainProgram: w.found.MainProgram,
-			Outputs: w.outputs, Origin: w.origin, Missing: w.missing,
+		res.Packages[i] = Package{w.attr, w.found.Version, w.outputs, w.origin}
+		if w.missing {
+			res.Missing = append(res.Missing, w.attr)
 		}
 	}
 	return res, nil
 }
 
 // tools gives claudebox's own tools: the manifest's, which must be there.
-func (r *resolver) tools(ctx context.Context) (map[string]Tool, error) {
-	tools := map[string]Tool{}
+func (r *resolver) tools(ctx context.Context) (map[string]string, error) {
+	tools := map[string]string{}
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(r.Manifest.Tools)) {
 		file := r.Manifest.Tools[name]
-		tools[name] = Tool{Path: file}
+		tools[name] = file
 		if path, _ := storepath.Of(file); !r.Exists(path) {
 			gone = append(gone, path)
 		}

@@ -185,10 +185,10 @@ func TestResolutionCarriesThePins(t *testing.T) {
 		System:  "x86_64-linux",
 		Nixpkgs: resolve.Nixpkgs{Path: path("nixpkgs"), Rev: "r1"},
 		Packages: []resolve.Package{
-			{Attr: "git", Version: "2.47", MainProgram: "git", Outputs: []resolve.Output{{"out", path("git")}}, Origin: "profile work:1"},
-			{Attr: "coreutils", Version: "9.7", Outputs: []resolve.Output{{"out", path("coreutils")}}, Origin: "base"},
+			{Attr: "git", Version: "2.47", Outputs: []resolve.Output{{"out", path("git")}}, Why: "profile work:1"},
+			{Attr: "coreutils", Version: "9.7", Outputs: []resolve.Output{{"out", path("coreutils")}}, Why: "base"},
 		},
-		Tools: map[string]resolve.Tool{"bwrap": {Path: path("bubblewrap") + "/bin/bwrap"}},
+		Tools: map[string]string{"bwrap": path("bubblewrap") + "/bin/bwrap"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Packages = %+v, %v; want %+v", got, err, want)

@@ -5,38 +5,31 @@ package resolve
 type Resolution struct {
 	System   string // "x86_64-linux"
 	Nixpkgs  Nixpkgs
-	Packages []Package       // the profile's in its order, then the base ones
-	Tools    map[string]Tool // by name, see [Manifest]
-	Closure  []string        // every store path a session needs, sorted; only when asked for
+	Packages []Package         // the profile's in its order, then the base ones
+	Missing  []string          // those of them that are not in the store, by attribute: a dry run found it so
+	Tools    map[string]string // files and folders by name, see [Manifest]
+	Closure  []string          // every store path a session needs, sorted; only when asked for
 }
 
-// Nixpkgs is the pin that attribute paths are looked up in.
+// Nixpkgs is the pinned package set.
 type Nixpkgs struct {
 	Rev     string `json:"rev,omitempty"`
 	NarHash string `json:"narHash,omitempty"`
 	Path    string `json:"path,omitempty"` // the source, as a store path
-	// LastModified is when the revision was made, in seconds since 1970; 0: not known.
-	LastModified int64 `json:"lastModified,omitempty"`
+
+	LastModified int64 `json:"lastModified,omitempty"` // seconds since 1970, as flakes lock it; 0: not known
 }
 
-// Package is one resolved attribute: the outputs that were asked for.
+// Package is one pinned package.
 type Package struct {
-	Attr        string
-	Version     string
-	MainProgram string
-	Outputs     []Output // in the order of the ask
-	Origin      string   // "profile work:12" or "base"
-	Missing     bool     // planned, but not in the store: a dry run found it so
+	Attr    string   `json:"attr"`
+	Version string   `json:"version,omitempty"`
+	Outputs []Output `json:"outputs"` // those that were asked for, in that order
+	Why     string   `json:"why"`     // "base" or "profile work:12"
 }
 
-// Output is one output of a derivation.
+// Output is one output of a package.
 type Output struct {
-	Name string
-	Path string // store path
-}
-
-// Tool is a file that claudebox itself needs: a program, the certificate
-// bundle, the locale archive.
-type Tool struct {
-	Path string // the file or folder
+	Name string `json:"name"`
+	Path string `json:"path"`
 }

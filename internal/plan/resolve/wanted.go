@@ -17,13 +17,13 @@ import (
 type wanted struct {
 	attr   string
 	ask    []string // outputs by name; empty: what the package installs; "*": all
-	origin string   // see [Package.Origin]
+	origin string   // see [Package.Why]
 	at     diag.Position
 
 	found        *ManifestPackage // nil until it is looked up
 	fromManifest bool             // nothing but the paths found will do
 	outputs      []Output         // of those found, what was asked for
-	missing      bool             // see [Package.Missing]
+	missing      bool             // see [Resolution.Missing]
 	problem      *diag.Problem    // why it cannot be had
 }
 

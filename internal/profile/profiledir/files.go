@@ -16,8 +16,6 @@ import (
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 )
 
 // Files looks profiles up on disk; it is a [profile.Opener].
@@ -28,11 +26,6 @@ type Files struct {
 	folders []string // where names are looked up, first match first
 	// Seen is called with each file before it is looked for; it may be nil.
 	Seen func(file string)
-}
-
-// Parse reads the syntax of a profile, as [profile.Opener] asks.
-func (f Files) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
-	return syntax.Parse(doc, src)
 }
 
 // read reads a profile file, and notes how it was found.

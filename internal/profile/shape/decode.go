@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"claudebox/internal/diag"
 )
 
@@ -12,10 +14,14 @@ import (
 // small file cannot stand for a large one. A usual file has none.
 const maxAliased = 10_000
 
-// Decode reads a document, of which node is the root, by its shape; what names it
-// in messages ("profile"). It returns what fits, and every problem in the order
-// of the file; with no problems the value is whole.
-func Decode(doc *Document, node *Node, root *Shape, what string) (Value, diag.Problems) {
+// Decode reads a document, which is YAML, by its shape; what names it in messages
+// ("profile"). It returns what fits, and every problem in the order of the file;
+// with no problems the value is whole.
+func Decode(doc *Document, src []byte, root *Shape, what string) (Value, diag.Problems) {
+	node, fault := parse(doc, src)
+	if fault != nil {
+		return Value{}, diag.Problems{*fault}
+	}
 	d := decoder{doc: doc}
 	v, _ := d.value(root, node, what)
 	return v, inFileOrder(d.problems)
@@ -42,7 +48,7 @@ type decoder struct {
 }
 
 // addf notes a problem at n and goes on, so that one run reports them all.
-func (d *decoder) addf(n *Node, remedy, format string, args ...any) {
+func (d *decoder) addf(n *yaml.Node, remedy, format string, args ...any) {
 	d.problems = append(d.problems, diag.Problem{
 		Position: d.place(n).Position(),
 		Message:  fmt.Sprintf(format, args...),
@@ -50,14 +56,14 @@ func (d *decoder) addf(n *Node, remedy, format string, args ...any) {
 	})
 }
 
-func (d *decoder) place(n *Node) Place {
+func (d *decoder) place(n *yaml.Node) Place {
 	return Place{Doc: d.doc, Line: n.Line, Column: n.Column}
 }
 
 // value reads n as s says; what names it in messages. It is false when
 // nothing of n can be used.
-func (d *decoder) value(s *Shape, n *Node, what string) (Value, bool) {
-	if n.Kind == AliasNode {
+func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if n.Kind == yaml.AliasNode {
 		return d.alias(s, n, what)
 	}
 	if d.inAlias > 0 {
@@ -79,7 +85,7 @@ func (d *decoder) value(s *Shape, n *Node, what string) (Value, bool) {
 
 // alias reads what an alias stands for. Shapes have a fixed depth, so an
 // anchor that contains itself ends by itself.
-func (d *decoder) alias(s *Shape, n *Node, what string) (Value, bool) {
+func (d *decoder) alias(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	if d.aliased > maxAliased {
 		return Value{}, false // reported when the bound was met
 	}
@@ -96,18 +102,18 @@ func (d *decoder) alias(s *Shape, n *Node, what string) (Value, bool) {
 const replaceTag = "!replace"
 
 // plainTags say what a value is anyway, or that a scalar is text.
-var plainTags = [...]string{ScalarNode: "!!str", MappingNode: "!!map", SequenceNode: "!!seq"}
+var plainTags = map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
 
 // rightTag refuses tags that we give no meaning to: !!null on a text would
 // make it nothing.
-func (d *decoder) rightTag(s *Shape, n *Node, what string) bool {
+func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
 	switch {
-	case !n.Tagged || n.Tag == plainTags[n.Kind]:
+	case !isTagged(n) || n.ShortTag() == plainTags[n.Kind]:
 		return true
-	case n.Tag != replaceTag:
-		d.addf(n, "remove the tag", "%s: unknown tag %s", what, quote(n.Tag))
+	case n.ShortTag() != replaceTag:
+		d.addf(n, "remove the tag", "%s: unknown tag %s", what, Quote(n.ShortTag()))
 		return false
-	case n.Kind == ScalarNode || s.Kind.isScalar() || s.Whole:
+	case n.Kind == yaml.ScalarNode || s.Kind.isScalar() || s.Whole:
 		d.addf(n, "remove the tag; a later value replaces an earlier one anyway",
 			"%s: !replace is for lists and mappings that would be joined", what)
 		return false
@@ -115,15 +121,18 @@ func (d *decoder) rightTag(s *Shape, n *Node, what string) bool {
 	return true
 }
 
-func (d *decoder) list(s *Shape, n *Node, what string) (Value, bool) {
-	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
+// isTagged reports whether the document says the tag of a node.
+func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
+
+func (d *decoder) list(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
-	case n.Kind == SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		v.Items = make([]Value, 0, len(n.Content))
 		for _, child := range n.Content {
 			v.add(d.value(s.Elem, child, what))
 		}
-	case s.Single && n.Kind == ScalarNode && !isNull(n):
+	case s.Single && n.Kind == yaml.ScalarNode && !isNull(n):
 		v.add(d.value(s.Elem, n, what))
 	case !isNull(n):
 		return d.mismatch(s, n, what)
@@ -143,12 +152,12 @@ func (v *Value) add(item Value, ok bool) {
 	}
 }
 
-func (d *decoder) table(s *Shape, n *Node, what string) (Value, bool) {
-	if n.Kind != MappingNode && !isNull(n) {
+func (d *decoder) table(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if n.Kind != yaml.MappingNode && !isNull(n) {
 		return d.mismatch(s, n, what)
 	}
-	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
-	seen := make(map[string]*Node, len(n.Content)/2)
+	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
+	seen := make(map[string]*yaml.Node, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, ok := d.key(n.Content[i], what)
 		switch {
@@ -174,20 +183,20 @@ func (v *Value) put(m Member, ok bool) {
 	}
 }
 
-func (d *decoder) record(s *Shape, n *Node, what string) (Value, bool) {
-	v := Value{Place: d.place(n), Shape: s, Replace: n.Tag == replaceTag}
+func (d *decoder) record(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
-	case s.Short != "" && n.Kind == ScalarNode && !isNull(n):
+	case s.Short != "" && n.Kind == yaml.ScalarNode && !isNull(n):
 		value, ok := d.value(s.Key(s.Short), n, what)
 		v.put(Member{v.Place, s.Short, value}, ok)
 		return v, ok
 	case isNull(n) && s.Short == "" && len(s.required()) == 0:
 		return v, true
-	case n.Kind != MappingNode:
+	case n.Kind != yaml.MappingNode:
 		return d.mismatch(s, n, what)
 	}
 	v.Members = make([]Member, 0, min(len(n.Content)/2, len(s.Keys)))
-	seen := make([]*Node, len(s.Keys))
+	seen := make([]*yaml.Node, len(s.Keys))
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		d.member(&v, seen, n.Content[i], n.Content[i+1], what)
 	}
@@ -202,7 +211,7 @@ func (d *decoder) record(s *Shape, n *Node, what string) (Value, bool) {
 
 // member reads one key of a record into v; seen holds the keys met so far, by
 // their index in the shape.
-func (d *decoder) member(v *Value, seen []*Node, keyNode, valueNode *Node, what string) {
+func (d *decoder) member(v *Value, seen []*yaml.Node, keyNode, valueNode *yaml.Node, what string) {
 	key, ok := d.key(keyNode, what)
 	if !ok {
 		v.Broken = true
@@ -234,36 +243,32 @@ func (s *Shape) required() []string {
 }
 
 // key judges a mapping's key, following an alias.
-func (d *decoder) key(n *Node, what string) (*Node, bool) {
-	if n.Kind == AliasNode && n.Alias.Kind == ScalarNode {
+func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
+	if n.Kind == yaml.AliasNode && n.Alias.Kind == yaml.ScalarNode {
 		n = n.Alias
 	}
 	switch {
-	case n.Kind != ScalarNode:
+	case n.Kind != yaml.ScalarNode:
 		d.addf(n, "", "%s: a key must be text, found %s", what, found(n))
 		return nil, false
-	case n.Tagged && n.Tag != plainTags[ScalarNode]:
-		d.addf(n, "remove the tag", "%s: a key cannot have the tag %s", what, quote(n.Tag))
+	case isTagged(n) && n.ShortTag() != plainTags[yaml.ScalarNode]:
+		d.addf(n, "remove the tag", "%s: a key cannot have the tag %s", what, Quote(n.ShortTag()))
 		return nil, false
-	case n.Tag == "!!merge":
+	case n.ShortTag() == "!!merge":
 		d.addf(n, "write the keys out, or use extends", "%s: merge keys (<<) are not supported", what)
 		return nil, false
 	}
 	return n, true
 }
 
-func (d *decoder) duplicate(key, first *Node, what string) {
-	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", quote(key.Value), what, first.Line)
+func (d *decoder) duplicate(key, first *yaml.Node, what string) {
+	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", Quote(key.Value), what, first.Line)
 }
 
-func (d *decoder) unknownKey(s *Shape, key *Node, what string) {
-	if remedy := s.former(key.Value); remedy != "" {
-		d.addf(key, remedy, "%s has no key %s any more", what, quote(key.Value))
-		return
-	}
+func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
 	if near := Nearest(key.Value, s.names()); near != "" {
-		d.addf(key, "", "unknown key %s in %s; did you mean %q?", quote(key.Value), what, near)
+		d.addf(key, "", "unknown key %s in %s; did you mean %q?", Quote(key.Value), what, near)
 		return
 	}
-	d.addf(key, "", "unknown key %s in %s; expected %s", quote(key.Value), what, strings.Join(s.names(), ", "))
+	d.addf(key, "", "unknown key %s in %s; expected %s", Quote(key.Value), what, strings.Join(s.names(), ", "))
 }

@@ -3,8 +3,7 @@
 // listing with origins, and the JSON Schema that editors use, so the four
 // cannot drift apart.
 //
-// It knows nothing of profiles. It is a set of functions of values: it
-// imports diag and touches nothing; package syntax makes its nodes of text. What
-// it reads is not trusted: depth and aliases are bounded, and every fault is
-// reported with its place, all of them in one run.
+// It knows nothing of profiles, and touches nothing. What it reads is not
+// trusted: size, depth and aliases are bounded, and every fault is reported with
+// its place, all of them in one run.
 package shape

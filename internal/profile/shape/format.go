@@ -1,6 +1,10 @@
 package shape
 
-import "strings"
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
 
 // Style is how [Style.Document] shows a value.
 type Style struct {
@@ -16,11 +20,11 @@ const Hidden = "(not shown)"
 
 // Document is v, a value of root, as a document in the order of the shape: what
 // was said with its origin, and the defaults of what was not. With nothing
-// hidden it says the same as v. It is nil when there is nothing to say.
-func (style Style) Document(root *Shape, v Value) *Node { return style.node(root, v) }
+// hidden it says the same as v.
+func (style Style) Document(root *Shape, v Value) ([]byte, error) { return encode(style.node(root, v)) }
 
 // node is nil when there is nothing to say.
-func (style Style) node(s *Shape, v Value) *Node {
+func (style Style) node(s *Shape, v Value) *yaml.Node {
 	switch s.Kind {
 	case List:
 		return style.list(s, v)
@@ -32,7 +36,7 @@ func (style Style) node(s *Shape, v Value) *Node {
 	return style.scalar(s, v)
 }
 
-func (style Style) scalar(s *Shape, v Value) *Node {
+func (style Style) scalar(s *Shape, v Value) *yaml.Node {
 	if v.Said() {
 		return scalarNode(s, v.Text, style.Origin(v.Place))
 	}
@@ -50,26 +54,26 @@ func (s *Shape) Unsaid() string {
 	return s.Default
 }
 
-func scalarNode(s *Shape, text, comment string) *Node {
-	node := &Node{Kind: ScalarNode, Tag: "!!str", Value: text, Comment: comment}
+func scalarNode(s *Shape, text, comment string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, LineComment: comment}
 	switch {
 	case s.Kind == Flag:
 		node.Tag = "!!bool"
 	case s.Kind == Number:
 		node.Tag = "!!int"
 	case strings.ContainsFunc(text, notInline):
-		node.Quoted = true // a block scalar cannot carry the comment
+		node.Style = yaml.DoubleQuotedStyle // a block scalar cannot carry the comment
 	}
 	return node
 }
 
 func notInline(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa1 || r == 0x2028 || r == 0x2029 }
 
-func (style Style) list(s *Shape, v Value) *Node {
+func (style Style) list(s *Shape, v Value) *yaml.Node {
 	if len(v.Items) == 0 {
 		return nil
 	}
-	node := &Node{Kind: SequenceNode, Tag: "!!seq"}
+	node := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for _, item := range v.Items {
 		if short := item.Get(s.Elem.Short); len(item.Members) == 1 && short.Said() {
 			item = short // as most people write it
@@ -84,8 +88,8 @@ func (style Style) list(s *Shape, v Value) *Node {
 // record writes the keys that were said, and the defaults of the others. A
 // record that is replaced as a whole has no defaults of its own once a part
 // of it was said.
-func (style Style) record(s *Shape, v Value) *Node {
-	node := &Node{Kind: MappingNode, Tag: "!!map"}
+func (style Style) record(s *Shape, v Value) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, key := range s.Keys {
 		value := v.Get(key.Name)
 		if s.Whole && v.Said() && !value.Said() {
@@ -101,11 +105,11 @@ func (style Style) record(s *Shape, v Value) *Node {
 	return node
 }
 
-func (style Style) table(v Value) *Node {
+func (style Style) table(v Value) *yaml.Node {
 	if len(v.Members) == 0 {
 		return nil
 	}
-	node := &Node{Kind: MappingNode, Tag: "!!map"}
+	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, m := range v.Members {
 		value := m.Value
 		if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key, value.Text) {
@@ -116,6 +120,6 @@ func (style Style) table(v Value) *Node {
 	return node
 }
 
-func keyNode(name string) *Node {
-	return &Node{Kind: ScalarNode, Tag: "!!str", Value: name}
+func keyNode(name string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
 }

@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // scalar reads a scalar by its kind. The text is what the file says, not what
 // YAML makes of it: 1.10 stays 1.10.
-func (d *decoder) scalar(s *Shape, n *Node, what string) (Value, bool) {
-	if n.Kind != ScalarNode {
+func (d *decoder) scalar(s *Shape, n *yaml.Node, what string) (Value, bool) {
+	if n.Kind != yaml.ScalarNode {
 		return d.mismatch(s, n, what)
 	}
 	if strings.ContainsRune(n.Value, 0) {
@@ -33,8 +35,8 @@ func (d *decoder) scalar(s *Shape, n *Node, what string) (Value, bool) {
 }
 
 // takes reports whether the YAML type of a scalar is right for the kind.
-func (s *Shape) takes(n *Node) bool {
-	tag := n.Tag
+func (s *Shape) takes(n *yaml.Node) bool {
+	tag := n.ShortTag()
 	switch s.Kind {
 	case Flag:
 		return tag == "!!bool"
@@ -46,23 +48,21 @@ func (s *Shape) takes(n *Node) bool {
 	return tag == "!!str"
 }
 
-func (d *decoder) word(s *Shape, n *Node, what string) bool {
+func (d *decoder) word(s *Shape, n *yaml.Node, what string) bool {
 	if slices.Contains(s.Words, n.Value) {
 		return true
 	}
 	remedy := ""
-	if former := s.former(n.Value); former != "" {
-		remedy = former
-	} else if near := Nearest(n.Value, s.Words); near != "" {
+	if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
-	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, quote(n.Value), either(s.Words))
+	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, Quote(n.Value), either(s.Words))
 	return false
 }
 
 // number takes plain decimal only: YAML 1.1 reads 0755 as 493, and 1_000 as
 // 1000, which nobody means.
-func (d *decoder) number(s *Shape, n *Node, what string) bool {
+func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 	number, err := strconv.Atoi(n.Value)
 	switch {
 	case err != nil || strconv.Itoa(number) != n.Value:
@@ -75,14 +75,8 @@ func (d *decoder) number(s *Shape, n *Node, what string) bool {
 	return false
 }
 
-// takes reports whether a text obeys a rule, if there is one.
-func (r *Rule) takes(text string) bool { return r == nil || r.Check(text) == nil }
-
 // obeys judges a text, or the key of a table, by its rule.
-func (d *decoder) obeys(rule *Rule, n *Node, what string) bool {
-	if rule == nil {
-		return true
-	}
+func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
 	fault := rule.Check(n.Value)
 	if fault != nil {
 		d.addf(n, fault.Remedy, "%s: %s", what, fault.Message)
@@ -91,7 +85,7 @@ func (d *decoder) obeys(rule *Rule, n *Node, what string) bool {
 }
 
 // mismatch reports a value of the wrong kind.
-func (d *decoder) mismatch(s *Shape, n *Node, what string) (Value, bool) {
+func (d *decoder) mismatch(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	d.addf(n, s.remedyFor(n), "%s: expected %s, found %s", what, s.expected(), found(n))
 	return Value{}, false
 }
@@ -109,11 +103,11 @@ func yesNo(text string) string {
 }
 
 // remedyFor names what to write in the place of n, where that can be told.
-func (s *Shape) remedyFor(n *Node) string {
-	if n.Kind != ScalarNode {
+func (s *Shape) remedyFor(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode {
 		return ""
 	}
-	text, tag := n.Value, n.Tag
+	text, tag := n.Value, n.ShortTag()
 	switch {
 	case s.Kind == Flag && yesNo(text) != "":
 		return "write " + yesNo(text)
@@ -125,8 +119,8 @@ func (s *Shape) remedyFor(n *Node) string {
 		return "write a value, or remove the key"
 	case s.Kind == Number && tag == "!!str" && isDigits(text):
 		return "remove the quotes"
-	case s.Kind == Text && s.Rule.takes(text):
-		return "quote it: " + quote(text)
+	case s.Kind == Text && s.Rule.Check(text) == nil:
+		return "quote it: " + Quote(text)
 	case s.Kind == List && s.Elem.Kind.isScalar():
 		return "write a list: [" + clip(text) + "]"
 	}
@@ -135,16 +129,16 @@ func (s *Shape) remedyFor(n *Node) string {
 
 // found says what n is, as errors show it. Text is not shown: it may be a
 // secret in the wrong place.
-func found(n *Node) string {
+func found(n *yaml.Node) string {
 	switch n.Kind {
-	case SequenceNode:
+	case yaml.SequenceNode:
 		return "a list"
-	case MappingNode:
+	case yaml.MappingNode:
 		return "a mapping"
-	case AliasNode:
+	case yaml.AliasNode:
 		return "an alias"
 	}
-	switch tag := n.Tag; tag {
+	switch tag := n.ShortTag(); tag {
 	case "!!null":
 		return "nothing"
 	case "!!str":
@@ -160,7 +154,7 @@ func found(n *Node) string {
 	}
 }
 
-func isNull(n *Node) bool { return n.Kind == ScalarNode && n.Tag == "!!null" }
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 func isDigits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
@@ -177,5 +171,5 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// quote clips and quotes text, with control characters escaped.
-func quote(text string) string { return strconv.Quote(clip(text)) }
+// Quote clips and quotes text, with control characters escaped.
+func Quote(text string) string { return strconv.Quote(clip(text)) }

@@ -1,7 +1,9 @@
 package shape
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 
 	"claudebox/internal/diag"
 )
@@ -36,24 +38,6 @@ type Shape struct {
 	Single  bool     // List: a bare scalar stands for a list of one
 	Filled  bool     // List: an empty list is a mistake
 	Whole   bool     // a later document replaces it, where it else would be joined
-	Former  []Former // Record: keys that there were once; Word: words
-}
-
-// Former is a key or a word that there was once.
-type Former struct {
-	Name   string
-	Remedy string // what to write instead
-}
-
-// former gives what to write instead of a name; empty: there never was such a
-// one.
-func (s *Shape) former(name string) string {
-	for _, f := range s.Former {
-		if f.Name == name {
-			return f.Remedy
-		}
-	}
-	return ""
 }
 
 // Key is one known key of a [Record].
@@ -63,12 +47,48 @@ type Key struct {
 	Shape    *Shape
 }
 
-// Rule says which text is right.
+// Rule says which text is right: what obeys Pattern, and what Judge finds nothing
+// wrong with. Each may be left out.
 type Rule struct {
 	Name     string                   // what the text is, with its article: "a host name"
-	Pattern  string                   // for editors: matches at least what Check takes (RE2 and ECMA 262)
+	Pattern  string                   // for editors, too (RE2 and ECMA 262)
+	Judge    func(text string) *Fault // asked first; nil when the text is right, or Pattern shall say so
+	Form     string                   // what a text that obeys Pattern consists of; shown with an error
+	Remedy   string                   // what to do about a text that does not obey Pattern
 	Examples []string                 // right ones, for editors and the manual
-	Check    func(text string) *Fault // nil when the text is right
+}
+
+// Check judges a text; nil when it is right.
+func (r *Rule) Check(text string) *Fault {
+	if r == nil {
+		return nil
+	}
+	if r.Judge != nil {
+		if fault := r.Judge(text); fault != nil {
+			return fault
+		}
+	}
+	if Matches(r.Pattern, text) {
+		return nil
+	}
+	message := Quote(text) + " is not " + r.Name
+	if r.Form != "" {
+		message += "; expected " + r.Form
+	}
+	return &Fault{Message: message, Remedy: r.Remedy}
+}
+
+// compiled are the patterns that were asked for, by their text.
+var compiled sync.Map
+
+// Matches reports whether a text obeys a pattern. It is compiled at its first use:
+// most launches read no profile.
+func Matches(pattern, text string) bool {
+	known, found := compiled.Load(pattern)
+	if !found {
+		known, _ = compiled.LoadOrStore(pattern, regexp.MustCompile(pattern))
+	}
+	return known.(*regexp.Regexp).MatchString(text)
 }
 
 // Fault says what is wrong with a text, and what to write instead.
@@ -120,10 +140,14 @@ type Member struct {
 // Said reports whether a document said the value at all.
 func (v Value) Said() bool { return v.Shape != nil }
 
-// Get returns the value of a key, or the zero Value.
-func (v Value) Get(key string) Value {
+// Get returns the value of a key, or of one in a record below ("nix.store"); the
+// zero Value when there is none.
+func (v Value) Get(path string) Value {
+	key, rest, deeper := strings.Cut(path, ".")
 	for _, m := range v.Members {
-		if m.Key == key {
+		if m.Key == key && deeper {
+			return m.Value.Get(rest)
+		} else if m.Key == key {
 			return m.Value
 		}
 	}

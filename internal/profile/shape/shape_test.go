@@ -6,7 +6,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 )
 
 // house is a shape with every kind in it.
@@ -30,11 +29,7 @@ var house = shape.Shape{Kind: shape.Record, Keys: []shape.Key{
 // read reads a document whose syntax is right.
 func read(t *testing.T, doc *shape.Document, src string) (shape.Value, diag.Problems) {
 	t.Helper()
-	node, fault := syntax.Parse(doc, []byte(src))
-	if fault != nil {
-		t.Fatal(fault)
-	}
-	return shape.Decode(doc, node, &house, "house")
+	return shape.Decode(doc, []byte(src), &house, "house")
 }
 
 // decode reads a document that must be right.
@@ -52,7 +47,7 @@ func byName(at shape.Place) string { return at.Doc.Name }
 // format writes a value with the document each part comes from.
 func format(t *testing.T, v shape.Value) string {
 	t.Helper()
-	text, err := syntax.Write(shape.Style{Origin: byName}.Document(&house, v))
+	text, err := shape.Style{Origin: byName}.Document(&house, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +78,7 @@ owner:
 
 func TestFormatHidesTheValuesOfNamedKeys(t *testing.T) {
 	style := shape.Style{Origin: byName, Hide: func(key, _ string) bool { return key == "pin" }}
-	text, err := syntax.Write(style.Document(&house, decode(t, "a", "name: x\nnotes: {pin: 1234, cat: tom}")))
+	text, err := style.Document(&house, decode(t, "a", "name: x\nnotes: {pin: 1234, cat: tom}"))
 	if err != nil || strings.Contains(string(text), "1234") || !strings.Contains(string(text), "pin: "+shape.Hidden) ||
 		!strings.Contains(string(text), "cat: tom") {
 		t.Errorf("%v:\n%s", err, text)

@@ -1,4 +1,8 @@
 package trust
 
+import "slices"
+
 // FieldNames are the fields of a profile that Narrow judges.
-func FieldNames() []string { return mapped(fields, func(f field) string { return f.name }) }
+func FieldNames() []string {
+	return slices.Compact(mapped(settings, func(s setting) string { return s.field }))
+}

@@ -83,7 +83,7 @@ func more(n *narrowing, base, asked []profile.Pattern) []profile.Pattern {
 // agent judges the program as a whole: what another one does is not known.
 func (n *narrowing) agent() {
 	if base, asked := agentText(n.base.Agent), agentText(n.asked.Agent); base != asked {
-		n.widens(asked+" instead of "+base, "")
+		n.replaces(asked, base)
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
-	"claudebox/internal/profile/shape"
-	"claudebox/internal/profile/syntax"
 	"claudebox/internal/profile/trust"
 )
 
@@ -24,10 +22,6 @@ func (u user) Open(ref string, _ diag.Position) (name, file string, src []byte, 
 		return "", "", nil, &profile.NotFoundError{Ref: ref}
 	}
 	return ref, ref + ".yaml", []byte(text), nil
-}
-
-func (user) Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
-	return syntax.Parse(doc, src)
 }
 
 var here = trust.Place{Home: "/home/u", Project: "/home/u/src/p"}

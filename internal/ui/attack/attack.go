@@ -43,8 +43,8 @@ func tries() []try {
 	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, networkTries)
 }
 
-// Run is the attacker, when the words of this program are its, and gives its
-// exit status. It prints what it got.
+// Run attacks, when this program was started as the attacker, and gives the exit
+// status. It prints what it got.
 func Run(words []string) (status int, ran bool) {
 	if len(words) != 2 || words[0] != Place {
 		return 0, false
@@ -65,7 +65,7 @@ func Run(words []string) (status int, ran bool) {
 }
 
 // Judge says of each attack whether it got what it must not, in a sandbox of a
-// tier. An attack that was not tried has failed to be held.
+// tier. An attack that was not tried counts as one that succeeded.
 func Judge(loot Loot, tier string) []doctor.Finding {
 	var list []doctor.Finding
 	for _, a := range tries() {

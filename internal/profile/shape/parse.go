@@ -1,4 +1,4 @@
-package syntax
+package shape
 
 import (
 	"bytes"
@@ -13,12 +13,15 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/profile/shape"
 )
 
-// Parse turns a file into the node of its one document, or says what is wrong
-// with its first wrong place. It is a [shape.Parser].
-func Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
+// MaxSize is the largest document that is read, in bytes. A profile with ten
+// thousand packages has a quarter of it.
+const MaxSize = 1 << 20
+
+// parse turns a file into the node of its one document, or says what is wrong
+// with its first wrong place.
+func parse(doc *Document, src []byte) (*yaml.Node, *diag.Problem) {
 	if fault := checkBytes(doc, src); fault != nil {
 		return nil, fault
 	}
@@ -26,29 +29,29 @@ func Parse(doc *shape.Document, src []byte) (*shape.Node, *diag.Problem) {
 	var node, second yaml.Node
 	switch err := reader.Decode(&node); {
 	case errors.Is(err, io.EOF):
-		return &shape.Node{Kind: shape.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
 	case err != nil:
 		return nil, syntaxProblem(doc, src, err)
 	}
 	switch err := reader.Decode(&second); {
 	case errors.Is(err, io.EOF):
-		return reading{}.node(node.Content[0]), nil
+		return node.Content[0], nil
 	case err != nil:
 		return nil, syntaxProblem(doc, src, err)
 	}
 	return nil, &diag.Problem{
-		Position: shape.Place{Doc: doc, Line: second.Line, Column: second.Column}.Position(),
+		Position: Place{Doc: doc, Line: second.Line, Column: second.Column}.Position(),
 		Message:  "a second document begins here; expected one",
 		Remedy:   "remove what follows, or put it into a file of its own",
 	}
 }
 
 // checkBytes refuses what no reader of text should be given.
-func checkBytes(doc *shape.Document, src []byte) *diag.Problem {
-	if len(src) > shape.MaxSize {
+func checkBytes(doc *Document, src []byte) *diag.Problem {
+	if len(src) > MaxSize {
 		return &diag.Problem{
-			Position: shape.Place{Doc: doc, Line: 1, Column: 1}.Position(),
-			Message:  fmt.Sprintf("the file is larger than %d bytes", shape.MaxSize),
+			Position: Place{Doc: doc, Line: 1, Column: 1}.Position(),
+			Message:  fmt.Sprintf("the file is larger than %d bytes", MaxSize),
 		}
 	}
 	at := badByte(src)
@@ -87,10 +90,10 @@ func allowed(r rune) bool {
 }
 
 // placeOf is the place of a byte.
-func placeOf(doc *shape.Document, src []byte, at int) shape.Place {
+func placeOf(doc *Document, src []byte, at int) Place {
 	line := bytes.Count(src[:at], []byte("\n")) + 1
 	start := bytes.LastIndexByte(src[:at], '\n') + 1
-	return shape.Place{Doc: doc, Line: line, Column: utf8.RuneCount(src[start:at]) + 1}
+	return Place{Doc: doc, Line: line, Column: utf8.RuneCount(src[start:at]) + 1}
 }
 
 // syntaxHints are remedies by what yaml.v3 says, first match first.
@@ -109,7 +112,7 @@ var syntaxHints = []struct{ said, remedy string }{
 }
 
 // syntaxProblem gives an error of yaml.v3 its place.
-func syntaxProblem(doc *shape.Document, src []byte, err error) *diag.Problem {
+func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
 	lines := bytes.SplitAfter(src, []byte("\n"))
 	line, said := reason(err)
 	if len(src) <= maxSearched {
@@ -118,7 +121,7 @@ func syntaxProblem(doc *shape.Document, src []byte, err error) *diag.Problem {
 	line = min(max(line, 1), len(lines))
 	text := string(lines[line-1])
 	column := len(text) - len(strings.TrimLeft(text, " ")) + 1
-	problem := &diag.Problem{Position: shape.Place{Doc: doc, Line: line, Column: column}.Position(), Message: said}
+	problem := &diag.Problem{Position: Place{Doc: doc, Line: line, Column: column}.Position(), Message: said}
 	for _, hint := range syntaxHints {
 		if strings.Contains(said, hint.said) {
 			problem.Remedy = hint.remedy

@@ -1,0 +1,333 @@
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+)
+
+// write is one step of Prepare, below the instance's folder.
+type write struct {
+	rel  string
+	what string // for people: "make", "update", "link"
+	do   func(dir *beneath.Folder) error
+	seen seen // the file whose stamp is to be taken afterwards; without a name: none
+}
+
+// fileLimit is what a file of the agent's home may have, in bytes. Claude
+// Code's own .claude.json has been seen with some megabytes.
+const fileLimit = 64 << 20
+
+// comparison is the work of compare.
+type comparison struct {
+	draft
+	req Request
+	place
+	now *beneath.Folder // the instance's; nil: there is none
+}
+
+// compare works out what is to be made in dir, which is nil for a new instance.
+func compare(req Request, at place, dir *beneath.Folder) (draft, error) {
+	c := comparison{req: req, place: at, now: dir}
+	if c.exists = dir != nil; c.exists {
+		c.known = readRecord(dir)
+	} else {
+		c.Makes = append(c.Makes, at.dir)
+	}
+	for _, step := range []func() error{c.folders, c.files, c.imports, c.ownConversations, c.findLogin} {
+		if err := step(); err != nil {
+			return draft{}, err
+		}
+	}
+	return c.draft, nil
+}
+
+// there is what lies in the instance.
+func (c *comparison) there(rel string) (what beneath.Entry, err error) {
+	if c.now == nil {
+		return what, nil
+	}
+	if what, err = c.now.Look(rel); err != nil {
+		err = c.failed("look at "+c.now.Join(rel), err)
+	}
+	return what, err
+}
+
+// plan adds one step.
+func (c *comparison) plan(w write) {
+	c.writes = append(c.writes, w)
+	if c.exists && w.what != "" {
+		c.Makes = append(c.Makes, path.Join(c.dir, w.rel))
+	}
+}
+
+// folders notes which folders are missing.
+func (c *comparison) folders() error {
+	want := []string{agentHome, cacheName}
+	for _, name := range c.req.Caches {
+		want = append(want, path.Join(cacheName, name))
+	}
+	for _, folder := range c.req.Folders {
+		for _, rel := range parents(folder) {
+			if !slices.Contains(want, rel) {
+				want = append(want, rel)
+			}
+		}
+	}
+	for _, rel := range want {
+		what, err := c.there(rel)
+		switch {
+		case err != nil:
+			return err
+		case what.Kind == beneath.Absent:
+			c.plan(write{
+				rel: rel, what: "make",
+				do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) },
+			})
+		case what.Kind == beneath.Dir && what.Perm&privateDir != privateDir:
+			c.plan(write{
+				rel: rel, what: "open",
+				do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) },
+			})
+		}
+	}
+	return nil
+}
+
+// parents are a folder and those that it lies in, outermost first.
+func parents(folder string) []string {
+	var list []string
+	for at := folder; at != "."; at = path.Dir(at) {
+		list = append([]string{at}, list...)
+	}
+	return list
+}
+
+// files works out which made files are not as they should be.
+func (c *comparison) files() error {
+	key := recordForm + c.req.home().Key() + "\n"
+	for _, f := range agenthome.Files {
+		if err := c.file(f, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file does so for one; key is what they are made of beside the user's files.
+func (c *comparison) file(f agenthome.File, key string) error {
+	rel := path.Join(agentHome, f.Name)
+	inputs, err := inputs(key, f.Sources(c.req.home()))
+	if err != nil {
+		return c.failed("look at your own "+f.Name, err)
+	}
+	what, err := c.there(rel)
+	if err != nil {
+		return err
+	}
+	if what.Kind == beneath.Regular && what.Perm&privateFile != privateFile && c.now.Chmod(rel, privateFile) == nil {
+		what, _ = c.now.Look(rel) // one that the agent closed is read all the same
+	}
+	if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
+		c.Notes = append(c.Notes, was.Notes...)
+		return nil
+	}
+	return c.remake(f, rel, inputs, what)
+}
+
+// remake makes the file's content anew and plans a write if it differs.
+func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.Entry) error {
+	var old []byte
+	if what.Kind == beneath.Regular {
+		old, _ = c.now.Read(rel, fileLimit) // one that cannot be read is replaced
+	}
+	sources, foreign, err := c.req.readSources(f.Sources(c.req.home()))
+	if err != nil {
+		return c.failed("read your own "+f.Name, err)
+	}
+	made, err := f.Make(c.req.home(), agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
+	if err != nil {
+		return c.failed("make "+f.Name+" for the agent", err)
+	}
+	notes := slices.Concat(foreign, made.Notes)
+	c.Notes = slices.Concat(c.Notes, notes, made.Once)
+	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
+	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
+	if made.Content != nil && !bytes.Equal(made.Content, old) {
+		w.what = "update"
+		w.do = func(dir *beneath.Folder) error {
+			if made.Aside {
+				if err := aside(dir, rel); err != nil {
+					return err
+				}
+			}
+			return replace(dir, rel, made.Content, what.Kind)
+		}
+	}
+	c.plan(w)
+	return nil
+}
+
+// replace puts a file where an agent may have put something else. A folder is
+// kept under another name; anything else is replaced by name.
+func replace(dir *beneath.Folder, rel string, content []byte, was beneath.Kind) error {
+	if was == beneath.Dir {
+		if err := aside(dir, rel); err != nil {
+			return err
+		}
+	}
+	return dir.Replace(rel, content, privateFile)
+}
+
+// aside renames what an agent put in our place, to the first free name.
+func aside(dir *beneath.Folder, rel string) error {
+	for n := 1; ; n++ {
+		free := fmt.Sprintf("%s.inside-%d", rel, n)
+		if what, err := dir.Look(free); err != nil || what.Kind == beneath.Absent {
+			return errors.Join(err, dir.Rename(rel, free))
+		}
+	}
+}
+
+// inputs hashes all that a file is made of, without reading it.
+func inputs(key string, sources []string) (string, error) {
+	text := []byte(key)
+	for _, name := range sources {
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil {
+			if !missing(err) {
+				return "", &fs.PathError{Op: "look at", Path: name, Err: err}
+			}
+			continue
+		}
+		text = append(append(text, name...), 0)
+		for _, part := range []int64{int64(st.Ino), st.Size, st.Ctim.Nano()} {
+			text = append(strconv.AppendInt(text, part, 10), ' ')
+		}
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// importRoot is where the user's folders are mounted inside, read-only. They
+// cannot be mounted in the agent's home itself: the agent can write there.
+const importRoot = "/run/claudebox/import"
+
+// imports links the agent's home to those that the user has. A link of ours
+// without a folder behind it goes.
+func (c *comparison) imports() error {
+	for _, name := range agenthome.Folders {
+		real := c.ownFolder(path.Join(c.req.UserHome, ".claude", name))
+		if real != "" {
+			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
+		}
+		if err := c.importLink(name, real != ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownFolder gives the folder that a path of the user leads to, empty for none.
+func (c *comparison) ownFolder(name string) string {
+	real, err := c.req.own(name)
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		c.Notes = append(c.Notes, "your "+name+" does not enter: "+foreign.Error())
+	}
+	var st unix.Stat_t
+	if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return ""
+	}
+	return real
+}
+
+func (c *comparison) importLink(name string, wanted bool) error {
+	rel, text := path.Join(agentHome, name), path.Join(importRoot, name)
+	what, err := c.there(rel)
+	if err != nil {
+		return err
+	}
+	ours := false
+	if what.Kind == beneath.Link {
+		there, _ := c.now.Readlink(rel)
+		ours = there == text
+	}
+	switch {
+	case ours && !wanted:
+		c.plan(write{rel: rel, what: "remove", do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
+	case wanted && !ours:
+		c.plan(write{
+			rel: rel, what: "link",
+			do: func(dir *beneath.Folder) error { return relink(dir, rel, text, what.Kind) },
+		})
+	}
+	return nil
+}
+
+func relink(dir *beneath.Folder, rel, text string, was beneath.Kind) error {
+	if was != beneath.Absent {
+		if err := aside(dir, rel); err != nil {
+			return err
+		}
+	}
+	return dir.Symlink(text, rel)
+}
+
+// ownConversations links the agent's home to the user's conversations.
+func (c *comparison) ownConversations() error {
+	if c.req.Kind != Host {
+		return nil
+	}
+	if err := c.needFolder(path.Join(agentHome, projectsName)); err != nil {
+		return err
+	}
+	for _, folder := range c.req.Trusted {
+		name := agenthome.Conversations(folder)
+		if name == "" {
+			return diag.Errorf("find your conversations of "+folder, "use `state: project`",
+				"the path is longer than `state: host` can serve")
+		}
+		real, err := c.req.ownOrNew(path.Join(c.req.UserHome, ".claude", projectsName, name))
+		if err != nil {
+			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
+		}
+		c.conversations = append(c.conversations, real)
+		at := path.Join(projectsName, name)
+		c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, at), Writable: true})
+		if err := c.importLink(at, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needFolder plans a folder of the agent's home; anything else of that
+// name goes aside.
+func (c *comparison) needFolder(rel string) error {
+	what, err := c.there(rel)
+	if err != nil || what.Kind == beneath.Dir {
+		return err
+	}
+	c.plan(write{rel: rel, what: "make", do: func(dir *beneath.Folder) error {
+		if what.Kind != beneath.Absent {
+			if err := aside(dir, rel); err != nil {
+				return err
+			}
+		}
+		return dir.Mkdir(rel, privateDir)
+	}})
+	return nil
+}

@@ -90,7 +90,7 @@ func (s *search) look(where string, content []byte) {
 
 // apart are folders with nothing of the sandbox's own: systems of the kernel,
 // and programs of the host.
-var apart = []string{"/proc", "/sys", "/nix/store", "/usr", "/lib", "/lib64"}
+var apart = []string{"/proc", "/sys", "/nix/store", "/opt", "/usr", "/lib", "/lib64"}
 
 // files looks into each regular file, and at the name of each.
 func (s *search) files() {

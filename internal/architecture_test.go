@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -53,10 +54,10 @@ var modules = map[string][]string{
 		tcpip + "/transport/icmp", tcpip + "/transport/tcp", tcpip + "/transport/udp",
 		"gvisor.dev/gvisor/pkg/buffer", "gvisor.dev/gvisor/pkg/waiter",
 	},
-	"sandbox/scope":       {"github.com/godbus/dbus/v5"},
+	"sandbox/systemd":     {"github.com/godbus/dbus/v5"},
 	"sandbox/launch":      {"golang.org/x/term"},
-	"secret/broker":       {"golang.org/x/net/http/httpproxy"},
-	"secret/sshagent":     {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
+	"secret/swap":         {"golang.org/x/net/http/httpproxy"},
+	"secret/sign":         {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
@@ -157,4 +158,21 @@ func packageImports(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// What few launches need, no launch links: it is in the programs of libexec.
+func TestNoLaunchPaysForTheseLibraries(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "claudebox/cmd/claudebox").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	for _, heavy := range []string{
+		"net/http", "crypto/tls", "golang.org/x/crypto/ssh", "golang.org/x/net/http/httpproxy",
+		"github.com/godbus/dbus/v5", "github.com/vishvananda/netlink", "gvisor.dev/gvisor/pkg/tcpip",
+	} {
+		if slices.Contains(linked, heavy) {
+			t.Errorf("cmd/claudebox links %s: ask for it in claudebox's helper (internal/linux/aside)", heavy)
+		}
+	}
 }

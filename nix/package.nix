@@ -1,5 +1,5 @@
-# The Go program alone, and the helper that serves the network of its sandboxes
-# (libexec). It knows no store path: what it needs stands in the
+# The Go program alone, and its helpers (libexec): what serves the network of its
+# sandboxes, and what few sessions need. It knows no store path: what it needs stands in the
 # manifest beside it (see default.nix), so that packages may change without Go
 # being built again.
 {
@@ -46,6 +46,7 @@ buildGoModule {
   vendorHash = import ./vendor-hash.nix;
   subPackages = [
     "cmd/claudebox"
+    "cmd/claudebox-helper"
     "cmd/claudebox-network"
     "cmd/claudebox-stage"
   ];
@@ -58,7 +59,7 @@ buildGoModule {
   nativeBuildInputs = [ installShellFiles ];
   postInstall = ''
     mkdir $out/libexec
-    mv $out/bin/claudebox-network $out/bin/claudebox-stage $out/libexec/
+    mv $out/bin/claudebox-* $out/libexec/
     installManPage docs/man/*
     installShellCompletion --cmd claudebox \
       --bash <(${run} completion bash) \

@@ -66,9 +66,9 @@ func (w *world) install(bin string) error {
 	return w.writeManifest()
 }
 
-// installHelpers copies the programs that make and serve the network of sandboxes.
+// installHelpers copies claudebox's other programs.
 func (w *world) installHelpers(bin string) error {
-	return os.CopyFS(filepath.Join(w.home, "libexec"), os.DirFS(filepath.Join(filepath.Dir(filepath.Dir(bin)), "libexec")))
+	return os.CopyFS(w.home+"/libexec", os.DirFS(filepath.Join(filepath.Dir(filepath.Dir(bin)), "libexec")))
 }
 
 // copyProgram writes a program in one piece: how its pages lie in the kernel's

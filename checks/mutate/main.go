@@ -194,7 +194,9 @@ func build(work, overlay string) (string, error) {
 			return "", fmt.Errorf("copy claudebox: %s", out)
 		}
 	}
-	for name, to := range map[string]string{"claudebox": "bin", "claudebox-network": "libexec", "claudebox-stage": "libexec"} {
+	for name, to := range map[string]string{
+		"claudebox": "bin", "claudebox-helper": "libexec", "claudebox-network": "libexec", "claudebox-stage": "libexec",
+	} {
 		cmd := exec.Command("go", "build", "-overlay", overlay, "-buildvcs=false", "-o", filepath.Join(prefix, to, name),
 			"-ldflags", "-X claudebox/internal/cli.Version=0.1.0", "./cmd/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -83,7 +83,7 @@ func TestAnAgentCannotWidenItsNextSession(t *testing.T) {
 func TestAProgramOfTheProjectIsNotRunOnTheHost(t *testing.T) {
 	w := newWorld(t)
 	w.repository(t)
-	for _, name := range []string{"bwrap", "git", "env", "bash", "nix", "nix-instantiate", "nix-store", "claudebox-network", "claudebox-stage", "ls", "ldd", "claude", "node"} {
+	for _, name := range []string{"bwrap", "git", "env", "bash", "nix", "nix-instantiate", "nix-store", "claudebox-network", "claudebox-stage", "claudebox-helper", "ls", "ldd", "claude", "node"} {
 		file := w.write(t, "project/bin/"+name, "#!/bin/sh\ntouch "+w.path("ran-"+name)+"\nexec /usr/bin/false\n")
 		if err := os.Chmod(file, 0o755); err != nil {
 			t.Fatal(err)

@@ -9,11 +9,11 @@ import (
 
 	"claudebox/internal/network/flow"
 	"claudebox/internal/network/serve"
-	"claudebox/internal/secret/broker"
+	"claudebox/internal/secret/swap"
 )
 
 func main() {
 	os.Exit(serve.Main(func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error) {
-		return broker.NewTerminator(config, roots, parent)
+		return swap.NewTerminator(config, roots, parent)
 	}))
 }

@@ -8,8 +8,6 @@ import (
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/storetree"
-	"claudebox/internal/secret/broker"
-	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/ui/attack"
 )
 
@@ -28,12 +26,6 @@ func Main(words []string, sys System) int {
 		return status
 	}
 	if status, ran := inside.Run(words); ran {
-		return status
-	}
-	if status, ran := broker.Run(words); ran {
-		return status
-	}
-	if status, ran := sshagent.Run(words); ran {
 		return status
 	}
 	if status, ran := attack.Run(words); ran {

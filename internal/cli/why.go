@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/network/hostnet"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
@@ -85,7 +84,7 @@ func visibleLines(text string) string {
 }
 
 // answer finds out what a word means, and asks about it.
-func answer(s *session.Session, word string) (why.Answer, error) {
+func answer(s *session.Session, word string) (_ why.Answer, err error) {
 	if path, isPath := s.NamedPath(word); isPath {
 		if real := realPath(path); s.IsLogin(real) {
 			l := s.Instance.Login
@@ -111,11 +110,9 @@ func answer(s *session.Session, word string) (why.Answer, error) {
 			"it is no path, no variable, and no host with a port")
 	}
 	if s.Launch.Tier == "inet" {
-		here, err := hostnet.Read()
-		if err != nil {
+		if host.Here, err = session.Addresses(); err != nil {
 			return why.Answer{}, &diag.Error{Op: "read this machine's networks", Err: err}
 		}
-		host.Here = here
 	}
 	return why.Reach(s.Launch, host), nil
 }

@@ -225,7 +225,7 @@ func (c *Checkup) add(name string, level doctor.Level, detail string) {
 // networkHelper is the program that would serve the network of a launch by the
 // plan; empty: it needs none.
 func networkHelper(p plan.Plan) string {
-	program, err := helperProgram()
+	program, err := ownProgram(networkName)
 	if err != nil || !launch.OwnNetwork(p.Network) {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -35,6 +36,7 @@ const (
 	knownHosts  = "/etc/ssh/ssh_known_hosts" // likewise
 	socketName  = "ssh-agent."               // of those of an instance: the session's process follows
 	maxKeyFile  = 64 << 10                   // bytes
+	keyPatience = 10 * time.Second
 	signRule    = "git.sign"
 	sshRule     = "ssh.hosts"
 )
@@ -45,14 +47,14 @@ func (s *Session) addKeys(h *launch.Host, p plan.Plan, id gitconfig.Identity, ac
 	if p.Git.Sign == "" && len(p.Git.SSH) == 0 {
 		return
 	}
-	socket := s.Facts.Env.Value("SSH_AUTH_SOCK", "")
-	held, err := sshagent.Held(socket)
+	found, file, err := s.lookForKeys(p, id)
 	if err != nil {
-		socket = ""
+		h.Warnings = append(h.Warnings, "ssh keys cannot be used: "+err.Error())
+		return
 	}
 	r := &s.keys.request
 	if p.Git.Sign != "" {
-		key, file, why := s.signingKey(id, held)
+		key, file, why := chooseKey(id, found, file)
 		if why != "" {
 			h.Warnings = append(h.Warnings, "git cannot sign: "+why)
 		} else {
@@ -67,12 +69,15 @@ func (s *Session) addKeys(h *launch.Host, p plan.Plan, id gitconfig.Identity, ac
 		}
 	}
 	if len(p.Git.SSH) > 0 {
-		s.addLogins(h, p, held, access)
+		s.addLogins(h, p, found, access)
 	}
 	if s.keys.used = r.Rules.Git != nil || len(r.Rules.Hosts) > 0; !s.keys.used {
 		return
 	}
-	r.Agent, r.Dir, r.Socket = socket, s.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
+	if len(found.Held) > 0 {
+		r.Agent = s.Facts.Env.Value("SSH_AUTH_SOCK", "")
+	}
+	r.Dir, r.Socket = s.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
 	if r.Key != nil && len(r.Rules.Hosts) == 0 {
 		r.Agent = "" // nothing of it is needed
 	}
@@ -86,35 +91,77 @@ func (s *Session) addKeys(h *launch.Host, p plan.Plan, id gitconfig.Identity, ac
 	h.Made = append(h.Made, launch.Variable{Env: entry, Value: agentSocket})
 }
 
-// addLogins finds the keys of the hosts that may be logged in to.
-func (s *Session) addLogins(h *launch.Host, p plan.Plan, held []sshagent.Key, access *gitconfig.Access) {
-	if len(held) == 0 {
+// keyFiles are the files of user.signingkey; nil: one cannot be read, or it names
+// none.
+type keyFiles struct {
+	public, private []byte
+	fault           error // why private cannot be read
+}
+
+// lookForKeys finds out what a plan needs to know of the user's ssh.
+func (s *Session) lookForKeys(p plan.Plan, id gitconfig.Identity) (found sshagent.Found, f keyFiles, err error) {
+	known := []string{filepath.Join(s.Facts.Home, ".ssh/known_hosts"), knownHosts}
+	known = slices.DeleteFunc(known, func(name string) bool {
+		_, err := os.Stat(name)
+		return err != nil
+	})
+	if p.Git.Sign != "" {
+		f = s.readKeys(id.SigningKey)
+	}
+	program, err := ownProgram(helperName)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), keyPatience)
+		defer cancel()
+		found, err = sshagent.Look(ctx, program, sshagent.Question{
+			Agent: s.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
+			Known: known, Hosts: p.Git.SSH,
+		})
+	}
+	return found, f, err
+}
+
+// readKeys reads what user.signingkey says, which is a public key, or names the
+// file of one.
+func (s *Session) readKeys(said string) (f keyFiles) {
+	if line, literal := literalKey(said); literal || said == "" {
+		return keyFiles{public: []byte(line)}
+	}
+	name := strings.TrimSuffix(s.absolute(said), ".pub")
+	f.public, _ = smallfile.Read(name+".pub", maxKeyFile) // the private one will do
+	f.private, f.fault = smallfile.Read(name, maxKeyFile)
+	return f
+}
+
+// literalKey is the public key that user.signingkey is, if it is none of a file.
+func literalKey(said string) (line string, literal bool) {
+	line, marked := strings.CutPrefix(said, "key::")
+	return line, marked || slices.Contains([]string{"ssh", "ecdsa", "sk"}, strings.Split(line, "-")[0])
+}
+
+// addLogins adds the keys of the hosts that may be logged in to.
+func (s *Session) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *gitconfig.Access) {
+	if len(found.Held) == 0 {
 		h.Warnings = append(h.Warnings, "ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
 	}
 	if !isInside(p, "ssh") {
 		h.Warnings = append(h.Warnings, "ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
 	}
-	files := []string{filepath.Join(s.Facts.Home, ".ssh/known_hosts"), knownHosts}
-	files = slices.DeleteFunc(files, func(name string) bool {
-		_, err := os.Stat(name)
-		return err != nil
-	})
 	var lines strings.Builder
-	for _, name := range p.Git.SSH {
-		host, known, err := sshagent.KnownHost(files, name)
+	for i, name := range p.Git.SSH {
+		known := found.Hosts[i]
 		switch {
-		case err != nil:
-			h.Warnings = append(h.Warnings, "ssh cannot log in to "+name+": "+err.Error())
+		case known.Why != "":
+			h.Warnings = append(h.Warnings, "ssh cannot log in to "+name+": "+known.Why)
 			continue
-		case len(host.Keys) == 0:
+		case len(known.Keys) == 0:
 			h.Warnings = append(h.Warnings,
 				"ssh cannot log in to "+name+": it is not in your known_hosts; connect to it once outside")
 			continue
 		}
-		s.keys.request.Rules.Hosts = append(s.keys.request.Rules.Hosts, host)
+		s.keys.request.Rules.Hosts = append(s.keys.request.Rules.Hosts, known.Host)
 		access.SSH = append(access.SSH, strings.Split(name, ":")[0])
-		lines.WriteString(known)
+		lines.WriteString(known.Lines)
 		h.Notes = append(h.Notes, unreachable(p, name)...)
 	}
 	if hosts := s.keys.request.Rules.Hosts; len(hosts) > 0 {
@@ -147,41 +194,31 @@ func unreachable(p plan.Plan, name string) []string {
 	return nil
 }
 
-// signingKey is the key of user.signingkey: held by the user's agent, else with
-// its file, when that has no passphrase. why says why there is none.
-func (s *Session) signingKey(id gitconfig.Identity, held []sshagent.Key) (key sshagent.Key, file []byte, why string) {
-	said, literal := strings.CutPrefix(id.SigningKey, "key::")
-	if said == "" {
+// chooseKey is the key of user.signingkey: held by the user's agent, else with its
+// file, when that has no passphrase. why says why there is none.
+func chooseKey(id gitconfig.Identity, found sshagent.Found, f keyFiles) (key sshagent.Key, file []byte, why string) {
+	_, literal := literalKey(id.SigningKey)
+	public := found.Public
+	switch {
+	case id.SigningKey == "" || id.SigningKey == "key::":
 		return key, nil, "user.signingkey is not set in your git configuration"
+	case public.Blob != nil && sshagent.Has(found.Held, public.Key):
+		return public.Key, nil, ""
+	case literal && public.Why != "":
+		return key, nil, "user.signingkey: " + public.Why
+	case literal:
+		return key, nil, "your ssh agent does not have the key of user.signingkey (ssh-add)"
 	}
-	if literal || slices.Contains([]string{"ssh", "ecdsa", "sk"}, strings.Split(said, "-")[0]) {
-		key, err := sshagent.ParseKey([]byte(said))
-		switch {
-		case err != nil:
-			return key, nil, "user.signingkey: " + err.Error()
-		case !sshagent.Has(held, key):
-			return key, nil, "your ssh agent does not have the key of user.signingkey (ssh-add)"
-		}
-		return key, nil, ""
+	without := "your ssh agent does not have the key " + id.SigningKey + " (ssh-add), and its file: "
+	switch {
+	case f.fault != nil:
+		return key, nil, without + diag.Cause(f.fault).Error()
+	case found.Private.Why != "":
+		return key, nil, without + found.Private.Why
+	case sshagent.Has(found.Held, found.Private.Key):
+		return found.Private.Key, nil, ""
 	}
-	name := strings.TrimSuffix(s.absolute(said), ".pub")
-	content, err := smallfile.Read(name+".pub", maxKeyFile)
-	if err == nil {
-		if key, err = sshagent.ParseKey(content); err == nil && sshagent.Has(held, key) {
-			return key, nil, ""
-		}
-	}
-	without := "your ssh agent does not have the key " + said + " (ssh-add), and its file: "
-	if file, err = smallfile.Read(name, maxKeyFile); err != nil {
-		return key, nil, without + diag.Cause(err).Error()
-	}
-	if key, err = sshagent.ParsePrivate(file); err != nil {
-		return key, nil, without + err.Error()
-	}
-	if sshagent.Has(held, key) {
-		file = nil
-	}
-	return key, file, ""
+	return found.Private.Key, f.private, ""
 }
 
 // openKeys starts the agent, and takes away the sockets of sessions that were
@@ -203,7 +240,10 @@ func (s *Session) openKeys() (err error) {
 	r.Failed = func(err error) {
 		diag.Note(s.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
 	}
-	if s.keys.process, err = sshagent.Start(r); err != nil {
+	if r.Program, err = ownProgram(helperName); err == nil {
+		s.keys.process, err = sshagent.Start(r)
+	}
+	if err != nil {
 		return &diag.Error{Op: "keep your ssh keys outside", Err: diag.Cause(err), Remedy: "look at " + r.Dir}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/scope"
@@ -24,12 +26,10 @@ func (c call) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error
 	if !byScope(p.Limits) {
 		return nil
 	}
-	manager, err := c.findManager()
-	if err != nil {
+	if err := c.askSystemd(scope.Request{}); err != nil {
 		h.Warnings = append(h.Warnings, "limits: memory and cpu do not hold: "+err.Error())
 		return nil
 	}
-	manager.Close()
 	h.Held = true
 	return nil
 }
@@ -37,28 +37,29 @@ func (c call) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error
 // byScope reports whether limits need systemd.
 func byScope(l plan.Limits) bool { return l.Memory > 0 || l.CPU > 0 }
 
-func (c call) findManager() (*scope.Manager, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
-	defer cancel()
-	return scope.Find(ctx, c.Facts.Env.Get)
-}
-
-// holdLimits has the launch put its processes into a scope of systemd, where
-// there was one when the user was asked.
-func (s *Session) holdLimits() error {
-	if !s.Launch.Held {
-		return nil
-	}
-	manager, err := s.findManager()
+// askSystemd asks the user's systemd, through claudebox's helper.
+func (c call) askSystemd(r scope.Request) error {
+	program, err := ownProgram(helperName)
 	if err != nil {
 		return err
 	}
-	s.runner.Hold = func(pids []int) error {
-		defer manager.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
-		defer cancel()
-		name := "claudebox-" + strings.ToLower(rand.Text()[:12]) + ".scope"
-		return manager.Hold(ctx, name, pids, scope.Limits(s.Launch.Plan.Limits))
+	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
+	defer cancel()
+	r.Socket = scope.Socket(c.Facts.Env.Get)
+	return aside.Ask(ctx, program, scope.Word, r, &struct{}{})
+}
+
+// holdLimits puts the sandbox's processes into a scope of systemd.
+func (s *Session) holdLimits(pids []int) error {
+	err := s.askSystemd(scope.Request{
+		Name: "claudebox-" + strings.ToLower(rand.Text()[:12]) + ".scope",
+		PIDs: pids, Limits: scope.Limits(s.Launch.Plan.Limits),
+	})
+	if err != nil {
+		return &diag.Error{
+			Op: "hold the limits by a scope of your systemd", Err: err,
+			Remedy: "see `systemctl --user status`, or leave memory and cpu out of the profile's limits",
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,9 +12,11 @@ import (
 	"syscall"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
+	"claudebox/internal/network/policy"
 	"claudebox/internal/network/upstream"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -119,7 +122,7 @@ func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
-	program, err := helperProgram()
+	program, err := ownProgram(networkName)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +160,14 @@ func numbers(list []int) (ports []uint16) {
 	return ports
 }
 
-// helperProgram is the program that serves a sandbox's network. It lies beside
-// this one, in ../libexec.
-func helperProgram() (string, error) {
+// Claudebox's own programs, beside this one in ../libexec.
+const (
+	networkName = "claudebox-network"
+	helperName  = "claudebox-helper"
+)
+
+// ownProgram is the file of one of them.
+func ownProgram(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
@@ -167,7 +175,16 @@ func helperProgram() (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: "find claudebox's own programs", Err: err}
 	}
-	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec/claudebox-network"), nil
+	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec", name), nil
+}
+
+// Addresses are what this machine is connected to.
+func Addresses() (here policy.Host, err error) {
+	program, err := ownProgram(helperName)
+	if err != nil {
+		return here, err
+	}
+	return here, aside.Ask(context.Background(), program, policy.Word, struct{}{}, &here)
 }
 
 func openLog(file string) (*os.File, error) {

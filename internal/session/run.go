@@ -18,7 +18,7 @@ func (s *Session) Run() (err error) {
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
 	for _, step := range []func() error{
-		s.openNetwork, s.holdLimits, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
+		s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
 		s.holdGiven, s.makeEmptyFolder,
 	} {
 		if err := step(); err != nil {
@@ -42,6 +42,7 @@ func (s *Session) Run() (err error) {
 		return err
 	}
 	s.runner.Laid = func() error { return s.lookAgain(after) }
+	s.runner.Hold = s.holdLimits
 	var reports []aftermath.Report
 	settle := sync.OnceFunc(func() {
 		for _, session := range after {

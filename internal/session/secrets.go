@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -21,6 +19,7 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/aside"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -35,7 +34,6 @@ type secrets struct {
 	// Of the secrets in hello, in that order.
 	placeholders []string
 	rules        []string
-	outward      broker.Outward
 	listener     *os.File        // of its proxy; nil: not taken
 	process      *broker.Process // nil: none runs
 	within       *within         // the broker in the sandbox's own network; nil: none
@@ -70,7 +68,6 @@ func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
 		s.secrets.hello.Password = rand.Text()
 	}
 	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
-	s.secrets.outward = broker.NewOutward(s.secrets.hello.Proxies)
 	for _, named := range list {
 		s.secrets.add(named.Secret, named.why)
 	}
@@ -367,22 +364,18 @@ func notFor(list string, names []string) []string {
 		})
 }
 
-// postTokens asks the token endpoint, as this host reaches it.
+// postTokens asks the token endpoint, through claudebox's helper.
 func (s *Session) postTokens(ctx context.Context, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, login.TokenEndpoint, bytes.NewReader(body))
+	program, err := ownProgram(helperName)
 	if err != nil {
 		return 0, nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "claudebox/"+s.caller.Version)
-	in, err := broker.NewTransport(s.secrets.hello.Config.Roots, s.secrets.outward.Dial).RoundTrip(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer in.Body.Close()
-	const most = 1 << 20
-	answer, err = io.ReadAll(io.LimitReader(in.Body, most))
-	return in.StatusCode, answer, err
+	var said broker.Posted
+	err = aside.Ask(ctx, program, broker.PostWord, broker.Post{
+		Address: login.TokenEndpoint, Agent: "claudebox/" + s.caller.Version, Body: body,
+		Roots: s.secrets.hello.Config.Roots, Proxies: s.secrets.hello.Proxies,
+	}, &said)
+	return said.Status, said.Body, err
 }
 
 // openSecrets starts the broker.
@@ -401,7 +394,10 @@ func (s *Session) openSecrets() (err error) {
 	}
 	listener := s.secrets.listener
 	s.secrets.listener = nil
-	s.secrets.process, err = broker.Start(listener, s.secrets.hello, secretKeeper{s})
+	program, err := ownProgram(helperName)
+	if err == nil {
+		s.secrets.process, err = broker.Start(program, listener, s.secrets.hello, secretKeeper{s})
+	}
 	if err != nil {
 		return &diag.Error{Op: "keep your secrets outside", Err: err}
 	}

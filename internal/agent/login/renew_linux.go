@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -118,6 +117,9 @@ func demandOf(now reading) []byte {
 	return mustEncode(demand)
 }
 
+// What a server of HTTP answers with (RFC 9110, section 15).
+const fine, badRequest = 200, 400
+
 // judge reads the answer of the token endpoint (RFC 6749, sections 5.1 and
 // 5.2).
 func judge(status int, answer []byte, was login, now time.Time) (login, error) {
@@ -130,9 +132,9 @@ func judge(status int, answer []byte, was login, now time.Time) (login, error) {
 	}
 	err := json.Unmarshal(answer, &said)
 	switch {
-	case err == nil && status == http.StatusBadRequest && said.Error == "invalid_grant":
+	case err == nil && status == badRequest && said.Error == "invalid_grant":
 		return login{}, errEnded
-	case err != nil || status != http.StatusOK:
+	case err != nil || status != fine:
 		return login{}, fmt.Errorf("the token endpoint answers with status %d", status)
 	case said.Access == "" || !isToken(said.Access) || !isToken(said.Refresh):
 		return login{}, errors.New("the token endpoint answers with no token")

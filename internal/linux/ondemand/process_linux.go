@@ -1,4 +1,4 @@
-// Package ondemand runs a process of this program's own that serves a listener,
+// Package ondemand runs a process of claudebox's own that serves a listener,
 // from the first connection on: most sessions make none.
 package ondemand
 
@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Service is what such a process does. It is this program once more, called with
-// one word, without an environment. Its standard descriptors are /dev/null.
+// Service is what such a process does. It is a program called with one word,
+// without an environment. Its standard descriptors are /dev/null.
 type Service struct {
-	Name string // its word
+	Program string // its file
+	Name    string // its word
 	// Files opens what the process gets behind [Listener]; nil: nothing. They are
 	// closed here when it has them.
 	Files func() ([]*os.File, error)
@@ -31,16 +32,6 @@ const (
 	Listener = 4
 	Files    = 5 // the first of [Service.Files]
 )
-
-// Run is the process of a service, where the words of the command line are its
-// name: it serves until its parent is gone.
-func Run(words []string, name string, serve func() error) (status int, ran bool) {
-	if len(words) != 1 || words[0] != name {
-		return 0, false
-	}
-	_ = serve() // its end is the parent's, or is noticed by it
-	return 0, true
-}
 
 // Open opens in the process what it speaks with its parent by, and what it
 // serves.
@@ -182,7 +173,7 @@ func (p *Process) fork(line *os.File) error {
 		}
 		var pid int
 		attributes := &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files}
-		if pid, err = syscall.ForkExec("/proc/self/exe", []string{p.service.Name}, attributes); err == nil {
+		if pid, err = syscall.ForkExec(p.service.Program, []string{p.service.Name}, attributes); err == nil {
 			p.running, err = os.FindProcess(pid)
 		}
 	})

@@ -49,6 +49,9 @@ type Host struct {
 	NAT64     []netip.Prefix // by which its network reaches IPv4, see RFC 6052
 }
 
+// Word is what claudebox's helper is called with to ask for the machine's [Host].
+const Word = "claudebox-addresses"
+
 // Judge says what becomes of a flow. A flow with a name and no address is
 // judged by the name alone; it is judged again with the address that the name
 // leads to.

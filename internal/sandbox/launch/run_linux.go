@@ -144,7 +144,9 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		status.Close()
 		return nil, err
 	}
-	r.Post.ready()
+	if !r.OwnPIDs {
+		r.Post.caughtAll.Wait()
+	}
 	pid, err := r.fork(tree, files)
 	if err != nil {
 		status.Close()

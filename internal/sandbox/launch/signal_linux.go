@@ -22,17 +22,16 @@ var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 
 // harmless are the signals that are caught only because they would end this
 // process before what the agent left is judged: who reads what we say may have
-// gone, or been ended by the agent; what is written may be more than may be.
-// The call that they come with fails instead.
-var harmless = []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ}
+// gone, or been ended by the agent. The call that they come with fails instead, as
+// it does with SIGXFSZ, which Go does nothing about.
+var harmless = []syscall.Signal{syscall.SIGPIPE}
 
 // Post takes signals from its making to the end of the process. What comes before
 // bwrap is started waits in it; from [Post.forwardTo] to [Post.stop] a goroutine
 // hands it out. The zero Post gets none.
 type Post struct {
 	signals   chan os.Signal
-	listening chan struct{}    // closed when those that would end claudebox are caught; nil: none are
-	caughtAll sync.WaitGroup   // done when all are
+	caughtAll sync.WaitGroup   // done when all are caught
 	caught    []syscall.Signal // those of guarded that the caller had not ignored
 	pauses    []syscall.Signal // those of stopping
 
@@ -69,10 +68,8 @@ func Listen(ignored []string) *Post {
 	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
 	p.pauses = filtered(stopping, ours)
 	unheard := filtered(harmless, ours)
-	p.listening = make(chan struct{})
 	p.caughtAll.Go(func() {
 		notify(p.signals, p.caught)
-		close(p.listening)
 		notify(p.signals, p.pauses)
 		notify(make(chan os.Signal, 1), unheard) // nobody waits for these
 	})
@@ -93,13 +90,6 @@ func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []sysca
 		}
 	}
 	return some
-}
-
-// ready returns when the signals that would end claudebox are caught.
-func (p *Post) ready() {
-	if p.listening != nil {
-		<-p.listening
-	}
 }
 
 // forwardTo begins to hand out what comes. whole says that all of the sandbox

@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -83,17 +82,4 @@ func validity(now time.Time) *x509.Certificate {
 	const serialBits = 120
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)) // never fails (Go 1.24)
 	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(lifetime)}
-}
-
-// certificates are the leaves by name.
-func (a Authority) certificates() (map[string]*tls.Certificate, error) {
-	key, err := x509.ParsePKCS8PrivateKey(a.Key)
-	if err != nil {
-		return nil, err
-	}
-	list := make(map[string]*tls.Certificate, len(a.Leaves))
-	for _, leaf := range a.Leaves {
-		list[leaf.Name] = &tls.Certificate{Certificate: [][]byte{leaf.DER}, PrivateKey: key}
-	}
-	return list, nil
 }

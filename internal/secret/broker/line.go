@@ -57,7 +57,7 @@ func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
 	return l
 }
 
-// SetLogin gives the broker another login, see [Broker.SetLogin].
+// SetLogin gives the broker another login, which may be pending.
 func (l *Line) SetLogin(access, scope string) { l.say(word{Login: &loginWord{access, scope}}) }
 
 // Close ends the broker.
@@ -116,8 +116,8 @@ func NewParent(conn io.ReadWriter) *Parent {
 	}
 }
 
-// hello reads the first message.
-func (p *Parent) hello() (Hello, error) {
+// Hello reads the first message.
+func (p *Parent) Hello() (Hello, error) {
 	var w word
 	if err := p.in.Decode(&w); err != nil {
 		return Hello{}, err
@@ -129,7 +129,7 @@ func (p *Parent) hello() (Hello, error) {
 }
 
 // Serve does what the parent says to a broker, until the parent is gone.
-func (p *Parent) Serve(b *Broker) error {
+func (p *Parent) Serve(b interface{ SetLogin(access, scope string) }) error {
 	for {
 		var w word
 		if err := p.in.Decode(&w); err != nil {

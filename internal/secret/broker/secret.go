@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,16 +26,19 @@ type Secret struct {
 	// Headers are those of the form Header.
 	Headers []string `json:"headers,omitempty"`
 	// Paths are where at its hosts it may be sent; none: everywhere but where
-	// [givesSecrets] says so.
+	// secrets are given out.
 	Paths []Path `json:"paths,omitempty"`
 }
+
+// Shortest is how long a secret is that answers are searched for, in bytes.
+const Shortest = 6
 
 // CheckValue says what is wrong with a text that is to be a secret.
 func CheckValue(text string) error {
 	const longest = 16 << 10
 	switch {
-	case len(text) < shortest:
-		return fmt.Errorf("it has less than %d bytes, and would not be found in an answer", shortest)
+	case len(text) < Shortest:
+		return fmt.Errorf("it has less than %d bytes, and would not be found in an answer", Shortest)
 	case len(text) > longest:
 		return fmt.Errorf("it has more than %d bytes, which is too much for a header", longest)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
@@ -51,14 +53,6 @@ type Path struct {
 	Path    string   `json:"path"`              // ending in "/": all below it, too
 }
 
-func (p Path) admits(method, path string) bool {
-	if len(p.Methods) > 0 && !slices.Contains(p.Methods, method) {
-		return false
-	}
-	below := strings.HasSuffix(p.Path, "/")
-	return path == p.Path || below && (strings.HasPrefix(path, p.Path) || path == strings.TrimSuffix(p.Path, "/"))
-}
-
 // Target is the other end of a connection, as it is known from outside of it:
 // a name in lower case and without a dot at its end, and a port.
 type Target struct {
@@ -66,10 +60,11 @@ type Target struct {
 	Port int
 }
 
-const httpsPort = 443
+// HTTPSPort is the port of a [Target] that names none.
+const HTTPSPort = 443
 
 func (t Target) String() string {
-	if t.Port == httpsPort {
+	if t.Port == HTTPSPort {
 		return t.Host
 	}
 	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
@@ -79,7 +74,7 @@ func (t Target) String() string {
 // belongs to, no certificate says for long.
 func ParseTarget(text string) (Target, error) {
 	host, digits, ported := strings.Cut(text, ":")
-	target := Target{Host: host, Port: httpsPort}
+	target := Target{Host: host, Port: HTTPSPort}
 	if ported {
 		port, err := strconv.Atoi(digits)
 		if err != nil || strconv.Itoa(port) != digits || port < 1 || port > 65535 {
@@ -105,35 +100,4 @@ func checkName(host string) error {
 		}
 	}
 	return nil
-}
-
-// isFor reports whether the secret is for a host and port.
-func (s Secret) isFor(t Target) bool { return slices.Contains(s.Hosts, t.String()) }
-
-// mayGo reports whether the secret may be sent with a request. A path that can
-// be read in two ways is no path of any list.
-func (s Secret) mayGo(t Target, method, escapedPath string) bool {
-	switch {
-	case !s.isFor(t) || givesSecrets(t, method, escapedPath):
-		return false
-	case len(s.Paths) == 0:
-		return true
-	case !isPlain(escapedPath):
-		return false
-	}
-	return slices.ContainsFunc(s.Paths, func(p Path) bool { return p.admits(method, escapedPath) })
-}
-
-// isPlain reports whether a path is written in the one way that has no other
-// reading: nothing encoded, no empty or dotted parts, no parameters.
-func isPlain(escapedPath string) bool {
-	if !strings.HasPrefix(escapedPath, "/") || strings.ContainsAny(escapedPath, "%;\\") {
-		return false
-	}
-	for part := range strings.SplitSeq(strings.TrimSuffix(escapedPath[1:], "/"), "/") {
-		if part == "." || part == ".." || part == "" && escapedPath != "/" {
-			return false
-		}
-	}
-	return true
 }

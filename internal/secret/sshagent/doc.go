@@ -1,4 +1,4 @@
-// Package sshagent is an ssh agent (draft-miller-ssh-agent) for a sandbox: it
-// signs with keys of the user's that stay outside, and only what its rules name.
-// A confined process of its own reads what the sandbox writes.
+// Package sshagent is claudebox's side of a sandbox's ssh agent, which is package
+// sign: it starts that, and finds out which keys it may sign with. They stay
+// outside.
 package sshagent

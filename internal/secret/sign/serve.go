@@ -1,4 +1,4 @@
-package sshagent
+package sign
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"bytes"

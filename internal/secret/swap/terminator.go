@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"claudebox/internal/secret/broker"
 )
 
 // Terminator is a broker within a process that makes a sandbox's network: it
@@ -15,19 +17,19 @@ type Terminator struct {
 	broker *Broker
 
 	mu    sync.Mutex
-	dials map[Target]func(context.Context) (net.Conn, error) // the last that was given for each
+	dials map[broker.Target]func(context.Context) (net.Conn, error) // the last that was given for each
 }
 
-// NewTerminator makes one of a [Config], in JSON without its Roots, which come
+// NewTerminator makes one of a [broker.Config], in JSON without its Roots, which come
 // apart. Its process speaks with its parent over a socket.
 func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Terminator, error) {
-	var c Config
+	var c broker.Config
 	if err := json.Unmarshal(config, &c); err != nil {
 		return nil, err
 	}
 	c.Roots = roots
-	t := &Terminator{dials: map[Target]func(context.Context) (net.Conn, error){}}
-	line := NewParent(parent)
+	t := &Terminator{dials: map[broker.Target]func(context.Context) (net.Conn, error){}}
+	line := broker.NewParent(parent)
 	var err error
 	if t.broker, err = New(c, line, t.dial); err != nil {
 		return nil, err
@@ -38,7 +40,7 @@ func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Term
 
 var errNoWay = errors.New("bug: nobody has connected to this host")
 
-func (t *Terminator) dial(ctx context.Context, target Target) (net.Conn, error) {
+func (t *Terminator) dial(ctx context.Context, target broker.Target) (net.Conn, error) {
 	t.mu.Lock()
 	dial := t.dials[target]
 	t.mu.Unlock()
@@ -64,7 +66,7 @@ func (t *Terminator) Terminates(name string, port uint16) bool {
 func (t *Terminator) Serve(
 	ctx context.Context, client net.Conn, name string, port uint16, dial func(context.Context) (net.Conn, error),
 ) {
-	target := Target{name, int(port)}
+	target := broker.Target{Host: name, Port: int(port)}
 	t.mu.Lock()
 	t.dials[target] = dial
 	t.mu.Unlock()

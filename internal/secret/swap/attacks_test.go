@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"bytes"
@@ -22,6 +22,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"claudebox/internal/secret/broker"
 )
 
 // attempt is one way to get a secret out, or to destroy it. Whatever it is, no
@@ -49,16 +51,16 @@ func asked(method, address, body string, headers ...string) func(*world) string 
 }
 
 // written is an attempt by bytes in a connection to a target, under a name.
-func written(target Target, serverName, text string) func(*world) string {
+func written(target broker.Target, serverName, text string) func(*world) string {
 	return func(w *world) string { return w.raw(target, serverName, w.filler().Replace(text)) }
 }
 
 func (w *world) filler() *strings.Replacer {
 	github := w.placeholder("GH_TOKEN")
-	return strings.NewReplacer("{LOGIN}", w.placeholder(ClaudeLogin), "{REFRESH}", w.placeholder(claudeRefresh), "{GH}", github,
+	return strings.NewReplacer("{LOGIN}", w.placeholder(broker.ClaudeLogin), "{REFRESH}", w.placeholder(broker.ClaudeRefresh), "{GH}", github,
 		"{GH-ENCODED}", "%67"+github[1:], "{GH-BEGIN}", github[:12], "{GH-END}", github[12:], "{FOO}", w.placeholder("FOO"),
-		"{CLIENT}", Client, "{GH-USER}", base64.StdEncoding.EncodeToString([]byte(github+":x")),
-		"{LOGIN-PASSWORD}", base64.StdEncoding.EncodeToString([]byte("x:"+w.placeholder(ClaudeLogin))),
+		"{CLIENT}", broker.Client, "{GH-USER}", base64.StdEncoding.EncodeToString([]byte(github+":x")),
+		"{LOGIN-PASSWORD}", base64.StdEncoding.EncodeToString([]byte("x:"+w.placeholder(broker.ClaudeLogin))),
 		"{GH-PASSWORD}", base64.StdEncoding.EncodeToString([]byte("x:"+github)))
 }
 
@@ -69,8 +71,8 @@ const (
 )
 
 var (
-	apiTarget = Target{"api.anthropic.com", 443}
-	hubTarget = Target{"api.github.com", 443}
+	apiTarget = broker.Target{Host: "api.anthropic.com", Port: 443}
+	hubTarget = broker.Target{Host: "api.github.com", Port: 443}
 )
 
 const own = "to a place that is not its own"
@@ -121,7 +123,7 @@ func TestPlacesWhereOthersMakeAndEndSecrets(t *testing.T) {
 	} {
 		method, rest, _ := strings.Cut(place, " ")
 		host, path, _ := strings.Cut(rest, "/")
-		if got := givesSecrets(Target{host, httpsPort}, method, "/"+path); got != want {
+		if got := givesSecrets(broker.Target{Host: host, Port: broker.HTTPSPort}, method, "/"+path); got != want {
 			t.Errorf("%s: %v", place, got)
 		}
 	}
@@ -403,7 +405,7 @@ var misplaced = map[string]attempt{
 		return asked("GET", hub+"/echo", "", bearer(string(p))...)(w)
 	}, want: "200"},
 	"of another launch": {do: func(w *world) string {
-		return asked("GET", hub+"/echo", "", bearer(NewKey().Placeholder("GH_TOKEN", trueGitHub))...)(w)
+		return asked("GET", hub+"/echo", "", bearer(broker.NewKey().Placeholder("GH_TOKEN", trueGitHub))...)(w)
 	}, want: "200"},
 }
 
@@ -597,9 +599,9 @@ func TestAStrangersCodeMakesALoginOfTheInstanceAlone(t *testing.T) {
 		body string
 		kept int
 	}{
-		"Claude's own client": {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `"}`, 1},
+		"Claude's own client": {`{"grant_type":"authorization_code","code":"c","client_id":"` + broker.Client + `"}`, 1},
 		"the console's":       {`{"grant_type":"authorization_code","code":"c","client_id":"41077d10"}`, 0},
-		"setup-token":         {`{"grant_type":"authorization_code","code":"c","client_id":"` + Client + `","expires_in":9}`, 0},
+		"setup-token":         {`{"grant_type":"authorization_code","code":"c","client_id":"` + broker.Client + `","expires_in":9}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -648,7 +650,7 @@ func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
 			change(template)
 			der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 			must(t, err)
-			w := newWorld(t, func(c *Config) { c.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) })
+			w := newWorld(t, func(c *broker.Config) { c.Roots = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) })
 			w.upstream.TLS.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 			status, text, _ := w.send("GET", hub+"/echo", "", bearer(w.placeholder("GH_TOKEN"))...)
 			if status != http.StatusBadGateway || w.last() != nil || !strings.Contains(w.keeper.said(), "not verified") {
@@ -660,7 +662,7 @@ func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
 
 // The authority of a launch is good for its own names, for nobody else's.
 func TestTheAuthorityIsBoundToItsNames(t *testing.T) {
-	a, err := NewAuthority([]string{"api.github.com"}, time.Now())
+	a, err := broker.NewAuthority([]string{"api.github.com"}, time.Now())
 	must(t, err)
 	block, _ := pem.Decode(a.Certificate)
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -677,7 +679,7 @@ func through(t *testing.T, w *world) (address string, dialled *[]string) {
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	dialled = new([]string)
-	outward := NewOutward(Proxies{})
+	outward := NewOutward(broker.Proxies{})
 	outward.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 		*dialled = append(*dialled, address)
 		return nil, errors.New("no names here")

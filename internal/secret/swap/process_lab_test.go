@@ -1,6 +1,6 @@
 //go:build lab
 
-package broker
+package swap
 
 import (
 	"bufio"
@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"claudebox/internal/linux/alone"
+	"claudebox/internal/secret/broker"
 )
 
 // This program is the broker's process, too.
 func TestMain(m *testing.M) {
-	if status, ran := Run(os.Args); ran {
-		os.Exit(status)
+	if os.Args[0] == broker.Name {
+		_ = Run()
+		return
 	}
 	if alone.LinkedWithC() {
 		os.Exit(alone.WithoutC())
@@ -61,12 +63,12 @@ func (w *world) company() string {
 }
 
 // process is a broker in a process of its own, and a client of its proxy.
-func (w *world) process() (*Process, *http.Client) {
+func (w *world) process() (*broker.Process, *http.Client) {
 	w.t.Helper()
-	listener, port, err := Listen()
+	listener, port, err := broker.Listen()
 	must(w.t, err)
-	hello := Hello{Config: w.config, Password: "password", Proxies: Proxies{HTTPS: w.company()}}
-	p, err := Start(listener, hello, w.keeper)
+	hello := broker.Hello{Config: w.config, Password: "password", Proxies: broker.Proxies{HTTPS: w.company()}}
+	p, err := broker.Start("/proc/self/exe", listener, hello, w.keeper)
 	must(w.t, err)
 	w.t.Cleanup(p.Close)
 	return p, w.clientThrough(w.t, fmt.Sprintf("http://claudebox:password@127.0.0.1:%d", port))
@@ -89,7 +91,7 @@ func TestAProcessOfItsOwnServes(t *testing.T) {
 		}
 		return w.last().Header.Get("Authorization")
 	}
-	login := w.placeholder(ClaudeLogin)
+	login := w.placeholder(broker.ClaudeLogin)
 	if got := get(login); got != "Bearer "+trueAccess {
 		t.Errorf("upstream got %q", got)
 	}

@@ -1,4 +1,4 @@
-package sshagent
+package sign
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"claudebox/internal/secret/sshagent"
 )
 
 func TestMain(m *testing.M) {
@@ -31,8 +33,8 @@ func TestMain(m *testing.M) {
 type user struct {
 	git, other, host, stranger ssh.Signer
 	ring                       *recorder
-	rules                      Rules
-	uses                       []Use
+	rules                      sshagent.Rules
+	uses                       []sshagent.Use
 }
 
 // recorder is the agent that has the keys. It remembers what it signed.
@@ -63,8 +65,8 @@ func newUser(t testing.TB) *user {
 	}
 	u.host, _ = made()
 	u.stranger, _ = made()
-	u.rules = Rules{
-		Git: u.git.PublicKey().Marshal(), Hosts: []Host{{Name: "good.test", Keys: [][]byte{u.host.PublicKey().Marshal()}}},
+	u.rules = sshagent.Rules{
+		Git: u.git.PublicKey().Marshal(), Hosts: []sshagent.Host{{Name: "good.test", Keys: [][]byte{u.host.PublicKey().Marshal()}}},
 	}
 	return u
 }
@@ -81,7 +83,7 @@ func (u *user) connect(t testing.TB) (agent.ExtendedAgent, net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close() })
-	go serve(theirs, &filter{rules: u.rules, keys: u.ring, tell: func(use Use) { u.uses = append(u.uses, use) }})
+	go serve(theirs, &filter{rules: u.rules, keys: u.ring, tell: func(use sshagent.Use) { u.uses = append(u.uses, use) }})
 	must(t, ours.SetDeadline(time.Now().Add(time.Minute)))
 	return agent.NewClient(ours), ours
 }
@@ -281,7 +283,7 @@ func FuzzRawBytesSignNothing(f *testing.F) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			serve(theirs, &filter{rules: u.rules, keys: u.ring, tell: func(Use) {}})
+			serve(theirs, &filter{rules: u.rules, keys: u.ring, tell: func(sshagent.Use) {}})
 		}()
 		go io.Copy(io.Discard, ours) //nolint:errcheck // it ends with the connection
 		_, _ = ours.Write(raw)

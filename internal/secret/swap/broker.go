@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"context"
@@ -17,67 +17,19 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"claudebox/internal/secret/broker"
 )
 
-// Config is all that a broker knows. It is told by the process that started
-// this one, over a pipe: nothing of it stands in a file or on a command line.
-type Config struct {
-	Secrets   []Secret  `json:"secrets"`
-	Login     *Login    `json:"login,omitempty"`
-	Key       Key       `json:"key"` // of the placeholders of Secrets
-	Authority Authority `json:"authority"`
-	Roots     []byte    `json:"roots"` // PEM: the host's own authorities
-}
-
-// Login is Claude's, without what renews it.
-type Login struct {
-	Key    Key    `json:"key"` // of its placeholders: the instance's
-	Access string `json:"access"`
-	Scope  string `json:"scope"` // as the token endpoint says it, with blanks between
-	// Pending says that it is being renewed: requests wait for [Broker.SetLogin].
-	Pending bool `json:"pending,omitempty"`
-}
-
-// Targets are the connections that have to be given to [Broker.Serve].
-func (c Config) Targets() ([]Target, error) {
-	var list []Target
-	for _, s := range c.Secrets {
-		for _, host := range s.Hosts {
-			target, err := ParseTarget(host)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, target)
-		}
-	}
-	if c.Login != nil {
-		for _, host := range ClaudeHosts {
-			list = append(list, Target{host, httpsPort})
-		}
-	}
-	slices.SortFunc(list, func(a, b Target) int { return strings.Compare(a.String(), b.String()) })
-	return slices.Compact(list), nil
-}
-
-// Names are the names among targets.
-func Names(targets []Target) []string {
-	var list []string
-	for _, t := range targets {
-		list = append(list, t.Host)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // Dial connects to a host outside.
-type Dial func(ctx context.Context, target Target) (net.Conn, error)
+type Dial func(ctx context.Context, target broker.Target) (net.Conn, error)
 
 // Broker serves connections.
 type Broker struct {
-	targets  []Target
+	targets  []broker.Target
 	leaves   map[string]*tls.Certificate
-	keeper   Keeper
-	loginKey Key // nil: there is no login
+	keeper   broker.Keeper
+	loginKey broker.Key // nil: there is no login
 
 	mu      sync.Mutex
 	secrets []known
@@ -97,12 +49,12 @@ type Broker struct {
 }
 
 // New makes a broker. It reaches hosts by dial. Close it.
-func New(c Config, keeper Keeper, dial Dial) (*Broker, error) {
+func New(c broker.Config, keeper broker.Keeper, dial Dial) (*Broker, error) {
 	targets, err := c.Targets()
 	if err != nil {
 		return nil, err
 	}
-	leaves, err := c.Authority.certificates()
+	leaves, err := certificates(c.Authority)
 	if err != nil {
 		return nil, err
 	}
@@ -128,20 +80,23 @@ func New(c Config, keeper Keeper, dial Dial) (*Broker, error) {
 	return b, nil
 }
 
-func knownOf(c Config) []known {
+func knownOf(c broker.Config) []known {
 	var list []known
 	for _, s := range c.Secrets {
 		list = append(list, known{s, c.Key})
 	}
 	if l := c.Login; l != nil {
-		renewing := Secret{Name: claudeRefresh, Hosts: ClaudeHosts}
-		list = append(list, known{loginSecret(ClaudeLogin, l.Access), l.Key}, known{renewing, l.Key})
+		renewing := broker.Secret{Name: broker.ClaudeRefresh, Hosts: broker.ClaudeHosts}
+		list = append(list, known{loginSecret(broker.ClaudeLogin, l.Access), l.Key}, known{renewing, l.Key})
 	}
 	return list
 }
 
-func loginSecret(name, access string) Secret {
-	return Secret{Name: name, Value: access, Hosts: ClaudeHosts, Forms: []Form{Bearer}, Paths: ClaudePaths}
+func loginSecret(name, access string) broker.Secret {
+	return broker.Secret{
+		Name: name, Value: access, Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer},
+		Paths: broker.ClaudePaths,
+	}
 }
 
 // silent is for libraries that log: what they say was written by an agent or
@@ -200,7 +155,7 @@ func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 			ForceAttemptHTTP2: slices.Contains(protocols, "h2"), DisableCompression: true,
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 			DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-				target, err := ParseTarget(address)
+				target, err := broker.ParseTarget(address)
 				if err != nil {
 					return nil, err
 				}
@@ -213,7 +168,7 @@ func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 	return transport{any: speaking("h2", "http/1.1"), upgrade: speaking("http/1.1")}
 }
 
-func dialTLS(ctx context.Context, target Target, dial Dial, config *tls.Config) (net.Conn, error) {
+func dialTLS(ctx context.Context, target broker.Target, dial Dial, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	raw, err := dial(ctx, target)
@@ -231,7 +186,7 @@ func dialTLS(ctx context.Context, target Target, dial Dial, config *tls.Config) 
 // Serve ends the TLS of a connection from inside that is for one of
 // [Config.Targets], and serves it. It returns at once; the connection is closed
 // when it is done.
-func (b *Broker) Serve(c net.Conn, target Target) {
+func (b *Broker) Serve(c net.Conn, target broker.Target) {
 	if !slices.Contains(b.targets, target) {
 		c.Close()
 		return
@@ -250,7 +205,7 @@ func (b *Broker) Serve(c net.Conn, target Target) {
 
 // Has reports whether connections to a target have to be given to
 // [Broker.Serve].
-func (b *Broker) Has(target Target) bool { return slices.Contains(b.targets, target) }
+func (b *Broker) Has(target broker.Target) bool { return slices.Contains(b.targets, target) }
 
 // Close ends all connections.
 func (b *Broker) Close() error {
@@ -261,7 +216,7 @@ func (b *Broker) Close() error {
 // conn is a connection whose other end is known.
 type conn struct {
 	net.Conn
-	target Target
+	target broker.Target
 }
 
 // listener gives a server the connections that [Broker.Serve] was given.
@@ -282,7 +237,7 @@ func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 // ServeHTTP judges a request, and lets it go on with what is true in the place
 // of its placeholders, or answers it.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	target, ok := r.Context().Value(targetKey{}).(Target)
+	target, ok := r.Context().Value(targetKey{}).(broker.Target)
 	if !ok || r.TLS == nil {
 		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
 		return
@@ -356,7 +311,7 @@ func (b *Broker) await(r *http.Request) {
 		return
 	default:
 	}
-	if !b.loginKey.In(ClaudeLogin, r.Header.Get("Authorization")) {
+	if !b.loginKey.In(broker.ClaudeLogin, r.Header.Get("Authorization")) {
 		return
 	}
 	select {
@@ -368,7 +323,7 @@ func (b *Broker) await(r *http.Request) {
 
 // exchange is what is known of a request when its answer comes.
 type exchange struct {
-	target  Target
+	target  broker.Target
 	secrets []known
 	swaps   []swap
 }
@@ -433,7 +388,7 @@ func (b *Broker) failed(w http.ResponseWriter, r *http.Request, err error) {
 	b.unreachable(w, e.target, err)
 }
 
-func (b *Broker) unreachable(w http.ResponseWriter, t Target, err error) {
+func (b *Broker) unreachable(w http.ResponseWriter, t broker.Target, err error) {
 	why := "it cannot be reached"
 	var unverified *tls.CertificateVerificationError
 	switch {
@@ -441,10 +396,10 @@ func (b *Broker) unreachable(w http.ResponseWriter, t Target, err error) {
 		return // nobody waits for an answer
 	case errors.As(err, &unverified):
 		why = "its certificate was not verified, so nothing was sent"
-		b.keeper.Report(Refusal{Host: t.String(), Why: why})
+		b.keeper.Report(broker.Refusal{Host: t.String(), Why: why})
 	case errors.Is(err, errPacked):
 		why = errPacked.Error()
-		b.keeper.Report(Refusal{Host: t.String(), Why: why})
+		b.keeper.Report(broker.Refusal{Host: t.String(), Why: why})
 	}
 	http.Error(w, "claudebox: "+t.String()+": "+why, http.StatusBadGateway)
 }
@@ -481,7 +436,7 @@ func (b *Broker) set(name, value string) {
 func (b *Broker) SetLogin(access, scope string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.set(ClaudeLogin, access)
+	b.set(broker.ClaudeLogin, access)
 	b.scope = scope
 	b.settle()
 }
@@ -490,7 +445,7 @@ func (b *Broker) login() (access, scope string, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.secrets {
-		if s.Name == ClaudeLogin {
+		if s.Name == broker.ClaudeLogin {
 			access = s.Value
 		}
 	}
@@ -511,7 +466,7 @@ func (b *Broker) noteRefused(swaps []swap) {
 
 // addLogin knows one more login until the end of the session, and gives its
 // placeholder.
-func (b *Broker) addLogin(g Grant) (placeholder string) {
+func (b *Broker) addLogin(g broker.Grant) (placeholder string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	const most = 32
@@ -544,3 +499,16 @@ func (b *buffers) Get() []byte {
 }
 
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
+
+// certificates are the leaves by name.
+func certificates(a broker.Authority) (map[string]*tls.Certificate, error) {
+	key, err := x509.ParsePKCS8PrivateKey(a.Key)
+	if err != nil {
+		return nil, err
+	}
+	list := make(map[string]*tls.Certificate, len(a.Leaves))
+	for _, leaf := range a.Leaves {
+		list[leaf.Name] = &tls.Certificate{Certificate: [][]byte{leaf.DER}, PrivateKey: key}
+	}
+	return list, nil
+}

@@ -1,4 +1,4 @@
-package scope_test
+package systemd_test
 
 import (
 	"context"
@@ -10,18 +10,19 @@ import (
 
 	"claudebox/checks/systemd"
 	"claudebox/internal/sandbox/scope"
+	manager "claudebox/internal/sandbox/systemd"
 )
 
 const patience = 20 * time.Second
 
 // find connects to a stand-in.
-func find(t *testing.T, s *systemd.StandIn) (*scope.Manager, error) {
+func find(t *testing.T, s *systemd.StandIn) (*manager.Manager, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	m, err := scope.Find(ctx, func(name string) (string, bool) {
+	m, err := manager.Find(ctx, scope.Socket(func(name string) (string, bool) {
 		return map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=" + s.Socket + ",guid=0"}[name], name == "DBUS_SESSION_BUS_ADDRESS"
-	})
+	}))
 	if err == nil {
 		t.Cleanup(m.Close)
 	}
@@ -84,12 +85,12 @@ func TestWhereThereIsNoSystemd(t *testing.T) {
 		"a program is to be run": {"DBUS_SESSION_BUS_ADDRESS": "unixexec:path=/bin/false"},
 		"another machine":        {"DBUS_SESSION_BUS_ADDRESS": "tcp:host=127.0.0.1,port=1"},
 	} {
-		_, err := scope.Find(t.Context(), func(name string) (string, bool) { v, set := env[name]; return v, set })
-		if !errors.Is(err, scope.ErrNone) {
+		_, err := manager.Find(t.Context(), scope.Socket(func(name string) (string, bool) { v, set := env[name]; return v, set }))
+		if !errors.Is(err, manager.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := find(t, systemd.Start(t, &systemd.StandIn{Absent: true})); !errors.Is(err, scope.ErrNone) {
+	if _, err := find(t, systemd.Start(t, &systemd.StandIn{Absent: true})); !errors.Is(err, manager.ErrNone) {
 		t.Errorf("a bus without it: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"claudebox/internal/secret/broker"
 )
 
 // needle is a text that must not go inside, and what goes in its place, of the
@@ -18,7 +20,7 @@ type needle struct{ text, instead []byte }
 func needlesOf(secrets []known, sent []swap) []needle {
 	var list []needle
 	add := func(text, instead string) {
-		if len(text) < shortest {
+		if len(text) < broker.Shortest {
 			return // whatever is so short comes back by chance, and can be guessed
 		}
 		if len(instead) != len(text) {
@@ -42,8 +44,6 @@ func needlesOf(secrets []known, sent []swap) []needle {
 	}
 	return list
 }
-
-const shortest = 6 // bytes
 
 // inBase64 is the part of a secret in base64 that does not depend on what
 // stands before and behind it, for each number of bytes before it.

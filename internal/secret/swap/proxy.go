@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"bufio"
@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+
+	"claudebox/internal/secret/broker"
 )
 
 // Proxy is how a sandbox that shares the host's network reaches a broker: a
@@ -28,9 +30,6 @@ type Proxy struct {
 	outward  Outward
 	plain    *httputil.ReverseProxy
 }
-
-// ProxyUser is the name with which the password is asked for.
-const ProxyUser = "claudebox"
 
 // NewProxy makes a proxy before a broker.
 func NewProxy(b *Broker, password string, outward Outward) *Proxy {
@@ -75,7 +74,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) admits(r *http.Request) bool {
 	kind, encoded, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
 	said, err := base64.StdEncoding.DecodeString(encoded)
-	want := ProxyUser + ":" + p.password
+	want := broker.ProxyUser + ":" + p.password
 	return err == nil && strings.EqualFold(kind, "basic") && subtle.ConstantTimeCompare(said, []byte(want)) == 1
 }
 
@@ -86,7 +85,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 		if s.inClear(r) {
 			p.broker.stop(w, verdict{
 				status: http.StatusForbidden,
-				refusal: Refusal{
+				refusal: broker.Refusal{
 					Secret: s.Name, Host: strings.ToLower(r.URL.Host), Path: r.URL.EscapedPath(),
 					Why: "without TLS",
 				},
@@ -138,16 +137,16 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	join(client, server)
 }
 
-func splitTarget(text string) (Target, error) {
+func splitTarget(text string) (broker.Target, error) {
 	host, digits, err := net.SplitHostPort(text)
 	if err != nil {
-		return Target{}, errors.New("no host and port")
+		return broker.Target{}, errors.New("no host and port")
 	}
 	port, err := strconv.Atoi(digits)
 	if err != nil || port < 1 || port > 65535 {
-		return Target{}, errors.New("no port")
+		return broker.Target{}, errors.New("no port")
 	}
-	return Target{host, port}, nil
+	return broker.Target{Host: host, Port: port}, nil
 }
 
 // takeOver gives the connection of a request that was granted; nil when the
@@ -215,15 +214,8 @@ type Outward struct {
 	dialer *net.Dialer
 }
 
-// Proxies are the usual variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
-type Proxies struct {
-	HTTPS string `json:"https,omitempty"`
-	HTTP  string `json:"http,omitempty"`
-	No    string `json:"no,omitempty"`
-}
-
 // NewOutward connects by way of proxies.
-func NewOutward(p Proxies) Outward {
+func NewOutward(p broker.Proxies) Outward {
 	settings := httpproxy.Config{HTTPSProxy: p.HTTPS, HTTPProxy: p.HTTP, NoProxy: p.No}
 	return Outward{proxy: settings.ProxyFunc(), dialer: &net.Dialer{Timeout: patience}}
 }
@@ -231,7 +223,7 @@ func NewOutward(p Proxies) Outward {
 func (o Outward) proxyOf(r *http.Request) (*url.URL, error) { return o.proxy(r.URL) }
 
 // Dial connects to a target.
-func (o Outward) Dial(ctx context.Context, target Target) (net.Conn, error) {
+func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, error) {
 	address := net.JoinHostPort(target.Host, strconv.Itoa(target.Port))
 	by, err := o.proxy(&url.URL{Scheme: "https", Host: address})
 	if err != nil {

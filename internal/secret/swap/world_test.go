@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"bufio"
@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"claudebox/checks/authority"
+	"claudebox/internal/secret/broker"
 )
 
 // The true secrets of the tests. None of them may ever be read inside.
@@ -39,7 +40,7 @@ const (
 type world struct {
 	t        testing.TB
 	upstream *httptest.Server
-	config   Config
+	config   broker.Config
 	broker   *Broker
 	keeper   *keeper
 	roots    *x509.CertPool // that the client trusts
@@ -52,10 +53,10 @@ type world struct {
 
 var brokeredHosts = []string{"github.com", "api.github.com", "foo.example"}
 
-func newWorld(t testing.TB, changes ...func(*Config)) *world {
+func newWorld(t testing.TB, changes ...func(*broker.Config)) *world {
 	t.Helper()
 	w := &world{t: t, keeper: &keeper{}}
-	certificate, roots, err := authority.Certify(slices.Concat(ClaudeHosts, brokeredHosts))
+	certificate, roots, err := authority.Certify(slices.Concat(broker.ClaudeHosts, brokeredHosts))
 	must(t, err)
 	w.upstream = httptest.NewUnstartedServer(w)
 	w.upstream.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
@@ -63,11 +64,11 @@ func newWorld(t testing.TB, changes ...func(*Config)) *world {
 	w.upstream.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.upstream.StartTLS()
 	t.Cleanup(w.upstream.Close)
-	w.config = Config{
-		Key: NewKey(), Roots: roots, Login: &Login{Key: NewKey(), Access: trueAccess, Scope: "user:inference user:profile"},
-		Secrets: []Secret{
-			{Name: "GH_TOKEN", Value: trueGitHub, Hosts: []string{"github.com", "api.github.com"}, Forms: []Form{Bearer, Basic}},
-			{Name: "FOO", Value: trueFoo, Hosts: []string{"foo.example:8443"}, Forms: []Form{Header}, Headers: []string{"X-Foo-Token"}},
+	w.config = broker.Config{
+		Key: broker.NewKey(), Roots: roots, Login: &broker.Login{Key: broker.NewKey(), Access: trueAccess, Scope: "user:inference user:profile"},
+		Secrets: []broker.Secret{
+			{Name: "GH_TOKEN", Value: trueGitHub, Hosts: []string{"github.com", "api.github.com"}, Forms: []broker.Form{broker.Bearer, broker.Basic}},
+			{Name: "FOO", Value: trueFoo, Hosts: []string{"foo.example:8443"}, Forms: []broker.Form{broker.Header}, Headers: []string{"X-Foo-Token"}},
 		},
 	}
 	for _, change := range changes {
@@ -75,7 +76,7 @@ func newWorld(t testing.TB, changes ...func(*Config)) *world {
 	}
 	targets, err := w.config.Targets()
 	must(t, err)
-	w.config.Authority, err = NewAuthority(Names(targets), time.Now())
+	w.config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now())
 	must(t, err)
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM(w.config.Authority.Certificate)
@@ -87,13 +88,13 @@ func newWorld(t testing.TB, changes ...func(*Config)) *world {
 }
 
 // dial leads to the upstream, whatever the host.
-func (w *world) dial(ctx context.Context, _ Target) (net.Conn, error) {
+func (w *world) dial(ctx context.Context, _ broker.Target) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", w.upstream.Listener.Addr().String())
 }
 
 // connect is a connection from inside to a target.
-func (w *world) connect(target Target) net.Conn {
+func (w *world) connect(target broker.Target) net.Conn {
 	w.t.Helper()
 	inside, outside := pair(w.t)
 	w.broker.Serve(outside, target)
@@ -160,11 +161,11 @@ func (w *world) send(method, address, body string, headers ...string) (status in
 
 func (w *world) placeholder(name string) string {
 	switch name {
-	case ClaudeLogin:
-		access, _ := LoginPlaceholders(w.config.Login.Key)
+	case broker.ClaudeLogin:
+		access, _ := broker.LoginPlaceholders(w.config.Login.Key)
 		return access
-	case claudeRefresh:
-		_, refresh := LoginPlaceholders(w.config.Login.Key)
+	case broker.ClaudeRefresh:
+		_, refresh := broker.LoginPlaceholders(w.config.Login.Key)
 		return refresh
 	}
 	for _, s := range w.config.Secrets {
@@ -293,11 +294,11 @@ type keeper struct {
 	broker *Broker
 
 	mu       sync.Mutex
-	kept     []Grant
+	kept     []broker.Grant
 	forgot   int
 	renewed  []string
 	next     string // what a renewal gives; empty: it fails
-	refusals []Refusal
+	refusals []broker.Refusal
 }
 
 func (k *keeper) Renew(_ context.Context, refused string) error {
@@ -311,7 +312,7 @@ func (k *keeper) Renew(_ context.Context, refused string) error {
 	return nil
 }
 
-func (k *keeper) Keep(g Grant) error {
+func (k *keeper) Keep(g broker.Grant) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = append(k.kept, g)
@@ -324,7 +325,7 @@ func (k *keeper) Forget() {
 	k.forgot++
 }
 
-func (k *keeper) Report(r Refusal) {
+func (k *keeper) Report(r broker.Refusal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refusals = append(k.refusals, r)
@@ -363,7 +364,7 @@ func must(t testing.TB, err error) {
 }
 
 // raw speaks TLS with a name of its own choice, and sends bytes as they are.
-func (w *world) raw(target Target, serverName, text string) string {
+func (w *world) raw(target broker.Target, serverName, text string) string {
 	w.t.Helper()
 	c := tls.Client(w.connect(target), &tls.Config{ServerName: serverName, InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second)) // it only bounds a hang

@@ -1,4 +1,4 @@
-package broker
+package swap
 
 import (
 	"encoding/base64"
@@ -7,21 +7,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-)
 
-// Refusal is a use of a placeholder, or of Claude's endpoints, that was
-// stopped. It holds no secret, and no text of an agent's but a path.
-type Refusal struct {
-	Secret string `json:"secret,omitempty"` // its name; empty: no placeholder was used
-	Host   string `json:"host"`
-	Path   string `json:"path,omitempty"`
-	Why    string `json:"why"`
-}
+	"claudebox/internal/secret/broker"
+)
 
 // verdict is what becomes of a request.
 type verdict struct {
-	status  int     // to answer with; 0: it goes on, with swaps
-	refusal Refusal // when it does not
+	status  int            // to answer with; 0: it goes on, with swaps
+	refusal broker.Refusal // when it does not
 	swaps   []swap
 }
 
@@ -31,8 +24,8 @@ type swap struct {
 	secret        string // the true one in it
 }
 
-func refuse(status int, target Target, why string) verdict {
-	return verdict{status: status, refusal: Refusal{Host: target.String(), Why: why}}
+func refuse(status int, target broker.Target, why string) verdict {
+	return verdict{status: status, refusal: broker.Refusal{Host: target.String(), Why: why}}
 }
 
 // request is what is judged of a request.
@@ -44,7 +37,7 @@ type request struct {
 
 // judge decides about a request on a connection to a target, with the secrets
 // of a table. It looks at no body.
-func judge(t Target, secrets []known, r request) verdict {
+func judge(t broker.Target, secrets []known, r request) verdict {
 	if r.serverName != t.Host || r.host != t.String() && r.host != t.Host+":"+portOf(t) {
 		return refuse(http.StatusMisdirectedRequest, t, "the Host of a request is not the name of its connection")
 	}
@@ -69,8 +62,8 @@ func judge(t Target, secrets []known, r request) verdict {
 	return v
 }
 
-func portOf(t Target) string {
-	if t.Port == httpsPort {
+func portOf(t broker.Target) string {
+	if t.Port == broker.HTTPSPort {
 		return "443"
 	}
 	_, port, _ := strings.Cut(t.String(), ":")
@@ -79,13 +72,13 @@ func portOf(t Target) string {
 
 // known is a secret and the keys that make its placeholders.
 type known struct {
-	Secret
-	key Key
+	broker.Secret
+	key broker.Key
 }
 
 // judge gives the swaps of one secret. why says what is wrong with the use that
 // a request makes of its placeholder.
-func (s known) judge(t Target, r request) (swaps []swap, why string) {
+func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 	if s.isIn(r.uri) {
 		return nil, "in an address"
 	}
@@ -127,14 +120,14 @@ func (s known) swap(name, value string) (swapped string, used bool) {
 		case "basic":
 			return s.swapBasic(kind, rest)
 		case "bearer", "token":
-			if s.key.Is(s.Name, rest) && slices.Contains(s.Forms, Bearer) {
+			if s.key.Is(s.Name, rest) && slices.Contains(s.Forms, broker.Bearer) {
 				return kind + " " + s.Value, true
 			}
 		}
 		return "", s.key.In(s.Name, value)
 	}
 	own := func(header string) bool { return textproto.CanonicalMIMEHeaderKey(header) == name }
-	if slices.Contains(s.Forms, Header) && slices.ContainsFunc(s.Headers, own) && s.key.Is(s.Name, value) {
+	if slices.Contains(s.Forms, broker.Header) && slices.ContainsFunc(s.Headers, own) && s.key.Is(s.Name, value) {
 		return s.Value, true
 	}
 	return "", s.key.In(s.Name, value)
@@ -147,8 +140,47 @@ func (s known) swapBasic(kind, encoded string) (swapped string, used bool) {
 		return "", s.key.In(s.Name, encoded)
 	}
 	user, password, _ := strings.Cut(string(decoded), ":")
-	if s.key.Is(s.Name, password) && !s.key.In(s.Name, user) && slices.Contains(s.Forms, Basic) {
+	if s.key.Is(s.Name, password) && !s.key.In(s.Name, user) && slices.Contains(s.Forms, broker.Basic) {
 		return kind + " " + base64.StdEncoding.EncodeToString([]byte(user+":"+s.Value)), true
 	}
 	return "", s.key.In(s.Name, string(decoded))
+}
+
+// isFor reports whether the secret is for a host and port.
+func (s known) isFor(t broker.Target) bool { return slices.Contains(s.Hosts, t.String()) }
+
+// mayGo reports whether the secret may be sent with a request. A path that can
+// be read in two ways is no path of any list.
+func (s known) mayGo(t broker.Target, method, escapedPath string) bool {
+	switch {
+	case !s.isFor(t) || givesSecrets(t, method, escapedPath):
+		return false
+	case len(s.Paths) == 0:
+		return true
+	case !isPlain(escapedPath):
+		return false
+	}
+	return slices.ContainsFunc(s.Paths, func(p broker.Path) bool { return admits(p, method, escapedPath) })
+}
+
+// isPlain reports whether a path is written in the one way that has no other
+// reading: nothing encoded, no empty or dotted parts, no parameters.
+func isPlain(escapedPath string) bool {
+	if !strings.HasPrefix(escapedPath, "/") || strings.ContainsAny(escapedPath, "%;\\") {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(escapedPath[1:], "/"), "/") {
+		if part == "." || part == ".." || part == "" && escapedPath != "/" {
+			return false
+		}
+	}
+	return true
+}
+
+func admits(p broker.Path, method, path string) bool {
+	if len(p.Methods) > 0 && !slices.Contains(p.Methods, method) {
+		return false
+	}
+	below := strings.HasSuffix(p.Path, "/")
+	return path == p.Path || below && (strings.HasPrefix(path, p.Path) || path == strings.TrimSuffix(p.Path, "/"))
 }

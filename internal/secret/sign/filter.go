@@ -1,4 +1,4 @@
-package sshagent
+package sign
 
 import (
 	"bytes"
@@ -7,32 +7,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"claudebox/internal/secret/sshagent"
 )
-
-// Rules say what may be signed. Keys are public ones, as ssh sends them.
-type Rules struct {
-	Git   []byte `json:"git,omitempty"` // that signs for git; none: nothing is signed
-	Hosts []Host `json:"hosts,omitempty"`
-}
-
-// Host is one that may be logged in to, with any key.
-type Host struct {
-	Name string   `json:"name"`
-	Keys [][]byte `json:"keys"` // its own
-}
-
-// Use is what became of a request for a signature.
-type Use struct {
-	Git     bool   `json:"git,omitempty"`     // it signed for git
-	Host    string `json:"host,omitempty"`    // it logged in there
-	Refused string `json:"refused,omitempty"` // it did not, and why; no text of an agent's
-}
 
 // filter is an agent for one connection, before the one that has the keys.
 type filter struct {
-	rules Rules
+	rules sshagent.Rules
 	keys  agent.ExtendedAgent
-	tell  func(Use)
+	tell  func(sshagent.Use)
 	bound *binding // nil: to no host
 }
 
@@ -73,8 +56,8 @@ func (f *filter) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) {
 	return f.SignWithFlags(key, data, 0)
 }
 
-func (f *filter) judge(key, data []byte) Use {
-	refuse := func(why string) Use { return Use{Refused: why} }
+func (f *filter) judge(key, data []byte) sshagent.Use {
+	refuse := func(why string) sshagent.Use { return sshagent.Use{Refused: why} }
 	if f.bound != nil && f.bound.spoiled != "" {
 		return refuse(f.bound.spoiled)
 	}
@@ -85,7 +68,7 @@ func (f *filter) judge(key, data []byte) Use {
 		case f.rules.Git == nil || !bytes.Equal(key, f.rules.Git):
 			return refuse("it is asked of another key than user.signingkey's")
 		}
-		return Use{Git: true}
+		return sshagent.Use{Git: true}
 	}
 	login, ok := parseLogin(data)
 	switch {
@@ -100,7 +83,7 @@ func (f *filter) judge(key, data []byte) Use {
 	case !bytes.Equal(login.session, f.bound.session) || login.host != nil && !bytes.Equal(login.host, f.bound.key):
 		return refuse("a login to another host")
 	}
-	return Use{Host: f.bound.host}
+	return sshagent.Use{Host: f.bound.host}
 }
 
 // bindName is the extension by which ssh says what host it is connected to
@@ -125,7 +108,7 @@ func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	if err != nil || key.Verify(bind.Session, &signature) != nil {
 		return nil, errRefused
 	}
-	at := slices.IndexFunc(f.rules.Hosts, func(h Host) bool {
+	at := slices.IndexFunc(f.rules.Hosts, func(h sshagent.Host) bool {
 		return slices.ContainsFunc(h.Keys, func(k []byte) bool { return bytes.Equal(k, key.Marshal()) })
 	})
 	switch {

@@ -1,0 +1,172 @@
+// Package systemd puts the processes of a sandbox into a scope of the user's
+// systemd (package scope). It speaks D-Bus, over the socket of the user's bus and
+// over no other transport. systemd does the work: an ordinary user may not write
+// the control groups of a login session.
+package systemd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/godbus/dbus/v5"
+
+	"claudebox/internal/sandbox/scope"
+)
+
+// ErrNone says that there is no systemd of this user that could be asked.
+var ErrNone = errors.New("no systemd of this user can be reached")
+
+// Manager is a connection to the user's systemd.
+type Manager struct{ bus *dbus.Conn }
+
+const (
+	service = "org.freedesktop.systemd1"
+	object  = "/org/freedesktop/systemd1"
+	manager = service + ".Manager"
+)
+
+// Do does what is asked for.
+func Do(r scope.Request) (struct{}, error) {
+	ctx := context.Background() // the process ends when nobody waits for it any more
+	m, err := Find(ctx, r.Socket)
+	if err != nil || len(r.PIDs) == 0 {
+		return struct{}{}, err
+	}
+	defer m.Close()
+	return struct{}{}, m.Hold(ctx, r.Name, r.PIDs, r.Limits)
+}
+
+// Find connects to the user's systemd at the socket of a bus. Its error is
+// [ErrNone] where there is none.
+func Find(ctx context.Context, socket string) (*Manager, error) {
+	if socket == "" {
+		return nil, fmt.Errorf("%w: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a bus", ErrNone)
+	}
+	var dialer net.Dialer
+	wire, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	stop := context.AfterFunc(ctx, func() { wire.Close() }) // the handshake knows no deadline
+	defer stop()
+	bus, err := dbus.NewConn(wire)
+	if err != nil {
+		wire.Close()
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	m := &Manager{bus}
+	if err := m.greet(ctx); err != nil {
+		bus.Close()
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return m, nil
+}
+
+// greet makes the connection one of the bus, and asks whether systemd is there.
+func (m *Manager) greet(ctx context.Context) error {
+	if err := m.bus.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err != nil {
+		return err
+	}
+	if err := m.bus.Hello(); err != nil {
+		return err
+	}
+	var there bool
+	if err := m.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0,
+		service).Store(&there); err != nil {
+		return err
+	}
+	if !there {
+		return errors.New("the bus has no " + service)
+	}
+	return nil
+}
+
+// Close ends the connection. A scope goes with the last of its processes.
+func (m *Manager) Close() { m.bus.Close() }
+
+// property is one of a unit, as StartTransientUnit takes it.
+type property struct {
+	Name  string
+	Value dbus.Variant
+}
+
+// auxiliary are units that come with it; there are none.
+type auxiliary struct {
+	Name       string
+	Properties []property
+}
+
+// properties are those of the scope for processes with limits.
+func properties(pids []int, l scope.Limits) []property {
+	ids := make([]uint32, len(pids))
+	for i, pid := range pids {
+		ids[i] = uint32(pid)
+	}
+	list := []property{
+		{"Description", dbus.MakeVariant("claudebox sandbox")},
+		{"CollectMode", dbus.MakeVariant("inactive-or-failed")},
+		{"PIDs", dbus.MakeVariant(ids)},
+	}
+	add := func(name string, value uint64) {
+		if value > 0 {
+			list = append(list, property{name, dbus.MakeVariant(value)})
+		}
+	}
+	const microsecondsAPercent = 10_000 // of each second
+	add("MemoryMax", uint64(l.Memory))
+	add("TasksMax", uint64(l.Tasks))
+	add("CPUQuotaPerSecUSec", uint64(l.CPU)*microsecondsAPercent)
+	return list
+}
+
+// Hold puts processes into a new scope with limits, and returns when they are
+// there. What they start later is in it, too.
+func (m *Manager) Hold(ctx context.Context, name string, pids []int, l scope.Limits) error {
+	signals := make(chan *dbus.Signal, 64)
+	m.bus.Signal(signals)
+	defer m.bus.RemoveSignal(signals)
+	if err := m.bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(manager),
+		dbus.WithMatchMember("JobRemoved")); err != nil {
+		return err
+	}
+	systemd := m.bus.Object(service, object)
+	if err := systemd.CallWithContext(ctx, manager+".Subscribe", 0).Err; err != nil {
+		return err
+	}
+	var job dbus.ObjectPath
+	call := systemd.CallWithContext(ctx, manager+".StartTransientUnit", 0, name, "fail", properties(pids, l),
+		[]auxiliary{})
+	if err := call.Store(&job); err != nil {
+		return err
+	}
+	for {
+		select {
+		case s, open := <-signals:
+			if !open {
+				return errors.New("the bus has ended the connection")
+			}
+			if result, ours := resultOf(s, job); ours && result != "done" {
+				return fmt.Errorf("its job ended with %q", result)
+			} else if ours {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// resultOf is how a job ended, when the signal says so of this one.
+func resultOf(s *dbus.Signal, job dbus.ObjectPath) (result string, ours bool) {
+	var id uint32
+	var of dbus.ObjectPath
+	var unit string
+	if s.Name != manager+".JobRemoved" || dbus.Store(s.Body, &id, &of, &unit, &result) != nil {
+		return "", false
+	}
+	return result, of == job
+}

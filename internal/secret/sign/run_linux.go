@@ -1,0 +1,129 @@
+package sign
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"claudebox/internal/linux/confine"
+	"claudebox/internal/linux/ondemand"
+	"claudebox/internal/secret/sshagent"
+)
+
+// Run is the process of an agent: it serves until its parent is gone.
+func Run() error {
+	const limit = 8 << 20
+	debug.SetMemoryLimit(limit)
+	const files = 80
+	keep := []int{ondemand.Line, ondemand.Listener, ondemand.Files}
+	if err := confine.Self(confine.Options{Keep: keep, Calls: confine.Sockets(), Files: files}); err != nil {
+		return err
+	}
+	line, listener, err := ondemand.Open()
+	if err != nil {
+		return err
+	}
+	var told sshagent.Hello
+	if err := json.NewDecoder(line).Decode(&told); err != nil {
+		return err
+	}
+	keys, err := keysOf(told)
+	if err != nil {
+		return err
+	}
+	teller := &teller{out: json.NewEncoder(line)}
+	go accept(listener, func(c net.Conn) { serve(c, &filter{rules: told.Rules, keys: keys, tell: teller.tell}) })
+	_, err = io.Copy(io.Discard, line) // until the parent is gone
+	return err
+}
+
+// accept serves so many connections at once; more wait.
+func accept(listener net.Listener, serve func(net.Conn)) {
+	const clients = 64
+	free := make(chan struct{}, clients)
+	for {
+		free <- struct{}{}
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { <-free }()
+			serve(c)
+		}()
+	}
+}
+
+// keysOf is the agent that has the keys.
+func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {
+	if !told.Agent {
+		ring := agent.NewKeyring().(agent.ExtendedAgent)
+		return ring, add(ring, told.Key)
+	}
+	conn, err := net.FileConn(os.NewFile(ondemand.Files, "agent"))
+	if err != nil {
+		return nil, err
+	}
+	users := agent.NewClient(conn)
+	if told.Key == nil {
+		return users, nil
+	}
+	ring := agent.NewKeyring().(agent.ExtendedAgent)
+	return both{ring, users}, add(ring, told.Key)
+}
+
+func add(ring agent.Agent, file []byte) error {
+	key, err := ssh.ParseRawPrivateKey(file)
+	if err != nil {
+		return err
+	}
+	return ring.Add(agent.AddedKey{PrivateKey: key})
+}
+
+// both has a key of its own, and those of the user's agent.
+type both struct {
+	agent.ExtendedAgent // that one
+	users               agent.ExtendedAgent
+}
+
+func (b both) List() ([]*agent.Key, error) {
+	own, err := b.ExtendedAgent.List()
+	if err != nil {
+		return nil, err
+	}
+	more, _ := b.users.List() // one that is gone has none
+	return append(own, more...), nil
+}
+
+func (b both) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.SignatureFlags) (*ssh.Signature, error) {
+	if signature, err := b.ExtendedAgent.SignWithFlags(key, data, flags); err == nil {
+		return signature, nil
+	}
+	return b.users.SignWithFlags(key, data, flags)
+}
+
+// teller reports each kind of use to the parent, a number of times at most: an
+// agent can go on for ever.
+type teller struct {
+	mu   sync.Mutex
+	out  *json.Encoder
+	told map[sshagent.Use]int
+}
+
+func (t *teller) tell(u sshagent.Use) {
+	const most = 10000
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told == nil {
+		t.told = map[sshagent.Use]int{}
+	}
+	if t.told[u]++; t.told[u] <= most {
+		_ = t.out.Encode(u) // a parent that is gone ends this process
+	}
+}

@@ -1,0 +1,256 @@
+package swap
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/secret/broker"
+)
+
+func TestEachFormIsSwapped(t *testing.T) {
+	w := newWorld(t)
+	basic := func(user, password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
+	login, github, foo := w.placeholder(broker.ClaudeLogin), w.placeholder("GH_TOKEN"), w.placeholder("FOO")
+	for name, tc := range map[string]struct {
+		address, header, sent, want string
+	}{
+		"bearer":          {"https://api.anthropic.com/v1/messages?beta=true", "Authorization", "Bearer " + login, "Bearer " + trueAccess},
+		"bearer in small": {"https://api.github.com/repos", "authorization", "bearer " + github, "bearer " + trueGitHub},
+		"token":           {"https://api.github.com/repos", "Authorization", "token " + github, "token " + trueGitHub},
+		"basic":           {"https://github.com/a/b.git/info/refs?service=git-upload-pack", "Authorization", basic("x", github), basic("x", trueGitHub)},
+		"named header":    {"https://foo.example:8443/foo", "X-Foo-Token", foo, trueFoo},
+		"port said":       {"https://api.github.com:443/repos", "Authorization", "Bearer " + github, "Bearer " + trueGitHub},
+		"no placeholder":  {"https://api.github.com/repos", "Authorization", "Bearer mine", "Bearer mine"},
+	} {
+		for _, protocol := range []string{"http/1.1", "h2"} {
+			t.Run(name+" "+protocol, func(t *testing.T) {
+				r, err := http.NewRequest("GET", tc.address, nil)
+				must(t, err)
+				r.Header.Set(tc.header, tc.sent)
+				r.Header.Set("Accept-Encoding", "gzip, br")
+				in, err := w.client(protocol).Do(r)
+				must(t, err)
+				defer in.Body.Close()
+				body, err := io.ReadAll(in.Body)
+				must(t, err)
+				got := w.last()
+				if in.StatusCode != 200 || got == nil || got.Header.Get(tc.header) != tc.want {
+					t.Fatalf("status %d, %s; upstream got %q, want %q", in.StatusCode, body, got.Header.Get(tc.header), tc.want)
+				}
+				if got.Header.Get("Accept-Encoding") != "" {
+					t.Error("a packed answer is asked for")
+				}
+				if want := r.URL.RequestURI(); got.RequestURI != want {
+					t.Errorf("upstream was asked for %q; want %q", got.RequestURI, want)
+				}
+				if canaryIn(string(body)) || canaryIn(fmt.Sprint(in.Header)) {
+					t.Errorf("the secret came back: %s %s", body, in.Header)
+				}
+				if in.Proto != map[string]string{"h2": "HTTP/2.0", "http/1.1": "HTTP/1.1"}[protocol] {
+					t.Errorf("spoke %s", in.Proto)
+				}
+			})
+		}
+	}
+	if said := w.keeper.said(); said != "[]" {
+		t.Errorf("refused: %s", said)
+	}
+}
+
+// As Claude Code does with apiKeyHelper.
+func TestAKeyInTwoHeadersAtOnceIsSwappedInBoth(t *testing.T) {
+	const key = "sk-ant-api03-CANARYkey-0123456789abcdefghijklmnopqrstuvwxyz-0123456789abcdefghijklmnop"
+	w := newWorld(t, func(c *broker.Config) {
+		c.Secrets = append(c.Secrets, broker.Secret{
+			Name: "ANTHROPIC_API_KEY", Value: key, Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer, broker.Header},
+			Headers: []string{"X-Api-Key"}, Paths: broker.ClaudePaths,
+		})
+	})
+	p := w.placeholder("ANTHROPIC_API_KEY")
+	if len(p) != len(key) || !strings.HasPrefix(p, "sk-ant-api03-") {
+		t.Errorf("%q has another shape than %q", p, key)
+	}
+	w.send("POST", "https://api.anthropic.com/v1/messages", "{}", "Authorization", "Bearer "+p, "X-Api-Key", p)
+	if h := w.last().Header; h.Get("Authorization") != "Bearer "+key || h.Get("X-Api-Key") != key {
+		t.Errorf("upstream got %v", h)
+	}
+}
+
+// Every event arrives before the answer has ended.
+func TestEventsArriveWhenTheyAreSent(t *testing.T) {
+	w := newWorld(t)
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		in, err := w.client(protocol).Get("https://foo.example:8443/events")
+		must(t, err)
+		lines := bufio.NewReader(in.Body)
+		for i := range 3 {
+			if line, err := lines.ReadString('\n'); err != nil || line != fmt.Sprintf("data: %d\n", i) {
+				t.Errorf("%s: %q, %v", protocol, line, err)
+			}
+			_, _ = lines.ReadString('\n')
+		}
+		in.Body.Close()
+	}
+}
+
+func TestAWebsocketPassesAndIsSearchedToo(t *testing.T) {
+	w := newWorld(t)
+	c := tls.Client(w.connect(broker.Target{Host: "api.github.com", Port: 443}), &tls.Config{ServerName: "api.github.com", RootCAs: w.roots})
+	must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	github := w.placeholder("GH_TOKEN")
+	fmt.Fprintf(c, "GET /socket HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer %s\r\n\r\n", github)
+	r := bufio.NewReader(c)
+	in, err := http.ReadResponse(r, nil)
+	must(t, err)
+	if in.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(in.Status)
+	}
+	first, err := r.ReadString('\n')
+	must(t, err)
+	if w.last().Header.Get("Authorization") != "Bearer "+trueGitHub || !strings.HasSuffix(first, "|\n") {
+		t.Errorf("upstream got %q, and said %q", w.last().Header, first)
+	}
+	if canaryIn(first) {
+		t.Errorf("the secret came back: %q", first)
+	}
+	fmt.Fprintf(c, "hello %s\n", github)
+	heard, err := r.ReadString('\n')
+	if want := fmt.Sprintf("%x\n", "hello "+github+"\n"); err != nil || heard != want {
+		t.Errorf("it heard %q, %v; want the placeholder as it was sent", heard, err)
+	}
+}
+
+func TestClaudesRenewalIsAnsweredHere(t *testing.T) {
+	w := newWorld(t)
+	ask := func() (status int, text string) {
+		status, text, _ = w.send("POST", "https://platform.claude.com/v1/oauth/token",
+			`{"grant_type":"refresh_token","refresh_token":"`+w.placeholder(broker.ClaudeRefresh)+`","client_id":"`+broker.Client+`"}`)
+		return status, text
+	}
+	status, first := ask()
+	_, second := ask()
+	if status != 200 || first == second || !strings.Contains(first, `"scope":"user:inference user:profile"`) || canaryIn(first) {
+		t.Errorf("%d, %s, then %s", status, first, second)
+	}
+	if w.grants != 0 {
+		t.Error("the token endpoint was asked")
+	}
+	// The login has ended outside: nothing inside may learn it so that it gives up.
+	w.broker.SetLogin("", "")
+	if status, text := ask(); status != http.StatusServiceUnavailable || strings.Contains(text, "invalid_grant") {
+		t.Errorf("%d, %s", status, text)
+	}
+}
+
+func TestALoginThatItsServerRefusesIsRenewedOutside(t *testing.T) {
+	w := newWorld(t, func(c *broker.Config) { c.Secrets = nil })
+	w.keeper.next = "sk-ant-oat01-CANARYnext"
+	login := w.placeholder(broker.ClaudeLogin)
+	renew := func() int {
+		status, _, _ := w.send("POST", "https://platform.claude.com/v1/oauth/token",
+			`{"grant_type":"refresh_token","refresh_token":"`+w.placeholder(broker.ClaudeRefresh)+`","client_id":"`+broker.Client+`"}`)
+		return status
+	}
+	if renew() != 200 || len(w.keeper.renewed) != 0 {
+		t.Errorf("renewed without need: %q", w.keeper.renewed)
+	}
+	w.upstream.Config.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sk-ant-oat01-CANARYnext" {
+			http.Error(out, "no", http.StatusUnauthorized)
+		}
+	})
+	message := func() int {
+		status, _, _ := w.send("POST", "https://api.anthropic.com/v1/messages", "{}", "Authorization", "Bearer "+login)
+		return status
+	}
+	if got := message(); got != http.StatusUnauthorized {
+		t.Errorf("status %d", got)
+	}
+	for range 4 {
+		if got := renew(); got != 200 {
+			t.Errorf("status %d", got)
+		}
+	}
+	if len(w.keeper.renewed) != 1 {
+		t.Errorf("renewed %d times", len(w.keeper.renewed))
+	}
+	if got := message(); got != 200 {
+		t.Errorf("the old placeholder is not good for the new login: status %d", got)
+	}
+}
+
+func TestAServerThatIsNotVerifiedIsSentNothing(t *testing.T) {
+	w := newWorld(t, func(c *broker.Config) { c.Roots = nil })
+	status, text, _ := w.send("GET", "https://api.github.com/repos", "", "Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+	if status != http.StatusBadGateway || !strings.Contains(text, "not verified") || w.last() != nil {
+		t.Errorf("%d, %s", status, text)
+	}
+	if !strings.Contains(w.keeper.said(), "api.github.com") {
+		t.Error("the user is not told")
+	}
+}
+
+// In a network of the sandbox's own a connection is known by its name alone.
+func TestATerminatorServesTheHostsOfItsSecrets(t *testing.T) {
+	w := newWorld(t)
+	config, err := json.Marshal(w.config)
+	must(t, err)
+	sockets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	ours, theirs := os.NewFile(uintptr(sockets[0]), "ours"), os.NewFile(uintptr(sockets[1]), "theirs")
+	line := broker.NewLine(ours, w.keeper, func() {})
+	defer line.Close()
+	terminator, err := NewTerminator(config, w.config.Roots, theirs)
+	must(t, err)
+	for _, tc := range []struct {
+		name string
+		port uint16
+		want bool
+	}{
+		{"api.github.com", 443, true},
+		{"api.github.com", 0, true},
+		{"api.github.com", 80, false},
+		{"foo.example", 8443, true},
+		{"foo.example", 443, false},
+		{"foo.example", 0, true},
+		{"evil.example", 0, false},
+		{"x.api.github.com", 443, false},
+	} {
+		if got := terminator.Terminates(tc.name, tc.port); got != tc.want {
+			t.Errorf("%s:%d: %v", tc.name, tc.port, got)
+		}
+	}
+	inside, outside := pair(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		terminator.Serve(t.Context(), outside, "api.github.com", 443, func(ctx context.Context) (net.Conn, error) {
+			return w.dial(ctx, broker.Target{})
+		})
+	}()
+	c := tls.Client(inside, &tls.Config{ServerName: "api.github.com", RootCAs: w.roots})
+	fmt.Fprintf(c, "GET /repos HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", w.placeholder("GH_TOKEN"))
+	body, err := io.ReadAll(c)
+	must(t, err)
+	if canaryIn(string(body)) || w.last() == nil || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
+		t.Errorf("%s", body)
+	}
+	inside.Close()
+	<-done
+}

@@ -1,0 +1,29 @@
+package swap
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	"claudebox/internal/secret/broker"
+)
+
+// PostTokens asks the token endpoint, as this host reaches it.
+func PostTokens(p broker.Post) (broker.Posted, error) {
+	ctx := context.Background() // the process ends when nobody waits for it any more
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Address, bytes.NewReader(p.Body))
+	if err != nil {
+		return broker.Posted{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", p.Agent)
+	in, err := NewTransport(p.Roots, NewOutward(p.Proxies).Dial).RoundTrip(r)
+	if err != nil {
+		return broker.Posted{}, err
+	}
+	defer in.Body.Close()
+	const most = 1 << 20
+	answer, err := io.ReadAll(io.LimitReader(in.Body, most))
+	return broker.Posted{Status: in.StatusCode, Body: answer}, err
+}

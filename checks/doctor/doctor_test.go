@@ -37,6 +37,24 @@ func TestNothingIsWrongInTheLab(t *testing.T) {
 	}
 }
 
+func TestEachSecretIsSaidWithWhereItMayGo(t *testing.T) {
+	w := newWorld(t)
+	w.env = append(w.env, "OUT_TOKEN=0123456789", "IN_TOKEN=abcdefghijklm")
+	profile := filepath.Join(w.home, "secrets.yaml")
+	text := labProfile + "secrets:\n- {env: OUT_TOKEN, hosts: [a.example, b.example]}\n- {env: IN_TOKEN, hosts: [a.example], secret: inside}\n"
+	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list := w.run(t, "check", "--format", "json", "--profile", profile).findings(t)
+	for level, want := range map[string]string{
+		"ok": "OUT_TOKEN stays outside, for a.example, b.example", "warning": "IN_TOKEN can be read inside",
+	} {
+		if !slices.ContainsFunc(of(list, level), func(f finding) bool { return f.Name == "secrets" && strings.Contains(f.Detail, want) }) {
+			t.Errorf("not said: %s: %+v", want, list)
+		}
+	}
+}
+
 // fault is something broken on purpose.
 type fault struct {
 	script  string // breaks it, with rights over mounts and limits

@@ -52,6 +52,7 @@ var (
 type talk struct {
 	pace
 	search string // command that searches a sandbox until it is stopped
+	crash  string // command that leaves a core file
 	begun  time.Time
 
 	mu     sync.Mutex
@@ -99,7 +100,7 @@ func (c *talk) answer(r script.Request) (script.Turn, error) {
 	case !ran && strings.HasSuffix(r.Prompt(), "finish"), ran && prints && !outside && c.over() && !strings.Contains(text, "searched "):
 		return script.Bash("touch /tmp/stop; until [[ $(</tmp/found) == *searched* ]]; do sleep 0.2; done; cat /tmp/found"), nil
 	case !ran && !outside && s.steps == 0:
-		return script.Bash(c.search + c.work() + crash), nil
+		return script.Bash(c.search + c.work() + c.crash), nil
 	case !ran, prints && !c.over():
 		s.steps++
 		return script.Bash(c.work()), nil
@@ -117,9 +118,29 @@ func (c *talk) work() string {
 	return fmt.Sprintf("cat ~/.claude/.credentials.json >/dev/null; env >/dev/null; sleep %d; echo worked", int(c.step.Seconds()))
 }
 
-// crash leaves a core file, where the machine makes one, of a program that has
-// read what there is.
-const crash = `; (cd /tmp; ulimit -c unlimited; bash -c 'x=$(cat ~/.claude/.credentials.json; env); kill -SEGV $$') || true`
+// planted is a text that is nowhere but where it is put to be found.
+const planted = "planted-to-be-found"
+
+// searching makes the commands of a search: for what begins a true token, what is
+// inside in any case, and what is put into each place that is searched.
+func (c *talk) searching(canary string) {
+	text := hex.EncodeToString([]byte(planted))
+	c.search = "nohup " + canary + " /tmp/stop " + c.rest
+	for _, text := range []string{"sk-ant-oat01-access-", "sk-ant-ort01-refresh-", "claudeAiOauth", planted} {
+		c.search += " " + hex.EncodeToString([]byte(text))
+	}
+	c.search += " >/tmp/found 2>&1 </dev/null & nohup " + canary + " plant /tmp/stop " + text + " >/tmp/plant 2>&1 </dev/null & "
+	// The core file is of a program that has read what there is.
+	c.crash = "; (cd /tmp; ulimit -c unlimited; bash -c 'x=$(cat ~/.claude/.credentials.json; env; " + canary + " print " + text +
+		"); kill -SEGV $$') || true"
+}
+
+// kinds are the places that are searched: what is put there must be found.
+var kinds = map[string]string{
+	"a file": `/tmp/planted-\d+$`, "the name of a file": `the name /tmp/planted-`, "a core file": `/tmp/core`,
+	"variables": `/proc/\d+/environ$`, "words": `/proc/\d+/cmdline$`, "maps": `/proc/\d+/maps$`,
+	"a file that is open, and gone": `/proc/\d+/fd/\d+$`, "memory": `/proc/\d+/mem `,
+}
 
 // halves is an answer whose second half comes when the first was seen.
 func (c *talk) halves(name string, s *speaker) script.Turn {
@@ -165,11 +186,7 @@ func speak(t *testing.T, p pace) {
 		t.Fatal(err)
 	}
 	c := &talk{pace: p, agents: map[string]*speaker{}}
-	c.search = "nohup " + canary + " /tmp/stop " + p.rest
-	for _, text := range []string{"sk-ant-oat01-access-", "sk-ant-ort01-refresh-", "claudeAiOauth"} {
-		c.search += " " + hex.EncodeToString([]byte(text))
-	}
-	c.search += " >/tmp/found 2>&1 </dev/null & "
+	c.searching(canary)
 	model := script.By(c.answer)
 	a := u.openAccount(t, pasted, model, p.lifetime)
 	u.write(t, userLogin, a.Login(time.Now().Add(10*time.Minute+p.first)))
@@ -290,8 +307,13 @@ func (c *talk) judge(t *testing.T) {
 			t.Errorf("%s: a true token is inside:\n%s", name, s.found)
 		}
 		// What is there is found.
-		if !strings.Contains(s.found, "FOUND 2 in ") || !strings.Contains(s.found, userLogin) || !strings.Contains(s.found, "/mem ") {
+		if !strings.Contains(s.found, "FOUND 2 in ") || !strings.Contains(s.found, userLogin) {
 			t.Errorf("%s: the search says:\n%s", name, s.found)
+		}
+		for kind, place := range kinds {
+			if !regexp.MustCompile("(?m)^FOUND 3 in " + place).MatchString(s.found) {
+				t.Errorf("%s: %s was not searched:\n%s", name, kind, s.found)
+			}
 		}
 	}
 }

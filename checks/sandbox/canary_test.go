@@ -117,6 +117,55 @@ func TestHowASecretIsUsedIsSaid(t *testing.T) {
 	}
 }
 
+// One name is brokered, and the same token passes by another, or in another's text.
+func TestASecretUnderTwoNamesIsNowhereInside(t *testing.T) {
+	w := newWorld(t)
+	w.env["GH_TOKEN"], w.env["GITHUB_TOKEN"], w.env["CLONE_FROM"] = canary, canary, "https://x:"+canary+"@github.com/a/b"
+	profile := w.profile(t, "secrets: [{env: GH_TOKEN, hosts: [github.com]}]", "extra_env_passthrough: [GITHUB_TOKEN, CLONE_FROM]")
+	w.wantNothing(t, w.search("--profile", profile))
+	wantEqual(t, w.inside(t, "[[ $GITHUB_TOKEN == \"$GH_TOKEN\" && $CLONE_FROM == https://x:$GH_TOKEN@github.com/a/b ]] && echo same",
+		"--profile", profile), "same\n")
+}
+
+// Its file lies where the agent reads, by the project or a mount.
+func TestASecretWhoseFileIsInsideIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, "tokens/mine", "of no usual form") // such a file is hidden by itself
+	w.write(t, "project/mine", "of no usual form")
+	w.write(t, "project/hidden", canary)
+	const secret = "secrets: [{file: ~/%s, env: FOO_TOKEN, hosts: [foo.example]}]"
+	for _, lines := range [][]string{
+		{fmt.Sprintf(secret, "project/mine")},
+		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens, mode: ro}]"},
+		{fmt.Sprintf(secret, "tokens/mine"), "mounts: [{host: ~/tokens/mine, mode: ro}]"},
+	} {
+		status, _, stderr := trial.Run(t, w.session("true", "--profile", w.profile(t, lines...)))
+		if status != 125 || !strings.Contains(stderr, "the agent can read it") || !strings.Contains(stderr, "remedy: move it") {
+			t.Errorf("%q: status %d: %s", lines, status, stderr)
+		}
+	}
+	must(t, os.Remove(w.path("project/mine")))
+	w.wantNothing(t, w.search("--profile", w.profile(t, fmt.Sprintf(secret, "project/hidden"), "hide: [hidden]")))
+}
+
+// What cannot be sent, or would not be found in an answer, stops the launch, and
+// its text is not said.
+func TestWhatCannotBeASecretIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for value, want := range map[string]string{
+		"": "less than 6 bytes", "short": "less than 6 bytes", "two-lines\nof-text": "a line break", "\x7fELF\x01\xff\xfe": "a line break",
+		strings.Repeat("long", 5000): "more than 16384 bytes",
+	} {
+		w.write(t, "token", value+"\n")
+		profile := w.profile(t, "secrets: [{file: ~/token, env: FOO_TOKEN, hosts: [foo.example]}]")
+		status, _, stderr := trial.Run(t, w.session("true", "--profile", profile))
+		if status != 125 || !strings.Contains(stderr, "use the secret "+w.path("token")) || !strings.Contains(stderr, want) ||
+			!strings.Contains(stderr, "(profile test:3)") || !strings.Contains(stderr, "remedy: ") || value != "" && strings.Contains(stderr, value) {
+			t.Errorf("%.20q: status %d: %s", value, status, stderr)
+		}
+	}
+}
+
 // audit is what a dry run shows.
 func (w *world) audit(t *testing.T, flags ...string) string {
 	t.Helper()

@@ -215,6 +215,9 @@ func checkGitHost(text string) *shape.Fault {
 	if fault := checkLine(text); fault != nil {
 		return fault
 	}
+	if strings.Contains(text, "*") {
+		return fault("name each host", "%s is a pattern; expected one host", shape.Quote(text))
+	}
 	return checkHost(text, text)
 }
 

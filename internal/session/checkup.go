@@ -124,6 +124,29 @@ func (c *Checkup) launch() {
 	}
 	defer s.Close()
 	c.judge("launch", nil, fmt.Sprintf("%d mounts, %d variables", len(s.Launch.Mounts), len(s.Launch.Env)))
+	c.secrets(s.Launch)
+}
+
+// secrets says of each where it may go, or that it can be read inside.
+func (c *Checkup) secrets(l launch.Launch) {
+	for _, o := range l.Outside {
+		c.judge("secrets", nil, o.Name+" stays outside, for "+strings.Join(o.Hosts, ", "))
+	}
+	readable := func(what, why, remedy string) {
+		c.Findings = append(c.Findings, doctor.Finding{
+			Name: "secrets", Level: doctor.Warning, Detail: what + " can be read inside (" + why + ")", Remedy: remedy,
+		})
+	}
+	for _, v := range l.Env {
+		if v.Secret {
+			readable(v.Name, v.Why, "name it under `secrets` with its hosts, and it stays outside")
+		}
+	}
+	for _, m := range l.Mounts {
+		if m.Secret {
+			readable(m.Destination, m.Why, "mount it only where the agent must read it")
+		}
+	}
 }
 
 // project looks at the folder and at what is kept for it. It reports whether

@@ -167,9 +167,8 @@ func (s *Session) openNix() (err error) {
 	s.nix.filter, err = inside.Listen(inside.Request{
 		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
 		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
-		Collected: func() {
-			diag.Note(s.caller.Stderr,
-				"the host collected a store path that the Nix inside relies on: it answers no more in this session")
+		Lost: func(why string) {
+			diag.Note(s.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
 		},
 	})
 	return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -121,23 +122,83 @@ func ofProfile(named plan.Secret, value string) broker.Secret {
 }
 
 // secretValue reads a secret of the profile; empty: this host has none.
-func (c call) secretValue(named plan.Secret) (string, error) {
+func (c call) secretValue(named plan.Secret) (value string, err error) {
+	from := named.Variable
 	if named.File == "" {
-		return c.Facts.Env.Value(named.Variable, ""), nil
+		value = c.Facts.Env.Value(named.Variable, "")
+	} else if from, value, err = c.secretFile(named); err != nil {
+		return "", err
 	}
-	name := named.File
-	if rest, below := strings.CutPrefix(name, "~/"); below {
-		name = filepath.Join(c.Facts.Home, rest)
+	if named.File == "" && value == "" {
+		return "", nil
 	}
+	if err := broker.CheckValue(value); err != nil {
+		return "", &diag.Error{
+			Op:  "use the secret " + from + " (" + named.Why + ")",
+			Err: err, Remedy: "put the token there, and nothing else",
+		}
+	}
+	return value, nil
+}
+
+func (c call) secretPath(named plan.Secret) string {
+	if rest, below := strings.CutPrefix(named.File, "~/"); below {
+		return filepath.Join(c.Facts.Home, rest)
+	}
+	return named.File
+}
+
+func (c call) secretFile(named plan.Secret) (name, value string, err error) {
+	name = c.secretPath(named)
 	const most = 64 << 10
 	content, err := smallfile.Read(name, most)
 	if err != nil {
-		return "", &diag.Error{
+		return "", "", &diag.Error{
 			Op: "read the secret " + name + " (" + named.Why + ")", Err: diag.Cause(err),
 			Remedy: "make it, or take the entry out of `secrets`",
 		}
 	}
-	return strings.TrimSpace(string(content)), nil
+	return name, strings.TrimSpace(string(content)), nil
+}
+
+// judgeSecretFiles refuses a secret that stays outside and whose file is visible
+// inside, in the project or by a mount.
+func (s *Session) judgeSecretFiles(p plan.Plan) error {
+	for _, named := range p.Secrets {
+		if named.File == "" || !s.secrets.used {
+			continue
+		}
+		file, missing := beneath.Canonical(s.secretPath(named))
+		if missing != nil {
+			continue // it was read a moment ago
+		}
+		if m := visibleBy(s.Launch.Mounts, file); m != nil {
+			return diag.Errorf("keep the secret "+file+" outside ("+named.Why+")",
+				"move it elsewhere, or hide it by `hide`", "the agent can read it: %s is mounted (%s)", m.Source, m.Why)
+		}
+	}
+	return nil
+}
+
+// visibleBy is the mount by which a file of the host is visible inside; nil: it is
+// not.
+func visibleBy(mounts []launch.Mount, file string) *launch.Mount {
+	for i, m := range mounts {
+		rest, below := strings.CutPrefix(file+"/", strings.TrimSuffix(m.Source, "/")+"/")
+		if !below || m.Kind != plan.Bind && m.Kind != plan.ROBind {
+			continue
+		}
+		inside, top := m.Destination+"/"+rest, &mounts[i]
+		for k, over := range mounts {
+			if len(over.Destination) >= len(top.Destination) && strings.HasPrefix(inside, over.Destination+"/") {
+				top = &mounts[k]
+			}
+		}
+		if top == &mounts[i] {
+			return top
+		}
+	}
+	return nil
 }
 
 // secretFor makes a secret one of another host than Anthropic's, where the user

@@ -225,6 +225,27 @@ func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
 			h.Outside = append(h.Outside, used)
 		}
 	}
+	s.hideCopies(h, p)
+}
+
+// hideCopies puts placeholders into variables that hold the same secret under
+// another name, as GITHUB_TOKEN beside GH_TOKEN.
+func (s *Session) hideCopies(h *launch.Host, p plan.Plan) {
+	for _, e := range s.entering(p) {
+		value := s.Facts.Env.Value(e.Name, "")
+		if _, judged := h.Overrides[e.Name]; judged {
+			continue
+		}
+		for i, secret := range s.secrets.hello.Config.Secrets {
+			if broker.CheckValue(secret.Value) != nil || !strings.Contains(value, secret.Value) {
+				continue
+			}
+			value = strings.ReplaceAll(value, secret.Value, s.secrets.placeholders[i])
+			h.Overrides[e.Name] = launch.Override{Value: value, Why: placeholderWhy(secret), Public: true}
+			h.Notes = append(h.Notes,
+				e.Name+" holds the same secret as "+secret.Name+", and enters with its placeholder")
+		}
+	}
 }
 
 // lendToNetwork gives the secrets to whoever serves the sandbox's network. The

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -224,7 +225,7 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
 	}
 	s.warnOfLinks()
-	return s.judgeSources()
+	return cmp.Or(s.judgeSecretFiles(p), s.judgeSources())
 }
 
 // manyMounts is where mounts begin to cost what a person feels: 200 take

@@ -4,14 +4,21 @@
 //
 //	canary STOP REST HEX...
 //
-// Between two rounds it rests so many times as long as a round took. The texts come in hexadecimal digits, so that they are not found in the words
-// of whoever starts it. It prints where each was found, by its number.
+// Between two rounds it rests so many times as long as a round took. The texts
+// come in hexadecimal digits, so that they are not found in the words of whoever
+// starts it. It prints where each was found, by its number.
+//
+//	canary plant STOP HEX
+//
+// puts a text into each kind of place that is searched, until a file is there:
+// what is not found then is not searched.
+//
+//	canary print HEX
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,9 +27,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
+	switch os.Args[1] {
+	case "plant":
+		if err := plant(os.Args[2], os.Args[3]); err != nil {
+			panic(err)
+		}
+		return
+	case "print":
+		fmt.Print(plain(os.Args[2]))
+		return
+	}
 	stop := os.Args[1]
 	rest, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -30,11 +49,7 @@ func main() {
 	}
 	s := search{found: map[string]bool{}}
 	for _, digits := range os.Args[3:] {
-		text, err := hex.DecodeString(digits)
-		if err != nil {
-			panic(err)
-		}
-		s.texts = append(s.texts, text)
+		s.texts = append(s.texts, []byte(plain(digits)))
 	}
 	for rounds := 1; ; rounds++ {
 		begun := time.Now()
@@ -75,9 +90,9 @@ func (s *search) look(where string, content []byte) {
 
 // apart are folders with nothing of the sandbox's own: systems of the kernel,
 // and programs of the host.
-var apart = []string{"/proc", "/sys", "/dev", "/nix/store", "/usr", "/lib", "/lib64"}
+var apart = []string{"/proc", "/sys", "/nix/store", "/usr", "/lib", "/lib64"}
 
-// files looks into each regular file.
+// files looks into each regular file, and at the name of each.
 func (s *search) files() {
 	_ = filepath.WalkDir("/", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -86,6 +101,8 @@ func (s *search) files() {
 		if entry.IsDir() && slices.Contains(apart, name) {
 			return fs.SkipDir
 		}
+		leads, _ := os.Readlink(name) // of a link alone
+		s.look("the name "+name, []byte(name+"\x00"+leads))
 		if entry.Type().IsRegular() {
 			s.file(name)
 		}
@@ -93,17 +110,32 @@ func (s *search) files() {
 	})
 }
 
+// file looks at a file in overlapping pieces. A hole in it is passed over.
 func (s *search) file(name string) {
-	const most = 64 << 20
-	if info, err := os.Stat(name); err != nil || info.Size() > most {
+	file, err := os.Open(name)
+	if err != nil {
 		return
 	}
-	content, err := os.ReadFile(name)
-	if err == nil {
-		s.read++
-		s.look(name, content)
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return // a device that is mounted over one
+	}
+	s.read++
+	buffer := make([]byte, piece)
+	for at := int64(0); ; at += piece - overlap {
+		if at, err = unix.Seek(int(file.Fd()), at, unix.SEEK_DATA); err != nil {
+			return // its end
+		}
+		n, _ := file.ReadAt(buffer, at)
+		s.look(name, buffer[:n])
+		if n < piece {
+			return
+		}
 	}
 }
+
+// Memory and files are read in overlapping pieces, of so many bytes.
+const piece, overlap = 1 << 20, 256
 
 // processes looks at each but this one, which knows the texts.
 func (s *search) processes() {
@@ -173,7 +205,6 @@ func (s *search) region(process string, memory, pages *os.File, begin, end int64
 
 // run looks at memory in overlapping pieces.
 func (s *search) run(process string, memory *os.File, begin, end int64) {
-	const piece, overlap = 1 << 20, 256
 	buffer := make([]byte, min(piece, max(0, end-begin)))
 	for at := begin; at < end; at += piece - overlap {
 		n, _ := memory.ReadAt(buffer[:min(piece, end-at)], at)

@@ -115,14 +115,17 @@ func (w *Window) Until(t *testing.T, what string, fits func(shown string) bool) 
 // within reports whether the display comes to fit before the time is up or the
 // program has ended.
 func (w *Window) within(limit time.Duration, fits func(shown string) bool) bool {
-	timeout := time.After(limit)
-	for !fits(w.String()) {
+	ticks := time.NewTicker(time.Second) // a machine that stood still meanwhile has ticked once
+	defer ticks.Stop()
+	for left := limit; !fits(w.String()); {
 		select {
 		case <-w.news:
 		case <-w.closed:
 			return fits(w.String())
-		case <-timeout:
-			return false
+		case <-ticks.C:
+			if left -= time.Second; left <= 0 {
+				return false
+			}
 		}
 	}
 	return true

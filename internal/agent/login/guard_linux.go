@@ -392,6 +392,15 @@ func (g *Guard) note(format string, words ...any) {
 	}
 }
 
+// noteOnce takes the lock that note is called with.
+func (g *Guard) noteOnce(format string, words ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if text := fmt.Sprintf(format, words...); !slices.Contains(g.notes, text) {
+		g.note("%s", text)
+	}
+}
+
 // Close ends what [Guard.Begin] began, and says what became of the login.
 func (g *Guard) Close() (notes []string) {
 	g.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"claudebox/internal/linux/alone"
 	"claudebox/internal/secret/broker"
 )
 
@@ -188,6 +189,47 @@ func TestARefusedLoginIsRenewedOnce(t *testing.T) {
 		t.Errorf("asked %d times", e.times())
 	}
 	w.mustHold(hostFile, 2)
+}
+
+// A server may be brought to refuse a good login, by a request of the agent's. Each
+// renewal that comes of it makes what is elsewhere worthless.
+func TestAnAgentCannotHaveTheLoginRenewedAllTheTime(t *testing.T) {
+	w, e := guarded(t)
+	g := w.guard("a", e)
+	defer g.Close()
+	for number := range 5 {
+		must(t, g.Renew(t.Context(), fmt.Sprint("a", number+1)))
+	}
+	if e.times() != 1 {
+		t.Errorf("renewed %d times", e.times())
+	}
+}
+
+// What renews a login works once, so there must be room for what comes of it.
+func TestAFullDiskIsNoticedBeforeTheLoginIsRenewed(t *testing.T) {
+	if !alone.In(t, nil) {
+		return
+	}
+	w, e := guarded(t)
+	g := w.guard("a", e)
+	for _, room := range []uint64{0, 4 << 10} {
+		alone.WithRoom(t, room, func() {
+			if g.Renew(t.Context(), "") == nil {
+				t.Error("no error")
+			}
+		})
+	}
+	if e.times() != 0 || !w.holds(hostFile, 1)() {
+		t.Errorf("asked %d times; the file is %s", e.times(), w.read(hostFile))
+	}
+	must(t, g.Renew(t.Context(), ""))
+	w.mustHold(hostFile, 2)
+	if notes := g.Close(); len(notes) == 0 || !strings.Contains(notes[0], "no room") {
+		t.Errorf("said %q", notes)
+	}
+	if left, _ := os.ReadDir(w.path(".claude")); len(left) != 1 {
+		t.Errorf("left in ~/.claude: %v", left)
+	}
 }
 
 // What renews a login is shown once, and the user's file is not emptied.

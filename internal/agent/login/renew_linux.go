@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	g.mu.Lock()
 	g.follow()
 	from, now, done := g.from, g.now, g.done
-	due := g.wait() <= 0 || refused != "" && refused == now.access
+	due := g.wait() <= 0 || refused == now.access && time.Since(g.renewed) > again
 	g.mu.Unlock()
 	switch {
 	case done || from == nil || !now.good() || now.refresh == "":
@@ -60,8 +61,15 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 }
 
 // ask shows what renews a login, which works once, and writes down what comes.
+// Room for that is taken before.
 func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
+	free, err := from.reserve(len(now.content))
+	if err != nil {
+		g.noteOnce("your login cannot be renewed: there is no room for it in %s: %v", from.dir.Path(), err)
+		return err
+	}
 	status, answer, err := g.post(ctx, demandOf(now))
+	free()
 	if err != nil {
 		return err
 	}
@@ -130,6 +138,18 @@ func judge(status int, answer []byte, was login, now time.Time) (login, error) {
 		next.ends = now.Add(time.Duration(said.Ends) * time.Second).UnixMilli()
 	}
 	return next, nil
+}
+
+// reserve takes the room that a renewed login needs, until free is called: a
+// disk that is full then has lost the user's login.
+func (f *file) reserve(size int) (free func(), err error) {
+	const more = 16 << 10
+	name := "." + f.name + ".room"
+	filling := make([]byte, size+more)
+	_, _ = rand.Read(filling) // so that no file system packs it
+	free = func() { _ = f.dir.Remove(name) }
+	free() // of one who was killed
+	return free, f.dir.Create(name, filling, privateFile)
 }
 
 // renew writes a renewed login down, unless somebody has logged in anew.

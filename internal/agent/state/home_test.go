@@ -290,6 +290,18 @@ func TestALoginThatWasLentIsTakenOut(t *testing.T) {
 	}
 }
 
+// Claude Code outside has its locks beside the link, so two would renew one login.
+func TestALoginBehindALinkDoesNotEnter(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claude/.credentials.json", loginAt("5"))
+	must(t, os.Rename(w.path(".claude/.credentials.json"), w.path("elsewhere.json")))
+	must(t, os.Symlink("../elsewhere.json", w.path(".claude/.credentials.json")))
+	in := w.session(w.request())
+	if in.Login.Outside || !strings.Contains(strings.Join(in.Notes, "\n"), "it is a link") {
+		t.Errorf("%+v, noted %q", in.Login, in.Notes)
+	}
+}
+
 // What Claude Code remembers of a key is its end: no word of it stays either.
 func TestTheEndOfAnAPIKeyGoesWithIt(t *testing.T) {
 	w := newWorld(t)

@@ -75,6 +75,11 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		case err != nil:
 			return "", c.failed("look at your login "+name, err)
 		}
+		if isLink(name) {
+			// Claude Code outside has its locks beside the link, and puts a file in its place.
+			note("your login " + name + " does not enter: it is a link; put " + real + " in its place")
+			continue
+		}
 		found, text, err := login.Examine(real)
 		if err != nil && may {
 			return "", err
@@ -85,6 +90,11 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		return real, nil
 	}
 	return "", nil
+}
+
+func isLink(name string) bool {
+	what, err := os.Lstat(name)
+	return err == nil && what.Mode()&os.ModeSymlink != 0
 }
 
 // errInUse says that another session works with a login that should go.

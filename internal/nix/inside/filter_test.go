@@ -301,13 +301,37 @@ func TestADaemonThatWasRestartedHoldsTheSame(t *testing.T) {
 	if ok, err := c.IsValidPath(t.Context(), pathA); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	f.current.Close()
+	f.hangUp()
 	if ok, err := c.IsValidPath(t.Context(), pathB); err != nil || !ok {
 		t.Errorf("IsValidPath = %v, %v", ok, err)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if want := []string{pathA, pathB}; !slices.Equal(f.held, want) {
 		t.Errorf("roots: %q; want %q", f.held, want)
 	}
+}
+
+// A restart of the daemon hides nothing from the host's collector for long, though
+// nobody asks for anything.
+func TestADaemonThatWentIsAskedToHoldAgainAtOnce(t *testing.T) {
+	f := newFiltered(t, nil)
+	if ok, err := f.connect(t).IsValidPath(t.Context(), pathA); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	f.hangUp()
+	held := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.dials == 2 && slices.Equal(f.held, []string{pathA})
+	}
+	for range 1000 {
+		if held() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("what was held is held no more")
 }
 
 // Nothing is built on what is gone.

@@ -43,6 +43,9 @@ type Host struct {
 	// Only are the paths that there are, where the sandbox sees no others; nil:
 	// all of the store.
 	Only map[string]bool
+	// Lost is called when nothing is answered any more, with [ErrCollected]. May be
+	// nil.
+	Lost func()
 
 	heavy  sync.Mutex // held while a long answer is made and sent
 	mu     sync.Mutex
@@ -140,8 +143,11 @@ func (h *Host) ask(question func(context.Context, *nixdaemon.Client) error) erro
 	if errors.Is(err, nixdaemon.ErrBroken) {
 		err = h.try(ctx, question)
 	}
-	if errors.Is(err, ErrCollected) {
+	if errors.Is(err, ErrCollected) && h.lost == nil {
 		h.lost = err
+		if h.Lost != nil {
+			h.Lost()
+		}
 	}
 	return err
 }
@@ -168,12 +174,35 @@ func (h *Host) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.holdKnown(ctx, c); err != nil {
+	wait, err := c.Watch()
+	if err == nil {
+		err = h.holdKnown(ctx, c)
+	}
+	if err != nil {
 		c.Close()
 		return err
 	}
 	h.client = c
+	go h.holdAgain(wait)
 	return nil
+}
+
+// A daemon that was restarted is there again after a while.
+const (
+	restartTries = 60
+	restartWait  = time.Second
+)
+
+// holdAgain waits for the end of a connection, and holds by another one what it
+// held: nobody may ask for anything for hours.
+func (h *Host) holdAgain(wait func()) {
+	wait()
+	for range restartTries {
+		if err := h.Prepare(); err == nil || errors.Is(err, ErrCollected) {
+			return
+		}
+		time.Sleep(restartWait)
+	}
 }
 
 // holdKnown holds all that the list names.

@@ -13,6 +13,10 @@ import (
 // longestLine is more than any store path has.
 const longestLine = 512
 
+// collectedLine, at the end of a list, is written when one of its paths is not
+// valid any more, though something may still lie there: the list is damaged then.
+const collectedLine = "collected\n"
+
 // Known gives the store paths of a list, a line each, in their order; the last
 // one comes with an error where the list is damaged. A line without an end is one
 // that was being written when the power went, and does not count: nobody had been

@@ -33,8 +33,9 @@ func TestMain(m *testing.M) {
 type process struct {
 	*recorder
 	*inside.Filter
-	socket    string
-	collected chan struct{}
+	socket string
+	file   *os.File // the list
+	lost   chan string
 }
 
 func newProcess(t *testing.T, known string, only []string) process {
@@ -43,10 +44,11 @@ func newProcess(t *testing.T, known string, only []string) process {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := process{recorder: newRecorder(), collected: make(chan struct{}, 1)}
+	p := process{recorder: newRecorder(), lost: make(chan string, 2)}
+	p.file = knownFile(t, dir, known)
 	var err error
 	p.Filter, err = inside.Listen(inside.Request{
-		Dir: dir, Known: knownFile(t, dir, known), Only: only, Dial: p.dial, Collected: func() { p.collected <- struct{}{} },
+		Dir: dir, Known: p.file, Only: only, Dial: p.dial, Lost: func(why string) { p.lost <- why },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +142,31 @@ func TestTheFilterEndsWithItsParentsWord(t *testing.T) {
 
 func TestThatAPathWasCollectedIsTold(t *testing.T) {
 	p := newProcess(t, pathA+"\n"+absent+"\n", nil)
-	<-p.collected
+	if why := <-p.lost; !strings.Contains(why, "collected") {
+		t.Errorf("it says %q", why)
+	}
+}
+
+// What lies there may not be valid any more. Else each session would find that
+// out anew, and none could go on.
+func TestAfterAPathWasCollectedTheNextSessionBeginsAnew(t *testing.T) {
+	p := newProcess(t, pathA+"\n"+absent+"\n", nil)
+	<-p.lost
+	p.Close()
+	if paths, err := known(p.file); err == nil {
+		t.Errorf("the list is in order: %q", paths)
+	}
+}
+
+// A filter that ends is no end of its session, and is told.
+func TestThatTheFilterEndedIsTold(t *testing.T) {
+	p := newProcess(t, "", nil)
+	if err := unix.Kill(p.PID(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if why := <-p.lost; !strings.Contains(why, "ended") {
+		t.Errorf("it says %q", why)
+	}
 }
 
 // What costs a start nothing: a filter that nobody needs is not there.

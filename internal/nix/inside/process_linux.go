@@ -61,9 +61,9 @@ type Request struct {
 	Only  []string // see [Host.Only]
 	// Dial makes a connection to the daemon, whose file the filter gets.
 	Dial func() (*os.File, error)
-	// Collected is called when what the inner store relies on was collected on the
-	// host. May be nil.
-	Collected func()
+	// Lost is called with the reason when nothing is answered any more, and what the
+	// inner store relies on may not be held. May be nil.
+	Lost func(why string)
 }
 
 // Socket is the name of the filter's socket in its folder.
@@ -219,7 +219,12 @@ func (f *Filter) serve(ready chan<- error) {
 		default:
 		}
 	}
-	defer tell(errors.New("its process ended"))
+	defer func() {
+		tell(errors.New("its process ended"))
+		if !f.closing.Load() {
+			f.lose("its filter ended")
+		}
+	}()
 	for {
 		var said [1]byte
 		n, err := f.parent.Read(said[:])
@@ -234,12 +239,17 @@ func (f *Filter) serve(ready chan<- error) {
 				return
 			}
 		case saysCollected:
-			if f.request.Collected != nil {
-				f.request.Collected()
-			}
+			f.lose("the host collected a store path that it relies on")
+			_, _ = f.request.Known.WriteString(collectedLine)
 		default:
 			return
 		}
+	}
+}
+
+func (f *Filter) lose(why string) {
+	if f.request.Lost != nil {
+		f.request.Lost(why)
 	}
 }
 
@@ -311,7 +321,9 @@ func filter(closure bool) error {
 	if err != nil {
 		return err
 	}
-	host := &Host{Dial: p.dial, Known: os.NewFile(knownDescriptor, "known")}
+	host := &Host{
+		Dial: p.dial, Known: os.NewFile(knownDescriptor, "known"), Lost: func() { _ = p.say(saysCollected) },
+	}
 	if closure {
 		if host.Only, err = readOnly(os.NewFile(onlyDescriptor, "closure")); err != nil {
 			return err
@@ -320,20 +332,17 @@ func filter(closure bool) error {
 	if err := p.say(saysReady); err != nil {
 		return err
 	}
-	go p.prepare(host)
+	go prepare(host)
 	go func() { _ = Serve(listener, host) }()
 	return p.listen()
 }
 
-// prepare holds what is known from earlier sessions, and says so when some of it
-// is gone.
-func (p *parent) prepare(host *Host) {
+// prepare holds what is known from earlier sessions.
+func prepare(host *Host) {
 	if size, err := host.Known.Seek(0, io.SeekEnd); err == nil && size == 0 {
 		return // a daemon that nobody asks is not woken
 	}
-	if errors.Is(host.Prepare(), ErrCollected) {
-		_ = p.say(saysCollected)
-	}
+	_ = host.Prepare() // the next question says why not
 }
 
 func readOnly(list *os.File) (map[string]bool, error) {

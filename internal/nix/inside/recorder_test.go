@@ -70,6 +70,13 @@ func (r *recorder) dial() (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), ""), nil
 }
 
+// hangUp ends the connection that there is.
+func (r *recorder) hangUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current.Close()
+}
+
 // client is dial for a [inside.Host].
 func (r *recorder) client() (*nixdaemon.Client, error) {
 	file, err := r.dial()

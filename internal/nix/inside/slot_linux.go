@@ -160,7 +160,7 @@ func (s *Slot) lost() (why string, err error) {
 	count, size := 0, int64(0)
 	for path, err := range Known(s.Known) {
 		if err != nil {
-			return "the list of what it relies on is damaged", nil
+			return "what it relied on was collected on the host, or the list of that is damaged", nil
 		}
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return path + " was collected on the host, and what was built inside may rely on it", nil
@@ -322,15 +322,20 @@ func removeAll(paths []string) {
 	}
 }
 
-// removeTree removes a folder whatever the modes of those in it. Links are not
-// followed: nobody writes there any more.
+// removeTree removes a folder whatever the modes of those in it. No link leads out
+// of it, not even where somebody who was killed still writes there.
 func removeTree(path string) {
 	if os.RemoveAll(path) == nil {
 		return
 	}
-	_ = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(at, 0o700)
+			_ = root.Chmod(at, 0o700)
 		}
 		return nil
 	})

@@ -43,7 +43,7 @@ func (c *Client) Info() Info { return c.info }
 // Close ends the connection. The daemon then forgets what it pinned, and
 // stops a build that runs for it.
 func (c *Client) Close() error {
-	err := c.conn.Close() // before the lock: it ends an operation that waits
+	err := c.hangUp() // before the lock: it ends an operation that waits
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken != nil {
@@ -110,15 +110,49 @@ func (c *Client) breakWith(cause error) error {
 			c.broken = caused{ErrBroken, cause}
 		}
 	}
-	c.conn.Close()
+	_ = c.hangUp()
 	return cause
+}
+
+// hangUp ends the connection, whoever else has its descriptor.
+func (c *Client) hangUp() error {
+	_, _ = c.conn.CloseRead(), c.conn.CloseWrite()
+	return c.conn.Close()
+}
+
+// Watch gives what waits until the connection ends, by either side. Without it a
+// daemon that went is noticed by the next request, and until then nothing is
+// pinned.
+func (c *Client) Watch() (wait func(), err error) {
+	file, err := c.conn.File() // reads on one descriptor wait for each other
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return func() {
+		defer conn.Close()
+		_ = raw.Read(func(fd uintptr) bool {
+			var b [1]byte
+			n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			return n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN)
+		})
+	}, nil
 }
 
 // guard runs talk, which speaks on the connection, until ctx ends. A stream
 // left in the middle is out of step, so whatever stops talk half way (also a
 // cancel that comes too late to matter) ends the connection.
 func (c *Client) guard(ctx context.Context, talk func() error) error {
-	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = c.hangUp() })
 	err := talk()
 	switch {
 	case !stop():

@@ -104,6 +104,29 @@ var keyMaking = map[string]string{
 	"a GitHub runner's token, slashes encoded": "POST /repos/a/b/actions/runners/registration%2Dtoken",
 }
 
+// Whoever is let do these has a secret of their own afterwards, or the user has
+// none any more.
+func TestPlacesWhereOthersMakeAndEndSecrets(t *testing.T) {
+	for place, want := range map[string]bool{
+		"POST api.github.com/user/keys": true, "POST api.github.com/user/gpg_keys": true, "POST api.github.com/user/ssh_signing_keys": true,
+		"POST api.github.com/repos/a/b/keys": true, "DELETE api.github.com/installation/token": true, "DELETE api.github.com/user%2Fkeys": true,
+		"POST gitlab.com/api/v4/personal_access_tokens/self/rotate": true, "DELETE gitlab.com/api/v4/personal_access_tokens/self": true,
+		"POST gitlab.com/api/v4/user/keys": true, "POST gitlab.com/api/v4/projects/1/deploy_tokens": true, "POST gitlab.com/oauth/revoke": true,
+		"POST api.openai.com/v1/realtime/client_secrets": true, "POST openrouter.ai/api/v1/keys": true,
+		"DELETE registry.npmjs.org/-/npm/v1/tokens/token/1": true, "PUT registry.npmjs.org/-/user/org.couchdb.user:a": true,
+
+		"GET api.github.com/user/keys": false, "POST api.github.com/repos/a/keys/issues": false, "POST api.github.com/graphql": false,
+		"POST github.com/a/keys.git/git-receive-pack": false, "POST gitlab.com/a/b.git/git-receive-pack": false,
+		"POST api.openai.com/v1/chat/completions": false, "PUT registry.npmjs.org/@a%2fb": false, "POST foo.example/user/keys": false,
+	} {
+		method, rest, _ := strings.Cut(place, " ")
+		host, path, _ := strings.Cut(rest, "/")
+		if got := givesSecrets(Target{host, httpsPort}, method, "/"+path); got != want {
+			t.Errorf("%s: %v", place, got)
+		}
+	}
+}
+
 // tried asks for a place with the placeholder that is for its host.
 func tried(name, place string) attempt {
 	method, path, _ := strings.Cut(place, " ")
@@ -223,6 +246,9 @@ var elsewhere = map[string]attempt{
 		do:   written(hubTarget, "api.github.com", hello("api.github.com@evil.example")),
 		want: "4",
 	},
+	"a user in :authority": {
+		do: got("/echo", ":authority", "api.github.com@evil.example", "authorization", "Bearer {GH}"),
+	},
 	"Host below": {
 		do:   written(hubTarget, "api.github.com", hello("x.api.github.com")),
 		want: "421", reported: "not the name",
@@ -340,6 +366,37 @@ var misplaced = map[string]attempt{
 		do:   asked("GET", hub+"/echo", "", "Proxy-Authorization", "Bearer {GH}"),
 		want: "40", reported: "Proxy-Authorization",
 	},
+	"after the body is asked for": {
+		do:   asked("POST", hub+"/echo", "token={GH}", "Authorization", "Bearer {GH}", "Expect", "100-continue"),
+		want: "200", sent: true,
+	},
+	"before another protocol, in clear": {do: written(hubTarget, "api.github.com",
+		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"+
+			"Authorization: Bearer {GH}\r\n\r\n"), want: "200", sent: true},
+	"as a header of the connection alone": {
+		do: written(hubTarget, "api.github.com",
+			"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nConnection: Authorization, close\r\nAuthorization: Bearer {GH}\r\n\r\n"),
+		want: "200", sent: true,
+	},
+	"in a header that looks like it": {
+		do:   asked("GET", hub+"/echo", "", "Authorization_", "Bearer {GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"in a header with a blank behind its name": {do: written(hubTarget, "api.github.com",
+		"GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization : Bearer {GH}\r\n\r\n"), want: "400"},
+	"in another's forwarded header": {
+		do:   asked("GET", hub+"/echo", "", "X-Forwarded-Authorization", "Bearer {GH}"),
+		want: "403", reported: "does not belong",
+	},
+	"beside what the agent brought itself": {
+		do:   asked("GET", hub+"/echo", "", "Authorization", "Bearer mine", "Authorization", "Bearer {GH}"),
+		want: "403", reported: "stands twice",
+	},
+	"in pieces of a header in HTTP/2": {do: continued(2, "authorization", "Bearer {GH}"), want: "200", sent: true},
+	"behind a flood of pieces":        {do: continued(200_000, "authorization", "Bearer {GH}")},
+	"in a header without end in HTTP/2": {do: func(w *world) string {
+		return got("/echo", ":authority", "api.github.com", "authorization", "Bearer {GH}", "x", strings.Repeat("a", 2*maxHeader))(w)
+	}},
 	"changed by one letter": {do: func(w *world) string {
 		p := []byte(w.placeholder("GH_TOKEN"))
 		p[len(p)-1] ^= 1
@@ -357,6 +414,28 @@ var comingBack = map[string]attempt{
 		want: "200", sent: true,
 	},
 	"an echo behind the body": {do: asked("GET", hub+"/trailer", "", bearer("{GH}")...), want: "200", sent: true},
+	"an echo behind the body that was not announced": {
+		do:   asked("GET", hub+"/unannounced", "", bearer("{GH}")...),
+		want: "200", sent: true,
+	},
+	"an echo ahead of the answer": {
+		do:   written(hubTarget, "api.github.com", strings.Replace(hello("api.github.com"), "/echo", "/early", 1)),
+		want: "200", sent: true,
+	},
+	"an echo in another alphabet": {do: func(w *world) string {
+		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Accept-Charset", "utf-16")(w)
+		if w.last().Header.Get("Accept-Charset") != "" {
+			w.t.Error("another alphabet was asked for")
+		}
+		return text
+	}, want: "200", sent: true},
+	"an echo in packed messages": {do: func(w *world) string {
+		text := asked("POST", hub+"/echo", "", "Authorization", "Bearer {GH}", "Grpc-Accept-Encoding", "gzip", "Connect-Accept-Encoding", "gzip")(w)
+		if h := w.last().Header; h.Get("Grpc-Accept-Encoding")+h.Get("Connect-Accept-Encoding") != "" {
+			w.t.Errorf("packed messages were asked for: %v", h)
+		}
+		return text
+	}, want: "200", sent: true},
 	"an echo that is packed": {
 		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
 		want: "502", reported: "packed", sent: true,
@@ -448,15 +527,45 @@ func framed(fields ...string) func(*world) string {
 		must(w.t, err)
 		f := http2.NewFramer(c, c)
 		must(w.t, f.WriteSettings())
-		var block bytes.Buffer
-		e := hpack.NewEncoder(&block)
-		fill := w.filler()
-		for i := 0; i < len(fields); i += 2 {
-			must(w.t, e.WriteField(hpack.HeaderField{Name: fields[i], Value: fill.Replace(fields[i+1])}))
-		}
-		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: 1, BlockFragment: encoded(w, fields...), EndHeaders: true, EndStream: true,
+		}))
 		return readFrames(f)
 	}
+}
+
+// continued is a request of HTTP/2 whose head comes in pieces: it is cut at its
+// end, after so many pieces of a field that is filling.
+func continued(pieces int, fields ...string) func(*world) string {
+	return func(w *world) string {
+		c := tls.Client(w.connect(hubTarget), &tls.Config{ServerName: hubTarget.Host, RootCAs: w.roots, NextProtos: []string{"h2"}})
+		must(w.t, c.SetDeadline(time.Now().Add(20*time.Second))) // it only bounds a hang
+		_, err := io.WriteString(c, http2.ClientPreface)
+		must(w.t, err)
+		f := http2.NewFramer(c, c)
+		must(w.t, f.WriteSettings())
+		block := encoded(w, append([]string{":method", "GET", ":scheme", "https", ":path", "/echo", ":authority", "api.github.com"}, fields...)...)
+		cut := len(block) - 9
+		must(w.t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:cut], EndStream: true}))
+		more := encoded(w, "x-filling", strings.Repeat("a", 100))
+		for range pieces - 2 {
+			if f.WriteContinuation(1, false, more) != nil {
+				break // it has closed the connection
+			}
+		}
+		_ = f.WriteContinuation(1, true, block[cut:])
+		return readFrames(f)
+	}
+}
+
+func encoded(w *world, fields ...string) []byte {
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	fill := w.filler()
+	for i := 0; i < len(fields); i += 2 {
+		must(w.t, e.WriteField(hpack.HeaderField{Name: fields[i], Value: fill.Replace(fields[i+1])}))
+	}
+	return block.Bytes()
 }
 
 func readFrames(f *http2.Framer) string {

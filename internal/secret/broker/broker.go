@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -86,6 +87,7 @@ type Broker struct {
 	settled chan struct{} // closed when the login is not pending
 	settle  func()
 
+	resting   resting
 	transport http.RoundTripper
 	proxy     *httputil.ReverseProxy
 	server    *http.Server
@@ -285,6 +287,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "claudebox: not a connection of this launch", http.StatusMisdirectedRequest)
 		return
 	}
+	defer b.resting.during()()
 	b.await(r)
 	secrets := b.known()
 	v := judge(target, secrets, request{
@@ -303,8 +306,48 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			e.secrets = append(e.secrets, s)
 		}
 	}
-	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+	b.proxy.ServeHTTP(searched{w}, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
 }
+
+// resting gives memory back when no request is under way for a while: a busy hour
+// would else stay with a process that waits.
+type resting struct {
+	mu    sync.Mutex
+	busy  int // requests under way
+	timer *time.Timer
+}
+
+// during begins a request, and returns what ends it.
+func (r *resting) during() (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy++
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	return func() {
+		const while = time.Second
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.busy--; r.busy == 0 {
+			r.timer = time.AfterFunc(while, debug.FreeOSMemory)
+		}
+	}
+}
+
+// searched is what an answer goes to that is searched whole: nothing goes ahead of
+// it, as hints would (RFC 8297).
+type searched struct{ http.ResponseWriter }
+
+// WriteHeader writes the head of the answer itself.
+func (s searched) WriteHeader(status int) {
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		s.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (s searched) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // await waits until the login is renewed that a request would be sent with.
 func (b *Broker) await(r *http.Request) {
@@ -349,20 +392,22 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 			pr.Out.Header[name] = values
 		}
 	}
-	// An answer is read here: neither packed nor in pieces.
-	for _, name := range []string{"Accept-Encoding", "Sec-Websocket-Extensions"} {
-		pr.Out.Header.Del(name)
-	}
-	if len(e.swaps) == 0 {
-		return
-	}
-	for _, name := range []string{"Range", "If-Range"} {
-		pr.Out.Header.Del(name)
+	for name := range pr.Out.Header {
+		if unsearchable[name] || strings.HasSuffix(name, "Accept-Encoding") || len(e.swaps) > 0 && inPieces[name] {
+			pr.Out.Header.Del(name)
+		}
 	}
 	for _, s := range e.swaps {
 		pr.Out.Header.Set(s.header, s.value)
 	}
 }
+
+// Headers that ask for an answer in which a secret would not be found, packed or
+// in another alphabet, and for a part of one.
+var (
+	unsearchable = map[string]bool{"Sec-Websocket-Extensions": true, "Accept-Charset": true}
+	inPieces     = map[string]bool{"Range": true, "If-Range": true}
+)
 
 var errPacked = errors.New("the answer is packed, so that it cannot be searched for the secret")
 
@@ -378,7 +423,7 @@ func (b *Broker) modify(in *http.Response) error {
 		b.noteRefused(e.swaps)
 	}
 	scanHeader(in.Header, needles)
-	in.Body = &scanner{from: in.Body, needles: needles, trailer: in.Trailer}
+	in.Body = &scanner{from: in.Body, needles: needles, answer: in}
 	return nil
 }
 

@@ -64,12 +64,25 @@ var ClaudePaths = []Path{
 	{Path: "/api/hello"},
 }
 
-// secretPlaces are what in a path says that secrets are given out there, by the
-// end of a host's name.
+// secretPlaces are what in a path, which ends in "$", says that secrets are made,
+// changed or ended there, by the end of a host's name.
 var secretPlaces = map[string][]string{
 	"anthropic.com": anthropicPlaces,
 	"claude.com":    anthropicPlaces,
-	"github.com":    {"access_tokens", "registration-token", "remove-token", "jitconfig", "authorizations"},
+	"github.com": {
+		"access_tokens", "registration-token", "remove-token", "jitconfig", "authorizations", "installation/token",
+		"/keys$", "gpg_keys", "ssh_signing_keys",
+	},
+	"gitlab.com": {
+		"access_tokens", "deploy_tokens", "impersonation_tokens", "/rotate$", "/keys$", "gpg_keys", "deploy_keys",
+		"runners", "oauth/",
+	},
+	"openai.com": {
+		"client_secrets", "realtime/sessions", "transcription_sessions", "api_keys", "service_accounts",
+	},
+	"openrouter.ai":      {"/keys"},
+	"huggingface.co":     {"settings/tokens", "settings/keys"},
+	"registry.npmjs.org": {"/npm/v1/tokens", "/-/user/"},
 }
 
 var anthropicPlaces = []string{
@@ -78,15 +91,13 @@ var anthropicPlaces = []string{
 }
 
 // givesSecrets reports whether a request may be answered with a secret that
-// nobody has a placeholder for. Where a path can be read in several ways, each
-// counts.
+// nobody has a placeholder for, or end one. Where a path can be read in several
+// ways, each counts. Only Anthropic's are asked for by GET as well.
 func givesSecrets(t Target, method, escapedPath string) bool {
-	if method == http.MethodGet && strings.HasSuffix(t.Host, "github.com") {
-		return false
-	}
-	text := loose(escapedPath)
+	text := loose(escapedPath) + "$"
 	for domain, places := range secretPlaces {
-		if t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) {
+		reads := method == http.MethodGet && !slices.Equal(places, anthropicPlaces)
+		if reads || t.Host != domain && !strings.HasSuffix(t.Host, "."+domain) {
 			continue
 		}
 		if slices.ContainsFunc(places, func(place string) bool { return strings.Contains(text, place) }) {

@@ -63,11 +63,12 @@ func inBase64(secret string) []string {
 type scanner struct {
 	from    io.ReadCloser
 	needles []needle
-	trailer http.Header // of the answer; it is whole when its body has been read
-	buffer  []byte      // what follows lies in it
-	ready   []byte      // judged, to be read
-	held    []byte      // not yet judged: it may be the beginning of a needle
-	err     error       // of from, once nothing else is to come
+	answer  *http.Response // its trailer is there, and whole, when its body has been read
+	buffer  []byte         // what follows lies in it
+	ready   []byte         // judged, to be read
+	held    []byte         // not yet judged: it may be the beginning of a needle
+	given   int            // bytes of held that were read nevertheless
+	err     error          // of from, once nothing else is to come
 }
 
 const chunk = 32 << 10
@@ -92,14 +93,23 @@ func (s *scanner) fill() {
 	n, err := s.from.Read(s.buffer[kept:])
 	text := s.buffer[:kept+n]
 	replaceAll(text, s.needles)
-	cut := len(text)
+	cut, given := len(text), s.given
 	if s.err = err; err == nil {
 		cut -= s.undecided(text)
-	} else {
-		scanHeader(s.trailer, s.needles)
+	} else if s.answer != nil {
+		scanHeader(s.answer.Trailer, s.needles)
 	}
-	s.ready, s.held = text[:cut], text[cut:]
+	s.held, s.given = text[cut:], max(0, given-cut)
+	if len(s.held) <= byChance {
+		cut, s.given = len(text), len(s.held)
+	}
+	s.ready = text[min(given, cut):cut]
 }
+
+// byChance is how many bytes at the end of a text are not kept back: they are a
+// needle's beginning by chance, and nobody may send more before they are read, as
+// in a websocket. They say nothing of a secret.
+const byChance = 3
 
 func (s *scanner) longest() int {
 	longest := 0

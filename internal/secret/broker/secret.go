@@ -31,6 +31,20 @@ type Secret struct {
 	Paths []Path `json:"paths,omitempty"`
 }
 
+// CheckValue says what is wrong with a text that is to be a secret.
+func CheckValue(text string) error {
+	const longest = 16 << 10
+	switch {
+	case len(text) < shortest:
+		return fmt.Errorf("it has less than %d bytes, and would not be found in an answer", shortest)
+	case len(text) > longest:
+		return fmt.Errorf("it has more than %d bytes, which is too much for a header", longest)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }):
+		return errors.New("it has a line break, or another character that no header can carry")
+	}
+	return nil
+}
+
 // Path is one place at a host.
 type Path struct {
 	Methods []string `json:"methods,omitempty"` // none: any

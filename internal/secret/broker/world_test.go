@@ -152,6 +152,9 @@ func (w *world) send(method, address, body string, headers ...string) (status in
 	defer in.Body.Close()
 	content, err := io.ReadAll(in.Body)
 	must(w.t, err)
+	for name, values := range in.Trailer {
+		in.Header[name] = append(in.Header[name], values...)
+	}
 	return in.StatusCode, string(content), in.Header
 }
 
@@ -211,7 +214,16 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	case "/trailer":
 		out.Header().Set("Trailer", "X-Echo")
 		fmt.Fprint(out, "body")
+		_ = http.NewResponseController(out).Flush() // its length is not said
 		out.Header().Set("X-Echo", r.Header.Get("Authorization"))
+	case "/unannounced":
+		fmt.Fprint(out, "body")
+		_ = http.NewResponseController(out).Flush()
+		out.Header().Set(http.TrailerPrefix+"X-Echo", r.Header.Get("Authorization"))
+	case "/early":
+		out.Header().Set("Link", r.Header.Get("Authorization"))
+		out.WriteHeader(http.StatusEarlyHints)
+		fmt.Fprint(out, "body")
 	case "/v1/messages", "/v1/messages/count_tokens", "/repos", "/echo", "/foo":
 		out.Header().Set("X-Echo", fmt.Sprint(r.Header))
 		_ = json.NewEncoder(out).Encode(map[string]any{"headers": r.Header, "uri": r.RequestURI, "host": r.Host, "body": string(body)})
@@ -367,7 +379,7 @@ func (w *world) raw(target Target, serverName, text string) string {
 	}
 	defer in.Body.Close()
 	body, _ := io.ReadAll(in.Body)
-	return in.Status + "\n" + string(body)
+	return fmt.Sprint(in.Status, in.Header, "\n", string(body))
 }
 
 // parsed is a URL.

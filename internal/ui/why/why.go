@@ -73,6 +73,12 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 			return Answer{Says: name + " may enter, and is not set here", Rule: e.Why, Change: "set it"}
 		}
 	}
+	for _, secret := range l.Plan.Secrets {
+		if secret.Variable == name {
+			says := name + " is not set here, so there is no placeholder of it"
+			return Answer{Says: says, Rule: secret.Why, Change: "set it"}
+		}
+	}
 	a := Answer{
 		Says: name + " is set here, and nothing lets it in",
 		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch",

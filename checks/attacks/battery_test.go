@@ -94,7 +94,12 @@ var plants = map[string]struct{ plant, clean string }{
 	"a gitlink":                     {plant: `git init -q $W/k; git -C $W/k commit -qm x --allow-empty; git -C $W add k; git -C $W/k config core.fsmonitor "$EVIL"`},
 	"a repository by commondir":     {plant: `git init -q $W/e; git -C $W/e config core.fsmonitor "$EVIL"; mkdir $W/d; ln -s refs/heads/x $W/d/HEAD; echo ../e/.git >$W/d/commondir`, clean: `git -C d status`},
 	"a remote's address":            {plant: `evilremote; git init -q $W/n2; git -C $W/n2 commit -qm x --allow-empty; git -C $W/n2 config remote.origin.url $INSTANCE/evil.git; git -C $W/n2 config branch.$(git -C $W/n2 branch --show-current).remote $INSTANCE/evil.git`, clean: `git -C n2 push origin HEAD:x; git -C n2 push`},
-	"where refs are stored":         {plant: `git init -q $W/n3; git -C $W/n3 config extensions.refStorage files://$HOME/documents`, clean: `! grep documents n3/.git/config`},
+	"includes with conditions":      {plant: `git init -q $W/c1; cd $W/c1; git config -f e core.fsmonitor "$EVIL"; for c in gitdir:/ onbranch:** 'hasconfig:remote.*.url:**'; do git config "includeIf.$c.path" $PWD/e; done; git config remote.o.url https://x/y`, clean: `git -C c1 status`},
+	"a remote that promises objects": {plant: `git init -q $W/p1; cd $W/p1; echo x >f; git add f; git commit -qm x; o=$(git rev-parse :f); rm -f .git/objects/${o:0:2}/${o:2}
+		git config core.repositoryFormatVersion 1; git config extensions.partialClone origin; git config remote.origin.url .; git config remote.origin.promisor true; git config remote.origin.uploadpack "$EVIL"`, clean: `git -C p1 log -p`},
+	"the address of a bundle": {plant: `git init -q $W/p2; git -C $W/p2 config fetch.bundleURI $HOME/documents/letter; git -C $W/p2 config transfer.bundleURI true`, clean: `! grep -i bundle p2/.git/config`},
+	"alternates by HTTP":      {plant: `mkdir -p $G/objects/info; echo http://127.0.0.1:1/ >$G/objects/info/http-alternates`, clean: `test ! -e $G/objects/info/http-alternates`},
+	"where refs are stored":   {plant: `git init -q $W/n3; git -C $W/n3 config extensions.refStorage files://$HOME/documents`, clean: `! grep documents n3/.git/config`},
 }
 
 // prelude is what a plant may use.

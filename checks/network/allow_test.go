@@ -222,8 +222,8 @@ func TestWhatIsCarriedOutIsToldHostByHost(t *testing.T) {
 		if tier == "inet" {
 			flags = append(u.profile(t, "network: inet"), "--network-log", log)
 		}
-		// The second connection is open when all ends.
-		script := `head -c 5000000 /dev/zero | curl -sS --data-binary @- https://good.test/up; exec 3<>/dev/tcp/good.test/8082; echo hello >&3`
+		// The second connection is open when all ends. What it carries takes a moment to leave the sandbox.
+		script := `head -c 5000000 /dev/zero | curl -sS --data-binary @- https://good.test/up; exec 3<>/dev/tcp/good.test/8082; echo hello >&3; sleep 0.2`
 		got := run(t, u.claudebox(t, append(append([]string{"shell", "--yes"}, flags...), "--", "bash", "-c", script)...))
 		if !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, " MB sent, ") {
 			t.Errorf("%s: the user is told %q; want %q", tier, got.stderr, want)

@@ -42,7 +42,9 @@ func TestRawFramesOfEveryKind(t *testing.T) {
 					t.Fatalf("before: %q", got)
 				}
 				helper := helperOf(t, talk.cmd.Process.Pid)
+				talk.hang.Stop() // nothing is to be heard meanwhile
 				writeFrames(t, sandboxOf(t, talk.cmd.Process.Pid), name == "veth", count)
+				talk.hang.Reset(patience)
 				talk.say(t, "")
 				after := ""
 				if talk.stdout.Scan() {

@@ -50,3 +50,12 @@ func TestWarnSaysItIsNoError(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+// In the terminals of old a single byte begins an order.
+func TestBytesThatAreNoTextAreSeen(t *testing.T) {
+	for s, want := range map[string]string{"a\x9b31m": `a\x9b31m`, "\xff": `\xff`, "\ufffd": "\ufffd", "é": "é", "é\x1b\xc3": `é\x1b\xc3`} {
+		if got := Visible(s); got != want {
+			t.Errorf("%q: got %q, want %q", s, got, want)
+		}
+	}
+}

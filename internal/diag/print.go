@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Print writes err as a person reads it: one line a problem with its place,
@@ -58,14 +59,17 @@ func printLine(w io.Writer, kind, text string) {
 
 // Visible returns s with those characters escaped that a terminal would obey
 // or hide, so that text from files and other programs can be printed: control
-// characters, those that turn text around, blanks of no or unusual width.
+// characters, those that turn text around, blanks of no or unusual width, and
+// bytes that are no text.
 func Visible(s string) string {
-	if strings.IndexFunc(s, isUnseen) < 0 {
+	if strings.IndexFunc(s, isUnseen) < 0 && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
-	for _, r := range s {
+	for i, r := range s {
 		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(r)):
+			fmt.Fprintf(&b, "\\x%02x", s[i])
 		case !isUnseen(r):
 			b.WriteRune(r)
 		case r <= 0xff:

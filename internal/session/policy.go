@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/gitdir"
+	"claudebox/internal/workspace/project"
 )
 
 // searchPlaces are the places that say what the next sandbox may do: where
@@ -125,7 +125,7 @@ func (s *Session) judgeWritables(list []launch.Mount) error {
 // is; empty when there is none. A bare repository as a whole may be given.
 func gitFolderAround(name string) string {
 	for at := name; at != "/"; at = filepath.Dir(at) {
-		if strings.EqualFold(filepath.Base(at), ".git") || at != name && gitdir.Looks(at) {
+		if strings.EqualFold(filepath.Base(at), ".git") || at != name && project.IsGitFolder(at) {
 			return at
 		}
 	}

@@ -28,12 +28,9 @@ func (r refusal) Error() string { return "refused: " + r.code.String() }
 
 var errNoQuery = errors.New("not a query")
 
-// Types that are no question for records: transfers of zones, and everything.
-const (
-	typeIXFR  = 251
-	typeMAILB = 253
-	typeMAILA = 254
-)
+// Types that are no question for records: transfers of zones, everything, keys of
+// transactions (RFC 6895, 3.1), and what the sender says of itself.
+const firstMeta, lastMeta = 128, 255
 
 // smallest is what every client takes by UDP (RFC 1035, 4.2.1), and ours what
 // we ask for, which no path cuts in pieces.
@@ -60,11 +57,8 @@ func parse(message []byte) (q question, err error) {
 		return q, refusal{dnsmessage.RCodeNotImplemented}
 	}
 	q.Question, q.room = asked[0], smallest
-	switch q.Type {
-	case dnsmessage.TypeAXFR, typeIXFR, typeMAILB, typeMAILA, dnsmessage.TypeALL:
-		return q, refusal{dnsmessage.RCodeRefused}
-	}
-	if q.Class != dnsmessage.ClassINET {
+	isMeta := q.Type >= firstMeta && q.Type <= lastMeta || q.Type == dnsmessage.TypeOPT || q.Type == 0
+	if isMeta || q.Class != dnsmessage.ClassINET {
 		return q, refusal{dnsmessage.RCodeRefused}
 	}
 	return q, q.readRest(&p)

@@ -67,6 +67,9 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	if first[0] == recordHandshake {
 		return c.tls()
 	}
+	if c.helloOfOld(first[0]) {
+		return refusef("a client hello of SSL 2, which names no host")
+	}
 	c.from = bufio.NewReaderSize(c.from, longestLine)
 	http, err := c.speaksHTTP()
 	switch {
@@ -279,12 +282,34 @@ func (c *listener) speaksHTTP() (bool, error) {
 		case n == 1 && (last == '\r' || last == '\n' || last == ' '):
 			return true, nil
 		case last == '\n':
-			return strings.Contains(strings.ToUpper(string(text)), "HTTP/"), nil
+			return strings.Contains(strings.ToUpper(string(text)), "HTTP/") || isSimple(string(text)), nil
 		case n == 1 && !isTokenByte(last), last < ' ' && last != '\t' && last != '\r':
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// isSimple reports whether a line is a request of HTTP/0.9, which has no version
+// and no host: what comes behind it could be one that is taken for HTTP/1.
+func isSimple(line string) bool {
+	method, target, _ := strings.Cut(line, " ")
+	return isToken(method) && method == strings.ToUpper(method) && strings.HasPrefix(target, "/")
+}
+
+// helloOfOld reports whether a client begins as one of SSL 2 does (RFC 5246, E.2).
+// Servers of today still take it, for TLS.
+func (c *listener) helloOfOld(first byte) bool {
+	const longLength, kindAt, versionAt = 0x80, 2, 3
+	if first&longLength == 0 {
+		return false
+	}
+	begin, err := c.from.Peek(kindAt + 1)
+	if err != nil || begin[kindAt] != clientHello {
+		return false
+	}
+	begin, err = c.from.Peek(versionAt + 2)
+	return err == nil && (begin[versionAt] == 3 || begin[versionAt] == 0 && begin[versionAt+1] == 2)
 }
 
 // http passes requests on, each of which is for the host, and returns nil when

@@ -86,7 +86,11 @@ func serve(make NewTerminator) error {
 	if given.Log != nil {
 		s.journal.LogTo(given.Log)
 	}
-	gone := func(error) { os.Exit(0) } // the sandbox has ended
+	gone := func(error) { // the sandbox has ended, and claudebox is about to ask for the report
+		s.stack.Finish()
+		time.Sleep(askedTime)
+		os.Exit(0)
+	}
 	if err := s.stack.Attach(given.Interface, given.Kind, gone); err != nil {
 		return parent.Refuse(err)
 	}
@@ -106,6 +110,9 @@ func serve(make NewTerminator) error {
 	}
 	return nil
 }
+
+// askedTime is for claudebox to ask for the last report.
+const askedTime = time.Second
 
 // server is what serves one sandbox.
 type server struct {

@@ -136,13 +136,14 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 		return
 	}
 	outer := conn.(*net.TCPConn)
-	inner := s.complete(r)
-	if inner == nil {
+	p := &pair{outer: outer, open: &open{flow: dialled}}
+	p.open.end = p.breakOff
+	s.begun(p.open) // before the sandbox knows, which may end at once
+	defer s.over(p.open)
+	if p.inner = s.complete(r); p.inner == nil {
 		reset(outer)
 		return
 	}
-	p := &pair{inner: inner, outer: outer, open: &open{flow: dialled}}
-	p.open.end = p.breakOff
 	s.carry(p, f.Name != "")
 }
 
@@ -154,11 +155,9 @@ func (s *Stack) carry(p *pair, judged bool) {
 	}
 	defer s.flows.remove(p.open)
 	p.inner.resize(bufferFor(s.flows.count()))
-	s.begun(p.open)
 	if err := p.run(s.ctx, judged); err != nil {
 		s.Journal.Refused(p.open.flow, err.Error())
 	}
-	s.over(p.open)
 }
 
 // terminate hands a connection to the terminator.

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
@@ -52,7 +55,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 		<-s.udps
 		return true
 	}
-	inner := gonet.NewUDPConn(queue, endpoint)
+	inner := &innerUDP{gonet.NewUDPConn(queue, endpoint), endpoint, queue}
 	go func() {
 		defer func() { <-s.udps }()
 		if question {
@@ -64,14 +67,68 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 	return true
 }
 
+// innerUDP are datagrams of the sandbox's.
+type innerUDP struct {
+	*gonet.UDPConn
+	endpoint tcpip.Endpoint
+	queue    *waiter.Queue
+}
+
+// await waits until there is a datagram, or nothing to wait for any more.
+func (c *innerUDP) await(most time.Duration) error {
+	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
+	c.queue.EventRegister(&entry)
+	defer c.queue.EventUnregister(&entry)
+	if c.endpoint.Readiness(waiter.ReadableEvents|waiter.EventHUp|waiter.EventErr) != 0 {
+		return nil
+	}
+	over := time.NewTimer(most)
+	defer over.Stop()
+	select {
+	case <-readable:
+		return nil
+	case <-over.C:
+		return os.ErrDeadlineExceeded
+	}
+}
+
+// outerUDP are those of the host's.
+type outerUDP struct{ *net.UDPConn }
+
+func (c outerUDP) await(most time.Duration) error {
+	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
+		return err
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var seen error // what is pending is told once: that nobody is there
+	err = raw.Read(func(fd uintptr) bool {
+		_, _, seen = unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return seen != unix.EAGAIN
+	})
+	if err == nil && seen != unix.EINTR {
+		err = seen
+	}
+	return err
+}
+
+// datagramConn is one side. Nobody holds a buffer who waits.
+type datagramConn interface {
+	net.Conn
+	await(most time.Duration) error
+}
+
 // exchange copies datagrams.
-func (s *Stack) exchange(inner *gonet.UDPConn, f flow.Flow, client netip.AddrPort) {
+func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 	defer inner.Close()
-	outer, _, err := s.dial(s.ctx, f)
+	conn, _, err := s.dial(s.ctx, f)
 	if err != nil {
 		s.unreachable(header.UDPProtocolNumber, client, f.To, 0, noNetwork)
 		return
 	}
+	outer := outerUDP{conn.(*net.UDPConn)}
 	o := &open{flow: f, end: func() { outer.Close(); inner.Close() }}
 	defer o.end()
 	if !s.flows.add(o) {
@@ -100,15 +157,18 @@ func (s *Stack) exchange(inner *gonet.UDPConn, f flow.Flow, client netip.AddrPor
 var datagrams = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
 // copyDatagrams copies until nothing has come for long.
-func copyDatagrams(to, from net.Conn, count *atomic.Int64, answered *atomic.Bool, answers bool) error {
+func copyDatagrams(
+	to net.Conn, from datagramConn, count *atomic.Int64, answered *atomic.Bool, answers bool,
+) error {
 	for {
 		wait := unansweredTime
 		if answered.Load() {
 			wait = answeredTime
 		}
-		if err := from.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		if err := from.await(wait); err != nil {
 			return err
 		}
+		_ = from.SetReadDeadline(time.Now().Add(wait))
 		buffer := datagrams.Get().(*[1 << 16]byte)
 		n, err := from.Read(buffer[:])
 		if err == nil {

@@ -25,13 +25,21 @@ const memoryFolder = "memory"
 
 // Memory is what is remembered. It implements [project.Memory].
 type Memory struct {
-	home string
-	live func() []record // the sessions that live, or were not looked after yet
+	home  string
+	live  func() []record // the sessions that live, or were not looked after yet
+	files func() []string // what is there
 }
 
 // NewMemory reads what is remembered when it is asked.
 func NewMemory(home string) Memory {
-	return Memory{home, sync.OnceValue(func() []record {
+	files := func() (names []string) {
+		entries, _ := os.ReadDir(path.Join(home, memoryFolder))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	return Memory{home: home, files: sync.OnceValue(files), live: sync.OnceValue(func() []record {
 		live, dead, _ := others(home)
 		for _, f := range dead {
 			if r, ok := read(f); ok {
@@ -43,16 +51,23 @@ func NewMemory(home string) Memory {
 	})}
 }
 
+func (m Memory) names(file string) []string {
+	if !slices.Contains(m.files(), file) {
+		return nil
+	}
+	return rememberedAt(m.home, file)
+}
+
 // Pushed are the names that sessions added to the index of a git folder. The
 // index is the agent's to write, so that a file is in it does not say that the
 // user wants it read or written inside: such a file stays protected, or hidden.
 // What is in the index no more is forgotten.
 func (m Memory) Pushed(git identity.ID) []string {
-	return rememberedAt(m.home, pushedFile(git))
+	return m.names(pushedFile(git))
 }
 
 // Hidden are the names that sessions hid in the working tree of a git folder.
-func (m Memory) Hidden(git identity.ID) []string { return rememberedAt(m.home, coveredFile(git)) }
+func (m Memory) Hidden(git identity.ID) []string { return m.names(coveredFile(git)) }
 
 // Doubted reports whether a file lies where a session lives that did not find
 // it in any index when it began.

@@ -16,9 +16,9 @@ func namedStates(tree *beneath.Folder, reported []string) map[string]string {
 	if len(reported) == 0 {
 		return nil
 	}
-	rules, states := hostrun.NewMatcher(), map[string]string{}
+	states := map[string]string{}
 	for _, rel := range reported {
-		if rules.Means(rel)+rules.Means(rel+"/x") == "" {
+		if hostrun.Means(rel)+hostrun.Means(rel+"/x") == "" {
 			states[rel] = contentOf(tree, rel)
 		}
 	}

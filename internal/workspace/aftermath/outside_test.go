@@ -2,6 +2,7 @@ package aftermath_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -53,4 +54,18 @@ func TestASubmoduleThatIsALink(t *testing.T) {
 	wantLines(t, r, "taken out b/.git/config", "new c")
 	w.sh("git status; git -C a status")
 	w.wantNotTaken()
+}
+
+// A repository that is harmless by now may be changed by a later session.
+func TestALinkToAnAgentsOwnFoldersGoes(t *testing.T) {
+	w := newWorld(t)
+	w.sh("mkdir -p ../.claudebox/instances/x/cache/l; git init -q")
+	s := w.begin()
+	w.sh("ln -s ../.claudebox/instances/x/cache/l l")
+	if r := s.End(); len(r.Changes) != 1 || r.Changes[0].Change != aftermath.TakenOut || r.Changes[0].Path != "l" {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := os.Lstat(w.path("p/l")); err == nil {
+		t.Error("it stays")
+	}
 }

@@ -1,6 +1,8 @@
 package aftermath
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -66,6 +68,11 @@ func (was record) review(r *Report, home string, root *beneath.Folder, look git.
 			r.add(at, Changed, "git runs what its configuration names")
 		}
 	}
+	for rel, text := range j.Remarks() {
+		if at := path.Join(base, rel); !r.mentions(at) {
+			r.add(at, New, text)
+		}
+	}
 	return seen
 }
 
@@ -94,16 +101,14 @@ func (was record) instance(r *Report, home string) {
 		keep(home, inner.Scope, after)
 	}
 	old := func(rel string) bool { return !git.Touched(at, rel, was.since()) }
-	var seen Report
+	seen := Report{base: was.Instance}
 	look := git.Look{Before: &git.Snapshot{}, Since: was.since()}
 	places, bare := inner.filled(&seen, at, after)
 	look.Git = append(slices.DeleteFunc(slices.Clone(after.Git), old), places...)
 	look.Bare = append(slices.DeleteFunc(slices.Clone(after.Bare), old), bare...)
 	inner.review(&seen, home, at, look, nil)
 	inner.pipes(&seen, at, after.Files)
-	for _, c := range seen.Changes {
-		r.add(path.Join(was.Instance, c.Path), c.Change, c.Means)
-	}
+	r.Changes = append(r.Changes, seen.Changes...)
 	r.Failures = append(r.Failures, seen.Failures...)
 }
 
@@ -122,11 +127,13 @@ func (was record) pipes(r *Report, tree *beneath.Folder, files []survey.File) {
 // isForeign reports whether a path, of a repository that a remote names, is
 // where no agent writes but in sessions of its own.
 func (was record) isForeign(home, at string) bool {
-	real, err := filepath.EvalSymlinks(at)
-	if err != nil || real != at {
-		return false
+	there := at // or the last folder on the way that is there, as for what only the agent sees at such a path
+	info, err := os.Lstat(there)
+	for errors.Is(err, fs.ErrNotExist) {
+		there = path.Dir(there)
+		info, err = os.Lstat(there)
 	}
-	if info, err := os.Stat(at); err != nil || !info.IsDir() {
+	if real, fault := filepath.EvalSymlinks(there); err != nil || fault != nil || real != there || !info.IsDir() {
 		return false
 	}
 	home, err = filepath.EvalSymlinks(home)

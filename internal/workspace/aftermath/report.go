@@ -36,6 +36,8 @@ type Change struct {
 	// Ordinary is an edit as on any day: of a tracked file that is run when
 	// somebody asks for it.
 	Ordinary bool `json:"ordinary,omitempty"`
+	// Back is the command that puts back what was taken out, in the project.
+	Back string `json:"back,omitempty"`
 }
 
 // Report is what a session left. Its zero value says nothing.
@@ -47,23 +49,43 @@ type Report struct {
 	Cut      bool      `json:"cut,omitempty"`      // not all of the project was looked at
 	Closed   []string  `json:"closed,omitempty"`   // folders that cannot be read
 	Failures []string  `json:"failures,omitempty"` // what could not be made harmless
+
+	base string // where it is about something beside the project: before what was taken out
 }
 
 func (r *Report) add(file, change, means string) {
-	r.Changes = append(r.Changes, Change{file, change, means, false})
+	r.Changes = append(r.Changes, Change{Path: file, Change: change, Means: means})
 }
 
 // took notes what was taken out of git's reach. base is where the paths begin;
 // empty: the project.
 func (r *Report) took(base string, changes []git.Change) {
 	for _, c := range changes {
-		r.add(path.Join(base, c.Rel), TakenOut, c.Text)
+		from, to := path.Join(r.base, base, c.Rel), path.Join(r.base, base, c.To)
+		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
 	}
+}
+
+// wayBack is the command that puts something back. There is none for names that
+// no terminal shows as they are.
+func wayBack(from, to string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
+	words := "mv -fT --"
+	for _, name := range []string{to, from} {
+		switch {
+		case diag.Visible(name) != name || strings.Contains(name, "'"):
+			return ""
+		case strings.Trim(name, plain) != "":
+			name = "'" + name + "'"
+		}
+		words += " " + name
+	}
+	return words
 }
 
 // compare adds what changed of the files that the host's tools run.
 func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
-	rules, whole := hostrun.NewMatcher(), newFolders(s.before, after)
+	whole := newFolders(s.before, after)
 	was := map[string]survey.File{}
 	for _, f := range s.before.Files {
 		was[f.Rel] = f
@@ -72,24 +94,24 @@ func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
 	for _, f := range after.Files {
 		before, there := was[f.Rel]
 		delete(was, f.Rel)
-		means := rules.Means(f.Rel)
+		means := hostrun.Means(f.Rel)
 		switch {
 		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
 		case inAny(f.Rel, whole):
 			counts[folderOf(f.Rel, whole)]++
-		case f.Kind == beneath.Dir && r.mentions(path.Dir(f.Rel)): // told of by the folder it is in
+		case f.Kind == beneath.Dir && r.tells(path.Dir(f.Rel)): // told of by the folder it is in
 		case !there:
 			r.add(f.Rel, New, means)
 		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:
 			_, tracked := slices.BinarySearch(s.before.Runs, f.Rel)
 			plain := tracked && before.Kind == f.Kind && f.Kind == beneath.Regular && hostrun.Ordinary(means)
-			r.Changes = append(r.Changes, Change{f.Rel, Changed, means, plain})
+			r.Changes = append(r.Changes, Change{Path: f.Rel, Change: Changed, Means: means, Ordinary: plain})
 		case f.Exec && !before.Exec:
 			r.add(f.Rel, Executable, means)
 		}
 	}
 	for rel := range was {
-		if means := rules.Means(rel); means != "" {
+		if means := hostrun.Means(rel); means != "" {
 			r.add(rel, Removed, means)
 		}
 	}
@@ -140,6 +162,11 @@ func folderOf(rel string, folders []string) string {
 // mentions reports whether something at or below a path has been told already.
 func (r *Report) mentions(rel string) bool {
 	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
+}
+
+// tells reports whether a path itself has been told already.
+func (r *Report) tells(rel string) bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Path == rel })
 }
 
 func (r *Report) finish() {
@@ -228,7 +255,7 @@ func (r Report) forPeople() (list []Change, first int) {
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	const means = "tracked, and run when you build, test or install: `git diff` shows it"
-	return append(list, Change{names, Changed, means, true}), first
+	return append(list, Change{Path: names, Change: Changed, Means: means, Ordinary: true}), first
 }
 
 func (r Report) lines(w io.Writer, width int) {
@@ -242,6 +269,9 @@ func (r Report) lines(w io.Writer, width int) {
 	for _, c := range shown {
 		what := fmt.Sprintf("  %-*s  %-*s  ", kind, c.Change, wide, diag.Visible(c.Path))
 		means := []string{diag.Visible(c.Means)}
+		if c.Back != "" {
+			means[0] += "; back: `" + c.Back + "`"
+		}
 		if room := width - layout.Width(what); room >= leastRoom {
 			means = layout.Wrap(means[0], room)
 		}

@@ -238,7 +238,7 @@ func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen
 		what, err := tree.Look(name)
 		absent := err == nil && what.Kind == beneath.Absent && was.Scope.MayHide(name)
 		counts := slices.Contains(was.Tracked, name) || !absent && !was.covers(tree, name)
-		for _, at := range was.Scope.Indexed(tree, after.Git, name) { // any of them may be the last to hold it
+		for _, at := range after.Indexed(name) { // any of them may be the last to hold it
 			held[at.Git] = append(held[at.Git], at.Name)
 			if !counts {
 				pushed[at.Git] = append(pushed[at.Git], at.Name)
@@ -267,7 +267,7 @@ func (was record) takeDownHidden(home string, tree *beneath.Folder, after projec
 		if what, err := tree.Look(name); err == nil && what.Kind == beneath.Absent {
 			continue
 		}
-		for _, at := range was.Scope.Indexed(tree, after.Git, name) {
+		for _, at := range after.Indexed(name) {
 			names[at.Git] = append(names[at.Git], at.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -57,10 +58,7 @@ type gatherer struct {
 // and what remains closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := gatherer{Look: look, root: root, open: look.Before != nil, seen: map[string]bool{}}
-	var faults []error
-	for _, rel := range look.Git {
-		faults = append(faults, g.place(rel))
-	}
+	faults := []error{g.all(look.Git)}
 	for _, rel := range look.Own {
 		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
@@ -70,6 +68,33 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 		}
 	}
 	return g.Snapshot, errors.Join(faults...)
+}
+
+// all looks at entries named .git: at half of them beside the others, where there
+// are many.
+func (g *gatherer) all(places []string) error {
+	const many = 8
+	look := func(g *gatherer, places []string) error {
+		var faults []error
+		for _, rel := range places {
+			faults = append(faults, g.place(rel))
+		}
+		return errors.Join(faults...)
+	}
+	if len(places) < many {
+		return look(g, places)
+	}
+	half := gatherer{Look: g.Look, root: g.root, open: g.open, seen: map[string]bool{}}
+	var fault error
+	var beside sync.WaitGroup
+	beside.Go(func() { fault = look(&half, places[len(places)/2:]) })
+	err := look(g, places[:len(places)/2])
+	beside.Wait()
+	for rel := range half.seen {
+		g.seen[rel] = true
+	}
+	g.Snapshot = g.Snapshot.And(half.Snapshot)
+	return errors.Join(err, fault)
 }
 
 // bareRole takes a folder with the usual name of a bare repository for one that
@@ -488,6 +513,9 @@ func (g *gatherer) trees(f *Folder, from []string) error {
 		switch {
 		case file.Kind == beneath.Link || file.Kind == beneath.Special:
 			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: writesThrough})
+		case file.Kind != beneath.Dir && file.Stamp.Change >= g.Since &&
+			strings.HasPrefix(file.Rel, path.Join(f.rel, "refs/replace")+"/"):
+			f.replaces = true
 		case strings.HasSuffix(file.Rel, ".lock") && file.Kind == beneath.Regular && file.Stamp.Change >= g.Since:
 			f.odd = append(f.odd, Repair{Do: MoveAside, Rel: file.Rel, Why: StaysLocked})
 		}
@@ -602,11 +630,11 @@ func (g *gatherer) object(f *Folder, at string, what beneath.Entry, same bool, d
 }
 
 // isObjects reports whether git makes a name below objects/. No file there is
-// called as one by which a folder is a repository.
+// called as one by which a folder is a repository, or that sends others elsewhere.
 func isObjects(name string, kind beneath.Kind, depth int) bool {
 	switch {
 	case kind != beneath.Dir:
-		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects"},
+		return !slices.Contains([]string{".git", "head", "commondir", "config", "refs", "objects", "http-alternates"},
 			strings.ToLower(name))
 	case depth == 1:
 		return name == "info" || name == "pack" || len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""

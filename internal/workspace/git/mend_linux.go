@@ -17,6 +17,7 @@ import (
 type Change struct {
 	Rel  string // what it was, below the root
 	Text string // what was done
+	To   string // where it is now, below the root
 }
 
 // Mender applies repairs below a root. Nothing may run inside any more, or what
@@ -87,7 +88,7 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 	if err := m.move(r.Rel, to); err != nil {
 		return err
 	}
-	m.Changes = append(m.Changes, Change{Rel: r.Rel, Text: said(to)})
+	m.Changes = append(m.Changes, Change{r.Rel, said(to), to})
 	return nil
 }
 
@@ -233,6 +234,6 @@ func (m *Mender) rename(rel, why string) error {
 	if err != nil {
 		return err
 	}
-	m.Changes = append(m.Changes, Change{Rel: rel, Text: "renamed to " + path.Base(to) + ": " + why})
+	m.Changes = append(m.Changes, Change{rel, "renamed to " + path.Base(to) + ": " + why, to})
 	return nil
 }

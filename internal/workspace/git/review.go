@@ -98,12 +98,51 @@ func (j Judgement) Settings() (rels []string) {
 		for _, e := range f.Entries {
 			was := f.before.entry(e.Name)
 			standIn := was == nil && e.Stamp.Size == 0
-			if f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) && !standIn {
+			if f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) && !standIn && !f.says(e) {
 				rels = append(rels, path.Join(f.rel, e.Name))
 			}
 		}
 	}
 	return rels
+}
+
+// says reports whether a configuration that was written anew says what all of the
+// folder's said before, as a tracked one that git checks out once more.
+func (f Folder) says(e Entry) bool {
+	var sums []Sum
+	for _, s := range e.Settings() {
+		sums = append(sums, sumOf(s))
+	}
+	return e.read && slices.Equal(sums, f.before.Own)
+}
+
+// underWay are the names by which git has something to go on with.
+var underWay = map[string]string{
+	"rebase-merge": "a rebase is under way", "rebase-apply": "a rebase or `git am` is under way",
+	"MERGE_HEAD": "a merge is under way", "CHERRY_PICK_HEAD": "a cherry-pick is under way",
+	"REVERT_HEAD": "a revert is under way", "BISECT_START": "a bisection is under way",
+}
+
+// Remarks are what a person should know of the user's own git folders, by where
+// it lies below the root: what git would go on with, and that it shows another
+// history. Nothing of it is taken out.
+func (j Judgement) Remarks() map[string]string {
+	remarks := map[string]string{}
+	for _, f := range j.After.Folders {
+		if f.before == nil {
+			continue
+		}
+		for name, text := range underWay {
+			if f.entry(name) != nil && f.before.entry(name) == nil {
+				remarks[path.Join(f.rel, name)] = text + ", since this session: `git status` shows it"
+			}
+		}
+		packed := f.entry("packed-refs")
+		if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
+			remarks[path.Join(f.rel, "refs/replace")] = "git shows other commits in place of some (`git replace -l`)"
+		}
+	}
+	return remarks
 }
 
 // takes reports whether after the repair a folder is no git place.

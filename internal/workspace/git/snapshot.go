@@ -37,7 +37,9 @@ type Folder struct {
 	Closed  []string // names in it that could not be looked at, or "." for itself
 	rel, in string   // below the root: the folder, and the git folder that it lies in
 	odd     []Repair
-	before  *Folder // the same one before the session; nil: it was not there
+	// replaces says that refs were made since by which git shows other commits.
+	replaces bool
+	before   *Folder // the same one before the session; nil: it was not there
 }
 
 // Entry is one name in a git folder. Text is what a file holds, or a link leads

@@ -3,52 +3,39 @@ package hostrun
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
-// Matcher finds the rule of a path. It is made for one walk, and made at every
-// launch: it costs one look at each rule, and no memory but its own.
-//
-// Rules are found by how long the name in them is: that leaves a handful to
-// compare a name with.
-type Matcher struct {
-	first [longest + 1]uint8 // by length: the first rule, counted from 1; 0 is none
-	next  [len(Rules)]uint8  // by rule: the next one of that length, counted from 1
-}
-
-// longest is the length of the longest name in the table, in bytes.
-const longest = 25
-
-const _ = uint8(len(Rules)) // a rule's number fits
-
-// NewMatcher prepares the table.
-func NewMatcher() *Matcher {
-	m := &Matcher{}
-	for i := len(Rules) - 1; i >= 0; i-- {
+// byName holds the rules by the last name in their patterns: there are few for
+// each.
+var byName = sync.OnceValue(func() map[string][]*Rule {
+	rules := make(map[string][]*Rule, len(Rules))
+	for i := range Rules {
 		pattern, _ := Rules[i].path()
-		name := pattern[strings.LastIndexByte(pattern, '/')+1:]
-		m.next[i], m.first[len(name)] = m.first[len(name)], uint8(i+1)
+		_, name := split(pattern)
+		rules[name] = append(rules[name], &Rules[i])
 	}
-	return m
-}
+	return rules
+})
 
 // path is what a rule is about, and whether that is all below it.
 func (r *Rule) path() (path string, below bool) { return strings.CutSuffix(r.Pattern, "/**") }
 
 // In gives what tells the names of a folder that are in the table.
-func (m *Matcher) In(folder string) func(name []byte) bool {
-	if m.above(folder) != nil {
+func In(folder string) func(name []byte) bool {
+	if above(folder) != nil {
 		return func([]byte) bool { return true }
 	}
-	return func(name []byte) bool { return m.find(folder, name, false) != nil }
+	return func(name []byte) bool { return find(folder, name, false) != nil }
 }
 
 // Means says what a change of the file at a path means; empty when the path is
 // not in the table.
-func (m *Matcher) Means(rel string) string {
+func Means(rel string) string {
 	folder, name := split(rel)
-	r := m.above(folder)
+	r := above(folder)
 	if r == nil {
-		r = m.find(folder, []byte(name), false)
+		r = find(folder, []byte(name), false)
 	}
 	if r == nil {
 		return ""
@@ -63,13 +50,13 @@ func Ordinary(means string) bool {
 }
 
 // above finds the rule for all in a folder or in one above it.
-func (m *Matcher) above(folder string) *Rule {
+func above(folder string) *Rule {
 	for folder != "." {
-		above, name := split(folder)
-		if r := m.find(above, []byte(name), true); r != nil {
+		outer, name := split(folder)
+		if r := find(outer, []byte(name), true); r != nil {
 			return r
 		}
-		folder = above
+		folder = outer
 	}
 	return nil
 }
@@ -84,15 +71,10 @@ func split(rel string) (folder, name string) {
 }
 
 // find gives the first rule for a name in a folder, or for all below it.
-func (m *Matcher) find(folder string, name []byte, below bool) *Rule {
-	if len(name) > longest {
-		return nil
-	}
-	for i := m.first[len(name)]; i > 0; i = m.next[i-1] {
-		r := &Rules[i-1]
+func find(folder string, name []byte, below bool) *Rule {
+	for _, r := range byName()[string(name)] {
 		pattern, all := r.path()
-		above, ends := strings.CutSuffix(pattern, string(name))
-		if ends && all == below && endsIn(folder, above) {
+		if all == below && endsIn(folder, strings.TrimSuffix(pattern, string(name))) {
 			return r
 		}
 	}

@@ -9,7 +9,6 @@ import (
 )
 
 func TestWhatTheHostRuns(t *testing.T) {
-	m := hostrun.NewMatcher()
 	for rel, want := range map[string]bool{
 		"package.json": true, "apps/web/package.json": true, ".github/workflows/x.yml": true, "vendor/.github/workflows/x.yml": true,
 		"workflows/x.yml": false, ".github/x.yml": false, ".vscode/tasks.json": true, "a/.vscode/deep/er": true, ".vscode": false,
@@ -17,36 +16,29 @@ func TestWhatTheHostRuns(t *testing.T) {
 		".claude/worktrees/x/main.go": false, ".claude/worktrees/x/Makefile": true, "main.go": false, ".envrc": true, ".envrcx": false,
 		".husky/pre-commit": true, "settings.json": false,
 	} {
-		if got := m.Means(rel) != ""; got != want {
+		if got := hostrun.Means(rel) != ""; got != want {
 			t.Errorf("Means(%q) %v, want %v", rel, got, want)
 		}
-		if got := m.In(path.Dir(rel))([]byte(path.Base(rel))); got != want {
+		if got := hostrun.In(path.Dir(rel))([]byte(path.Base(rel))); got != want {
 			t.Errorf("In(%q) %v, want %v", rel, got, want)
 		}
 	}
 }
 
 func TestEveryRuleFindsItsOwn(t *testing.T) {
-	m := hostrun.NewMatcher()
 	for _, r := range hostrun.Rules {
 		name, below := strings.CutSuffix(r.Pattern, "/**")
 		if below {
 			name += "/x"
 		}
-		if m.Means(name) != r.Means || m.Means("a/"+name) != r.Means {
-			t.Errorf("%s: %q, and in a folder %q; want %q", r.Pattern, m.Means(name), m.Means("a/"+name), r.Means)
+		if hostrun.Means(name) != r.Means || hostrun.Means("a/"+name) != r.Means {
+			t.Errorf("%s: %q, and in a folder %q; want %q", r.Pattern, hostrun.Means(name), hostrun.Means("a/"+name), r.Means)
 		}
 	}
 }
 
-func BenchmarkMatcher(b *testing.B) {
-	for b.Loop() {
-		hostrun.NewMatcher()
-	}
-}
-
 func BenchmarkIn(b *testing.B) {
-	in, name := hostrun.NewMatcher().In("src/deep"), []byte("some_file_x.go")
+	in, name := hostrun.In("src/deep"), []byte("some_file_x.go")
 	for b.Loop() {
 		in(name)
 	}

@@ -10,7 +10,6 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/gitdir"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,35 +18,47 @@ import (
 // finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the
 // folders between are of another file system there (measured).
 type Repo struct {
-	gitdir.Repo
+	Worktree string // canonical folder that holds .git; equals Dir for a bare one
+	Dir      string // git folder of this worktree, canonical
+	Common   string // folder with config, hooks and objects; equals Dir but in a linked worktree
+
 	Branch  string   // short name that HEAD points at; empty when detached
 	Remotes []string // URLs in its configuration, as written there
 }
 
+// Root is what STATE-01 calls the canonical root: worktrees share the state
+// of their main worktree; separate git folders and submodules have their own.
+func (r Repo) Root() string {
+	if filepath.Base(r.Common) == ".git" {
+		return filepath.Dir(r.Common)
+	}
+	return r.Common
+}
+
 // repository settles which git folders belong to the project and protects
 // them.
-func (o *opener) repository(found gitdir.Found) error {
-	if found.Worktree == "" || o.beside && !o.contains(found.Worktree) {
+func (o *opener) repository(found found) error {
+	if found.worktree == "" || o.beside && !o.contains(found.worktree) {
 		return nil
 	}
-	if found.Bare && found.Worktree != o.Path {
+	if found.bare && found.worktree != o.Path {
 		return diag.Errorf("take "+o.Path+" as the project", "start claudebox in a working tree",
-			"it lies in the git folder %s", found.Worktree)
+			"it lies in the git folder %s", found.worktree)
 	}
-	repo, err := found.Resolve(gitdir.Rules{Inside: o.contains, Mountable: o.judgeGitFolder})
+	repo, err := o.resolve(found)
 	if err != nil {
 		return o.unusable(found, err)
 	}
 	if o.beside && !o.contains(repo.Common) {
-		return o.protectDotGit(found.Worktree)
+		return o.protectDotGit(found.worktree)
 	}
-	o.Repo.Repo, o.Root = repo, repo.Root()
+	o.Repo, o.Root = repo, repo.Root()
 	if err := o.openCommon(); err != nil {
 		return err
 	}
-	if found.Worktree != o.Path {
+	if found.worktree != o.Path {
 		o.note(true, fmt.Sprintf("the project is a part of the repository %s: git inside takes the rest for deleted, "+
-			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", found.Worktree))
+			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", found.worktree))
 	}
 	return o.protectDotGit(o.Repo.Worktree)
 }
@@ -86,17 +97,17 @@ func relative(base, path string) string {
 
 // unusable says why there is no repository inside. A .git that the agent could
 // exchange stops the launch, unless the user does without its protection.
-func (o *opener) unusable(found gitdir.Found, err error) error {
-	at := found.Worktree + "/.git"
-	var u *gitdir.Unusable
+func (o *opener) unusable(found found, err error) error {
+	at := found.worktree + "/.git"
+	var u *unusable
 	switch {
 	case errors.As(err, &u):
-		o.note(u.Suspect, u.Text)
+		o.note(u.suspect, u.text)
 		if !o.contains(at) {
 			return nil
 		}
-		return o.protectDotGit(found.Worktree)
-	case errors.Is(err, gitdir.ErrLink) && o.WritableConfig:
+		return o.protectDotGit(found.worktree)
+	case errors.Is(err, errLink) && o.WritableConfig:
 		o.note(true, at+" is not protected: "+err.Error())
 		return nil
 	}
@@ -137,7 +148,7 @@ func (o *opener) judgeGitFolder(path string) error {
 	if int(st.Uid) != o.UID {
 		return fmt.Errorf("it belongs to user %d", st.Uid)
 	}
-	if !gitdir.Looks(path) {
+	if !IsGitFolder(path) {
 		return errors.New("it is no git folder")
 	}
 	return nil

@@ -86,7 +86,6 @@ func (p indexPlace) stamp() beneath.Stamp {
 type indexes struct {
 	matters func(name []byte) bool // by the path in its working tree
 	small   func(name []byte) bool // the same of those that may hold a token
-	rules   *hostrun.Matcher
 	Tracked
 }
 
@@ -118,7 +117,7 @@ func (x *indexes) read(p indexPlace) {
 		if e.Hushed {
 			x.Hushed = append(x.Hushed, p.below+string(name))
 		}
-		if x.rules.Means(string(name)) != "" {
+		if hostrun.Means(string(name)) != "" {
 			x.Runs = append(x.Runs, p.below+string(name))
 		}
 		if x.matters(name) {

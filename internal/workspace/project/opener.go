@@ -10,7 +10,6 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
-	"claudebox/internal/workspace/gitdir"
 )
 
 // opener collects a Project step by step.
@@ -35,12 +34,12 @@ type opener struct {
 const whyClosed = "it cannot be looked at"
 
 func (o *opener) open() error {
-	where, err := gitdir.Find(o.Path, o.Home)
+	where, err := find(o.Path, o.Home)
 	if err != nil {
 		return &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if where.Worktree != "" && o.GitRoot && !where.Bare && !pathname.Below(o.Path, where.Worktree+"/.git") {
-		o.Path, o.Root = where.Worktree, where.Worktree
+	if where.worktree != "" && o.GitRoot && !where.bare && !pathname.Below(o.Path, where.worktree+"/.git") {
+		o.Path, o.Root = where.worktree, where.worktree
 	}
 	if !o.beside {
 		if err := o.judge(); err != nil {
@@ -150,8 +149,7 @@ func (o *opener) named(folders []gitFolder) (found []string, err error) {
 	o.Scope.readIndexes(o.tree, &o.Seen, o.known)
 	o.tracked = o.Seen.Tracked
 	if o.Memory != nil { // what a session put there does not count
-		o.pushed = o.Scope.pushed(o.tree, o.Seen.Git, o.Memory.Pushed)
-		o.pushed = append(o.pushed, o.Scope.gained(o.tree, o.Seen.Git, o.tracked, o.Memory.Hidden)...)
+		o.pushed = o.Seen.uncounted(o.tree, o.Memory)
 		for _, name := range o.tracked.All() {
 			if o.Memory.Doubted(o.tree.Join(name)) {
 				o.pushed = append(o.pushed, name)

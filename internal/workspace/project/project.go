@@ -13,7 +13,6 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/gitdir"
 	"claudebox/internal/workspace/placeholder"
 	"claudebox/internal/workspace/survey"
 )
@@ -172,12 +171,12 @@ func Root(dir, home string) (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
 	}
-	git, err := gitdir.Find(real, canonicalOr(home))
+	git, err := find(real, canonicalOr(home))
 	if err != nil {
 		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
-	if git.Worktree != "" && !git.Bare {
-		return git.Worktree, nil
+	if git.worktree != "" && !git.bare {
+		return git.worktree, nil
 	}
 	return real, nil
 }

@@ -40,6 +40,7 @@ type Seen struct {
 	Tracked
 	scope   string          // by which they were read
 	indexes []beneath.Stamp // of the indexes that were read
+	places  []indexPlace    // where they are
 }
 
 const (
@@ -119,9 +120,8 @@ func Unpack(content []byte) *Seen {
 
 // wanted tells the names that the report or the hiding may be about.
 func (s Scope) wanted() func(folder string) func(name []byte, dir bool) bool {
-	rules := hostrun.NewMatcher()
 	return func(folder string) func(name []byte, dir bool) bool {
-		runs, last := rules.In(folder), []byte(path.Base(folder))
+		runs, last := hostrun.In(folder), []byte(path.Base(folder))
 		return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
 	}
 }
@@ -167,7 +167,7 @@ func lastTwo(name []byte) (folder, last []byte) {
 func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	places := s.indexPlaces(tree, seen.Git)
 	s.Unmade = nil
-	seen.scope, seen.indexes = string(cachefile.Encode(s)), nil
+	seen.places, seen.scope, seen.indexes = places, string(cachefile.Encode(s)), nil
 	for _, place := range places {
 		seen.indexes = append(seen.indexes, place.stamp())
 	}
@@ -181,7 +181,7 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 		seen.Tracked = Tracked{}
 		return
 	}
-	x := indexes{matters: s.matters(), small: mayHoldToken, rules: hostrun.NewMatcher()}
+	x := indexes{matters: s.matters(), small: mayHoldToken}
 	for _, place := range places {
 		x.read(place)
 	}
@@ -208,29 +208,20 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 	return list
 }
 
-// pushed are the names in the indexes of a project that do not count, given
-// what is remembered of each index.
-func (s Scope) pushed(tree *beneath.Folder, places []string, of func(identity.ID) []string) (names []string) {
-	for _, place := range s.indexPlaces(tree, places) {
-		for _, name := range of(place.id()) {
+// uncounted are the names in the indexes that do not count, by what is remembered
+// of each index: those that sessions added; and those that sessions hid and that
+// are tracked since, by whom nobody knows, as git takes names out of commits and
+// other indexes, unless who added them has read the file.
+func (s Seen) uncounted(tree *beneath.Folder, of Memory) (names []string) {
+	for _, place := range s.places {
+		id := place.id()
+		for _, name := range of.Pushed(id) {
 			if rel, in := place.inProject(name); in {
 				names = append(names, rel)
 			}
 		}
-	}
-	return names
-}
-
-// gained are the names in the indexes that earlier sessions hid, and that are
-// tracked since: by whom nobody knows, as git takes names out of commits and
-// other indexes. They do not count, unless who added them has read the file.
-func (s Scope) gained(
-	tree *beneath.Folder, places []string, tracked Tracked, hidden func(identity.ID) []string,
-) (names []string) {
-	for _, place := range s.indexPlaces(tree, places) {
-		for _, name := range hidden(place.id()) {
-			rel, in := place.inProject(name)
-			if in && tracked.Has(rel) && !place.proves(tree, name) {
+		for _, name := range of.Hidden(id) {
+			if rel, in := place.inProject(name); in && s.Has(rel) && !place.proves(tree, name) {
 				names = append(names, rel)
 			}
 		}
@@ -240,8 +231,8 @@ func (s Scope) gained(
 
 // Indexed gives the indexes that may hold a name of the project: their git
 // folders, and the name as it stands there.
-func (s Scope) Indexed(tree *beneath.Folder, places []string, rel string) (at []Indexed) {
-	for _, place := range s.indexPlaces(tree, places) {
+func (s Seen) Indexed(rel string) (at []Indexed) {
+	for _, place := range s.places {
 		if below, in := strings.CutPrefix(rel, place.below); in {
 			at = append(at, Indexed{place.id(), place.strip + below})
 		}

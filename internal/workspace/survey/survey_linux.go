@@ -60,7 +60,8 @@ type Survey struct {
 	folders map[string]*folder
 }
 
-// folder is one folder of a walk. Its fields are exported for package packed.
+// folder is one folder of a walk, which does not change any more. Its fields are
+// exported for package packed.
 type folder struct {
 	Rel      string
 	Stamp    beneath.Stamp // zero: list it again whatever it says
@@ -83,15 +84,13 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	if before != nil {
 		s.folders = make(map[string]*folder, len(before.folders))
 	}
-	level := []folder{{Rel: "."}}
+	level := []string{"."}
 	if len(q.From) > 0 {
-		level = unseen(q.From)
+		level = q.From
 	}
 	for left := q.Limit; len(level) > 0; {
-		w.look(level)
 		var next []string
-		for i := range level {
-			f := &level[i]
+		for _, f := range w.look(level) {
 			if left -= f.Entries; left < 0 {
 				s.Cut = true
 				break
@@ -103,20 +102,11 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 		if s.Cut {
 			break
 		}
-		level = unseen(next)
+		level = next
 	}
 	s.Same = before != nil && !w.changed.Load()
 	s.sort()
 	return s
-}
-
-// unseen are folders that are to be looked at.
-func unseen(rels []string) []folder {
-	list := make([]folder, len(rels))
-	for i, rel := range rels {
-		list[i].Rel = rel
-	}
-	return list
 }
 
 // All lists every name below folders of a root; below the root itself, if there
@@ -195,11 +185,12 @@ const listing = 8 << 10 // bytes
 // and how many either takes at a time.
 const alone = 64
 
-// look fills in the folders of one level.
-func (w *walker) look(level []folder) {
+// look looks at the folders of one level.
+func (w *walker) look(level []string) []*folder {
+	seen := make([]*folder, len(level))
 	if len(level) < alone {
-		w.lookAt(level)
-		return
+		w.lookAt(level, seen)
+		return seen
 	}
 	var both sync.WaitGroup
 	var taken atomic.Int64
@@ -209,50 +200,56 @@ func (w *walker) look(level []folder) {
 			if end-alone >= len(level) {
 				return
 			}
-			w.lookAt(level[end-alone : min(end, len(level))])
+			w.lookAt(level[end-alone:min(end, len(level))], seen[end-alone:])
 		}
 	}
 	both.Go(take)
 	take()
 	both.Wait()
+	return seen
 }
 
-func (w *walker) lookAt(list []folder) {
+func (w *walker) lookAt(rels []string, seen []*folder) {
 	buffer := listings.Get().(*[listing]byte)
 	defer listings.Put(buffer)
-	for i := range list {
-		if f := &list[i]; !w.again(f) {
+	for i, rel := range rels {
+		if seen[i] = w.again(rel); seen[i] == nil {
 			w.changed.Store(true)
-			w.list(f, buffer[:])
+			seen[i] = w.list(rel, buffer[:])
 		}
 	}
 }
 
 // again takes what an earlier walk saw of a folder that has not been changed
-// since. Files are looked at once more: their folder tells nothing of them. To
-// go by path is safe: a folder on the way that became a link has changed the
-// one it lies in, which was looked at before.
-func (w *walker) again(f *folder) bool {
+// since; nil: it has. Files are looked at once more: their folder tells nothing of
+// them. To go by path is safe: a folder on the way that became a link has changed
+// the one it lies in, which was looked at before.
+func (w *walker) again(rel string) *folder {
 	if w.before == nil {
-		return false
+		return nil
 	}
-	was := w.before.folders[f.Rel]
+	was := w.before.folders[rel]
 	var st unix.Stat_t
-	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
 		stampOf(&st) != was.Stamp {
-		return false
+		return nil
 	}
-	f.Stamp, f.Folders, f.Git, f.Bare, f.Sockets, f.Skipped, f.Entries = was.Stamp, was.Folders, was.Git, was.Bare,
-		was.Sockets, was.Skipped, was.Entries
+	var files []File
 	for _, file := range was.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			f.Files = append(f.Files, fileOf(file.Rel, &st))
+			files = append(files, fileOf(file.Rel, &st))
 		}
 	}
-	if !slices.Equal(f.Files, was.Files) {
+	same := slices.Equal(files, was.Files)
+	if !same {
 		w.changed.Store(true)
 	}
-	return true
+	if same && len(was.NewLinks) == 0 {
+		return was
+	}
+	now := *was
+	now.Files, now.NewLinks = files, nil // links are new once
+	return &now
 }
 
 // recent is how far apart, in nanoseconds, a look at a folder and a change in
@@ -272,13 +269,14 @@ func fileOf(rel string, st *unix.Stat_t) File {
 }
 
 // list reads a folder. Its stamp is taken before: what changes meanwhile shows.
-func (w *walker) list(f *folder, buffer []byte) {
+func (w *walker) list(rel string, buffer []byte) *folder {
+	f := &folder{Rel: rel}
 	fd, err := w.root.OpenFD(f.Rel, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		var st unix.Stat_t
 		f.Closed = unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
 			st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == unix.Getuid()
-		return
+		return f
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -301,4 +299,5 @@ func (w *walker) list(f *folder, buffer []byte) {
 		l.entries(buffer[:n])
 	}
 	f.Bare = l.head && (l.commondir || l.objects && l.refs)
+	return f
 }

@@ -1,0 +1,105 @@
+//go:build lab
+
+package attacks_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What other tools obey in a folder, without being asked, is told by its name.
+func TestAnAgentMakesWhatOtherToolsObey(t *testing.T) {
+	names := []string{
+		".jj/repo/config.toml", ".hg/hgrc", ".sl/config", ".pijul/config", ".bzr/branch/branch.conf", ".fslckout", "_FOSSIL_",
+		".envrc", "mise.toml", "mise.local.toml", ".config/mise/config.toml", ".tool-versions", "devbox.json", "shell.nix",
+		".lazygit.yml", ".lazy.lua", ".helix/languages.toml",
+	}
+	for _, dir := range []string{".", "sub"} {
+		t.Run(dir, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(sites["the project"])
+			w.folder("project/sub")
+			got := w.claudebox("shell", "--yes", "--", "bash", "-ec", "cd "+dir+"; for f in "+strings.Join(names, " ")+`; do mkdir -p "$(dirname $f)"; echo x >$f; done`)
+			for _, name := range names {
+				top, _, inner := strings.Cut(name, "/")
+				if says := strings.TrimPrefix(dir+"/", "./") + top; !inner && !strings.Contains(got.stderr, says+" ") || !strings.Contains(got.stderr, says) {
+					t.Errorf("%s in %s is not told\n%s", name, dir, got)
+				}
+			}
+		})
+	}
+}
+
+// Commits that git shows in place of others, and what it would go on with, are
+// told.
+func TestGitShowsOtherCommits(t *testing.T) {
+	for what, script := range map[string]string{
+		"a file": `git replace HEAD HEAD~1`,
+		"packed": `git replace HEAD HEAD~1; git pack-refs --all`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(site{user: `git init -q project; cd project; git commit -qm x --allow-empty; git commit -qm y --allow-empty`})
+			if got := w.claudebox("shell", "--yes", "--", "bash", "-ec", script); !strings.Contains(got.stderr, "git replace -l") {
+				t.Errorf("nothing is said\n%s", got)
+			}
+		})
+	}
+}
+
+// What the agent calls its folders orders nothing about when the report is shown.
+func TestTheReportOrdersTheTerminalAbout(t *testing.T) {
+	w := newWorld(t)
+	w.prepareSite(sites["the project"])
+	got := w.claudebox("shell", "--yes", "--", "bash", "-c", `for d in $'\e]0;owned\a' $'x\nclaudebox: all is well' $'\xff\x9b31m' $'a\rb'; do mkdir "$d"; echo x >"$d/.envrc"; git init -q "$d/r"; git -C "$d/r" config alias.x '!x'; mkfifo "$d/.gitattributes"; done`)
+	if got.status != 0 || strings.ContainsAny(got.stderr, "\x1b\x07\r") || strings.Contains(got.stderr, "\xff\x9b") || strings.Contains(got.stderr, "\nclaudebox: all is well") || !strings.Contains(got.stderr, ".envrc") {
+		t.Errorf("%q\n%s", got.stderr, got)
+	}
+	for line := range strings.Lines(got.stderr) {
+		if _, back, is := strings.Cut(line, "back: "); is {
+			t.Errorf("a way back that is not literal: %s", back)
+		}
+	}
+}
+
+// claudebox is killed amid its look at what the session left.
+func TestTheReviewIsKilled(t *testing.T) {
+	for n := range 6 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			w, s := newWorld(t), sites["the project"]
+			w.prepareSite(s)
+			l := w.begin()
+			l.sh("bash -c \"$(echo " + encoded(w.script(s, `for i in $(seq 40); do git init -q $W/r$i; git -C $W/r$i config core.fsmonitor "$EVIL"; evil $W/r$i/.git/hooks/post-index-change; done; mkdir -p $G/rebase-merge; echo '$(touch TAKEN)' >$G/rebase-merge/msgnum; echo 9 >$G/rebase-merge/end`)) + " | base64 -d)\"")
+			l.in.Close()
+			time.Sleep(time.Duration(n) * 15 * time.Millisecond) // anywhere in it, whatever the machine
+			l.cmd.Process.Signal(syscall.SIGKILL)
+			l.cmd.Wait()
+			time.Sleep(200 * time.Millisecond)
+			w.claudebox("shell", "--yes", "--", "true")
+			w.wantHarmless(s, "")
+		})
+	}
+}
+
+// A covered file is got at by other means than its name.
+func TestACoveredFileIsCopiedOrPunched(t *testing.T) {
+	w := newWorld(t)
+	w.prepareSite(sites["the project"])
+	w.write("project/.env", "KEY="+canary+"\n")
+	before := w.read("project/.git/config")
+	got := w.attack(`cp --reflink=always .env x; cp .env y; ln .env z; cat x y z; fallocate -p -l 64 .env; fallocate -z -l 64 .env; truncate -s 0 .env; truncate -s 0 .git/config; fallocate -p -l 64 .git/config
+		setfattr -n user.x -v y .env; chmod 777 .env; cat .env; dd if=.env bs=64 count=1 iflag=direct; tail -c +1 /proc/self/fd/0 <.env
+		unshare -Urm sh -c 'umount .env; umount -l .git/config; cat .env; mount -t tmpfs none .git/hooks; mount --bind / /mnt; cat /mnt/'$PWD'/.env'
+		unshare -Urm sh -c 'mount --move .git/config x; mount -o remount,rw,bind .env; echo x >.env'; mv .env e; rm -f .env; exec 7<.; cat /proc/self/fd/7/.env`)
+	w.wantNoCanary(got)
+	if w.read("project/.env") != "KEY="+canary+"\n" || w.read("project/.git/config") != before {
+		t.Errorf("it was changed\n%s", got)
+	}
+	if info, err := os.Stat(w.path("project/.env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v", info, err)
+	}
+}

@@ -25,6 +25,8 @@ type match struct {
 	values []uint32
 }
 
+func arg(n uint32, ask test, values ...uint32) match { return match{n, ask, values} }
+
 // test is what a match asks of the argument.
 type test int
 
@@ -83,60 +85,45 @@ const ioprioGroup = 2
 var rules = []rule{
 	{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX}}},
+		when: []match{arg(1, oneOf, unix.TIOCSTI, unix.TIOCLINUX)},
 		why:  "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
 	},
 	{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{{arg: 1, test: oneOf, values: []uint32{unix.TIOCSETD}}},
+		when: []match{arg(1, oneOf, unix.TIOCSETD)},
 		why:  "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
 	},
 
 	{
 		calls: []string{"kill"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: oneOf, values: []uint32{own}}, {arg: 1, test: noneOf, values: jobSignals}},
+		when: []match{arg(0, oneOf, own), arg(1, noneOf, jobSignals...)},
 		why:  "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
 	},
 	{
 		calls: []string{"setpriority"}, errno: unix.EPERM,
-		when: []match{
-			{arg: 0, test: oneOf, values: []uint32{unix.PRIO_PGRP}},
-			{arg: 1, test: oneOf, values: []uint32{own}},
-		},
-		why: "slows claudebox down, and what else is in its group; not flatpak's",
+		when: []match{arg(0, oneOf, unix.PRIO_PGRP), arg(1, oneOf, own)},
+		why:  "slows claudebox down, and what else is in its group; not flatpak's",
 	},
 	{
 		calls: []string{"ioprio_set"}, errno: unix.EPERM,
-		when: []match{
-			{arg: 0, test: oneOf, values: []uint32{ioprioGroup}},
-			{arg: 1, test: oneOf, values: []uint32{own}},
-		},
-		why: "as setpriority",
+		when: []match{arg(0, oneOf, ioprioGroup), arg(1, oneOf, own)},
+		why:  "as setpriority",
 	},
 
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{{
-			arg: 0, test: noneOf,
-			values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
-		}},
-		why: "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
+		when: []match{arg(0, noneOf, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)},
+		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{
-			{arg: 0, test: oneOf, values: []uint32{unix.AF_INET}},
-			{arg: 1, test: anyBit, values: []uint32{sockPacket}},
-		},
-		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
+		when: []match{arg(0, oneOf, unix.AF_INET), arg(1, anyBit, sockPacket)},
+		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EPROTONOSUPPORT,
-		when: []match{
-			{arg: 0, test: oneOf, values: []uint32{unix.AF_NETLINK}},
-			{arg: 2, test: noneOf, values: []uint32{unix.NETLINK_ROUTE}},
-		},
-		why: "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
+		when: []match{arg(0, oneOf, unix.AF_NETLINK), arg(2, noneOf, unix.NETLINK_ROUTE)},
+		why:  "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
 	},
 	{
 		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
@@ -146,39 +133,33 @@ var rules = []rule{
 
 	{
 		calls: []string{"chmod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		when: []match{arg(1, anyBit, unix.S_ISUID)},
 		why:  "leaves a program that runs as the user for whoever starts it; not flatpak's",
 	},
 	{
 		calls: []string{"fchmod"}, errno: unix.EPERM,
-		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		when: []match{arg(1, anyBit, unix.S_ISUID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"fchmodat", "fchmodat2", "mknodat"}, errno: unix.EPERM,
-		when: []match{{arg: 2, test: anyBit, values: []uint32{unix.S_ISUID}}},
+		when: []match{arg(2, anyBit, unix.S_ISUID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"creat", "mknod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{{arg: 1, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}}},
+		when: []match{arg(1, anyBit, unix.S_ISUID|unix.S_ISGID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"open"}, only: "amd64", errno: unix.EPERM,
-		when: []match{
-			{arg: 1, test: anyBit, values: []uint32{creates}},
-			{arg: 2, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}},
-		},
-		why: "as chmod; without these flags nobody looks at the mode",
+		when: []match{arg(1, anyBit, creates), arg(2, anyBit, unix.S_ISUID|unix.S_ISGID)},
+		why:  "as chmod; without these flags nobody looks at the mode",
 	},
 	{
 		calls: []string{"openat"}, errno: unix.EPERM,
-		when: []match{
-			{arg: 2, test: anyBit, values: []uint32{creates}},
-			{arg: 3, test: anyBit, values: []uint32{unix.S_ISUID | unix.S_ISGID}},
-		},
-		why: "as open",
+		when: []match{arg(2, anyBit, creates), arg(3, anyBit, unix.S_ISUID|unix.S_ISGID)},
+		why:  "as open",
 	},
 	{
 		calls: []string{"openat2"}, errno: unix.ENOSYS,
@@ -191,13 +172,13 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"unshare"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: anyBit, values: []uint32{newNamespace | unix.CLONE_NEWTIME}}},
+		when: []match{arg(0, anyBit, newNamespace|unix.CLONE_NEWTIME)},
 		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
 			"downloads use them",
 	},
 	{
 		calls: []string{"clone"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: anyBit, values: []uint32{newNamespace}}},
+		when: []match{arg(0, anyBit, newNamespace)},
 		why:  "as unshare",
 	},
 	{
@@ -248,7 +229,7 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"personality"}, errno: unix.EPERM,
-		when: []match{{arg: 0, test: noneOf, values: []uint32{0, perLinux32, uname26, perLinux32 | uname26, perQuery}}},
+		when: []match{arg(0, noneOf, 0, perLinux32, uname26, perLinux32|uname26, perQuery)},
 		why:  "turns off address randomisation and other protections of what is run next",
 	},
 	{

@@ -105,7 +105,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 			w := newWorld(t)
 			w.hideCanaries(t)
 			for _, variable := range []string{"ANTHROPIC_API_KEY", "MY_TOKEN", "ADDED_TOKEN"} {
-				w.env[variable] = canary
+				w.env[variable] = canary + variable // one value by two names enters by none of them
 			}
 			w.env["CLAUDEBOX_EXTRA_ENV"] = "ADDED_TOKEN"
 			w.env["CLAUDEBOX_PROFILE"] = w.profile(t, "extra_env_passthrough: [MY_TOKEN]",

@@ -33,13 +33,13 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		"Files and folders of the host that the agent may see, besides the project.")),
 	key("state", word("Where the agent's home is kept: one for each project, one for all, none, "+
 		"or your own ~/.claude as far as it is safe.", "project", "shared", "ephemeral", "host")),
-	key("nix", record("How much of Nix the sandbox may use.",
-		key("daemon", word("What Nix uses inside: a store of its own over the host's, which stays as it is; "+
-			"the host's daemon (in the tier full only, and only when the daemon does not trust you), so that the "+
-			"agent builds into the host's store; or nothing.", "own", "host", "off")),
+	key("nix", formerly(formerKeys, record("How much of Nix the sandbox may use.",
+		key("daemon", formerly(formerDaemon, word("What Nix uses inside: a store of its own over the host's, "+
+			"which stays as it is; the host's daemon (in the tier full only, and only when the daemon does not trust "+
+			"you), so that the agent builds into the host's store; or nothing.", "own", "host", "off"))),
 		key("store", word("Which store paths are visible: all, or only those that the plan needs.",
 			"full", "closure")),
-	)),
+	))),
 	key("git", record("What git may do inside.",
 		key("hosts", table(&gitHost, text(&envName, ""),
 			"Hosts that git may log in to over HTTPS, each with the variable that holds the token.")),
@@ -151,6 +151,23 @@ var mountShape = record("",
 
 // The functions that the table is written with. doc says what a key means, for
 // editors and the manual.
+
+// What nix had before Nix inside had a store of its own.
+var (
+	formerKeys = shape.Former{
+		"builds": "leave it out: builds run in the sandbox, as everything that the agent runs",
+		"fetch":  "leave it out: what builds fetch passes the network tier, as everything that the agent fetches",
+	}
+	formerDaemon = shape.Former{
+		"gate": "write own: Nix inside has a store of its own now, in every tier",
+		"raw":  "write host, or own for a store that is the sandbox's",
+	}
+)
+
+func formerly(former shape.Former, s *shape.Shape) *shape.Shape {
+	s.Former = former
+	return s
+}
 
 func record(doc string, keys ...shape.Key) *shape.Shape {
 	return &shape.Shape{Kind: shape.Record, Doc: doc, Keys: keys}

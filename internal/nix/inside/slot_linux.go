@@ -86,6 +86,30 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// makeAndHold locks a folder that it makes if need be. Before the lock another
+// session may take a new one for what a killed session left, and put it aside:
+// then it is made again.
+func makeAndHold(dir string) (*os.File, error) {
+	for {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		f, err := hold(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		held, err := f.Stat()
+		there, gone := os.Lstat(dir)
+		if err == nil && gone == nil && os.SameFile(held, there) {
+			return f, nil
+		}
+		f.Close()
+	}
+}
+
 func closeFile(f *os.File) {
 	if f != nil {
 		f.Close()
@@ -112,10 +136,7 @@ func Open(dir string) (*Slot, error) {
 
 func (s *Slot) open() (err error) {
 	parent := filepath.Dir(s.Dir)
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return err
-	}
-	if s.lock, err = hold(s.Dir); err != nil {
+	if s.lock, err = makeAndHold(s.Dir); err != nil {
 		return err
 	}
 	left := leftovers(parent)

@@ -266,6 +266,10 @@ func (d *decoder) duplicate(key, first *yaml.Node, what string) {
 }
 
 func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
+	if remedy := s.Former[key.Value]; remedy != "" {
+		d.addf(key, remedy, "%s has no key %s any more", what, Quote(key.Value))
+		return
+	}
 	if near := Nearest(key.Value, s.names()); near != "" {
 		d.addf(key, "", "unknown key %s in %s; did you mean %q?", Quote(key.Value), what, near)
 		return

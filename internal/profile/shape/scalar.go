@@ -52,8 +52,8 @@ func (d *decoder) word(s *Shape, n *yaml.Node, what string) bool {
 	if slices.Contains(s.Words, n.Value) {
 		return true
 	}
-	remedy := ""
-	if near := Nearest(n.Value, s.Words); near != "" {
+	remedy := s.Former[n.Value]
+	if near := Nearest(n.Value, s.Words); remedy == "" && near != "" {
 		remedy = "write " + near
 	}
 	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, Quote(n.Value), either(s.Words))

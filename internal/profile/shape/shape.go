@@ -38,7 +38,11 @@ type Shape struct {
 	Single  bool     // List: a bare scalar stands for a list of one
 	Filled  bool     // List: an empty list is a mistake
 	Whole   bool     // a later document replaces it, where it else would be joined
+	Former  Former   // Record, Word: keys or words that there were once
 }
+
+// Former says what to do instead of writing a key or a word that is gone.
+type Former map[string]string
 
 // Key is one known key of a [Record].
 type Key struct {

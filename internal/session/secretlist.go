@@ -2,7 +2,6 @@ package session
 
 import (
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -141,15 +140,8 @@ func (c call) secretValue(named plan.Secret) (value string, err error) {
 	return value, nil
 }
 
-func (c call) secretPath(named plan.Secret) string {
-	if rest, below := strings.CutPrefix(named.File, "~/"); below {
-		return filepath.Join(c.Facts.Home, rest)
-	}
-	return named.File
-}
-
 func (c call) secretFile(named plan.Secret) (name, value string, err error) {
-	name = c.secretPath(named)
+	name = c.absolute(named.File)
 	const most = 64 << 10
 	content, err := smallfile.Read(name, most)
 	if err != nil {
@@ -164,11 +156,14 @@ func (c call) secretFile(named plan.Secret) (name, value string, err error) {
 // judgeSecretFiles refuses a secret that stays outside and whose file is visible
 // inside, in the project or by a mount.
 func (s *Session) judgeSecretFiles(p plan.Plan) error {
+	if !s.secrets.used {
+		return nil
+	}
 	for _, named := range p.Secrets {
-		if named.File == "" || !s.secrets.used {
+		if named.File == "" {
 			continue
 		}
-		file, missing := beneath.Canonical(s.secretPath(named))
+		file, missing := beneath.Canonical(s.absolute(named.File))
 		if missing != nil {
 			continue // it was read a moment ago
 		}

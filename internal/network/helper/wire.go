@@ -12,8 +12,8 @@ import (
 )
 
 // Between claudebox and its helper runs one stream socket. claudebox says the
-// [Config], with its Roots as they are, then [attach] with the descriptors, then at the end [report]; the
-// helper answers each of the last two with one message.
+// [Config], with its Roots as they are, then [attach] with the descriptors, then at
+// the end [report]; the helper answers each of the last two with one message.
 //
 // A message is JSON behind its length. One with descriptors comes with a byte
 // of its own in front, that carries them.

@@ -115,8 +115,8 @@ func (p *pair) down(g *gate.Gate) {
 // errTaken ends a reading.
 var errTaken = errors.New("enough has been read")
 
-// takers of a connection's data are called by the stack, a piece at a time, and
-// must not keep the pieces: so the last one writes them all.
+// taker writes a connection's data to a socket. The stack gives it a piece at a
+// time, and lends the pieces only while it reads: all are written with the last.
 type taker struct {
 	fd     int
 	expect int // bytes that are there, at least

@@ -193,15 +193,18 @@ func (n *narrowing) network() {
 // private judges the hosts of tier allow, which base may not have: in tier inet none
 // of them is private.
 func (n *narrowing) private() {
-	base, asked, made := n.base.Network, n.asked.Network, &n.made.Network
+	n.made.Network.Private = n.reached(profile.TierAllow, n.base.Network.Private, n.asked.Network.Private)
+}
+
+// reached judges what one tier alone reaches by a list.
+func (n *narrowing) reached(tier profile.Tier, base, asked []string) []string {
 	switch {
-	case made.Tier != profile.TierAllow:
-		made.Private = nil
-	case base.Tier == profile.TierFull: // which reaches them all
-		made.Private = asked.Private
-	default:
-		made.Private = fewer(n, base.Private, asked.Private, plain)
+	case n.made.Network.Tier != tier:
+		return nil
+	case n.base.Network.Tier == profile.TierFull: // which reaches them all
+		return asked
 	}
+	return fewer(n, base, asked, plain)
 }
 
 // via judges a proxy: it sees who is asked for what, and decides where names lead.
@@ -217,15 +220,7 @@ func (n *narrowing) via() {
 }
 
 func (n *narrowing) except() {
-	base, asked, made := n.base.Network, n.asked.Network, &n.made.Network
-	switch {
-	case made.Tier != profile.TierInet:
-		made.Except = nil
-	case base.Tier == profile.TierFull: // which reaches them all
-		made.Except = asked.Except
-	default:
-		made.Except = fewer(n, base.Except, asked.Except, plain)
-	}
+	n.made.Network.Except = n.reached(profile.TierInet, n.base.Network.Except, n.asked.Network.Except)
 }
 
 func (n *narrowing) sshToHTTPS() {

@@ -8,10 +8,10 @@
 // [Broker.Serve]: the proxy of tier full ([Proxy]) or the network's own stack.
 // For each request the name in TLS, the Host of HTTP and that name must be one.
 // A placeholder is swapped in a header that carries credentials and nowhere
-// else; whatever else is done with one is refused and told ([broker.Refusal]). What
-// comes back is searched for the secret ([scanner]).
+// else; whatever else is done with one is refused and reported
+// ([broker.Refusal]). What comes back is searched for the secret ([scanner]).
 //
-// Everything that arrives is hostile but for the [broker.Config]. What renews Claude's
-// login is never here: the process that holds this package answers what an
-// agent asks of the token endpoint itself, or asks its parent ([broker.Keeper]).
+// Everything that arrives is hostile but for the [broker.Config]. What renews
+// Claude's login is never here: the process that holds this package answers what
+// an agent asks of the token endpoint itself, or asks its parent ([broker.Keeper]).
 package swap

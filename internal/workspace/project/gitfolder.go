@@ -98,10 +98,10 @@ func (g *gitFolder) settings(name string) []gitconfig.Entry {
 // rel is where a name of the folder lies below the root.
 func (g *gitFolder) rel(name string) string { return path.Join(g.Rel(), name) }
 
-// protectGit protects the git folders of what is given away, and .git files. A
-// folder that is a repository by what is in it (bare) is protected nowhere: most
-// are tracked files of a test. It is looked at when the session has ended; only
-// what is secret in its configuration stays out.
+// protectGit protects git folders, and .git files, of a project or of a folder
+// mounted read-write beside it. A folder that is a repository by what is in it
+// (bare) is protected nowhere: most are tracked files of a test. It is looked at
+// when the session has ended; only what is secret in its configuration stays out.
 func (o *opener) protectGit(folders []gitFolder, files []git.File) error {
 	for n := range folders {
 		g := &folders[n]

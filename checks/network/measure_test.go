@@ -70,11 +70,12 @@ func TestMeasureTheNetwork(t *testing.T) {
 		serveTraffic(t, w)
 	}
 	all := rivals(t)
+	withFull := append(slices.Clone(all), rival{"full", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.probe(t, "full", words...) }})
 	fmt.Print("\n| network |")
-	for _, r := range all {
+	for _, r := range withFull {
 		fmt.Printf(" %s |", r.name)
 	}
-	fmt.Print("\n|" + strings.Repeat(" --- |", len(all)+1) + "\n")
+	fmt.Print("\n|" + strings.Repeat(" --- |", len(withFull)+1) + "\n")
 	const source, sink, web = "203.0.113.10:9001", "203.0.113.10:9002", "203.0.113.10:80"
 	gigabits := func(n float64) string { return fmt.Sprintf("%.2f Gbit/s", n*8/1e9) }
 	row(t, "upload", newUser(t, near), all, 3, gigabits, "traffic", "up", sink)
@@ -82,8 +83,6 @@ func TestMeasureTheNetwork(t *testing.T) {
 	row(t, "upload, 50 ms", newUser(t, far), all, 3, gigabits, "traffic", "up", sink)
 	row(t, "download, 50 ms", newUser(t, far), all, 3, gigabits, "traffic", "down", source)
 	row(t, "connect + GET", newUser(t, near), all, 3, func(n float64) string { return fmt.Sprintf("%.2f ms", n/1000) }, "traffic", "get", web)
-	withFull := append(slices.Clone(all), rival{"full", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.probe(t, "full", words...) }})
-	fmt.Println("\nThe last column is tier full.")
 	row(t, "the way to the program", newUser(t, near), withFull, 15, func(n float64) string { return fmt.Sprintf("%.1f ms", n/1e6) }, "now")
 	u := newUser(t, near)
 	talk := converse(t, u.probe(t, "inet", "converse"))
@@ -91,7 +90,7 @@ func TestMeasureTheNetwork(t *testing.T) {
 	helper := helperOf(t, talk.cmd.Process.Pid)
 	before := ticks(t, helper)
 	time.Sleep(5 * time.Second)
-	fmt.Printf("| idle for 5 s with an open connection | | %d ticks of CPU, %d KiB at most |\n", ticks(t, helper)-before, resident(t, helper))
+	fmt.Printf("| idle for 5 s, a connection open | | %d ticks, %d KiB at most |\n", ticks(t, helper)-before, resident(t, helper))
 	talk.end(t)
 }
 

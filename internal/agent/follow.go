@@ -1,15 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path"
-	"slices"
-	"strings"
 	"syscall"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 )
 
 // found is a file at the end of all links.
@@ -20,73 +22,29 @@ type found struct {
 	fault error // why the way to it, or the file, cannot be trusted; nil: it can
 }
 
-// maxLinks is how many links the kernel follows in one path (MAXSYMLINKS).
-const maxLinks = 40
-
-// walk is a path on its way to its end.
-type walk struct {
-	files Files
-	judge func(name string, info fs.FileInfo) error
-	at    string   // free of links
-	rest  []string // components yet to go
-	links int
-	found found
-}
-
 // follow resolves every link of name and judges every component on the way:
 // whoever may write one of them decides what is run.
-func (f *finder) follow(name string) (found, error) {
-	w := &walk{files: f.Files, judge: f.fault, rest: append([]string{"/"}, components(name)...)}
-	for len(w.rest) > 0 {
-		if err := w.step(); err != nil {
-			return found{}, err
+func (f *finder) follow(name string) (file found, err error) {
+	met := func(name string, info fs.FileInfo, last bool) error {
+		file.fault = cmp.Or(file.fault, f.fault(name, info))
+		switch {
+		case info.Mode()&fs.ModeSymlink == 0:
+			file.info = info
+		case last:
+			file.names = append(file.names, name)
 		}
+		return nil
 	}
-	w.found.name = w.at
-	w.found.names = append(w.found.names, w.at)
-	return w.found, nil
-}
-
-func components(name string) []string {
-	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
-}
-
-// step takes one component.
-func (w *walk) step() error {
-	component := w.rest[0]
-	w.rest = w.rest[1:]
-	next := path.Join(w.at, component)
-	info, err := w.files.Lstat(next)
+	root, err := f.Files.Lstat("/")
+	if err == nil {
+		_ = met("/", root, false)
+		file.name, err = beneath.Follow(f.Files, "/", name, met)
+	}
 	if err != nil {
-		return err
+		return found{}, err
 	}
-	if w.found.fault == nil {
-		w.found.fault = w.judge(next, info)
-	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		return w.link(next)
-	}
-	w.at, w.found.info = next, info
-	return nil
-}
-
-// link replaces a link by what it says.
-func (w *walk) link(name string) error {
-	if w.links++; w.links > maxLinks {
-		return &fs.PathError{Op: "follow", Path: name, Err: syscall.ELOOP}
-	}
-	target, err := w.files.Readlink(name)
-	if err != nil {
-		return err
-	}
-	if len(w.rest) == 0 {
-		w.found.names = append(w.found.names, name)
-	}
-	if path.IsAbs(target) {
-		w.at = "/"
-	}
-	w.rest = slices.Concat(components(target), w.rest)
-	return nil
+	file.names = append(file.names, file.name)
+	return file, nil
 }
 
 // staffGroup is Debian's group for those who may change /usr/local, which
@@ -157,4 +115,43 @@ func (f *finder) mayExecute(file found) bool {
 		return bits&0o010 != 0
 	}
 	return bits&0o001 != 0
+}
+
+// Files is the part of a host's file system that the lookup needs. Names are
+// absolute.
+type Files interface {
+	beneath.Names // Sys of a FileInfo is a *syscall.Stat_t
+	Open(name string) (File, error)
+}
+
+// File is an open file, read at places.
+type File interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// hostFiles is the host's file system.
+type hostFiles struct{ beneath.OnDisk }
+
+func (hostFiles) Open(name string) (File, error) { return os.Open(name) }
+
+// seen looks at each name once: what was judged is what is used, and a system
+// call is saved for every folder that two paths share.
+type seen struct {
+	Files
+	looks map[string]look
+}
+
+type look struct {
+	info fs.FileInfo
+	err  error
+}
+
+func (s seen) Lstat(name string) (fs.FileInfo, error) {
+	l, ok := s.looks[name]
+	if !ok {
+		l.info, l.err = s.Files.Lstat(name)
+		s.looks[name] = l
+	}
+	return l.info, l.err
 }

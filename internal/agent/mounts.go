@@ -30,25 +30,21 @@ func (f *finder) mountLibraries() {
 	}
 	f.libraries = true
 	for _, folder := range libraryFolders {
-		if end, err := f.follow(folder); err == nil && end.info.IsDir() {
-			f.mounts = append(f.mounts, libraryFolder(folder, end.name))
+		end, err := f.follow(folder)
+		if err != nil || !end.info.IsDir() {
+			continue
 		}
+		mount := readOnly(end.name, folder, "loader and libraries of the agent's program")
+		if folder != end.name && slices.Contains(libraryFolders, end.name) {
+			mount.Source, mount.Link = strings.TrimPrefix(end.name, "/"), true // the same link leads to another of them
+		}
+		f.mounts = append(f.mounts, mount)
 	}
 	if last := len(f.notes) - 1; last >= 0 && strings.HasSuffix(f.notes[last], hostsOwn) {
 		f.notes[last] += ", with its libraries"
 	} else {
 		f.notes = append(f.notes, "the agent's libraries are the host's")
 	}
-}
-
-// libraryFolder shows a library folder that is found at end: as the same link
-// when it leads to another of them, else as what is there.
-func libraryFolder(folder, end string) Mount {
-	const why = "loader and libraries of the agent's program"
-	if folder != end && slices.Contains(libraryFolders, end) {
-		return Mount{Source: strings.TrimPrefix(end, "/"), Destination: folder, Link: true, Why: why}
-	}
-	return readOnly(end, folder, why)
 }
 
 // covers reports whether what is mounted already shows name at its own place.

@@ -64,6 +64,11 @@ func Errorf(op, remedy, format string, args ...any) *Error {
 	return &Error{Op: op, Err: fmt.Errorf(format, args...), Remedy: remedy}
 }
 
+// Wrap is an [Error] with the [Cause] of err.
+func Wrap(op string, err error, remedy string) *Error {
+	return &Error{Op: op, Err: Cause(err), Remedy: remedy}
+}
+
 // Cause is an error without the operation and the path of a [fs.PathError],
 // where an [Error]'s Op names them.
 func Cause(err error) error {

@@ -77,10 +77,7 @@ func NewGuard(place Place, key broker.Key, post Post) (*Guard, error) {
 	}
 	if err != nil {
 		g.closeFolders()
-		return nil, &diag.Error{
-			Op: "keep your login outside", Err: diag.Cause(err),
-			Remedy: "look at " + place.Instance,
-		}
+		return nil, diag.Wrap("keep your login outside", err, "look at "+place.Instance)
 	}
 	g.reload()
 	return g, nil
@@ -289,9 +286,16 @@ const insideFor = 10 * 24 * time.Hour
 var shownKeys = []string{"scopes", "subscriptionType", "rateLimitTier", "accountUuid", "organizationUuid"}
 
 func (g *Guard) giveInside(now reading) error {
-	err := whileWriting(g.inside, patienceInside, func() error { return g.rewriteInside(now) })
+	put := func() error {
+		var login json.RawMessage
+		if now.good() {
+			login = g.placeholders(now)
+		}
+		return putLogin(g.inside, login)
+	}
+	err := whileWriting(g.inside, patienceInside, put)
 	if errors.Is(err, errBusy) {
-		err = g.rewriteInside(now) // an agent that keeps its own lock only harms itself
+		err = put() // an agent that keeps its own lock only harms itself
 	}
 	if err != nil {
 		return &diag.Error{
@@ -302,43 +306,15 @@ func (g *Guard) giveInside(now reading) error {
 	return nil
 }
 
-func (g *Guard) rewriteInside(now reading) error {
-	found := read(g.inside, FileName)
-	var to object
-	if json.Unmarshal(found.content, &to) != nil || to == nil {
-		to = object{}
-	}
-	delete(to, keyOf)
-	if now.good() {
-		to[keyOf] = g.placeholders(now)
-	}
-	if len(to) == 0 {
-		return strip(g.inside)
-	}
-	content, err := encode(to)
-	if err != nil {
-		return err
-	}
-	if what, err := g.inside.Look(FileName); err == nil && what.Kind == beneath.Dir {
-		if err := strip(g.inside); err != nil {
-			return err
-		}
-	}
-	return g.inside.Replace(FileName, content, privateFile)
-}
-
 func (g *Guard) placeholders(now reading) json.RawMessage {
-	var file struct {
-		Login object `json:"claudeAiOauth"`
-	}
-	_ = json.Unmarshal(now.content, &file)
+	login := objectOf(objectOf(now.content)[keyOf])
 	access, refresh := broker.LoginPlaceholders(g.key)
 	shown := object{
 		"accessToken": mustEncode(access), "refreshToken": mustEncode(refresh),
 		"expiresAt": mustEncode(time.Now().Add(insideFor).UnixMilli()),
 	}
 	for _, key := range shownKeys {
-		if value, ok := file.Login[key]; ok {
+		if value, ok := login[key]; ok {
 			shown[key] = value
 		}
 	}
@@ -351,13 +327,10 @@ func (g *Guard) Keep(made broker.Grant) error {
 	if !isToken(made.Access) || !isToken(made.Refresh) {
 		return errNotLogin
 	}
-	content, err := encode(object{keyOf: mustEncode(object{
+	content := mustEncode(object{keyOf: mustEncode(object{
 		"accessToken": mustEncode(made.Access), "refreshToken": mustEncode(made.Refresh),
 		"expiresAt": mustEncode(made.Expires.UnixMilli()), "scopes": mustEncode(strings.Fields(made.Scope)),
 	})})
-	if err != nil {
-		return err
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.instance.Replace(MadeName, content, privateFile); err != nil {
@@ -388,17 +361,8 @@ func (g *Guard) Forget() {
 const maxNotes = 4
 
 func (g *Guard) note(format string, words ...any) {
-	if text := fmt.Sprintf(format, words...); len(g.notes) < maxNotes {
+	if text := fmt.Sprintf(format, words...); len(g.notes) < maxNotes && !slices.Contains(g.notes, text) {
 		g.notes = append(g.notes, text)
-	}
-}
-
-// noteOnce takes the lock that note is called with.
-func (g *Guard) noteOnce(format string, words ...any) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if text := fmt.Sprintf(format, words...); !slices.Contains(g.notes, text) {
-		g.note("%s", text)
 	}
 }
 

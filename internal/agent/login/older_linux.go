@@ -98,7 +98,7 @@ func TakeOut(place Place, key broker.Key) (notes []string, err error) {
 		err = adopt(instance, home, key)
 	}
 	if err == nil {
-		err = strip(home)
+		err = putLogin(home, nil)
 	}
 	if err == nil && hasKey(home) {
 		notes = append(notes, "an API key that Claude Code had made inside is taken out of "+home.Path())
@@ -108,9 +108,7 @@ func TakeOut(place Place, key broker.Key) (notes []string, err error) {
 		err = removed(instance, RecordName)
 	}
 	if err != nil {
-		return notes, &diag.Error{
-			Op: "take your login out of " + home.Path(), Err: diag.Cause(err), Remedy: "remove " + home.Join(FileName),
-		}
+		return notes, diag.Wrap("take your login out of "+home.Path(), err, "remove "+home.Join(FileName))
 	}
 	return notes, nil
 }
@@ -193,49 +191,39 @@ func adopt(instance, home *beneath.Folder, key broker.Key) error {
 	if !found.good() || found.refresh == "" {
 		return nil
 	}
-	var file object
-	if err := json.Unmarshal(found.content, &file); err != nil {
-		return errNotJSON
-	}
-	content, err := encode(object{keyOf: file[keyOf]})
-	if err != nil {
-		return err
-	}
+	content := mustEncode(object{keyOf: objectOf(found.content)[keyOf]})
 	if err := instance.Create(MadeName, content, privateFile); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// strip removes the login from the agent's credentials.
-func strip(home *beneath.Folder) error {
-	found := read(home, FileName)
-	var file object
-	if json.Unmarshal(found.content, &file) == nil {
-		if delete(file, keyOf); len(file) > 0 {
-			content, err := encode(file)
-			if err != nil {
-				return err
-			}
-			return home.Replace(FileName, content, privateFile)
+// putLogin puts a login into the agent's credentials, and takes out what was
+// logged in there; nil: none is. What lies beside a login stays, as far as it can
+// be read.
+func putLogin(home *beneath.Folder, login json.RawMessage) error {
+	file := objectOf(read(home, FileName).content)
+	if delete(file, keyOf); login != nil {
+		file[keyOf] = login
+	}
+	if what, err := home.Look(FileName); len(file) == 0 || err == nil && what.Kind == beneath.Dir {
+		err := removed(home, FileName)
+		if errors.Is(err, unix.ENOTEMPTY) {
+			err = home.Rename(FileName, FileName+".inside-"+rand.Text())
+		}
+		if err != nil || len(file) == 0 {
+			return err
 		}
 	}
-	err := removed(home, FileName)
-	if errors.Is(err, unix.ENOTEMPTY) {
-		return home.Rename(FileName, FileName+".inside-"+rand.Text())
-	}
-	return err
+	return home.Replace(FileName, mustEncode(file), privateFile)
 }
 
 // madeKey is where Claude Code keeps an API key that it has made.
 const madeKey = "primaryApiKey"
 
-func readAccounts(home *beneath.Folder) (file object) {
-	content, err := home.Read(accountsName, maxFile)
-	if err != nil || json.Unmarshal(content, &file) != nil {
-		return nil
-	}
-	return file
+func readAccounts(home *beneath.Folder) object {
+	content, _ := home.Read(accountsName, maxFile)
+	return objectOf(content)
 }
 
 func hasKey(home *beneath.Folder) bool { return !isNull(readAccounts(home)[madeKey]) }
@@ -244,11 +232,7 @@ func hasKey(home *beneath.Folder) bool { return !isNull(readAccounts(home)[madeK
 func stripKey(home *beneath.Folder) error {
 	file := readAccounts(home)
 	delete(file, madeKey)
-	content, err := encode(file)
-	if err != nil {
-		return err
-	}
-	return home.Replace(accountsName, content, privateFile)
+	return home.Replace(accountsName, mustEncode(file), privateFile)
 }
 
 // Take makes a login that was made inside, in the instance in a folder, the
@@ -273,26 +257,20 @@ func Take(instance, users string) error {
 	}
 	defer dir.Close()
 	to := &file{dir, filepath.Base(users)}
-	err = whileRenewing(to, func() error {
-		found := to.read()
-		var all object
-		if len(found.content) > 0 && (json.Unmarshal(found.content, &all) != nil || all == nil) {
-			return errNotJSON
-		}
-		if all == nil {
-			all = object{}
-		}
-		var file object
-		if err := json.Unmarshal(made.content, &file); err != nil {
-			return errNotJSON
-		}
-		all[keyOf] = file[keyOf]
-		content, err := encode(all)
-		if err != nil {
-			return err
-		}
-		return whileWriting(dir, patience, func() error { return dir.Replace(to.name, content, privateFile) })
-	})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	locks, err := claimAll(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer locks.release()
+	found := to.read()
+	all := object{}
+	if len(found.content) > 0 && (json.Unmarshal(found.content, &all) != nil || all == nil) {
+		return errNotJSON
+	}
+	all[keyOf] = objectOf(made.content)[keyOf]
+	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, mustEncode(all), privateFile) })
 	if err != nil {
 		return err
 	}
@@ -301,16 +279,3 @@ func Take(instance, users string) error {
 
 // ErrNoneMade says that no login was made inside.
 var ErrNoneMade = errors.New("no login was made inside")
-
-// whileRenewing does something under the locks that Claude Code takes while it
-// renews a login.
-func whileRenewing(f *file, do func() error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	locks, err := claimAll(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer locks.release()
-	return do()
-}

@@ -1,13 +1,14 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,10 +28,7 @@ const patienceRenewal = 90 * time.Second
 // agent can bring a server to refuse a good one: further ones wait, see [again].
 const atOnce = 3
 
-var (
-	errEnded   = errors.New("it has ended")
-	errTooLong = errors.New("another program has held its lock for long")
-)
+var errEnded = errors.New("it has ended")
 
 // Renew renews the login under Claude Code's own locks, unless it turns out to
 // be a new one by then. refused is an access token that its server did not take;
@@ -72,7 +70,9 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	free, err := from.reserve(len(now.content))
 	if err != nil {
-		g.noteOnce("your login cannot be renewed: there is no room for it in %s: %v", from.dir.Path(), err)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.note("your login cannot be renewed: there is no room for it in %s: %v", from.dir.Path(), err)
 		return err
 	}
 	status, answer, err := g.post(ctx, demandOf(now))
@@ -106,11 +106,9 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 }
 
 func demandOf(now reading) []byte {
-	client := now.client
-	if client == "" {
-		client = broker.Client
+	demand := map[string]string{
+		"grant_type": "refresh_token", "refresh_token": now.refresh, "client_id": cmp.Or(now.client, broker.Client),
 	}
-	demand := map[string]string{"grant_type": "refresh_token", "refresh_token": now.refresh, "client_id": client}
 	if now.scope != "" {
 		demand["scope"] = now.scope
 	}
@@ -196,43 +194,18 @@ func claimAll(ctx context.Context, f *file) (*locks, error) {
 	}
 	l.list = append(l.list, lock)
 	if f.name == FileName {
-		err = l.claimBeside(ctx, f.dir.Path())
-	}
-	if err != nil {
-		l.release()
-		return nil, err
+		folder := f.dir.Path()
+		if l.beside, err = beneath.Open(filepath.Dir(folder)); err == nil {
+			lock, err = claimWaiting(ctx, l.beside, filepath.Base(folder)+".lock")
+		}
+		if err != nil {
+			l.release()
+			return nil, err
+		}
+		l.list = append(l.list, lock)
 	}
 	go l.keep()
 	return l, nil
-}
-
-func (l *locks) claimBeside(ctx context.Context, folder string) (err error) {
-	if l.beside, err = beneath.Open(filepath.Dir(folder)); err != nil {
-		return err
-	}
-	lock, err := claimWaiting(ctx, l.beside, filepath.Base(folder)+besideSuffix)
-	if err == nil {
-		l.list = append(l.list, lock)
-	}
-	return err
-}
-
-// besideSuffix makes a folder's name that of the lock beside it.
-const besideSuffix = ".lock"
-
-func claimWaiting(ctx context.Context, dir *beneath.Folder, name string) (*held, error) {
-	const pause = 50 * time.Millisecond
-	for {
-		lock, err := claim(dir, name)
-		if lock != nil || err != nil {
-			return lock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errTooLong
-		case <-time.After(pause):
-		}
-	}
 }
 
 // keep keeps the locks from going stale.
@@ -263,9 +236,84 @@ func (l *locks) release() {
 	}
 }
 
-// scopeOf is what a login may do, as the token endpoint says it.
-func scopeOf(oauth object) string {
-	var scopes []string
-	_ = json.Unmarshal(oauth["scopes"], &scopes) // of another shape: none
-	return strings.Join(scopes, " ")
+// Claude Code's locks beside its credentials. Each is a folder: who makes it
+// has it, and one that was not touched for a time belongs to somebody who died
+// (the npm package proper-lockfile).
+const (
+	refreshLock = ".oauth_refresh.lock" // held while a login is renewed
+	writeLock   = ".storage-write.lock" // held while credentials are written
+	// A third, named like the folder, lies beside it: see [locks].
+)
+
+// held is a lock of ours.
+type held struct {
+	dir   *beneath.Folder
+	name  string
+	stamp beneath.Stamp
+}
+
+// claim takes a lock; nil when another holds it.
+func claim(dir *beneath.Folder, name string) (*held, error) {
+	const mode = 0o755
+	err := dir.Mkdir(name, mode)
+	if errors.Is(err, fs.ErrExist) && !isHeld(dir, name) && dir.Remove(name) == nil {
+		err = dir.Mkdir(name, mode)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	what, err := dir.Look(name)
+	return &held{dir, name, what.Stamp}, err
+}
+
+// isHeld reports whether somebody who lives holds a lock.
+func isHeld(dir *beneath.Folder, name string) bool {
+	stale := time.Minute
+	if name == writeLock {
+		stale = 15 * time.Second
+	}
+	what, err := dir.Look(name)
+	return err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < stale
+}
+
+// release gives a lock back, unless it was taken from us meanwhile.
+func (h *held) release() {
+	if what, err := h.dir.Look(h.name); err == nil && what.Stamp.Ino == h.stamp.Ino {
+		_ = h.dir.Remove(h.name) // what stays goes stale
+	}
+}
+
+var errBusy = errors.New("another program has held its lock for long")
+
+// claimWaiting takes a lock, waiting for it as long as ctx allows. Claude Code
+// holds the one of writing for milliseconds.
+func claimWaiting(ctx context.Context, dir *beneath.Folder, name string) (*held, error) {
+	const pause = 20 * time.Millisecond
+	for {
+		lock, err := claim(dir, name)
+		if lock != nil || err != nil {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errBusy
+		case <-time.After(pause):
+		}
+	}
+}
+
+// whileWriting does something under the lock of a folder's credentials. It
+// waits up to the given time.
+func whileWriting(dir *beneath.Folder, patience time.Duration, do func() error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lock, err := claimWaiting(ctx, dir, writeLock)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	return do()
 }

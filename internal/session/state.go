@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -20,11 +21,14 @@ const apiKey = "ANTHROPIC_API_KEY"
 // it. It changes nothing.
 func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 	req := state.Request{
-		Home: s.folders.Home, UserHome: s.Facts.Home, UID: s.Facts.UID, Kind: state.Kind(p.State),
-		Root: s.project.Root, Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}),
-		Caches: plan.CacheFolders(),
-		Path:   p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
-		Folders: keptFolders(p), Inside: func(program string) bool { return isInside(p, program) },
+		Request: agenthome.Request{
+			Home: s.folders.Home, UserHome: s.Facts.Home,
+			Trusted: slices.Compact([]string{s.project.Path, s.project.Dir}),
+			Path:    p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+			Inside: func(program string) bool { return isInside(p, program) },
+		},
+		UID: s.Facts.UID, Kind: state.Kind(p.State), Root: s.project.Root, Caches: plan.CacheFolders(),
+		Folders: keptFolders(p),
 	}
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = s.Facts.Env.Get(apiKey)

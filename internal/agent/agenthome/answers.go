@@ -3,8 +3,11 @@ package agenthome
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+
+	"claudebox/internal/secret/leak"
 )
 
 // object is a JSON object whose values stay as they were written.
@@ -19,7 +22,13 @@ func parseObject(src []byte) object {
 	return o
 }
 
-func (o object) encode() ([]byte, error) { return encode(o, "  ") }
+// objectOf gives an empty object for what is none.
+func objectOf(src []byte) object {
+	if o := parseObject(src); o != nil {
+		return o
+	}
+	return object{}
+}
 
 // encode writes JSON without the escapes that only HTML needs.
 func encode(value any, indent string) ([]byte, error) {
@@ -40,10 +49,7 @@ var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "ed
 // would ask before its first prompt (measured with 2.1.329). What else is
 // there stays as it is; a file that is no JSON object is made anew.
 func makeAnswers(r Request, f From) (Made, error) {
-	o := parseObject(f.Old)
-	if o == nil {
-		o = object{}
-	}
+	o := objectOf(f.Old)
 	host := parseObject(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
 	servers, notes := r.servers(host)
@@ -55,7 +61,7 @@ func makeAnswers(r Request, f From) (Made, error) {
 	changed = o.approve(approvedSuffix(r.APIKey)) || changed
 	var err error
 	if changed {
-		made.Content, err = o.encode()
+		made.Content, err = encode(o, "  ")
 	}
 	return made, err
 }
@@ -83,15 +89,9 @@ func (o object) answer(key string) (changed bool) {
 
 // trust answers the question about each folder.
 func (o object) trust(folders []string) (changed bool) {
-	projects := parseObject(o["projects"])
-	if projects == nil {
-		projects = object{}
-	}
+	projects := objectOf(o["projects"])
 	for _, folder := range folders {
-		entry := parseObject(projects[folder])
-		if entry == nil {
-			entry = object{}
-		}
+		entry := objectOf(projects[folder])
 		if entry.answer("hasTrustDialogAccepted") {
 			projects.set(folder, entry)
 			changed = true
@@ -107,10 +107,7 @@ func (o object) trust(folders []string) (changed bool) {
 // knows by its end, and forgets those of other sessions. A key that was rejected
 // inside stays rejected.
 func (o object) approve(suffix string) (changed bool) {
-	responses := parseObject(o["customApiKeyResponses"])
-	if responses == nil {
-		responses = object{}
-	}
+	responses := objectOf(o["customApiKeyResponses"])
 	var approved, rejected, want []string
 	_ = json.Unmarshal(responses["approved"], &approved) // of another shape: made anew
 	_ = json.Unmarshal(responses["rejected"], &rejected)
@@ -143,4 +140,92 @@ func approvedSuffix(key string) string {
 	const kept = 20
 	key = strings.TrimSpace(key)
 	return key[max(0, len(key)-kept):]
+}
+
+// servers are the user's own MCP servers that the profile names and that can
+// run inside. notes say of the others why they do not enter. A secret in the
+// environment of one stays out: what the profile lets in by that name is what
+// the server finds.
+func (r Request) servers(host object) (kept object, notes []string) {
+	kept = object{}
+	all := parseObject(host["mcpServers"])
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Contains(r.Servers, name) {
+			left = append(left, name)
+			continue
+		}
+		server, secrets, reason := r.server(parseObject(all[name]))
+		if reason != "" {
+			notes = append(notes, "your MCP server "+name+" does not enter: "+reason)
+			continue
+		}
+		if len(secrets) > 0 {
+			notes = append(notes,
+				"of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
+					"; `secrets` or `extra_env_passthrough` can name them")
+		}
+		kept.set(name, server)
+	}
+	for _, name := range r.Servers {
+		if all[name] == nil {
+			notes = append(notes, "you have no MCP server "+name+" in ~/.claude.json")
+		}
+	}
+	if len(left) > 0 {
+		notes = append(notes,
+			"your MCP servers do not enter: "+strings.Join(left, ", ")+"; `mcp: {import: ["+left[0]+"]}` lets one in")
+	}
+	return kept, notes
+}
+
+// server is one as it enters: without the secrets of its environment, which
+// are named.
+func (r Request) server(o object) (kept object, secrets []string, reason string) {
+	var command string
+	var env map[string]string
+	if o == nil || o["command"] != nil && json.Unmarshal(o["command"], &command) != nil ||
+		o["env"] != nil && json.Unmarshal(o["env"], &env) != nil {
+		return nil, nil, "it has another shape than Claude Code's"
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if leak.Variable(name, env[name]) != "" {
+			secrets = append(secrets, name)
+			delete(env, name)
+		}
+	}
+	kept = maps.Clone(o)
+	if delete(kept, "env"); len(env) > 0 {
+		kept.set("env", env)
+	}
+	for _, text := range kept {
+		if what := leak.Text(string(text)); what != "" {
+			return nil, nil, "it holds what looks like " + what
+		}
+	}
+	if command != "" {
+		reason = r.missing(command)
+	}
+	return kept, secrets, reason
+}
+
+// serve puts servers among those inside, and takes away those of an earlier
+// launch that no longer enter.
+func (o object) serve(servers object, before []string) (changed bool) {
+	there := objectOf(o["mcpServers"])
+	for _, name := range before {
+		if servers[name] == nil && there[name] != nil {
+			delete(there, name)
+			changed = true
+		}
+	}
+	for name, server := range servers {
+		if !same(there[name], server) {
+			there[name], changed = server, true
+		}
+	}
+	if changed {
+		o.set("mcpServers", there)
+	}
+	return changed
 }

@@ -90,3 +90,11 @@ func leakNotes(name string, content []byte) []string {
 	}
 	return nil
 }
+
+// LoginFiles are where a login can be lent from, first come first.
+func LoginFiles(r Request) []string {
+	return []string{
+		path.Join(r.UserHome, ".claude/.credentials.json"),
+		path.Join(r.Home, ".credentials.json"),
+	}
+}

@@ -33,7 +33,6 @@ const (
 func prompts(history []byte, folders []string) []prompt {
 	var list []prompt
 	for line := range bytes.Lines(history) {
-		var p prompt
 		var loose struct { // the pasted contents have any shape
 			prompt
 			Pasted json.RawMessage `json:"pastedContents"`
@@ -41,7 +40,7 @@ func prompts(history []byte, folders []string) []prompt {
 		if len(line) > 2*maxPrompt || json.Unmarshal(line, &loose) != nil {
 			continue
 		}
-		p = loose.prompt
+		p := loose.prompt
 		p.Pasted = map[string]string{}
 		if slices.Contains(folders, p.Project) && p.typed() {
 			list = append(list, p)
@@ -71,11 +70,7 @@ func makeHistory(r Request, f From) (Made, error) {
 	if !r.Host {
 		return Made{}, nil
 	}
-	all := prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted)
-	if len(all) == 0 {
-		return Made{}, nil
-	}
-	return Made{Content: lines(all)}, nil
+	return Made{Content: lines(prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted))}, nil
 }
 
 // NewPrompts are the lines of the agent's history that the user's lacks.
@@ -96,7 +91,7 @@ func lines(list []prompt) []byte {
 			panic("bug: " + err.Error())
 		}
 	}
-	return b.Bytes()
+	return b.Bytes() // nil: none
 }
 
 // maxConversations is how long the name of a folder of conversations may be
@@ -108,12 +103,11 @@ const maxConversations = 200
 func Conversations(folder string) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune(folder)) {
-		r := rune(unit)
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+		if r := rune(unit); r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			b.WriteRune(r)
-			continue
+		} else {
+			b.WriteByte('-')
 		}
-		b.WriteByte('-')
 	}
 	if b.Len() > maxConversations {
 		return ""

@@ -85,7 +85,7 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 			o := object{}
 			o.set("hooks", map[string]any{"PreToolUse": []any{map[string]any{"matcher": "Bash", "hooks": []any{map[string]string{"type": "command", "command": tc.command}}}}})
 			o.set("statusLine", map[string]string{"type": "command", "command": tc.command})
-			host, err := o.encode()
+			host, err := encode(o, "  ")
 			if err != nil {
 				t.Fatal(err)
 			}

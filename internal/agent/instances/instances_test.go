@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/instances"
 	"claudebox/internal/agent/state"
 )
@@ -41,7 +42,8 @@ func (w world) launch(project string) state.Instance {
 	root := filepath.Join(w.home, project)
 	must(w.t, os.MkdirAll(root, 0o700))
 	in, err := state.Look(state.Request{
-		Home: w.claudebox(), UserHome: w.home, UID: os.Getuid(), Kind: state.Project, Root: root, Trusted: []string{root},
+		Request: agenthome.Request{Home: w.claudebox(), UserHome: w.home, Trusted: []string{root}},
+		UID:     os.Getuid(), Kind: state.Project, Root: root,
 	})
 	must(w.t, err)
 	must(w.t, in.Prepare())

@@ -1,15 +1,20 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path"
+	"regexp"
 	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"golang.org/x/sys/unix"
 )
 
 // With [Host] the agent works in the user's own conversations of this project
@@ -20,17 +25,6 @@ import (
 
 const projectsName = "projects"
 
-// makeConversations makes the user's folders for conversations where there
-// were none, as Claude Code would.
-func makeConversations(folders []string) error {
-	for _, dir := range folders {
-		if err := os.MkdirAll(dir, privateDir); err != nil {
-			return &diag.Error{Op: "make " + dir, Err: diag.Cause(err), Remedy: "use `state: project`"}
-		}
-	}
-	return nil
-}
-
 // endHost gives back what the user's Claude Code shall know, when nobody
 // writes inside any more. removed are for people.
 func endHost(req Request, conversations []string, inside *beneath.Folder) (removed []string, err error) {
@@ -40,18 +34,14 @@ func endHost(req Request, conversations []string, inside *beneath.Folder) (remov
 			removed = append(removed, name+" "+WhyRemoved)
 		}
 		if err != nil {
-			return removed, &diag.Error{
-				Op: "look through your conversations in " + at, Err: diag.Cause(err),
-				Remedy: "remove what is no file there before you run Claude Code outside",
-			}
+			return removed, diag.Wrap("look through your conversations in "+at, err,
+				"remove what is no file there before you run Claude Code outside")
 		}
 	}
-	name := agenthome.HistoryFile(req.home())
+	name := agenthome.HistoryFile(req.Request)
 	if err := giveHistory(req, name, inside); err != nil {
-		return removed, &diag.Error{
-			Op: "add the prompts of this session to " + name, Err: diag.Cause(err),
-			Remedy: "they are kept inside, and added after the next session",
-		}
+		return removed, diag.Wrap("add the prompts of this session to "+name, err,
+			"they are kept inside, and added after the next session")
 	}
 	return removed, nil
 }
@@ -67,9 +57,7 @@ const WhyRemoved = "was no file, and is removed: the agent left it among your co
 
 // Conversations are the folders of the user's, canonical, where the agent
 // writes with [Host]; none with another kind.
-func (in *Instance) Conversations() []string {
-	return in.conversations
-}
+func (in *Instance) Conversations() []string { return in.conversations }
 
 // CleanConversations takes away what is neither file nor folder: the user's
 // Claude Code would write through a link that the agent left there. Another
@@ -83,40 +71,34 @@ func CleanConversations(at string) (removed []string, err error) {
 		return nil, err
 	}
 	defer dir.Close()
-	c := cleaner{dir: dir}
-	err = c.below(".", 0)
-	slices.Sort(c.removed)
-	return c.removed, err
+	removed, err = clean(dir, ".", 0)
+	slices.Sort(removed)
+	return removed, err
 }
 
-type cleaner struct {
-	dir     *beneath.Folder
-	removed []string
-}
-
-func (c *cleaner) below(rel string, depth int) error {
-	names, err := c.dir.Names(rel, maxLeft)
+// clean does so below a folder. One that is too deep does not save the others.
+func clean(dir *beneath.Folder, rel string, depth int) (removed []string, fault error) {
+	names, err := dir.Names(rel, maxLeft)
 	if err != nil || depth > maxLeftDepth {
-		return errors.Join(err, beneath.ErrTooLarge)
+		return nil, errors.Join(err, beneath.ErrTooLarge)
 	}
-	var faults error // one folder that is too deep does not save the others
 	for _, name := range names {
 		below := path.Join(rel, name)
-		what, err := c.dir.Look(below)
+		what, err := dir.Look(below)
 		switch {
 		case err != nil:
 		case what.Kind == beneath.Dir:
-			err = c.below(below, depth+1)
+			var more []string
+			more, err = clean(dir, below, depth+1)
+			removed = append(removed, more...)
 		case what.Kind == beneath.Link || what.Kind == beneath.Special:
-			if err = c.dir.Remove(below); err == nil {
-				c.removed = append(c.removed, c.dir.Join(below))
+			if err = dir.Remove(below); err == nil {
+				removed = append(removed, dir.Join(below))
 			}
 		}
-		if faults == nil {
-			faults = err
-		}
+		fault = cmp.Or(fault, err)
 	}
-	return faults
+	return removed, fault
 }
 
 // giveHistory adds the prompts that were typed inside to the user's history,
@@ -133,7 +115,7 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	if err != nil {
 		return err
 	}
-	added := agenthome.NewPrompts(req.home(), host, inside)
+	added := agenthome.NewPrompts(req.Request, host, inside)
 	if len(added) == 0 {
 		return nil
 	}
@@ -147,4 +129,48 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	}
 	_, err = file.Write(added)
 	return errors.Join(err, file.Close())
+}
+
+// conversationFile is the name of a conversation's file, for Claude Code
+// (2.1.329).
+var conversationFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`)
+})
+
+// mostConversations bounds how many are looked at.
+const mostConversations = 10_000
+
+// LastConversation is the id of the conversation in a folder that was written
+// to last, if that was not before since; empty for none. The agent can write
+// there: of what it left nothing but such a name is taken.
+func (in *Instance) LastConversation(folder string, since time.Time) string {
+	name := agenthome.Conversations(folder)
+	if in.work == nil || name == "" || in.req.Kind == Ephemeral {
+		return ""
+	}
+	at, rel := in.Dir, path.Join(agentHome, projectsName, name)
+	if in.req.Kind == Host {
+		at, rel = path.Join(in.req.UserHome, ".claude", projectsName, name), "."
+	}
+	dir, err := beneath.Open(at)
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	names, err := dir.Names(rel, mostConversations)
+	if err != nil {
+		return ""
+	}
+	last, id := since.UnixNano(), ""
+	for _, name := range names {
+		match := conversationFile().FindStringSubmatch(name)
+		if match == nil {
+			continue
+		}
+		what, err := dir.Look(path.Join(rel, name))
+		if err == nil && what.Kind == beneath.Regular && what.Stamp.Change >= last {
+			last, id = what.Stamp.Change, match[1]
+		}
+	}
+	return id
 }

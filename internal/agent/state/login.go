@@ -61,7 +61,7 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 			c.Notes = append(c.Notes, text)
 		}
 	}
-	for _, name := range agenthome.LoginFiles(c.req.home()) {
+	for _, name := range agenthome.LoginFiles(c.req.Request) {
 		real, err := c.req.own(name)
 		var foreign *foreignError
 		switch {
@@ -75,7 +75,7 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		case err != nil:
 			return "", c.failed("look at your login "+name, err)
 		}
-		if isLink(name) {
+		if what, err := os.Lstat(name); err == nil && what.Mode()&os.ModeSymlink != 0 {
 			// Claude Code outside has its locks beside the link, and puts a file in its place.
 			note("your login " + name + " does not enter: it is a link; put " + real + " in its place")
 			continue
@@ -92,14 +92,6 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 	return "", nil
 }
 
-func isLink(name string) bool {
-	what, err := os.Lstat(name)
-	return err == nil && what.Mode()&os.ModeSymlink != 0
-}
-
-// errInUse says that another session works with a login that should go.
-var errInUse = errors.New("another session works there with your login")
-
 // takeOut takes out what older versions left inside, unless a session of theirs
 // works with it.
 func (h *held) takeOut(req Request, users string) (notes []string, err error) {
@@ -107,10 +99,8 @@ func (h *held) takeOut(req Request, users string) (notes []string, err error) {
 		return nil, nil
 	}
 	if err := unix.Flock(int(h.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, &diag.Error{
-			Op: "take your login out of " + h.dir, Err: errInUse,
-			Remedy: "end that session first",
-		}
+		return nil, diag.Errorf("take your login out of "+h.dir, "end that session first",
+			"another session works there with your login")
 	}
 	notes, err = login.TakeOut(req.loginPlace(h.dir, users), req.newKey())
 	if err != nil {
@@ -155,10 +145,7 @@ func (r Request) takeOutEverywhere(but, users string) (notes []string) {
 func (in *Instance) TakeLogin() error {
 	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
 	if err := login.Take(in.Dir, users); err != nil {
-		return &diag.Error{
-			Op: "use the login outside that was made inside", Err: diag.Cause(err),
-			Remedy: "log in inside with `/login`",
-		}
+		return diag.Wrap("use the login outside that was made inside", err, "log in inside with `/login`")
 	}
 	return nil
 }

@@ -20,10 +20,27 @@ import (
 
 // write is one step of Prepare, below the instance's folder.
 type write struct {
-	rel  string
-	what string // for people: "make", "update", "link"
-	do   func(dir *beneath.Folder) error
-	seen seen // the file whose stamp is to be taken afterwards; without a name: none
+	rel   string
+	what  string // for people: "make", "update", "link"; empty: nothing changes
+	aside bool   // what lies there is kept under another name first
+	do    func(dir *beneath.Folder) error
+	seen  seen // the file whose stamp is to be taken afterwards; without a name: none
+}
+
+// apply does one step.
+func (w write) apply(dir *beneath.Folder) error {
+	for n := 1; w.aside; n++ {
+		free := fmt.Sprintf("%s.inside-%d", w.rel, n)
+		if what, err := dir.Look(free); err != nil {
+			return err
+		} else if what.Kind == beneath.Absent {
+			if err := dir.Rename(w.rel, free); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return w.do(dir)
 }
 
 // fileLimit is what a file of the agent's home may have, in bytes. Claude
@@ -73,6 +90,13 @@ func (c *comparison) plan(w write) {
 	}
 }
 
+// makeFolder adds the step that makes a folder.
+func (c *comparison) makeFolder(rel string, aside bool) {
+	c.plan(write{rel: rel, what: "make", aside: aside, do: func(dir *beneath.Folder) error {
+		return dir.Mkdir(rel, privateDir)
+	}})
+}
+
 // folders notes which folders are missing.
 func (c *comparison) folders() error {
 	want := []string{agentHome, cacheName}
@@ -80,10 +104,9 @@ func (c *comparison) folders() error {
 		want = append(want, path.Join(cacheName, name))
 	}
 	for _, folder := range c.req.Folders {
-		for _, rel := range parents(folder) {
-			if !slices.Contains(want, rel) {
-				want = append(want, rel)
-			}
+		at := len(want)
+		for ; folder != "." && !slices.Contains(want, folder); folder = path.Dir(folder) {
+			want = slices.Insert(want, at, folder) // a folder before what lies in it
 		}
 	}
 	for _, rel := range want {
@@ -92,59 +115,40 @@ func (c *comparison) folders() error {
 		case err != nil:
 			return err
 		case what.Kind == beneath.Absent:
-			c.plan(write{
-				rel: rel, what: "make",
-				do: func(dir *beneath.Folder) error { return dir.Mkdir(rel, privateDir) },
-			})
+			c.makeFolder(rel, false)
 		case what.Kind == beneath.Dir && what.Perm&privateDir != privateDir:
-			c.plan(write{
-				rel: rel, what: "open",
-				do: func(dir *beneath.Folder) error { return dir.Chmod(rel, privateDir) },
-			})
+			c.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error {
+				return dir.Chmod(rel, privateDir)
+			}})
 		}
 	}
 	return nil
-}
-
-// parents are a folder and those that it lies in, outermost first.
-func parents(folder string) []string {
-	var list []string
-	for at := folder; at != "."; at = path.Dir(at) {
-		list = append([]string{at}, list...)
-	}
-	return list
 }
 
 // files works out which made files are not as they should be.
 func (c *comparison) files() error {
-	key := recordForm + c.req.home().Key() + "\n"
+	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
 	for _, f := range agenthome.Files {
-		if err := c.file(f, key); err != nil {
+		rel := path.Join(agentHome, f.Name)
+		inputs, err := inputs(key, f.Sources(c.req.Request))
+		if err != nil {
+			return c.failed("look at your own "+f.Name, err)
+		}
+		what, err := c.there(rel)
+		if err != nil {
+			return err
+		}
+		closed := what.Kind == beneath.Regular && what.Perm&privateFile != privateFile
+		if closed && c.now.Chmod(rel, privateFile) == nil {
+			what, _ = c.now.Look(rel) // one that the agent closed is read all the same
+		}
+		if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
+			c.Notes = append(c.Notes, was.Notes...)
+		} else if err := c.remake(f, rel, inputs, what); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// file does so for one; key is what they are made of beside the user's files.
-func (c *comparison) file(f agenthome.File, key string) error {
-	rel := path.Join(agentHome, f.Name)
-	inputs, err := inputs(key, f.Sources(c.req.home()))
-	if err != nil {
-		return c.failed("look at your own "+f.Name, err)
-	}
-	what, err := c.there(rel)
-	if err != nil {
-		return err
-	}
-	if what.Kind == beneath.Regular && what.Perm&privateFile != privateFile && c.now.Chmod(rel, privateFile) == nil {
-		what, _ = c.now.Look(rel) // one that the agent closed is read all the same
-	}
-	if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
-		c.Notes = append(c.Notes, was.Notes...)
-		return nil
-	}
-	return c.remake(f, rel, inputs, what)
 }
 
 // remake makes the file's content anew and plans a write if it differs.
@@ -153,11 +157,11 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	if what.Kind == beneath.Regular {
 		old, _ = c.now.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
-	sources, foreign, err := c.req.readSources(f.Sources(c.req.home()))
+	sources, foreign, err := c.req.readSources(f.Sources(c.req.Request))
 	if err != nil {
 		return c.failed("read your own "+f.Name, err)
 	}
-	made, err := f.Make(c.req.home(), agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
+	made, err := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
 	if err != nil {
 		return c.failed("make "+f.Name+" for the agent", err)
 	}
@@ -166,39 +170,11 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
 	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
-		w.what = "update"
-		w.do = func(dir *beneath.Folder) error {
-			if made.Aside {
-				if err := aside(dir, rel); err != nil {
-					return err
-				}
-			}
-			return replace(dir, rel, made.Content, what.Kind)
-		}
+		w.what, w.aside = "update", made.Aside || what.Kind == beneath.Dir
+		w.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
 	}
 	c.plan(w)
 	return nil
-}
-
-// replace puts a file where an agent may have put something else. A folder is
-// kept under another name; anything else is replaced by name.
-func replace(dir *beneath.Folder, rel string, content []byte, was beneath.Kind) error {
-	if was == beneath.Dir {
-		if err := aside(dir, rel); err != nil {
-			return err
-		}
-	}
-	return dir.Replace(rel, content, privateFile)
-}
-
-// aside renames what an agent put in our place, to the first free name.
-func aside(dir *beneath.Folder, rel string) error {
-	for n := 1; ; n++ {
-		free := fmt.Sprintf("%s.inside-%d", rel, n)
-		if what, err := dir.Look(free); err != nil || what.Kind == beneath.Absent {
-			return errors.Join(err, dir.Rename(rel, free))
-		}
-	}
 }
 
 // inputs hashes all that a file is made of, without reading it.
@@ -269,21 +245,11 @@ func (c *comparison) importLink(name string, wanted bool) error {
 	case ours && !wanted:
 		c.plan(write{rel: rel, what: "remove", do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
 	case wanted && !ours:
-		c.plan(write{
-			rel: rel, what: "link",
-			do: func(dir *beneath.Folder) error { return relink(dir, rel, text, what.Kind) },
-		})
+		c.plan(write{rel: rel, what: "link", aside: what.Kind != beneath.Absent, do: func(dir *beneath.Folder) error {
+			return dir.Symlink(text, rel)
+		}})
 	}
 	return nil
-}
-
-func relink(dir *beneath.Folder, rel, text string, was beneath.Kind) error {
-	if was != beneath.Absent {
-		if err := aside(dir, rel); err != nil {
-			return err
-		}
-	}
-	return dir.Symlink(text, rel)
 }
 
 // ownConversations links the agent's home to the user's conversations.
@@ -291,8 +257,11 @@ func (c *comparison) ownConversations() error {
 	if c.req.Kind != Host {
 		return nil
 	}
-	if err := c.needFolder(path.Join(agentHome, projectsName)); err != nil {
+	projects := path.Join(agentHome, projectsName)
+	if what, err := c.there(projects); err != nil {
 		return err
+	} else if what.Kind != beneath.Dir {
+		c.makeFolder(projects, what.Kind != beneath.Absent)
 	}
 	for _, folder := range c.req.Trusted {
 		name := agenthome.Conversations(folder)
@@ -311,23 +280,5 @@ func (c *comparison) ownConversations() error {
 			return err
 		}
 	}
-	return nil
-}
-
-// needFolder plans a folder of the agent's home; anything else of that
-// name goes aside.
-func (c *comparison) needFolder(rel string) error {
-	what, err := c.there(rel)
-	if err != nil || what.Kind == beneath.Dir {
-		return err
-	}
-	c.plan(write{rel: rel, what: "make", do: func(dir *beneath.Folder) error {
-		if what.Kind != beneath.Absent {
-			if err := aside(dir, rel); err != nil {
-				return err
-			}
-		}
-		return dir.Mkdir(rel, privateDir)
-	}})
 	return nil
 }

@@ -3,20 +3,14 @@ package state
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/linux/beneath"
 )
-
-// maxLinks is how many links the kernel follows in one path (MAXSYMLINKS).
-const maxLinks = 40
 
 // foreignError names a link on the way to a file of the user that an agent
 // could have made: ~/.claude may lead into a folder that was a project once,
@@ -34,18 +28,21 @@ func (r Request) own(name string) (string, error) {
 	if homes.user == "" {
 		homes = r.resolveHomes()
 	}
-	w := walk{trusted: []string{homes.user, homes.user + "/.claude", homes.state}}
-	if rest, below := strings.CutPrefix(name, r.UserHome+"/"); below {
-		w.at, w.rest = homes.user, components(rest)
-	} else if rest, below := strings.CutPrefix(name, r.Home+"/"); below {
-		w.at, w.rest = homes.state, components(rest)
+	at, rest := "/", name
+	if below, is := strings.CutPrefix(name, r.UserHome+"/"); is {
+		at, rest = homes.user, below
+	} else if below, is := strings.CutPrefix(name, r.Home+"/"); is {
+		at, rest = homes.state, below
 	}
-	for len(w.rest) > 0 {
-		if err := w.step(); err != nil {
-			return "", err
+	trusted := []string{homes.user, homes.user + "/.claude", homes.state}
+	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
+		owner, _ := info.Sys().(*syscall.Stat_t)
+		roots := strings.HasPrefix(name, "/nix/store/") || owner != nil && owner.Uid == 0
+		if info.Mode()&fs.ModeSymlink != 0 && !roots && !slices.Contains(trusted, path.Dir(name)) {
+			return &foreignError{name}
 		}
-	}
-	return w.at, nil
+		return nil
+	})
 }
 
 // homes are the two folders that a path of the user begins with, free of
@@ -60,52 +57,6 @@ func canonical(name string) string {
 		return real
 	}
 	return name
-}
-
-func components(name string) []string {
-	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
-}
-
-// walk is a path on its way to its end.
-type walk struct {
-	trusted []string // folders whose links count
-	at      string   // free of links
-	rest    []string // components yet to go
-	links   int
-}
-
-// step takes one component.
-func (w *walk) step() error {
-	folder, next := w.at, filepath.Join(w.at, w.rest[0])
-	w.rest = w.rest[1:]
-	var st unix.Stat_t
-	if err := unix.Lstat(next, &st); err != nil {
-		return &fs.PathError{Op: "look at", Path: next, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
-		w.at = next
-		return nil
-	}
-	if w.links++; w.links > maxLinks {
-		return &fs.PathError{Op: "follow", Path: next, Err: syscall.ELOOP}
-	}
-	if !slices.Contains(w.trusted, folder) && !isRoots(next, st) {
-		return &foreignError{next}
-	}
-	text, err := os.Readlink(next)
-	if err != nil {
-		return err
-	}
-	if filepath.IsAbs(text) {
-		w.at = "/"
-	}
-	w.rest = append(components(text), w.rest...)
-	return nil
-}
-
-// isRoots reports whether only root or Nix can make a file.
-func isRoots(name string, st unix.Stat_t) bool {
-	return strings.HasPrefix(name, "/nix/store/") || st.Uid == 0
 }
 
 // readOwn reads a file of the user: nil when there is none, or when the way to

@@ -123,10 +123,7 @@ var remedies = []struct {
 
 // failed adds the remedy that fits the cause.
 func (p place) failed(op string, err error) error {
-	e := &diag.Error{
-		Op: op, Err: diag.Cause(err),
-		Remedy: "look at " + p.dir + "; when it is moved away the project starts afresh",
-	}
+	e := diag.Wrap(op, err, "look at "+p.dir+"; when it is moved away the project starts afresh")
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
 			e.Remedy = strings.ReplaceAll(r.text, "DIR", p.home)

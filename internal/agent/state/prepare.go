@@ -1,12 +1,16 @@
 package state
 
 import (
+	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -41,14 +45,21 @@ func (in *Instance) prepare() error {
 			return err
 		}
 	}
-	if err := makeConversations(in.conversations); err != nil {
-		return err
+	for _, dir := range in.conversations { // as Claude Code would make them
+		if err := os.MkdirAll(dir, privateDir); err != nil {
+			return diag.Wrap("make "+dir, err, "use `state: project`")
+		}
 	}
 	if err := in.keepOutside(); err != nil {
 		return err
 	}
-	if err := in.touch(); err != nil || in.approval == nil {
-		return err
+	// The time of the lock's file says when the instance was used last.
+	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+	if err := unix.UtimesNanoAt(in.open.FD(), liveName, now, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return in.failed("mark "+in.dir+" as used", err)
+	}
+	if in.approval == nil {
+		return nil
 	}
 	return in.writeLines(approvedName, in.approval)
 }
@@ -109,7 +120,7 @@ func (h *held) apply(dir *beneath.Folder, req Request, d *draft) error {
 		next.Root = req.Root
 	}
 	for _, w := range d.writes {
-		if err := w.do(dir); err != nil {
+		if err := w.apply(dir); err != nil {
 			return h.failed("make "+path.Join(h.dir, w.rel), err)
 		}
 		if w.seen.Name == "" {
@@ -129,16 +140,6 @@ func (h *held) apply(dir *beneath.Folder, req Request, d *draft) error {
 	return nil
 }
 
-// touch marks the instance as used now: the time of the lock's file says when
-// that was last.
-func (h *held) touch() error {
-	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
-	if err := unix.UtimesNanoAt(h.open.FD(), liveName, now, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return h.failed("mark "+h.dir+" as used", err)
-	}
-	return nil
-}
-
 // release closes what Prepare opened.
 func (h *held) release() {
 	if h.open != nil {
@@ -148,4 +149,96 @@ func (h *held) release() {
 		h.live.Close()
 	}
 	h.open, h.live = nil, nil
+}
+
+// create makes a new instance under another name and renames it when it is
+// whole. When that fails, nothing of it stays.
+func (in *Instance) create() (err error) {
+	parent := path.Dir(in.Dir)
+	for _, dir := range []string{in.req.Home, parent} {
+		switch fault := os.Mkdir(dir, privateDir); {
+		case fault == nil:
+			defer func() {
+				if err != nil {
+					_ = os.Remove(dir) // stays when something else is in it by now
+				}
+			}()
+		case !errors.Is(fault, fs.ErrExist):
+			return in.failed("make "+dir, fault)
+		}
+	}
+	lock, err := in.flock(parent, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	in.req.sweep(parent, in.Login.File)
+	if in.draft, err = look(in.req, in.place); err != nil || in.exists {
+		return err // made by another launch meanwhile, and judged
+	}
+	undo, err := in.firstMemory(in.req)
+	if err == nil {
+		in.draft, err = compare(in.req, in.place, nil) // with the memory that is there now
+	}
+	temporary := path.Join(parent, unfinished+rand.Text())
+	if err == nil {
+		err = in.fill(temporary)
+	}
+	if err == nil {
+		if err = os.Rename(temporary, in.Dir); err == nil {
+			in.exists = true
+			return nil
+		}
+		err = in.failed("make "+in.Dir, err)
+	}
+	undo()
+	return errors.Join(err, removeAll(temporary))
+}
+
+// unfinished begins the name of an instance that is being made.
+const unfinished = ".new-"
+
+// fill makes a whole instance at a path.
+func (in *Instance) fill(at string) error {
+	if err := os.Mkdir(at, privateDir); err != nil {
+		return in.failed("make "+in.Dir, err)
+	}
+	dir, err := beneath.Open(at)
+	if err != nil {
+		return in.failed("make "+in.Dir, err)
+	}
+	defer dir.Close()
+	if err := dir.Create(liveName, nil, privateFile); err != nil {
+		return in.failed("make "+path.Join(in.Dir, liveName), err)
+	}
+	// Held before others can see the instance: they sweep what nobody uses.
+	if in.live, err = in.flock(path.Join(at, liveName), unix.LOCK_SH); err != nil {
+		return err
+	}
+	return in.apply(dir, in.req, &in.draft)
+}
+
+// firstMemory makes the user a CLAUDE.md of their own below Home, once
+// (AWARE-01). undo takes it away again.
+func (p place) firstMemory(req Request) (undo func(), err error) {
+	nothing := func() {}
+	for _, name := range agenthome.MemoryFiles(req.Request) {
+		if _, err := os.Stat(name); err == nil || !missing(err) {
+			return nothing, nil
+		}
+	}
+	home, err := beneath.Open(p.home)
+	if err != nil {
+		return nothing, p.failed("open "+p.home, err)
+	}
+	defer home.Close()
+	name := home.Join(agenthome.MemoryName)
+	err = home.Create(agenthome.MemoryName, []byte(agenthome.FirstMemory), 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist): // a link to nothing: the user's own affair
+		return nothing, nil
+	case err != nil:
+		return nothing, p.failed("make "+name, err)
+	}
+	return func() { _ = os.Remove(name) }, nil
 }

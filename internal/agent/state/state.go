@@ -26,35 +26,21 @@ const (
 	Host      Kind = "host"      // one per project, kept, with the user's own conversations and history of it
 )
 
-// Request is what [Look] is asked for. All paths are absolute.
+// Request is what [Look] is asked for. All paths are absolute. Look says itself
+// whether the agent works in the user's own state.
 type Request struct {
-	Home     string   // CLAUDEBOX_HOME
-	UserHome string   // the user's home, where .claude and .claude.json are
-	UID      int      // who must own all of it
-	Kind     Kind     // of the agent's home
-	Root     string   // the project's canonical root (STATE-01)
-	Trusted  []string // canonical folders that the agent is told to trust
-	Caches   []string // folders that the cache must hold, by name
-	Folders  []string // further folders of the instance that are mounted, below it
-	APIKey   string   // the ANTHROPIC_API_KEY that enters; empty: none
+	agenthome.Request
+	UID     int      // who must own all of it
+	Kind    Kind     // of the agent's home
+	Root    string   // the project's canonical root (STATE-01)
+	Caches  []string // folders that the cache must hold, by name
+	Folders []string // further folders of the instance that are mounted, below it
 	// Post asks for tokens: the user's Claude login is used, and stays outside, see
 	// [login.Guard]. Nil: it is not used.
-	Post    login.Post
-	Key     broker.Key // of the placeholders, where the instance has none yet
-	Path    []string   // PATH inside
-	Status  string     // what the agent's status line says; empty: nothing
-	Servers []string   // MCP servers of the user that enter, by name
-	// Inside reports whether a program can be run inside.
-	Inside func(program string) bool
+	Post login.Post
+	Key  broker.Key // of the placeholders, where the instance has none yet
 
 	homes homes // resolved once; the zero value: not yet
-}
-
-func (r Request) home() agenthome.Request {
-	return agenthome.Request{
-		UserHome: r.UserHome, Home: r.Home, Trusted: r.Trusted, APIKey: r.APIKey, Host: r.Kind == Host,
-		Path: r.Path, Status: r.Status, Servers: r.Servers, Inside: r.Inside,
-	}
 }
 
 // Instance is the state of one project. A value made by [Look] is what is
@@ -153,7 +139,7 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.homes = req.resolveHomes()
+	req.homes, req.Host = req.resolveHomes(), req.Kind == Host
 	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
 	at := place{home: req.Home, rel: rel, dir: path.Join(req.Home, rel), uid: req.UID}
 	in := Instance{ID: id, Dir: at.dir, work: &work{req: req, held: held{place: at}}}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/secret/broker"
@@ -46,8 +47,8 @@ func (w world) read(name string) string {
 
 func (w world) request() state.Request {
 	return state.Request{
-		Home: w.path(".claudebox"), UserHome: w.home, UID: os.Getuid(), Kind: state.Project,
-		Root: "/src/p", Trusted: []string{"/src/p"}, Caches: []string{"home-.npm"},
+		Request: agenthome.Request{Home: w.path(".claudebox"), UserHome: w.home, Trusted: []string{"/src/p"}},
+		UID:     os.Getuid(), Kind: state.Project, Root: "/src/p", Caches: []string{"home-.npm"},
 		Post: unasked, Key: broker.NewKey(),
 	}
 }

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -231,11 +232,11 @@ func (l *loader) find(ref string, from diag.Position) (name, file string, src []
 
 func remedyOf(err error) string {
 	var missing *NotFoundError
-	if errors.As(err, &missing) {
-		return missing.Remedy()
-	}
 	var known *diag.Error
-	if errors.As(err, &known) {
+	switch {
+	case errors.As(err, &missing):
+		return missing.Remedy()
+	case errors.As(err, &known):
 		return known.Remedy
 	}
 	return ""
@@ -317,12 +318,6 @@ func layer(value shape.Value, outermost bool) shape.Value {
 // inOrder sorts problems by file as they were met, and by place.
 func (l *loader) inOrder(problems diag.Problems) {
 	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
-		if files := slices.Index(l.read, a.File) - slices.Index(l.read, b.File); files != 0 {
-			return files
-		}
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(slices.Index(l.read, a.File)-slices.Index(l.read, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
 }

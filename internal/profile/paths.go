@@ -12,34 +12,31 @@ var (
 		Name:     "a path",
 		Pattern:  `^(/|~$|~/|\./)`,
 		Examples: []string{"~/datasets", "/srv/models", "./fixtures"},
-		Judge:    checkPath,
+		Judge:    line(checkPath),
 	}
 	homeFolder = shape.Rule{
 		Name:     "a folder below home",
 		Pattern:  `^[^/~]`,
 		Examples: []string{".codex"},
-		Judge:    checkHomeFolder,
+		Judge:    line(checkHomeFolder),
 	}
 	projectGlob = shape.Rule{
 		Name:     "a pattern relative to the project",
 		Pattern:  `^[^/]`,
 		Examples: []string{".env", "secrets/**"},
-		Judge:    checkGlob,
+		Judge:    line(checkGlob),
 	}
 	siblingGlob = shape.Rule{
 		Name:     "a pattern beside the project",
 		Pattern:  `^\.\./.`,
 		Examples: []string{"../wt-*"},
-		Judge:    checkSibling,
+		Judge:    line(checkSibling),
 	}
 )
 
 // checkPath judges how a mount's path is written: nothing that depends on the
 // folder claudebox is called in, nothing that climbs.
 func checkPath(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	switch {
 	case climbs(text):
 		return fault("write the path out", "%s holds a .. segment", shape.Quote(text))
@@ -82,9 +79,6 @@ func cleanPath(text string) string {
 // checkGlob judges a pattern for paths below the project. Each segment is one
 // for path.Match; the segment ** stands for any number of them.
 func checkGlob(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	switch {
 	case strings.HasPrefix(text, "/"):
 		return fault("", "%s is absolute; expected a pattern relative to the project", shape.Quote(text))
@@ -108,9 +102,6 @@ func checkSegments(text string) *shape.Fault {
 // checkSibling judges a pattern for folders beside the project. It must name
 // at least one letter of them: a bare * would mount every project there is.
 func checkSibling(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	rest, beside := strings.CutPrefix(text, "../")
 	first, _, _ := strings.Cut(rest, "/")
 	first, _, _ = strings.Cut(first, "[")

@@ -19,19 +19,19 @@ var (
 		Name:     "a package",
 		Pattern:  "^" + attrPattern + `(\^` + outputsPattern + ")?$",
 		Examples: []string{"ripgrep", "python3Packages.requests", "openssl^dev,out"},
-		Judge:    checkPackage,
+		Judge:    line(checkPackage),
 	}
 	nixpkgsRef = shape.Rule{
 		Name:     `"pinned", a store path, or a locked flake reference`,
 		Pattern:  `^(pinned$|/nix/store/|path:/nix/store/|[a-z][a-z0-9+]*:)`,
 		Examples: []string{"pinned"},
-		Judge:    checkNixpkgs,
+		Judge:    line(checkNixpkgs),
 	}
 	allowedHost = shape.Rule{
 		Name:     "a host",
 		Pattern:  `^(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
 		Examples: []string{"api.anthropic.com", "*.github.com:443", "anthropic"},
-		Judge:    checkAllowed,
+		Judge:    line(checkAllowed),
 	}
 	exceptedPlace = shape.Rule{
 		Name:     "an address or a network",
@@ -49,7 +49,7 @@ var (
 		Name:     "a host",
 		Pattern:  `^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]+)?$`,
 		Examples: []string{"github.com"},
-		Judge:    checkGitHost,
+		Judge:    line(checkGitHost),
 	}
 )
 
@@ -62,9 +62,6 @@ const (
 
 // checkPackage says what is wrong with "attr.path^out,dev" or "attr^*".
 func checkPackage(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	attr, outputs, asked := strings.Cut(text, "^")
 	switch {
 	case !shape.Matches("^"+attrPattern+"$", attr):
@@ -110,9 +107,6 @@ func splitPackage(text string) (attr string, outputs []string) {
 // checkNixpkgs takes only what names one content for ever, as a plan must be
 // the same tomorrow.
 func checkNixpkgs(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	store := strings.TrimPrefix(text, "path:")
 	switch {
 	case text == "pinned" || storepath.Check(store) == nil:
@@ -153,11 +147,7 @@ func isRevision(text string) bool { return shape.Matches(`^[0-9a-f]{40}$`, text)
 
 // presets are names that stand for a list of hosts in tier allow.
 func presets() []string {
-	var names []string
-	for _, p := range hostpattern.Presets {
-		names = append(names, p.Name)
-	}
-	return names
+	return mapped(hostpattern.Presets, func(p hostpattern.Preset) string { return p.Name })
 }
 
 // checkAllowed judges an entry of an allow list: a preset, or a host with an
@@ -165,9 +155,6 @@ func presets() []string {
 func checkAllowed(text string) *shape.Fault {
 	if slices.Contains(presets(), text) {
 		return nil
-	}
-	if fault := checkLine(text); fault != nil {
-		return fault
 	}
 	name, wild := strings.CutPrefix(text, "*.")
 	if fault := checkHost(text, name); fault != nil {
@@ -212,9 +199,6 @@ func notPreset(text string) *shape.Fault {
 }
 
 func checkGitHost(text string) *shape.Fault {
-	if fault := checkLine(text); fault != nil {
-		return fault
-	}
 	if strings.Contains(text, "*") {
 		return fault("name each host", "%s is a pattern; expected one host", shape.Quote(text))
 	}

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,35 +157,42 @@ func (j *judge) agent(command shape.Value) {
 	}
 }
 
-// placed is a mount with the place where it was said.
-type placed struct {
-	Mount
-	at shape.Place
-}
-
+// mounts judges each, and then finds different ones at one destination, whoever
+// said them.
 func (j *judge) mounts(items []shape.Value) {
+	type placed struct {
+		Mount
+		at shape.Place
+	}
 	var mounts []placed
 	for _, item := range items {
 		if item.Broken {
 			continue
 		}
-		m, host, sandbox := placed{buildMount(item), item.Place}, item.Get("host").Place, item.Get("sandbox")
+		m, host := buildMount(item), item.Get("host").Place
 		if j.source(m, host) {
 			at := host
-			if sandbox.Said() {
+			if sandbox := item.Get("sandbox"); sandbox.Said() {
 				at = sandbox.Place
 			}
 			if message, remedy := DestinationFault(m.Sandbox); message != "" {
 				j.refuse(at, remedy, "sandbox: %s", message)
 			}
 		}
-		mounts = append(mounts, m)
+		mounts = append(mounts, placed{m, item.Place})
 	}
-	j.conflicts(mounts)
+	sorted(mounts, func(m placed) string { return m.Sandbox })
+	for i := 1; i < len(mounts); i++ {
+		first, second := mounts[i-1], mounts[i]
+		if first.Sandbox == second.Sandbox && !sameMount(first.Mount, second.Mount) {
+			j.refuse(second.at, "keep one of them, or tag the list with !replace",
+				"mounts: %s is mounted differently in %s", second.Sandbox, first.Origin)
+		}
+	}
 }
 
 // source judges what a mount shows of the host; false when that is refused.
-func (j *judge) source(m placed, at shape.Place) bool {
+func (j *judge) source(m Mount, at shape.Place) bool {
 	if message, remedy := SourceFault(m.Host); message != "" {
 		j.refuse(at, remedy, "host: %s", message)
 		return false
@@ -245,16 +251,4 @@ func DestinationFault(inside string) (message, remedy string) {
 		return inside + " holds what the sandbox needs", "mount single files or folders"
 	}
 	return "", ""
-}
-
-// conflicts finds different mounts at one destination, whoever said them.
-func (j *judge) conflicts(mounts []placed) {
-	slices.SortStableFunc(mounts, func(a, b placed) int { return cmp.Compare(a.Sandbox, b.Sandbox) })
-	for i := 1; i < len(mounts); i++ {
-		first, second := mounts[i-1], mounts[i]
-		if first.Sandbox == second.Sandbox && !sameMount(first.Mount, second.Mount) {
-			j.refuse(second.at, "keep one of them, or tag the list with !replace",
-				"mounts: %s is mounted differently in %s", second.Sandbox, first.Origin)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,10 +32,7 @@ func Decode(doc *Document, src []byte, root *Shape, what string) (Value, diag.Pr
 // when its anchor is wrong.
 func inFileOrder(problems diag.Problems) diag.Problems {
 	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 	return slices.Compact(problems)
 }
@@ -75,10 +73,8 @@ func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	switch s.Kind {
 	case List:
 		return d.list(s, n, what)
-	case Record:
-		return d.record(s, n, what)
-	case Table:
-		return d.table(s, n, what)
+	case Record, Table:
+		return d.mapping(s, n, what)
 	}
 	return d.scalar(s, n, what)
 }
@@ -152,38 +148,7 @@ func (v *Value) add(item Value, ok bool) {
 	}
 }
 
-func (d *decoder) table(s *Shape, n *yaml.Node, what string) (Value, bool) {
-	if n.Kind != yaml.MappingNode && !isNull(n) {
-		return d.mismatch(s, n, what)
-	}
-	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
-	seen := make(map[string]*yaml.Node, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, ok := d.key(n.Content[i], what)
-		switch {
-		case !ok:
-			v.Broken = true
-		case seen[key.Value] != nil:
-			d.duplicate(key, seen[key.Value], what)
-		default:
-			seen[key.Value] = key
-			fits := d.obeys(s.Rule, key, what)
-			value, ok := d.value(s.Elem, n.Content[i+1], key.Value)
-			v.put(Member{d.place(key), key.Value, value}, fits && ok)
-		}
-	}
-	return v, true
-}
-
-// put takes a member over, or marks the mapping when there is none to take.
-func (v *Value) put(m Member, ok bool) {
-	v.Broken = v.Broken || !ok || m.Value.Broken
-	if ok {
-		v.Members = append(v.Members, m)
-	}
-}
-
-func (d *decoder) record(s *Shape, n *yaml.Node, what string) (Value, bool) {
+func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
 	case s.Short != "" && n.Kind == yaml.ScalarNode && !isNull(n):
@@ -195,39 +160,49 @@ func (d *decoder) record(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	case n.Kind != yaml.MappingNode:
 		return d.mismatch(s, n, what)
 	}
-	v.Members = make([]Member, 0, min(len(n.Content)/2, len(s.Keys)))
-	seen := make([]*yaml.Node, len(s.Keys))
+	seen := make(map[string]*yaml.Node, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		d.member(&v, seen, n.Content[i], n.Content[i+1], what)
+		key, ok := d.key(n.Content[i], what)
+		if !ok {
+			v.Broken = true
+			continue
+		}
+		switch elem, first := s.element(key.Value), seen[key.Value]; {
+		case elem == nil:
+			d.unknownKey(s, key, what)
+			v.Broken = true
+		case first != nil:
+			d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", Quote(key.Value), what,
+				first.Line)
+		default:
+			seen[key.Value] = key
+			fits := d.obeys(s.Rule, key, what)
+			value, ok := d.value(elem, n.Content[i+1], key.Value)
+			v.put(Member{d.place(key), key.Value, value}, fits && ok)
+		}
 	}
-	for i, key := range s.Keys {
-		if key.Required && seen[i] == nil {
-			d.addf(n, "", "%s: key %q is missing", what, key.Name)
+	for _, name := range s.required() {
+		if seen[name] == nil {
+			d.addf(n, "", "%s: key %q is missing", what, name)
 			v.Broken = true
 		}
 	}
 	return v, true
 }
 
-// member reads one key of a record into v; seen holds the keys met so far, by
-// their index in the shape.
-func (d *decoder) member(v *Value, seen []*yaml.Node, keyNode, valueNode *yaml.Node, what string) {
-	key, ok := d.key(keyNode, what)
-	if !ok {
-		v.Broken = true
-		return
+// element is the shape of a key's value; nil: the key is not known.
+func (s *Shape) element(key string) *Shape {
+	if i := s.index(key); i >= 0 {
+		return s.Keys[i].Shape
 	}
-	i := v.Shape.index(key.Value)
-	switch {
-	case i < 0:
-		d.unknownKey(v.Shape, key, what)
-		v.Broken = true
-	case seen[i] != nil:
-		d.duplicate(key, seen[i], what)
-	default:
-		seen[i] = key
-		value, ok := d.value(v.Shape.Keys[i].Shape, valueNode, key.Value)
-		v.put(Member{d.place(key), key.Value, value}, ok)
+	return s.Elem
+}
+
+// put takes a member over, or marks the mapping when there is none to take.
+func (v *Value) put(m Member, ok bool) {
+	v.Broken = v.Broken || !ok || m.Value.Broken
+	if ok {
+		v.Members = append(v.Members, m)
 	}
 }
 
@@ -259,10 +234,6 @@ func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 		return nil, false
 	}
 	return n, true
-}
-
-func (d *decoder) duplicate(key, first *yaml.Node, what string) {
-	d.addf(key, "keep one of them", "duplicate key %s in %s, first said in line %d", Quote(key.Value), what, first.Line)
 }
 
 func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {

@@ -29,6 +29,8 @@ func (s *Shape) jsonSchema() object {
 	return schema
 }
 
+// jsonType allows null where a person may leave a list or mapping empty: all
+// entries commented out leave a key without a value.
 func (s *Shape) jsonType() object {
 	switch s.Kind {
 	case Scalar:
@@ -40,11 +42,22 @@ func (s *Shape) jsonType() object {
 	case Word:
 		return s.withDefault(object{"type": "string", "enum": s.Words}, s.Words[0])
 	case List:
-		return s.jsonList()
+		list := object{"type": []string{"array", "null"}, "items": s.Elem.jsonSchema()}
+		if s.Filled {
+			list["type"], list["minItems"] = "array", 1
+		}
+		if s.Single {
+			return object{"anyOf": []object{s.Elem.jsonSchema(), list}}
+		}
+		return list
 	case Record:
 		return s.jsonRecord()
 	case Table:
-		return s.jsonTable()
+		return object{
+			"type":                 []string{"object", "null"},
+			"propertyNames":        s.Rule.limit(object{}),
+			"additionalProperties": s.Elem.jsonSchema(),
+		}
 	}
 	return s.withDefault(s.Rule.limit(object{"type": "string"}), s.Default)
 }
@@ -59,29 +72,13 @@ func (s *Shape) withDefault(schema object, value any) object {
 
 // limit adds what a rule, if any, says of texts.
 func (r *Rule) limit(schema object) object {
-	if r == nil {
-		return schema
-	}
-	if r.Pattern != "" {
+	if r != nil && r.Pattern != "" {
 		schema["pattern"] = r.Pattern
 	}
-	if len(r.Examples) > 0 {
+	if r != nil && len(r.Examples) > 0 {
 		schema["examples"] = r.Examples
 	}
 	return schema
-}
-
-// jsonList allows null where a person may leave the list empty: all entries
-// commented out leave a key without a value.
-func (s *Shape) jsonList() object {
-	list := object{"type": []string{"array", "null"}, "items": s.Elem.jsonSchema()}
-	if s.Filled {
-		list["type"], list["minItems"] = "array", 1
-	}
-	if s.Single {
-		return object{"anyOf": []object{s.Elem.jsonSchema(), list}}
-	}
-	return list
 }
 
 func (s *Shape) jsonRecord() object {
@@ -98,12 +95,4 @@ func (s *Shape) jsonRecord() object {
 		return object{"anyOf": []object{s.Key(s.Short).jsonSchema(), record}}
 	}
 	return record
-}
-
-func (s *Shape) jsonTable() object {
-	return object{
-		"type":                 []string{"object", "null"},
-		"propertyNames":        s.Rule.limit(object{}),
-		"additionalProperties": s.Elem.jsonSchema(),
-	}
 }

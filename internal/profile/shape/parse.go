@@ -25,32 +25,38 @@ func parse(doc *Document, src []byte) (*yaml.Node, *diag.Problem) {
 	if fault := checkBytes(doc, src); fault != nil {
 		return nil, fault
 	}
-	reader := yaml.NewDecoder(bytes.NewReader(src))
-	var node, second yaml.Node
-	switch err := reader.Decode(&node); {
-	case errors.Is(err, io.EOF):
+	nodes, err := documents(src)
+	switch {
+	case err == nil:
+		return nil, &diag.Problem{
+			Position: diag.Position{File: doc.File, Line: nodes[1].Line, Column: nodes[1].Column},
+			Message:  "a second document begins here; expected one",
+			Remedy:   "remove what follows, or put it into a file of its own",
+		}
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxProblem(doc, src, err)
+	case nodes[0].IsZero():
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}, nil
-	case err != nil:
-		return nil, syntaxProblem(doc, src, err)
 	}
-	switch err := reader.Decode(&second); {
-	case errors.Is(err, io.EOF):
-		return node.Content[0], nil
-	case err != nil:
-		return nil, syntaxProblem(doc, src, err)
+	return nodes[0].Content[0], nil
+}
+
+// documents reads the first two of a file. The error is [io.EOF] when there are fewer.
+func documents(src []byte) (nodes [2]yaml.Node, err error) {
+	reader := yaml.NewDecoder(bytes.NewReader(src))
+	for i := range nodes {
+		if err := reader.Decode(&nodes[i]); err != nil {
+			return nodes, err
+		}
 	}
-	return nil, &diag.Problem{
-		Position: Place{Doc: doc, Line: second.Line, Column: second.Column}.Position(),
-		Message:  "a second document begins here; expected one",
-		Remedy:   "remove what follows, or put it into a file of its own",
-	}
+	return nodes, nil
 }
 
 // checkBytes refuses what no reader of text should be given.
 func checkBytes(doc *Document, src []byte) *diag.Problem {
 	if len(src) > MaxSize {
 		return &diag.Problem{
-			Position: Place{Doc: doc, Line: 1, Column: 1}.Position(),
+			Position: diag.Position{File: doc.File, Line: 1, Column: 1},
 			Message:  fmt.Sprintf("the file is larger than %d bytes", MaxSize),
 		}
 	}
@@ -58,8 +64,9 @@ func checkBytes(doc *Document, src []byte) *diag.Problem {
 	if at < 0 {
 		return nil
 	}
+	line, start := bytes.Count(src[:at], []byte("\n"))+1, bytes.LastIndexByte(src[:at], '\n')+1
 	return &diag.Problem{
-		Position: placeOf(doc, src, at).Position(),
+		Position: diag.Position{File: doc.File, Line: line, Column: utf8.RuneCount(src[start:at]) + 1},
 		Message:  fmt.Sprintf("byte 0x%02x is not text; expected UTF-8 without control characters", src[at]),
 		Remedy:   "save the file as UTF-8",
 	}
@@ -89,13 +96,6 @@ func allowed(r rune) bool {
 	return true
 }
 
-// placeOf is the place of a byte.
-func placeOf(doc *Document, src []byte, at int) Place {
-	line := bytes.Count(src[:at], []byte("\n")) + 1
-	start := bytes.LastIndexByte(src[:at], '\n') + 1
-	return Place{Doc: doc, Line: line, Column: utf8.RuneCount(src[start:at]) + 1}
-}
-
 // syntaxHints are remedies by what yaml.v3 says, first match first.
 var syntaxHints = []struct{ said, remedy string }{
 	{"cannot start any token", "indent with spaces, and quote text that begins with @, ` or %"},
@@ -121,7 +121,7 @@ func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
 	line = min(max(line, 1), len(lines))
 	text := string(lines[line-1])
 	column := len(text) - len(strings.TrimLeft(text, " ")) + 1
-	problem := &diag.Problem{Position: Place{Doc: doc, Line: line, Column: column}.Position(), Message: said}
+	problem := &diag.Problem{Position: diag.Position{File: doc.File, Line: line, Column: column}, Message: said}
 	for _, hint := range syntaxHints {
 		if strings.Contains(said, hint.said) {
 			problem.Remedy = hint.remedy
@@ -146,21 +146,13 @@ func searchLine(src []byte, lines [][]byte, said string) int {
 		ends[i] = end
 	}
 	return 1 + sort.Search(len(lines)-1, func(i int) bool {
-		_, now := reason(firstError(src[:ends[i]]))
+		_, err := documents(src[:ends[i]])
+		if err == nil {
+			return false
+		}
+		_, now := reason(err)
 		return now == said
 	})
-}
-
-// firstError is the error that parse meets in src, or the end of the file.
-func firstError(src []byte) error {
-	reader := yaml.NewDecoder(bytes.NewReader(src))
-	for range 2 {
-		var node yaml.Node
-		if err := reader.Decode(&node); err != nil {
-			return err
-		}
-	}
-	return io.EOF
 }
 
 // reason takes an error of yaml.v3 apart: the line it names, or 0, and what it

@@ -49,10 +49,7 @@ func Read(root string) (*File, error) {
 		err = errors.New("it is larger than 1 MiB")
 	}
 	if err = errors.Join(err, wayErr); err != nil {
-		return nil, &diag.Error{
-			Op: "read " + file, Err: diag.Cause(err),
-			Remedy: "look at it, and remove it or put a file in its place",
-		}
+		return nil, diag.Wrap("read "+file, err, "look at it, and remove it or put a file in its place")
 	}
 	return &File{Path: file, Source: content}, nil
 }

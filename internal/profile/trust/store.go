@@ -133,8 +133,5 @@ func (s Store) open() (*beneath.Folder, error) {
 }
 
 func (s Store) failed(err error) error {
-	return &diag.Error{
-		Op: "keep your word in " + s.Dir, Err: diag.Cause(err),
-		Remedy: "make it a folder that you can write, with space on its disk",
-	}
+	return diag.Wrap("keep your word in "+s.Dir, err, "make it a folder that you can write, with space on its disk")
 }

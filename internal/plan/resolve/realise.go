@@ -3,7 +3,6 @@ package resolve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -76,15 +75,11 @@ func (r *resolver) fetch(ctx context.Context, paths []string) (failed map[string
 
 func (r *resolver) pin(ctx context.Context, paths []string) ([]string, error) {
 	if r.Store == nil {
-		return nil, &diag.Error{
-			Op: "fetch store paths", Err: errNoStore,
-			Remedy: "install Nix for all users, and start its daemon",
-		}
+		return nil, diag.Errorf("fetch store paths", "install Nix for all users, and start its daemon",
+			"there is no Nix store to ask")
 	}
 	return r.Store.Pin(ctx, paths)
 }
-
-var errNoStore = errors.New("there is no Nix store to ask")
 
 // build has the packages built that could not be fetched. What the manifest
 // pins is not: another nixpkgs may have made it, so nothing here could tell

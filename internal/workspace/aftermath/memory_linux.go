@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,59 +16,49 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/project"
 )
 
-// memoryFolder holds what is remembered of all sessions of a user, by the
-// identity of what it is about: it is found from any folder, and by whatever
-// name a project goes.
-const memoryFolder = "memory"
+// What is remembered of all sessions of a user, by the identity of what it is
+// about: it is found from any folder, and by whatever name a project goes. Each
+// file is a list.
+const (
+	memoryFolder = "memory"
+	pushedNames  = "index-"   // and the git folder: what sessions added to its index
+	coveredNames = "covered-" // and the git folder: what sessions hid in its working tree
+	hiddenFile   = "hidden"   // what stays hidden, a [hidden] for each project
+)
 
 // Memory is what is remembered. It implements [project.Memory].
 type Memory struct {
-	home  string
-	live  func() []record // the sessions that live, or were not looked after yet
-	files func() []string // what is there
+	home string
+	live func() []record // the sessions that live, or were not looked after yet
 }
 
 // NewMemory reads what is remembered when it is asked.
 func NewMemory(home string) Memory {
-	files := func() (names []string) {
-		entries, _ := os.ReadDir(path.Join(home, memoryFolder))
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return names
-	}
-	return Memory{home: home, files: sync.OnceValue(files), live: sync.OnceValue(func() []record {
-		live, dead, _ := others(home)
-		for _, f := range dead {
-			if r, ok := read(f); ok {
-				live = append(live, r)
-			}
+	return Memory{home: home, live: sync.OnceValue(func() []record {
+		live, dead := others(home)
+		for _, r := range dead {
+			live = append(live, r.record)
 		}
 		closeAll(dead)
 		return live
 	})}
 }
 
-func (m Memory) names(file string) []string {
-	if !slices.Contains(m.files(), file) {
-		return nil
-	}
-	return rememberedAt(m.home, file)
-}
-
 // Pushed are the names that sessions added to the index of a git folder. The
 // index is the agent's to write, so that a file is in it does not say that the
 // user wants it read or written inside: such a file stays protected, or hidden.
 // What is in the index no more is forgotten.
-func (m Memory) Pushed(git identity.ID) []string {
-	return m.names(pushedFile(git))
-}
+func (m Memory) Pushed(git identity.ID) []string { return recall[string](m.home, of(pushedNames, git)) }
 
 // Hidden are the names that sessions hid in the working tree of a git folder.
-func (m Memory) Hidden(git identity.ID) []string { return m.names(coveredFile(git)) }
+func (m Memory) Hidden(git identity.ID) []string {
+	return recall[string](m.home, of(coveredNames, git))
+}
 
 // Doubted reports whether a file lies where a session lives that did not find
 // it in any index when it began.
@@ -85,7 +76,7 @@ func (m Memory) StillHidden(folder string) (rels []string) {
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
 		ids[dir] = identity.At(unix.AT_FDCWD, dir)
 	}
-	for _, h := range readHidden(m.home) {
+	for _, h := range recall[hidden](m.home, hiddenFile) {
 		at := h.Path
 		for dir, id := range ids {
 			if id == h.Root && id != "" {
@@ -108,47 +99,24 @@ type hidden struct {
 	Names []string // below it
 }
 
-const hiddenFile = "hidden"
-
-func pushedFile(git identity.ID) string { return "index-" + short(git) }
-
-func coveredFile(git identity.ID) string { return "covered-" + short(git) }
-
-func short(git identity.ID) string {
+// of names the file with such names of a git folder.
+func of(names string, git identity.ID) string {
 	sum := sha256.Sum256([]byte(git))
-	return hex.EncodeToString(sum[:8])
+	return names + hex.EncodeToString(sum[:8])
 }
 
-func rememberedAt(home, name string) (names []string) {
-	at, err := beneath.Open(path.Join(home, memoryFolder))
-	if err != nil {
-		return nil
-	}
-	defer at.Close()
-	readJSON(at, name, &names)
-	return names
-}
-
-func readHidden(home string) (list []hidden) {
-	at, err := beneath.Open(path.Join(home, memoryFolder))
-	if err != nil {
-		return nil
-	}
-	defer at.Close()
-	readJSON(at, hiddenFile, &list)
+// recall reads a file of the memory; nil: there is none.
+func recall[T any](home, name string) (list []T) {
+	_ = json.Unmarshal(cachefile.Read(path.Join(home, memoryFolder, name)), &list)
 	return list
 }
 
-func readJSON(at *beneath.Folder, name string, into any) {
-	const limit = 16 << 20
-	if content, err := at.Read(name, limit); err == nil {
-		_ = json.Unmarshal(content, into)
+// remember changes a file of the memory, while no other session does. change gives
+// what is to be there from what is.
+func remember[T any](home, name string, change func([]T) []T) error {
+	if old := recall[T](home, name); len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
+		return nil
 	}
-}
-
-// remember changes one file of the memory, while no other session does. change
-// gives what is to be there, and whether it is nothing.
-func remember(home, name string, change func(at *beneath.Folder) (value any, nothing bool)) error {
 	folder := path.Join(home, memoryFolder)
 	if err := os.Mkdir(folder, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -166,77 +134,97 @@ func remember(home, name string, change func(at *beneath.Folder) (value any, not
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
-	value, nothing := change(at)
-	if nothing {
+	list := change(recall[T](home, name))
+	if len(list) == 0 {
 		if err := at.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	content, err := json.Marshal(value)
+	content, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
 	return at.Replace(name, append(content, '\n'), 0o600)
 }
 
-// rememberPushed adds names to what is remembered of an index, and forgets those
-// that it does not hold any more.
-func rememberPushed(home string, git identity.ID, added []string, holds func(name string) bool) error {
-	if before := rememberedAt(home, pushedFile(git)); len(added) == 0 &&
-		!slices.ContainsFunc(before, func(n string) bool { return !holds(n) }) {
-		return nil
-	}
-	return remember(home, pushedFile(git), func(at *beneath.Folder) (any, bool) {
-		var names []string
-		readJSON(at, pushedFile(git), &names)
-		names = append(names, added...)
-		slices.Sort(names)
-		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !holds(name) })
-		return names, len(names) == 0
-	})
-}
-
-// rememberNames adds names to a list.
-func rememberNames(home, file string, added []string) error {
-	old := rememberedAt(home, file)
-	if !slices.ContainsFunc(added, func(name string) bool { return !slices.Contains(old, name) }) {
-		return nil
-	}
-	return remember(home, file, func(at *beneath.Folder) (any, bool) {
-		var names []string
-		readJSON(at, file, &names)
-		names = append(names, added...)
-		slices.Sort(names)
-		return slices.Compact(names), false
-	})
+// with adds names to a list, and leaves out those that gone reports.
+func with(old, added []string, gone func(string) bool) []string {
+	list := slices.Concat(old, added)
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), gone)
 }
 
 // rememberHidden takes down what stays hidden in a project, and forgets what is
 // not there any more.
 func rememberHidden(home string, root identity.ID, tree *beneath.Folder, added []string) error {
 	gone := func(rel string) bool { what, err := tree.Look(rel); return err == nil && what.Kind == beneath.Absent }
-	is := func(h hidden) bool { return h.Root == root }
-	list := readHidden(home)
-	at := slices.IndexFunc(list, is)
-	if at < 0 && len(added) == 0 {
-		return nil
-	}
-	return remember(home, hiddenFile, func(folder *beneath.Folder) (any, bool) {
-		var list []hidden
-		readJSON(folder, hiddenFile, &list)
-		names := slices.Clone(added)
+	return remember(home, hiddenFile, func(list []hidden) []hidden {
+		var names []string
 		for _, h := range list {
-			if is(h) {
+			if h.Root == root {
 				names = append(names, h.Names...)
 			}
 		}
-		slices.Sort(names)
-		names = slices.DeleteFunc(slices.Compact(names), gone)
-		list = slices.DeleteFunc(list, is)
-		if len(names) > 0 {
+		list = slices.DeleteFunc(slices.Clone(list), func(h hidden) bool { return h.Root == root })
+		if names = with(names, added, gone); len(names) > 0 {
 			list = append(list, hidden{root, tree.Path(), names})
 		}
-		return list, len(list) == 0
+		return list
 	})
+}
+
+// takeDown remembers the names that a session added to git's indexes for another
+// reason than that it made the files: what was read-only or hidden would be
+// so no more next time, and what is not there would not be hidden when the
+// user makes it. And it remembers what was hidden, for each index that may come to
+// hold it: git takes names out of commits, which are the agent's to make.
+func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
+	absent := func(name string) bool { what, err := tree.Look(name); return err == nil && what.Kind == beneath.Absent }
+	pushed, held, covered := map[identity.ID][]string{}, map[identity.ID][]string{}, map[identity.ID][]string{}
+	for _, name := range after.All() {
+		counts := slices.Contains(was.Tracked, name) ||
+			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
+		for _, at := range after.Indexed(name) { // any of them may be the last to hold it
+			held[at.Git] = append(held[at.Git], at.Name)
+			if !counts {
+				pushed[at.Git] = append(pushed[at.Git], at.Name)
+			}
+		}
+	}
+	for _, name := range slices.DeleteFunc(slices.Clone(was.Hidden), absent) {
+		for _, at := range after.Indexed(name) {
+			covered[at.Git] = append(covered[at.Git], at.Name)
+		}
+	}
+	var faults []error
+	for git, names := range covered {
+		faults = append(faults, remember(home, of(coveredNames, git), func(old []string) []string {
+			return with(old, names, func(string) bool { return false })
+		}))
+	}
+	for git, names := range held {
+		gone := func(name string) bool {
+			return !slices.Contains(names, name) && (was.Scope.Strip == "" || strings.HasPrefix(name, was.Scope.Strip))
+		}
+		faults = append(faults, remember(home, of(pushedNames, git), func(old []string) []string {
+			return with(old, pushed[git], gone)
+		}))
+	}
+	return errors.Join(faults...)
+}
+
+// covers reports whether a name is, or lies below, what was read-only or hidden.
+// A folder with something hidden in it can be renamed: the file is known by its
+// inode then.
+func (was record) covers(tree *beneath.Folder, name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if slices.Contains(was.Covered, name) {
+			return true
+		}
+		if what, err := tree.Look(name); err == nil && slices.Contains(was.Inodes, what.Stamp.Ino) {
+			return true
+		}
+	}
+	return false
 }

@@ -57,20 +57,46 @@ func (was record) shared(file string) bool {
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
 
-// write keeps a record in a locked file: one that is free, or a new one. To
-// make a file takes ten times as long as to write to it. The lock goes with
-// this process.
-func (was record) write(home string, free []string) (*os.File, error) {
-	f, err := slot(path.Join(home, sessions), free)
+// since is when the session began, in nanoseconds since 1970. The clock of a
+// file system may be behind.
+func (was record) since() int64 { return was.Began - time.Second.Nanoseconds() }
+
+// write keeps a record in a new file, locked until this process closes it or ends.
+func (was record) write(home string) (*os.File, error) {
+	dir := path.Join(home, sessions)
+	f, err := newFile(dir)
 	if err != nil {
-		return nil, failed(path.Join(home, sessions), err)
+		return nil, failed(dir, err)
 	}
 	if _, err := f.WriteAt(was.encode(), 0); err != nil {
-		release(f)
+		os.Remove(f.Name())
 		f.Close()
 		return nil, failed(f.Name(), err)
 	}
 	return f, nil
+}
+
+// newFile makes a file and locks it. A launch that found it before it was locked
+// has taken it for a dead one.
+func newFile(dir string) (*os.File, error) {
+	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	for {
+		f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink > 0 {
+			return f, nil
+		}
+		f.Close()
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, err
+		}
+	}
 }
 
 // onDiskAfter is when a record goes to the disk: a power cut must not turn what
@@ -90,37 +116,6 @@ func onDisk(file string) {
 	}
 }
 
-// slot takes the first of the files that are still free, or makes one.
-func slot(dir string, free []string) (*os.File, error) {
-	for _, file := range free {
-		f, locked, err := lock(file)
-		if err != nil {
-			continue
-		}
-		if info, err := f.Stat(); locked && err == nil && info.Size() == 0 {
-			return f, nil
-		}
-		f.Close() // another launch has taken it
-	}
-	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	for {
-		f, err := os.OpenFile(path.Join(dir, rand.Text()[:16]), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			return f, nil
-		}
-		f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, err
-		}
-		// another launch has found it, and takes it for a free one
-	}
-}
-
 // lock opens a record's file, and locks it if no session does.
 func lock(file string) (f *os.File, locked bool, err error) {
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -132,13 +127,6 @@ func lock(file string) (f *os.File, locked bool, err error) {
 	return f, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil, nil
 }
 
-// release makes a record's file free.
-func release(f *os.File) {
-	if f.Truncate(0) != nil {
-		os.Remove(f.Name())
-	}
-}
-
 func failed(file string, err error) error {
 	return &diag.Error{
 		Op: "note what is in the project before the session in " + file, Err: err,
@@ -146,50 +134,43 @@ func failed(file string, err error) error {
 	}
 }
 
-// others reads the records that are there. The files of sessions that are dead
-// are handed over locked. Those that hold nothing are free, or of a session that
-// is about to begin.
-func others(home string) (live []record, dead []*os.File, free []string) {
+// remains are what a session left that did not end by itself. The file is locked.
+type remains struct {
+	record
+	file *os.File
+}
+
+// others reads the records of sessions that live, and of those that are dead.
+func others(home string) (live []record, dead []remains) {
 	dir := path.Join(home, sessions)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, nil, nil
-	}
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		file := path.Join(dir, e.Name())
-		if isEmpty(file) {
-			free = append(free, file)
-			continue
-		}
-		f, locked, err := lock(file)
+		f, locked, err := lock(path.Join(dir, e.Name()))
 		if err != nil {
 			continue
 		}
-		if locked {
-			dead = append(dead, f)
+		r, ok := read(f)
+		switch {
+		case ok && locked:
+			dead = append(dead, remains{r, f})
 			continue
-		}
-		if r, ok := read(f); ok {
+		case ok:
 			live = append(live, r)
+		case locked: // it tells nothing, and never will
+			os.Remove(f.Name())
 		}
 		f.Close()
 	}
-	return live, dead, free
+	return live, dead
 }
 
-func isEmpty(file string) bool {
-	var st unix.Stat_t
-	return unix.Lstat(file, &st) == nil && st.Size == 0
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
+func closeAll(dead []remains) {
+	for _, r := range dead {
+		r.file.Close()
 	}
 }
 
-// read decodes a record. One that was cut short by the end of the machine
-// tells nothing.
+// read decodes a record. One that was cut short by the end of the machine is none.
 func read(f *os.File) (record, bool) {
 	var r record
 	content, err := io.ReadAll(f)

@@ -11,12 +11,6 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
-	"claudebox/internal/linux/beneath"
-	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/git"
-	"claudebox/internal/workspace/hostrun"
-	"claudebox/internal/workspace/project"
-	"claudebox/internal/workspace/survey"
 )
 
 // What became of a place.
@@ -49,20 +43,12 @@ type Report struct {
 	Cut      bool      `json:"cut,omitempty"`      // not all of the project was looked at
 	Closed   []string  `json:"closed,omitempty"`   // folders that cannot be read
 	Failures []string  `json:"failures,omitempty"` // what could not be made harmless
-
-	base string // where it is about something beside the project: before what was taken out
 }
 
-func (r *Report) add(file, change, means string) {
-	r.Changes = append(r.Changes, Change{Path: file, Change: change, Means: means})
-}
-
-// took notes what was taken out of git's reach. base is where the paths begin;
-// empty: the project.
-func (r *Report) took(base string, changes []git.Change) {
-	for _, c := range changes {
-		from, to := path.Join(r.base, base, c.Rel), path.Join(r.base, base, c.To)
-		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
+// fail notes what could not be done.
+func (r *Report) fail(what string, err error) {
+	if err != nil {
+		r.Failures = append(r.Failures, what+": "+err.Error())
 	}
 }
 
@@ -81,92 +67,6 @@ func wayBack(from, to string) string {
 		words += " " + name
 	}
 	return words
-}
-
-// compare adds what changed of the files that the host's tools run.
-func (r *Report) compare(s *Session, tree *beneath.Folder, after project.Seen) {
-	whole := newFolders(s.before, after)
-	was := map[string]survey.File{}
-	for _, f := range s.before.Files {
-		was[f.Rel] = f
-	}
-	counts := map[string]int{}
-	for _, f := range after.Files {
-		before, there := was[f.Rel]
-		delete(was, f.Rel)
-		means := hostrun.Means(f.Rel)
-		switch {
-		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
-		case inAny(f.Rel, whole):
-			counts[folderOf(f.Rel, whole)]++
-		case f.Kind == beneath.Dir && r.tells(path.Dir(f.Rel)): // told of by the folder it is in
-		case !there:
-			r.add(f.Rel, New, means)
-		case before.Stamp != f.Stamp && !s.sums.same(tree, f) || before.Kind != f.Kind:
-			_, tracked := slices.BinarySearch(s.before.Runs, f.Rel)
-			plain := tracked && before.Kind == f.Kind && f.Kind == beneath.Regular && hostrun.Ordinary(means)
-			r.Changes = append(r.Changes, Change{Path: f.Rel, Change: Changed, Means: means, Ordinary: plain})
-		case f.Exec && !before.Exec:
-			r.add(f.Rel, Executable, means)
-		}
-	}
-	for rel := range was {
-		if means := hostrun.Means(rel); means != "" {
-			r.add(rel, Removed, means)
-		}
-	}
-	for _, dir := range whole {
-		if !r.mentions(dir + "/.git") {
-			r.add(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files",
-				counts[dir]))
-		}
-	}
-	r.compareRest(s, tree, after)
-	for _, rel := range after.Hushed {
-		if _, was := slices.BinarySearch(s.before.Hushed, rel); !was {
-			r.add(rel, Changed, "git shows no change of it any more (skip-worktree or assume-unchanged in the index)")
-		}
-	}
-}
-
-// compareRest adds repositories in folders that were there, and the places
-// that are told of as one.
-func (r *Report) compareRest(s *Session, tree *beneath.Folder, after project.Seen) {
-	for _, place := range after.Git {
-		if !slices.Contains(s.before.Git, place) && s.before.Saw(path.Dir(place)) && !r.mentions(place) {
-			r.add(place, New, "a repository that was made inside; git runs nothing that stands in it")
-		}
-	}
-	now := unitsOf(tree)
-	for _, unit := range hostrun.Units {
-		stamp, there := now[unit.Pattern]
-		before, was := s.units[unit.Pattern]
-		switch {
-		case there && !was:
-			r.add(unit.Pattern, New, unit.Means)
-		case there && before != stamp:
-			r.add(unit.Pattern, Changed, unit.Means)
-		}
-	}
-}
-
-func folderOf(rel string, folders []string) string {
-	for _, dir := range folders {
-		if strings.HasPrefix(rel, dir+"/") {
-			return dir
-		}
-	}
-	return ""
-}
-
-// mentions reports whether something at or below a path has been told already.
-func (r *Report) mentions(rel string) bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool { return pathname.Below(c.Path, rel) })
-}
-
-// tells reports whether a path itself has been told already.
-func (r *Report) tells(rel string) bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Path == rel })
 }
 
 func (r *Report) finish() {

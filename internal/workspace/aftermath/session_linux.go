@@ -1,8 +1,13 @@
 package aftermath
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +17,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 )
 
@@ -23,11 +28,9 @@ type Session struct {
 	record record
 	file   *os.File
 	disk   *time.Timer // brings the record there; nil: not yet
-	before project.Seen
-	units  map[string]beneath.Stamp
-	sums   *sums             // nil: the sandbox was not started
-	alone  bool              // no other session lived in the project when it began
-	named  map[string]string // tracked places that git's configuration names, and their state
+	before *seen
+	sums   *sums // nil: the sandbox was not started
+	alone  bool  // no other session lived in the project when it began
 }
 
 // Agent is what an agent writes to beside what it is given.
@@ -49,14 +52,10 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 			tree.Close()
 		}
 	}()
-	live, dead, free := others(home)
+	live, dead := others(home)
 	defer closeAll(dead)
-	for _, f := range dead { // what Sweep could not settle
-		r, ok := read(f)
-		if !ok {
-			continue
-		}
-		live = append(live, r)
+	for _, r := range dead { // what Sweep could not settle
+		live = append(live, r.record)
 		if rel := r.waitsBelow(tree, p.Seen); rel != "" {
 			return nil, diag.Errorf("give away "+p.Path,
 				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
@@ -78,18 +77,16 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	if err := rememberHidden(home, r.ID, tree, p.Stay); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
 	}
-	f, err := r.write(home, free)
+	f, err := r.write(home)
 	if err != nil {
 		return nil, err
 	}
 	begun = true
-	s := &Session{home: home, tree: tree, record: r, file: f, before: p.Seen, units: unitsOf(tree)}
 	keepFilled(home, p)
-	s.alone = !slices.ContainsFunc(live, func(r record) bool {
+	alone := !slices.ContainsFunc(live, func(r record) bool {
 		return pathname.Below(r.Scope.Path, p.Path) || pathname.Below(p.Path, r.Scope.Path)
 	})
-	s.named = namedStates(tree, p.Reported)
-	return s, nil
+	return &Session{home: home, tree: tree, record: r, file: f, before: lookBefore(tree, p), alone: alone}, nil
 }
 
 // Overlaps reports whether another session lived in the project, above it or below
@@ -103,17 +100,6 @@ func (s *Session) Follow() {
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
-// unitsOf looks at the places that are told of as one.
-func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
-	units := map[string]beneath.Stamp{}
-	for _, unit := range hostrun.Units {
-		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
-			units[unit.Pattern] = what.Stamp
-		}
-	}
-	return units
-}
-
 // End compares what is there now with what was, and makes harmless what the
 // agent made of git's. Nothing may run inside any more. The session's record
 // ends, unless something could not be made harmless: then the next launch
@@ -124,24 +110,16 @@ func (s *Session) End() Report {
 	if s.disk != nil {
 		s.disk.Stop()
 	}
-	tree := s.tree
-	defer tree.Close()
-	after := s.record.look(tree, &s.before)
-	if !s.before.Same || !after.Same { // else it stands there
-		keep(s.home, s.record.Scope, after)
-	}
-	live, dead, _ := others(s.home)
+	defer s.tree.Close()
+	live, dead := others(s.home)
 	closeAll(dead)
 	s.record.beside = slices.DeleteFunc(live, func(r record) bool {
 		return r.Began == s.record.Began && r.ID == s.record.ID
 	})
-	r := s.record.settle(s.home, tree, after)
-	r.compare(s, tree, after)
-	r.compareNamed(s, tree)
-	r.compareLinks(s, tree)
+	r := s.record.settle(s.home, s.tree, s)
 	r.finish()
 	if len(r.Failures) == 0 {
-		release(s.file)
+		os.Remove(s.file.Name())
 	}
 	return r
 }
@@ -152,52 +130,34 @@ func (s *Session) End() Report {
 //
 // near are folders where one may be that was moved.
 func Sweep(home string, near ...string) []Report {
-	live, dead, _ := others(home)
+	live, dead := others(home)
 	var reports []Report
 	var wait waiting
-	for _, f := range dead {
-		was, ok := read(f)
-		if !ok {
-			release(f)
-			continue
-		}
+	for _, was := range dead {
 		was.beside = live
-		tree := was.find(near)
+		r, tree := Report{Project: was.Scope.Path}, was.find(near)
 		if tree == nil {
-			wait = append(wait, absent{f, was.Began})
-			r := was.killed(f)
-			if was.clean(&r); !r.Silent() {
-				reports = append(reports, r)
-			}
-			continue
+			wait = append(wait, waiter{was.file.Name(), was.Began})
+		} else {
+			r = was.settle(home, tree, nil)
+			tree.Close()
 		}
-		reports = append(reports, was.sweep(home, tree, f))
-		tree.Close()
+		r.Killed = true
+		if info, err := was.file.Stat(); err == nil {
+			r.Began = info.ModTime().UTC().Truncate(time.Second)
+		}
+		was.clean(&r)
+		r.finish()
+		if tree != nil && len(r.Failures) == 0 {
+			os.Remove(was.file.Name())
+		}
+		if tree != nil || !r.Silent() {
+			reports = append(reports, r)
+		}
 	}
 	wait.bound(time.Now())
 	closeAll(dead)
 	return reports
-}
-
-func (was record) sweep(home string, tree *beneath.Folder, f *os.File) Report {
-	r := was.settle(home, tree, was.look(tree, nil))
-	killed := was.killed(f)
-	r.Killed, r.Began = killed.Killed, killed.Began
-	was.clean(&r)
-	r.finish()
-	if len(r.Failures) == 0 {
-		release(f)
-	}
-	return r
-}
-
-// killed begins the report on a session that was.
-func (was record) killed(f *os.File) Report {
-	r := Report{Project: was.Scope.Path, Killed: true}
-	if info, err := f.Stat(); err == nil {
-		r.Began = info.ModTime().UTC().Truncate(time.Second)
-	}
-	return r
 }
 
 // clean does for the user's conversations what the killed session could not.
@@ -205,110 +165,124 @@ func (was record) clean(r *Report) {
 	for _, dir := range was.Conversations {
 		removed, err := state.CleanConversations(dir)
 		for _, name := range removed {
-			r.add(name, Removed, state.WhyRemoved)
+			r.Changes = append(r.Changes, Change{Path: name, Change: Removed, Means: state.WhyRemoved})
 		}
 		if err != nil {
-			r.Failures = append(r.Failures, "look through your conversations in "+dir+": "+err.Error()+
-				"; remove what is no file there before you run Claude Code outside")
+			r.fail("look through your conversations in "+dir,
+				fmt.Errorf("%w; remove what is no file there before you run Claude Code outside", err))
 		}
 	}
 }
 
-// settle makes harmless what the agent made, and takes down what it added to
-// the index.
-func (was record) settle(home string, tree *beneath.Folder, after project.Seen) Report {
-	r := Report{Project: was.Scope.Path, Cut: after.Cut, Closed: was.closedInside(after), Failures: was.unseen(after)}
-	if err := was.takeDown(home, tree, after); err != nil { // first: what is moved aside may be put back
-		r.Failures = append(r.Failures, "take down what was added to git's index: "+err.Error())
+// settle judges all that the agent could write to, and takes down what it added
+// to git's indexes. of is nil for a session that was killed.
+func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
+	p := place{was: was}
+	var walked *project.Seen
+	if of != nil {
+		p.before, walked = of.before, &of.before.Seen
 	}
-	was.mend(&r, home, tree, after)
-	was.instance(&r, home)
-	r.outside(home, tree, after.NewLinks)
-	was.pipes(&r, tree, after.Files)
+	var look git.Look
+	p.after, look = was.look(tree, walked)
+	if of != nil {
+		p.after.units, p.after.named = unitsOf(tree), contents(tree, slices.Collect(maps.Keys(p.before.named)))
+		p.after.equal = of.sums.equal(tree, p.before.Files, p.after.Files)
+		if !p.before.Same || !p.after.Same { // else it stands there
+			keep(home, was.Scope, p.after.Seen)
+		}
+	}
+	r := Report{Project: was.Scope.Path, Cut: p.after.cut, Closed: p.after.unread}
+	for _, dir := range p.after.unread { // the next launch looks again
+		r.fail("look into "+dir, errors.New("it was closed inside"))
+	}
+	if p.after.Cut && !was.Cut {
+		r.fail("look at all of the project", errors.New("it has more entries than can be, since this session"))
+	}
+	// First: what is moved aside may be put back.
+	r.fail("take down what was added to git's index", was.takeDown(home, tree, p.after.Seen))
+	elsewhere := was.judgeCommon(&r, home)
+	p.after.links = leadingOut(tree, p.after.NewLinks)
+	r.judge(home, tree, p, look, func(at string) bool {
+		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
+	})
+	was.judgeInstance(&r, home)
 	return r
 }
 
-// takeDown remembers the names that a session added to git's indexes for another
-// reason than that it made the files: what was read-only or hidden would be
-// so no more next time, and what is not there would not be hidden when the
-// user makes it.
-func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
-	pushed, held := map[identity.ID][]string{}, map[identity.ID][]string{}
-	for _, name := range after.All() {
-		what, err := tree.Look(name)
-		absent := err == nil && what.Kind == beneath.Absent && was.Scope.MayHide(name)
-		counts := slices.Contains(was.Tracked, name) || !absent && !was.covers(tree, name)
-		for _, at := range after.Indexed(name) { // any of them may be the last to hold it
-			held[at.Git] = append(held[at.Git], at.Name)
-			if !counts {
-				pushed[at.Git] = append(pushed[at.Git], at.Name)
-			}
-		}
+// judgeCommon judges the repository's folder, where that lies outside of the
+// project, and gives what git places it has.
+func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
+	if was.Scope.Common == "" {
+		return seen
 	}
-	if err := was.takeDownHidden(home, tree, after); err != nil {
-		return err
+	root, err := beneath.Open(was.Scope.Common)
+	if err != nil {
+		r.fail("look at the git folder", err)
+		return seen
 	}
-	for index, names := range held {
-		holds := func(name string) bool {
-			return slices.Contains(names, name) || was.Scope.Strip != "" && !strings.HasPrefix(name, was.Scope.Strip)
-		}
-		if err := rememberPushed(home, index, pushed[index], holds); err != nil {
-			return err
-		}
-	}
-	return nil
+	defer root.Close()
+	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
-// takeDownHidden remembers what was hidden, for each index that may come to hold
-// it: git takes names out of commits, which are the agent's to make.
-func (was record) takeDownHidden(home string, tree *beneath.Folder, after project.Seen) error {
-	names := map[identity.ID][]string{}
-	for _, name := range was.Hidden {
-		if what, err := tree.Look(name); err == nil && what.Kind == beneath.Absent {
-			continue
-		}
-		for _, at := range after.Indexed(name) {
-			names[at.Git] = append(names[at.Git], at.Name)
-		}
+// judgeInstance judges the git places in the agent's own folders that were changed
+// since the session began: the user may come there, by a path or a link.
+func (was record) judgeInstance(r *Report, home string) {
+	root, err := beneath.Open(was.Instance)
+	if was.Instance == "" || err != nil {
+		return // there is none, or it is gone
 	}
-	for index, list := range names {
-		if err := rememberNames(home, coveredFile(index), list); err != nil {
-			return err
-		}
+	defer root.Close()
+	inner := record{Began: was.Began, Scope: project.Scope{Build: was.Scope.Build, Path: was.Instance}}
+	known := Known(home, inner.Scope)
+	after, look := inner.look(root, known)
+	if known == nil || !after.Same {
+		keep(home, inner.Scope, after.Seen)
 	}
-	return nil
+	old := func(rel string) bool { return !git.Touched(root, rel, was.since()) }
+	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
+	r.judge(home, root, place{was: inner, after: after}, look, nil)
 }
 
-// covers reports whether a name is, or lies below, what was read-only or hidden.
-// A folder with something hidden in it can be renamed: the file is known by its
-// inode then.
-func (was record) covers(tree *beneath.Folder, name string) bool {
-	for ; name != "."; name = path.Dir(name) {
-		if slices.Contains(was.Covered, name) {
-			return true
-		}
-		if what, err := tree.Look(name); err == nil && slices.Contains(was.Inodes, what.Stamp.Ino) {
-			return true
-		}
+// judge looks at the git places of a folder, reviews it, and does the repairs. A
+// git place outside of it that elsewhere reports may be led to.
+func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
+) git.Snapshot {
+	look.Before, look.Since = &p.was.Before, p.was.since()
+	seen, err := git.Gather(root, look)
+	r.fail("look at all git folders", err)
+	p.base = relativeTo(r.Project, root.Path())
+	p.agents, _ = beneath.Canonical(home)
+	p.git = git.Judgement{
+		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, OpenConfig: p.was.OpenConfig,
+		Foreign: func(at string) bool { return p.was.isForeign(home, at) },
 	}
-	return false
+	told, repairs := review(p)
+	r.Changes = append(r.Changes, told...)
+	m := git.Mender{Root: root}
+	for _, repair := range repairs { // what fails is tried again by the next launch
+		r.fail("make "+root.Join(repair.Rel)+" harmless", m.Apply(repair))
+	}
+	for _, c := range m.Changes {
+		from, to := path.Join(p.base, c.Rel), path.Join(p.base, c.To)
+		r.Changes = append(r.Changes, Change{from, TakenOut, c.Text, false, wayBack(from, to)})
+	}
+	return seen
 }
 
-// newFolders are those below which the session made all there is: they are
-// told of as one.
-func newFolders(before, after project.Seen) []string {
-	var list []string
-	for _, place := range after.Git {
-		dir := path.Dir(place)
-		if dir != "." && !before.Saw(dir) {
-			list = append(list, dir)
-		}
+// isForeign reports whether a path, of a repository that a remote names, is
+// where no agent writes but in sessions of its own.
+func (was record) isForeign(home, at string) bool {
+	there := at // or the last folder on the way that is there, as for what only the agent sees at such a path
+	info, err := os.Lstat(there)
+	for errors.Is(err, fs.ErrNotExist) {
+		there = path.Dir(there)
+		info, err = os.Lstat(there)
 	}
-	return list
-}
-
-func inAny(rel string, folders []string) bool {
-	return slices.ContainsFunc(folders, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
+	if real, fault := filepath.EvalSymlinks(there); err != nil || fault != nil || real != there || !info.IsDir() {
+		return false
+	}
+	home, err = filepath.EvalSymlinks(home)
+	return err == nil && !pathname.Below(at, home) && (was.Scope.Common == "" || !pathname.Below(at, was.Scope.Common))
 }
 
 // relativeTo gives a path below dir by its way from there, others as they are.
@@ -316,8 +290,5 @@ func relativeTo(dir, file string) string {
 	if file == dir {
 		return "."
 	}
-	if rel, ok := strings.CutPrefix(file, dir+"/"); ok {
-		return rel
-	}
-	return file
+	return strings.TrimPrefix(file, dir+"/")
 }

@@ -2,6 +2,8 @@ package aftermath
 
 import (
 	"crypto/sha256"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,17 +83,21 @@ func (s *sums) stop() {
 	s.mu.Unlock()
 }
 
-// same reports whether a file that was written to holds what it held before.
-func (s *sums) same(tree *beneath.Folder, now survey.File) bool {
+// equal gives the files that were written to and hold what they held before.
+func (s *sums) equal(tree *beneath.Folder, before, after []survey.File) map[string]bool {
 	if s == nil {
-		return false
+		return nil
 	}
 	s.mu.Lock()
-	was, known := s.of[now.Rel]
-	s.mu.Unlock()
-	if !known {
-		return false
+	defer s.mu.Unlock()
+	byRel := func(f survey.File, rel string) int { return strings.Compare(f.Rel, rel) }
+	equal := map[string]bool{}
+	for _, f := range after {
+		at, there := slices.BinarySearchFunc(before, f.Rel, byRel)
+		if was, known := s.of[f.Rel]; known && there && before[at] != f {
+			of, ok := sumOf(tree, f)
+			equal[f.Rel] = ok && of == was
+		}
 	}
-	of, ok := sumOf(tree, now)
-	return ok && of == was
+	return equal
 }

@@ -21,20 +21,20 @@ const (
 	waitFor = 30 * 24 * time.Hour
 )
 
-// absent is the record of a session whose project is not there.
-type absent struct {
-	file  *os.File
+// waiting are the records of sessions whose projects are not there.
+type waiting []waiter
+
+type waiter struct {
+	file  string
 	began int64 // nanoseconds since 1970
 }
 
-type waiting []absent
-
 // bound drops the records that are too old, and the oldest of too many.
 func (w waiting) bound(now time.Time) {
-	slices.SortFunc(w, func(a, b absent) int { return cmp.Compare(b.began, a.began) })
+	slices.SortFunc(w, func(a, b waiter) int { return cmp.Compare(b.began, a.began) })
 	for n, a := range w {
 		if n >= waitLimit || now.Sub(time.Unix(0, a.began)) > waitFor {
-			release(a.file)
+			os.Remove(a.file)
 		}
 	}
 }

@@ -192,7 +192,8 @@ func TestARemoteLeadsToWhatTheAgentMade(t *testing.T) {
 	must(t, err)
 	var none git.Snapshot
 	after := w.look(&none, "n/.git", "mine/.git")
-	for _, r := range git.Review(git.Judgement{Root: w.dir + "/p", After: after}) {
+	repairs, _ := git.Review(git.Judgement{Root: w.dir + "/p", After: after})
+	for _, r := range repairs {
 		if r.Rel == "n/.git/config" && strings.Contains(r.Why, "remote.origin.url") && !strings.Contains(r.Why, "here") {
 			return
 		}

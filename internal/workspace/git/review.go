@@ -47,14 +47,20 @@ type Judgement struct {
 	good map[string]bool
 }
 
+// Remark is what a person should know of the user's own git folders, and of which
+// nothing is taken out.
+type Remark struct {
+	Rel, Text string // below the root
+	New       bool   // or changed
+}
+
 // Review gives the repairs after which git obeys nothing that was made since
-// the look before.
-func Review(j Judgement) []Repair {
+// the look before, and what there is to be said besides.
+func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	j.good = map[string]bool{}
 	for _, f := range j.After.Folders {
 		j.good[f.Path] = true
 	}
-	var repairs []Repair
 	judged := map[string][]Repair{}
 	for again := true; again; { // what leads to a place that goes, goes as well
 		again = false
@@ -67,6 +73,7 @@ func Review(j Judgement) []Repair {
 		}
 	}
 	for _, f := range j.After.Folders {
+		remarks = append(remarks, f.remarks()...)
 		for _, r := range judged[f.Path] {
 			if r.Git = f.rel; r.Rel == f.rel {
 				r.Git = f.in
@@ -84,27 +91,12 @@ func Review(j Judgement) []Repair {
 			repairs = append(repairs, Repair{Do: Rename, Rel: f.rel, Why: ByYourConfiguration})
 		}
 	}
-	return repairs
+	return repairs, remarks
 }
 
 // ByYourConfiguration is why what the user's own configuration names may not be
 // new.
 const ByYourConfiguration = "your git's configuration names it, and git would run or obey it"
-
-// Settings are the configurations of the user's own git folders that are not
-// what they were, below the root.
-func (j Judgement) Settings() (rels []string) {
-	for _, f := range j.After.Folders {
-		for _, e := range f.Entries {
-			was := f.before.entry(e.Name)
-			standIn := was == nil && e.Stamp.Size == 0
-			if f.before != nil && ruleOf(e.Name).sort == setting && !e.same(was) && !standIn && !f.says(e) {
-				rels = append(rels, path.Join(f.rel, e.Name))
-			}
-		}
-	}
-	return rels
-}
 
 // says reports whether a configuration that was written anew says what all of the
 // folder's said before, as a tracked one that git checks out once more.
@@ -123,26 +115,30 @@ var underWay = map[string]string{
 	"REVERT_HEAD": "a revert is under way", "BISECT_START": "a bisection is under way",
 }
 
-// Remarks are what a person should know of the user's own git folders, by where
-// it lies below the root: what git would go on with, and that it shows another
-// history. Nothing of it is taken out.
-func (j Judgement) Remarks() map[string]string {
-	remarks := map[string]string{}
-	for _, f := range j.After.Folders {
-		if f.before == nil {
-			continue
+// remarks are about a folder of the user's: its configurations that are not what
+// they were, what git would go on with, and that it shows another history.
+func (f Folder) remarks() (list []Remark) {
+	if f.before == nil {
+		return nil
+	}
+	for _, e := range f.Entries {
+		was := f.before.entry(e.Name)
+		standIn := was == nil && e.Stamp.Size == 0
+		if ruleOf(e.Name).sort == setting && !e.same(was) && !standIn && !f.says(e) {
+			list = append(list, Remark{path.Join(f.rel, e.Name), "git runs what its configuration names", false})
 		}
-		for name, text := range underWay {
-			if f.entry(name) != nil && f.before.entry(name) == nil {
-				remarks[path.Join(f.rel, name)] = text + ", since this session: `git status` shows it"
-			}
-		}
-		packed := f.entry("packed-refs")
-		if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
-			remarks[path.Join(f.rel, "refs/replace")] = "git shows other commits in place of some (`git replace -l`)"
+		if text := underWay[e.Name]; text != "" && was == nil {
+			text += ", since this session: `git status` shows it"
+			list = append(list, Remark{path.Join(f.rel, e.Name), text, true})
 		}
 	}
-	return remarks
+	packed := f.entry("packed-refs")
+	if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
+		list = append(list, Remark{
+			path.Join(f.rel, "refs/replace"), "git shows other commits in place of some (`git replace -l`)", true,
+		})
+	}
+	return list
 }
 
 // takes reports whether after the repair a folder is no git place.

@@ -83,10 +83,11 @@ func (w world) defuse(before git.Snapshot, places ...string) []git.Change {
 	must(w.t, err)
 	defer root.Close()
 	m := git.Mender{Root: root}
-	for _, r := range git.Review(git.Judgement{
+	repairs, _ := git.Review(git.Judgement{
 		Root: w.dir + "/p", Before: before, After: w.look(&before, places...),
 		Foreign: func(at string) bool { _, err := os.Stat(at); return err == nil },
-	}) {
+	})
+	for _, r := range repairs {
 		must(w.t, m.Apply(r))
 	}
 	return m.Changes

@@ -3,8 +3,10 @@ package aftermath
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"path/filepath"
 
+	"claudebox/internal/agent/state"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/workspace/project"
 )
@@ -17,11 +19,7 @@ const walksFolder = "walks"
 // nothing is known.
 func Known(home string, s project.Scope) *project.Seen {
 	content := cachefile.Read(walkFile(home, s))
-	if len(content) < sha256.Size {
-		return nil
-	}
-	sum := sha256.Sum256(content[sha256.Size:])
-	if string(sum[:]) != string(content[:sha256.Size]) {
+	if len(content) < sha256.Size || sha256.Sum256(content[sha256.Size:]) != [sha256.Size]byte(content) {
 		return nil
 	}
 	return project.Unpack(content[sha256.Size:])
@@ -42,4 +40,27 @@ func keep(home string, s project.Scope, seen project.Seen) {
 func walkFile(home string, s project.Scope) string {
 	sum := sha256.Sum256([]byte(s.Walked()))
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
+}
+
+// Filled is what earlier launches found in the folders of a project that tools
+// fill; nothing, when that is not known.
+func Filled(home, dir string) (f project.Filled) {
+	if json.Unmarshal(cachefile.Read(filledFile(home, dir)), &f) != nil {
+		return project.Filled{}
+	}
+	return f
+}
+
+// keepFilled writes it down, unless it stands there.
+func keepFilled(home string, p project.Project) {
+	if p.Filled.State == "" || p.Filled.State == Filled(home, p.Path).State {
+		return
+	}
+	if content, err := json.Marshal(p.Filled); err == nil {
+		cachefile.WriteBelow(filledFile(home, p.Path), content)
+	}
+}
+
+func filledFile(home, dir string) string {
+	return filepath.Join(home, walksFolder, "filled-"+state.ID(dir))
 }

@@ -1,0 +1,212 @@
+package aftermath
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/survey"
+)
+
+// place is a folder that an agent could write to, as it was and as it is.
+type place struct {
+	was    record
+	base   string // what its paths begin with in the report
+	before *seen  // nil: nothing is known but the record
+	after  seen
+	git    git.Judgement
+	agents string // where agents keep their own files; empty: not known
+}
+
+// review gives what is to be told of a place, and what is to be taken out of
+// reach of the user's tools. It is a function of values.
+func review(p place) ([]Change, []git.Repair) {
+	v := reviewer{place: p}
+	v.gitPlaces()
+	v.links()
+	for _, rel := range p.after.pipes {
+		if !p.was.shared(path.Join(p.git.Root, rel)) {
+			v.rename(rel, "it is a pipe: whoever opens it waits")
+		}
+	}
+	if p.before != nil {
+		v.files()
+		v.repositories()
+		v.units()
+	}
+	return v.told, v.repairs
+}
+
+// reviewer collects what [review] gives.
+type reviewer struct {
+	place
+	told    []Change
+	repairs []git.Repair
+}
+
+func (v *reviewer) tell(rel, change, means string) {
+	v.told = append(v.told, Change{Path: path.Join(v.base, rel), Change: change, Means: means})
+}
+
+func (v *reviewer) rename(rel, why string) {
+	v.repairs = append(v.repairs, git.Repair{Do: git.Rename, Rel: rel, Why: why})
+}
+
+// mentions reports whether something at or below a path is told of already.
+func (v *reviewer) mentions(rel string) bool {
+	return slices.ContainsFunc(v.repairs, func(r git.Repair) bool { return pathname.Below(r.Rel, rel) }) ||
+		slices.ContainsFunc(v.told, func(c Change) bool { return pathname.Below(c.Path, path.Join(v.base, rel)) })
+}
+
+// gitPlaces takes out what git would obey. A lock that a session which lives may
+// hold is left to the end of that one.
+func (v *reviewer) gitPlaces() {
+	repairs, remarks := git.Review(v.git)
+	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
+		return r.Why == git.StaysLocked && v.was.shared(path.Join(v.git.Root, r.Rel))
+	})
+	if v.git.Root == v.was.Scope.Path {
+		for _, rel := range v.was.Scope.Unmade {
+			v.rename(rel, git.ByYourConfiguration)
+		}
+	}
+	for _, r := range remarks {
+		if !v.mentions(r.Rel) {
+			v.tell(r.Rel, map[bool]string{true: New, false: Changed}[r.New], r.Text)
+		}
+	}
+}
+
+// outsideLimit is how many links that lead outside are told of one by one.
+const outsideLimit = 20
+
+// leadsOutside is what is said of a link that does.
+const leadsOutside = "outside the project"
+
+// links tells of those that lead out. One that leads to where agents keep their
+// own files goes: git would obey a repository there.
+func (v *reviewer) links() {
+	told := 0
+	for _, l := range v.after.links {
+		switch {
+		case v.mentions(l.rel):
+		case v.agents != "" && pathname.Below(l.to, v.agents):
+			v.rename(l.rel, "it leads to "+l.to+", where an agent keeps its own files")
+		default:
+			if told++; told <= outsideLimit {
+				v.tell(l.rel, New, "a link to "+l.to+", "+leadsOutside+": your tools read and write there")
+			}
+		}
+	}
+	if told > outsideLimit {
+		v.tell(".", New, fmt.Sprintf("%d more links that lead outside the project", told-outsideLimit))
+	}
+}
+
+// files tells what changed of the files that the user's tools run. Those in a new
+// checkout are told of as one.
+func (v *reviewer) files() {
+	whole := v.checkouts()
+	was := map[string]survey.File{}
+	for _, f := range v.before.Files {
+		was[f.Rel] = f
+	}
+	counts := map[string]int{}
+	told := map[string]bool{}
+	tell := func(rel, change, means string) { told[rel] = true; v.tell(rel, change, means) }
+	for _, f := range v.after.Files {
+		before, there := was[f.Rel]
+		delete(was, f.Rel)
+		means := v.means(f.Rel, before)
+		in := slices.IndexFunc(whole, func(dir string) bool { return strings.HasPrefix(f.Rel, dir+"/") })
+		switch {
+		case means == "" || there && (before == f || before.Kind == beneath.Dir && f.Kind == beneath.Dir):
+		case in >= 0:
+			counts[whole[in]]++
+		case f.Kind == beneath.Dir && told[path.Dir(f.Rel)]:
+		case !there:
+			tell(f.Rel, New, means)
+		case before.Stamp != f.Stamp && !v.after.equal[f.Rel] || before.Kind != f.Kind:
+			tell(f.Rel, Changed, means)
+			_, tracked := slices.BinarySearch(v.before.Runs, f.Rel)
+			v.told[len(v.told)-1].Ordinary = tracked && before.Kind == f.Kind && f.Kind == beneath.Regular &&
+				hostrun.Ordinary(means)
+		case f.Exec && !before.Exec:
+			tell(f.Rel, Executable, means)
+		}
+	}
+	for rel, before := range was {
+		if means := v.means(rel, before); means != "" {
+			v.tell(rel, Removed, means)
+		}
+	}
+	for _, dir := range whole {
+		if !v.mentions(dir + "/.git") {
+			v.tell(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files",
+				counts[dir]))
+		}
+	}
+}
+
+// means says what a change of a file is; empty: nothing. What a link led to that
+// had a file hidden has a name of its own, which may tell nothing.
+func (v *reviewer) means(rel string, before survey.File) string {
+	if before.Kind == beneath.Link && v.was.Scope.Hides(rel) {
+		return "a file was hidden as it led there, and stays hidden"
+	}
+	return hostrun.Means(rel)
+}
+
+// checkouts are the folders of repositories below which the session made all there
+// is.
+func (v *reviewer) checkouts() (dirs []string) {
+	for _, place := range v.after.Git {
+		if dir := path.Dir(place); dir != "." && !v.before.Saw(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// repositories tells of those in folders that were there, and of changes that git
+// does not show any more.
+func (v *reviewer) repositories() {
+	for _, place := range v.after.Git {
+		if !slices.Contains(v.before.Git, place) && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
+			v.tell(place, New, "a repository that was made inside; git runs nothing that stands in it")
+		}
+	}
+	for _, rel := range v.after.Hushed {
+		if _, was := slices.BinarySearch(v.before.Hushed, rel); !was {
+			v.tell(rel, Changed, "git shows no change of it any more (skip-worktree or assume-unchanged in the index)")
+		}
+	}
+}
+
+// units tells of the places that are compared as one.
+func (v *reviewer) units() {
+	for _, unit := range hostrun.Units {
+		stamp, there := v.after.units[unit.Pattern]
+		before, was := v.before.units[unit.Pattern]
+		switch {
+		case there && !was:
+			v.tell(unit.Pattern, New, unit.Means)
+		case there && before != stamp:
+			v.tell(unit.Pattern, Changed, unit.Means)
+		}
+	}
+	for rel, now := range v.after.named {
+		kind := Changed
+		if now == "" {
+			kind = Removed
+		}
+		if now != v.before.named[rel] && !v.mentions(rel) {
+			v.tell(rel, kind, "git runs it, or what is in it: your git configuration names it")
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package aftermath
+
+import (
+	"slices"
+	"testing"
+
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/git"
+	"claudebox/internal/workspace/project"
+	"claudebox/internal/workspace/survey"
+)
+
+// TestReviewIsAFunctionOfValues compares two looks at a folder that is nowhere.
+func TestReviewIsAFunctionOfValues(t *testing.T) {
+	saw := func(files ...survey.File) seen { return seen{Seen: project.Seen{Survey: &survey.Survey{Files: files}}} }
+	file := func(rel string, inode uint64) survey.File {
+		return survey.File{Rel: rel, Kind: beneath.Regular, Stamp: beneath.Stamp{Ino: inode}}
+	}
+	before := saw(file(".envrc", 1), file("Makefile", 2), file("justfile", 3))
+	after := saw(file(".envrc", 4), file("Makefile", 5), file("package.json", 6))
+	after.equal = map[string]bool{"Makefile": true}
+	after.links = []link{{"out", "/home/u/rc"}, {"theirs", "/home/u/.claudebox/x"}}
+	after.pipes = []string{"pipe", "shared/pipe"}
+	p := place{
+		was:    record{Scope: project.Scope{Path: "/p"}, beside: []record{{Scope: project.Scope{Path: "/p/shared"}}}},
+		before: &before, after: after, agents: "/home/u/.claudebox", git: git.Judgement{Root: "/p"},
+	}
+	told, repairs := review(p)
+	var got []string
+	for _, c := range told {
+		got = append(got, c.Change+" "+c.Path)
+	}
+	for _, r := range repairs {
+		got = append(got, r.Rel+" goes")
+	}
+	want := []string{"new out", "changed .envrc", "new package.json", "removed justfile", "theirs goes", "pipe goes"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

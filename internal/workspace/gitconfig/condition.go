@@ -2,35 +2,21 @@ package gitconfig
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
 // holds judges the condition of an includeIf that stands in file. A condition
 // git does not know is false, as in git.
 func (r *reader) holds(condition, file string) bool {
-	for _, c := range conditions {
-		if pattern, ok := strings.CutPrefix(condition, c.keyword); ok {
-			return c.holds(r, pattern, file)
-		}
-	}
-	return false
-}
-
-// conditions are git's, by keyword with the colon.
-var conditions = []struct {
-	keyword string
-	holds   func(r *reader, pattern, file string) bool
-}{
-	{"gitdir:", func(r *reader, pattern, file string) bool {
-		return r.inGitDir(pattern, file, false)
-	}},
-	{"gitdir/i:", func(r *reader, pattern, file string) bool {
-		return r.inGitDir(pattern, file, true)
-	}},
-	{"onbranch:", func(r *reader, pattern, _ string) bool {
+	switch keyword, pattern, _ := strings.Cut(condition, ":"); keyword {
+	case "gitdir", "gitdir/i":
+		return r.inGitDir(pattern, file, keyword == "gitdir/i")
+	case "onbranch":
 		return r.Repo.Branch != "" && Wildmatch(wholeFolder(pattern), r.Repo.Branch, false)
-	}},
-	{"hasconfig:remote.*.url:", (*reader).hasRemote},
+	}
+	pattern, is := strings.CutPrefix(condition, "hasconfig:remote.*.url:")
+	return is && r.hasRemote(pattern)
 }
 
 // inGitDir matches the git folder, first by its canonical path, then by the
@@ -40,13 +26,14 @@ func (r *reader) inGitDir(pattern, file string, fold bool) bool {
 	if !ok {
 		return false
 	}
-	for _, dir := range r.Repo.Dirs {
-		rest, ok := cutPrefixFold(dir, literal, fold)
-		if ok && Wildmatch(wholeFolder(pattern), rest, fold) {
-			return true
+	return slices.ContainsFunc(r.Repo.Dirs, func(dir string) bool {
+		if len(dir) < len(literal) {
+			return false
 		}
-	}
-	return false
+		head, rest := dir[:len(literal)], dir[len(literal):]
+		return (head == literal || fold && strings.EqualFold(head, literal)) &&
+			Wildmatch(wholeFolder(pattern), rest, fold)
+	})
 }
 
 // anchor makes a pattern absolute: "~/" is the canonical home, "./" the folder
@@ -78,25 +65,11 @@ func wholeFolder(pattern string) string {
 	return pattern
 }
 
-func cutPrefixFold(s, prefix string, fold bool) (string, bool) {
-	if len(s) < len(prefix) {
-		return "", false
-	}
-	head := s[:len(prefix)]
-	return s[len(prefix):], head == prefix || fold && strings.EqualFold(head, prefix)
-}
-
 // hasRemote needs every remote of every source; until they are known the
 // condition is false and the reader is told to come again.
-func (r *reader) hasRemote(pattern, _ string) bool {
-	if !r.remotesKnown {
-		r.asksRemotes = true
-		return false
-	}
-	for _, url := range r.Repo.Remotes {
-		if Wildmatch(pattern, url, false) {
-			return true
-		}
-	}
-	return false
+func (r *reader) hasRemote(pattern string) bool {
+	r.asksRemotes = !r.remotesKnown
+	return r.remotesKnown && slices.ContainsFunc(r.Repo.Remotes, func(url string) bool {
+		return Wildmatch(pattern, url, false)
+	})
 }

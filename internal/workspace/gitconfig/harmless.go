@@ -41,71 +41,56 @@ func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 
 // harmlessNames are variables that name no program, no file and no other
 // variable. Whatever their value is, git runs nothing by it (git-config(1)).
-var harmlessNames = []struct {
-	section string
-	names   []string
-}{
-	{"core", []string{
-		"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode",
-		"symlinks",
-		"autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "compression", "loosecompression",
-		"sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime", "checkstat", "commitgraph",
-		"multipackindex",
-		"commentchar", "whitespace", "longpaths",
-	}},
-	{"extensions", []string{"objectformat", "compatobjectformat", "worktreeconfig", "noop", "relativeworktrees"}},
-	{"user", []string{"name", "email", "useconfigonly"}},
-	{"author", []string{"name", "email"}},
-	{"committer", []string{"name", "email"}},
-	{"init", []string{"defaultbranch"}},
-	{"pull", []string{"rebase", "ff"}},
-	{"push", []string{"default", "autosetupremote", "followtags"}},
-	{"fetch", []string{"prune", "prunetags", "writecommitgraph"}},
-	{"merge", []string{"ff", "conflictstyle", "renames", "stat", "autostash"}},
-	{"rebase", []string{"autosquash", "autostash", "updaterefs", "stat"}},
-	{"rerere", []string{"enabled", "autoupdate"}},
-	{"diff", []string{"renames", "algorithm", "colormoved", "mnemonicprefix", "noprefix", "renamelimit"}},
-	{"log", []string{"date", "decorate", "abbrevcommit"}},
-	{"status", []string{"short", "branch", "showuntrackedfiles", "submodulesummary"}},
-	{"index", []string{"version", "threads", "sparse"}},
-	{"feature", []string{"manyfiles", "experimental"}},
-	{"gc", []string{"auto", "autopacklimit", "pruneexpire", "worktreepruneexpire"}},
-	{"pack", []string{"threads", "writebitmaps", "window", "depth"}},
-	{"maintenance", []string{"auto", "strategy"}},
-	{"submodule", []string{"active", "branch", "ignore", "recurse"}},
-	{"branch", []string{"rebase", "description", "sort", "autosetuprebase", "autosetupmerge"}},
-	{"remote", []string{"tagopt", "prune", "prunetags", "pushdefault"}},
-	{"commit", []string{"verbose", "cleanup", "status"}},
-	{"lfs", []string{"repositoryformatversion"}},
-	{"color", []string{"ui", "status", "diff", "branch"}},
-	{"advice", []string{"detachedhead"}},
+var harmlessNames = map[string]string{
+	"core": `repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf eol
+		safecrlf quotepath abbrev compression loosecompression sparsecheckout sparsecheckoutcone untrackedcache
+		trustctime checkstat commitgraph multipackindex commentchar whitespace longpaths`,
+	"extensions":  "objectformat compatobjectformat worktreeconfig noop relativeworktrees",
+	"user":        "name email useconfigonly",
+	"author":      "name email",
+	"committer":   "name email",
+	"init":        "defaultbranch",
+	"pull":        "rebase ff",
+	"push":        "default autosetupremote followtags",
+	"fetch":       "prune prunetags writecommitgraph",
+	"merge":       "ff conflictstyle renames stat autostash",
+	"rebase":      "autosquash autostash updaterefs stat",
+	"rerere":      "enabled autoupdate",
+	"diff":        "renames algorithm colormoved mnemonicprefix noprefix renamelimit",
+	"log":         "date decorate abbrevcommit",
+	"status":      "short branch showuntrackedfiles submodulesummary",
+	"index":       "version threads sparse",
+	"feature":     "manyfiles experimental",
+	"gc":          "auto autopacklimit pruneexpire worktreepruneexpire",
+	"pack":        "threads writebitmaps window depth",
+	"maintenance": "auto strategy",
+	"submodule":   "active branch ignore recurse",
+	"branch":      "rebase description sort autosetuprebase autosetupmerge",
+	"remote":      "tagopt prune prunetags pushdefault",
+	"commit":      "verbose cleanup status",
+	"lfs":         "repositoryformatversion",
+	"color":       "ui status diff branch",
+	"advice":      "detachedhead",
 }
 
+// harmless judges a setting by its name, and some by what they say.
 func (j Judge) harmless(e Entry) bool {
-	for _, of := range harmlessNames {
-		if of.section == e.Section && slices.Contains(of.names, e.Name) {
-			return true
-		}
+	if slices.Contains(strings.Fields(harmlessNames[e.Section]), e.Name) {
+		return true
 	}
-	if e.Section == "core" && e.Name == "worktree" && !e.Sub {
-		return j.Worktree != nil && j.Worktree(e.Value)
-	}
-	return j.harmlessValue(e.Section+"."+e.Name, e.Value)
-}
-
-// harmlessValue judges variables that may stay by what they say.
-func (j Judge) harmlessValue(variable, value string) bool {
-	switch variable {
+	switch e.Section + "." + e.Name {
+	case "core.worktree":
+		return !e.Sub && j.Worktree != nil && j.Worktree(e.Value)
 	case "extensions.refstorage":
-		return value == "files" || value == "reftable"
+		return e.Value == "files" || e.Value == "reftable"
 	case "core.protecthfs", "core.protectntfs":
-		return value != "" && isTrue(value)
+		return e.Value != "" && isTrue(e.Value)
 	case "branch.remote": // a remote's name, as a rule
-		return isName(value) || j.isURL(value)
+		return isName(e.Value) || j.isURL(e.Value)
 	case "remote.url", "remote.pushurl", "submodule.url":
-		return j.isURL(value)
+		return j.isURL(e.Value)
 	case "remote.fetch", "branch.merge":
-		return isRefspec(value)
+		return e.Value != "" && e.Value[0] != '-'
 	}
 	return false
 }
@@ -136,5 +121,3 @@ func (j Judge) isURL(value string) bool {
 func isName(value string) bool {
 	return value == "." || value != "" && value != ".." && value[0] != '-' && !strings.ContainsAny(value, "/:\n\x00")
 }
-
-func isRefspec(value string) bool { return value != "" && value[0] != '-' }

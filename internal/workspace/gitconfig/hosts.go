@@ -1,6 +1,9 @@
 package gitconfig
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Access says where git may log in, and how it gets there (SEC-03).
 type Access struct {
@@ -41,14 +44,25 @@ func tokenUser(host string) string {
 }
 
 func (h Host) entries() []Entry {
-	of := func(name, value string) Entry {
-		return Entry{Section: "credential", Sub: true, Subsection: "https://" + h.Name, Name: name, Value: value}
+	entries := of("credential", "username", tokenUser(h.Name), "helper", "", // forget those of other files
+		"helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable))
+	return below("https://"+h.Name, entries)
+}
+
+// of are settings of a section, from names and values.
+func of(section string, words ...string) (entries []Entry) {
+	for i := 0; i < len(words); i += 2 {
+		entries = append(entries, Entry{Section: section, Name: words[i], Value: words[i+1]})
 	}
-	return []Entry{
-		of("username", tokenUser(h.Name)),
-		of("helper", ""), // forget those of other files
-		of("helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable)),
+	return entries
+}
+
+// below gives settings a subsection.
+func below(subsection string, entries []Entry) []Entry {
+	for i := range entries {
+		entries[i].Sub, entries[i].Subsection = true, subsection
 	}
+	return entries
 }
 
 // forges are hosts whose SSH remotes have the same path over HTTPS, without
@@ -65,10 +79,9 @@ func rewrites(host string) []Entry {
 	}
 	var entries []Entry
 	for _, way := range ways {
-		entries = append(entries,
-			Entry{Section: "url", Sub: true, Subsection: "https://" + host + "/", Name: "insteadOf", Value: way})
+		entries = append(entries, of("url", "insteadOf", way)...)
 	}
-	return entries
+	return below("https://"+host+"/", entries)
 }
 
 // entries are what git is told. With no host and no wish they are none.
@@ -78,32 +91,26 @@ func (a Access) entries() []Entry {
 		entries = append(entries, h.entries()...)
 	}
 	if a.NoSSH {
-		entries = append(entries, Entry{Section: "core", Name: "sshCommand", Value: noSSH})
+		entries = append(entries, of("core", "sshCommand", noSSH)...)
 	}
 	if a.SigningKey != "" {
-		entries = append(entries, Entry{Section: "gpg", Name: "format", Value: "ssh"},
-			Entry{Section: "user", Name: "signingKey", Value: "key::" + a.SigningKey})
+		entries = append(entries, of("gpg", "format", "ssh")...)
+		entries = append(entries, of("user", "signingKey", "key::"+a.SigningKey)...)
 	}
 	if a.Signs {
-		entries = append(entries, Entry{Section: "commit", Name: "gpgSign", Value: "true"})
+		entries = append(entries, of("commit", "gpgSign", "true")...)
 	}
 	if !a.SSHToHTTPS {
 		return entries
 	}
-	named := map[string]bool{}
-	for _, name := range a.SSH {
-		named[name] = true
-	}
+	var hosts []string
 	for _, h := range a.Hosts {
-		name, _, _ := strings.Cut(h.Name, ":")
-		if !named[name] {
-			entries = append(entries, rewrites(h.Name)...)
-		}
-		named[name] = true
+		hosts = append(hosts, h.Name)
 	}
-	for _, forge := range forges {
-		if !named[forge] {
-			entries = append(entries, rewrites(forge)...)
+	named := slices.Clone(a.SSH)
+	for _, host := range append(hosts, forges...) {
+		if name, _, _ := strings.Cut(host, ":"); !slices.Contains(named, name) {
+			entries, named = append(entries, rewrites(host)...), append(named, name)
 		}
 	}
 	return entries

@@ -56,7 +56,7 @@ var unfelt = []string{
 func others(entries []Entry, places map[string]*string) []string {
 	var names []string
 	for _, e := range entries {
-		section, _, _ := strings.Cut(e.Section, ".")
+		section := e.top()
 		name := section + "." + e.Name
 		switch {
 		case slices.Contains(unfelt, section) || places[e.Key()] != nil:
@@ -106,24 +106,15 @@ var identityVariables = []struct {
 // project's own configuration is read-only. Where no identity is known git is told not to
 // invent one.
 func Make(id Identity, safe []string, access Access) []byte {
-	entries := []Entry{}
-	set := func(section, name, value string) {
-		if value != "" {
-			entries = append(entries, Entry{Section: section, Name: name, Value: value})
-		}
-	}
-	set("user", "name", id.Name)
-	set("user", "email", id.Email)
-	set("user", "useConfigOnly", "true")
-	set("author", "name", id.AuthorName)
-	set("author", "email", id.AuthorEmail)
-	set("committer", "name", id.CommitterName)
-	set("committer", "email", id.CommitterEmail)
-	set("init", "defaultBranch", id.DefaultBranch)
-	set("branch", "autoSetupMerge", "false")
-	set("push", "default", "current")
+	entries := slices.Concat(
+		of("user", "name", id.Name, "email", id.Email, "useConfigOnly", "true"),
+		of("author", "name", id.AuthorName, "email", id.AuthorEmail),
+		of("committer", "name", id.CommitterName, "email", id.CommitterEmail),
+		of("init", "defaultBranch", id.DefaultBranch), of("branch", "autoSetupMerge", "false"),
+		of("push", "default", "current"))
 	for _, dir := range safe {
-		set("safe", "directory", dir)
+		entries = append(entries, of("safe", "directory", dir)...)
 	}
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.Value == "" })
 	return Render(append(entries, access.entries()...))
 }

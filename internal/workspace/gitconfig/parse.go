@@ -43,20 +43,14 @@ func (e Entry) top() string {
 	return top
 }
 
-// SyntaxError is a line that git would refuse too.
-type SyntaxError struct{ Line int }
-
-func (e *SyntaxError) Error() string { return fmt.Sprintf("bad config line %d", e.Line) }
-
-// Parse reads a configuration file. Like git it gives up at the first bad
-// line with a [*SyntaxError]; the entries before that line are returned with
-// the error. A variable above the first section means nothing to git and is
-// left out.
+// Parse reads a configuration file. Like git it gives up at the first bad line;
+// the entries before that are returned with the error. A variable above the first
+// section means nothing to git and is left out.
 func Parse(src []byte) ([]Entry, error) {
 	p := parser{src: bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")), line: 1}
 	for !p.done() {
 		if !p.statement() {
-			return p.entries, &SyntaxError{Line: p.line}
+			return p.entries, fmt.Errorf("bad config line %d", p.line)
 		}
 	}
 	return p.entries, nil

@@ -41,24 +41,13 @@ func HoldsSecrets(src []byte) bool {
 	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
 }
 
-// removals names variables by section and name, whatever the subsection; an
-// empty name stands for the whole section.
-var removals = []struct{ section, name string }{
-	{"credential", ""},
-	{"http", "extraheader"},
-	{"http", "cookiefile"},
-	{"core", "sshcommand"},
-	{"core", "askpass"},
-	{"core", "gitproxy"},
-	{"ssh", ""},
-	{"gpg", ""},
-	{"user", "signingkey"},
-	{"commit", "gpgsign"},
-	{"tag", "gpgsign"},
-	{"tag", "forcesignannotated"},
-	{"push", "gpgsign"},
-	{"imap", "pass"},
-	{"sendemail", "smtppass"},
+// removals are variables by section and name, whatever the subsection, and
+// sections as a whole.
+var removals = []string{
+	"credential.*",
+	"http.extraheader",
+	"http.cookiefile", "core.sshcommand", "core.askpass", "core.gitproxy", "ssh.*", "gpg.*", "user.signingkey",
+	"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "push.gpgsign", "imap.pass", "sendemail.smtppass",
 }
 
 // secretWords mark a variable of some tool of its own (github.token,
@@ -76,28 +65,15 @@ var secretShapes = []string{
 }
 
 func removed(e Entry) bool {
-	for _, r := range removals {
-		if e.top() == r.section && (r.name == "" || e.Name == r.name) {
-			return true
-		}
-	}
-	return e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(StripUserinfo(e.Value)) != "" ||
-		containsAny(StripUserinfo(e.Value), secretShapes) ||
-		containsAny(StripUserinfo(e.Subsection), secretShapes)
+	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
+	return slices.Contains(removals, e.top()+".*") || slices.Contains(removals, e.top()+"."+e.Name) ||
+		e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||
+		containsAny(value, secretShapes) || containsAny(subsection, secretShapes)
 }
 
 func containsAny(s string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
-
-// sshSchemes keep their user name: it says where to log in and is no secret,
-// while a user name in an https URL is often a token.
-var sshSchemes = []string{"ssh", "git+ssh", "ssh+git"}
 
 // StripUserinfo takes user names and passwords out of every URL in s.
 func StripUserinfo(s string) string {
@@ -121,9 +97,10 @@ func StripUserinfo(s string) string {
 	}
 }
 
-// keptUser is what stays of a userinfo, with its "@".
+// keptUser is what stays of a userinfo, with its "@". For ssh the name says where
+// to log in, and is no secret; in an https URL it is often a token.
 func keptUser(before, userinfo string) string {
-	for _, scheme := range sshSchemes {
+	for _, scheme := range []string{"ssh", "git+ssh", "ssh+git"} {
 		if strings.HasSuffix(before, scheme) {
 			user, _, _ := strings.Cut(userinfo, ":")
 			return user + "@"

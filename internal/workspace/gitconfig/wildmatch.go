@@ -1,176 +1,139 @@
 package gitconfig
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 // Wildmatch reports whether text matches pattern by the rules of git's
 // wildmatch with WM_PATHNAME: "*" and "?" stop at a slash, "**" between
-// slashes crosses them. With fold, upper and lower case are one.
+// slashes crosses them. With fold, upper and lower case are one. What git
+// refuses as a pattern, and what is longer than a path, matches nothing.
 func Wildmatch(pattern, text string, fold bool) bool {
-	m := matcher{fold: fold, budget: 1 << 20}
-	return m.match(pattern, text, true)
+	const longest = 4096
+	expression, ok := translate(pattern)
+	if !ok || len(pattern) > longest {
+		return false
+	}
+	flags := "(?s)"
+	if fold {
+		flags = "(?si)"
+	}
+	re, err := regexp.Compile(flags + expression)
+	if err != nil {
+		return false
+	}
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		b.WriteRune(character(c))
+	}
+	return re.MatchString(b.String())
 }
 
-// matcher carries what every step needs. The budget bounds the work that a
-// pattern of many stars can make; a pattern that exhausts it does not match.
-type matcher struct {
-	fold   bool
-	budget int
+// A regular expression is made of characters, and git compares bytes. So each byte
+// becomes one: a slash has its own, which is in no range of others, and those
+// beyond ASCII have no other case.
+const slash = "\uf8ff"
+
+func character(c byte) rune {
+	switch {
+	case c == '/':
+		return []rune(slash)[0]
+	case c >= 0x80:
+		return 0xe000 + rune(c)
+	}
+	return rune(c)
 }
 
-// match compares from here on; start says that pattern begins a path
-// component, so that "**" may cross slashes.
-func (m *matcher) match(pattern, text string, start bool) bool {
-	for pattern != "" {
-		if m.budget--; m.budget < 0 {
-			return false
+// translate writes a pattern as a regular expression.
+func translate(pattern string) (expression string, ok bool) {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for start := true; pattern != ""; { // start: of a part between slashes
+		c, rest := pattern[0], pattern[1:]
+		part := "[^" + slash + "]"
+		ok = true
+		switch c {
+		case '*':
+			rest = strings.TrimLeft(rest, "*")
+			deep := start && len(pattern)-len(rest) > 1
+			switch {
+			case deep && rest == "":
+				part = ".*"
+			case deep && rest[0] == '/':
+				c, part, rest = '/', "(?:.*"+slash+")?", rest[1:]
+			default:
+				part += "*"
+			}
+		case '?':
+		case '[':
+			part, rest, ok = class(rest)
+		default:
+			c, rest, ok = literal(pattern)
+			part = regexp.QuoteMeta(string(character(c)))
 		}
-		if pattern[0] == '*' {
-			return m.star(pattern, text, start)
-		}
-		if text == "" {
-			return false
-		}
-		rest, ok := m.one(pattern, text[0])
 		if !ok {
-			return false
-		}
-		start = pattern[0] == '/'
-		pattern, text = rest, text[1:]
-	}
-	return text == ""
-}
-
-// star handles a pattern that begins with stars. Two or more between slashes
-// (or ends) match any depth, "**/" none as well; else they match within one
-// component.
-func (m *matcher) star(pattern, text string, start bool) bool {
-	rest := strings.TrimLeft(pattern, "*")
-	deep := len(pattern)-len(rest) >= 2 && start && (rest == "" || rest[0] == '/')
-	if deep && rest != "" && m.match(rest[1:], text, true) {
-		return true
-	}
-	for {
-		if m.match(rest, text, false) {
-			return true
-		}
-		if text == "" || text[0] == '/' && !deep || m.budget < 0 {
-			return false
-		}
-		text = text[1:]
-	}
-}
-
-// one matches a single byte against the head of pattern and gives the rest.
-func (m *matcher) one(pattern string, c byte) (rest string, ok bool) {
-	switch pattern[0] {
-	case '?':
-		return pattern[1:], c != '/'
-	case '[':
-		return m.class(pattern[1:], c)
-	case '\\':
-		if len(pattern) == 1 {
 			return "", false
 		}
-		pattern = pattern[1:]
+		b.WriteString(part)
+		start, pattern = c == '/', rest
 	}
-	return pattern[1:], m.equal(pattern[0], c)
+	return b.String() + `\z`, true
 }
 
-func (m *matcher) equal(a, b byte) bool {
-	return a == b || m.fold && lower(a) == lower(b)
-}
+// classes are those that git knows by name.
+const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
-// class matches c against what follows "[". An unclosed class matches
-// nothing; a class never matches a slash.
-func (m *matcher) class(pattern string, c byte) (rest string, ok bool) {
-	negated := pattern != "" && (pattern[0] == '!' || pattern[0] == '^')
-	if negated {
-		pattern = pattern[1:]
+// class translates a bracket expression, which never matches a slash. pattern is
+// what follows "["; one that is not closed is no pattern.
+func class(pattern string) (expression, rest string, ok bool) {
+	expression = "["
+	if pattern != "" && (pattern[0] == '!' || pattern[0] == '^') {
+		expression, pattern = "[^"+slash, pattern[1:]
 	}
-	matched := false
-	for first := true; ; first = false {
-		if pattern == "" {
-			return "", false
-		}
+	for first := true; pattern != ""; first = false {
 		if pattern[0] == ']' && !first {
-			return pattern[1:], matched != negated && c != '/'
+			return expression + "]", pattern[1:], true
 		}
-		var hit, valid bool
-		pattern, hit, valid = m.member(pattern, c)
-		if !valid {
-			return "", false
+		if after, named := strings.CutPrefix(pattern, "[:"); named {
+			name, after, closed := strings.Cut(after, ":]")
+			if closed && !strings.Contains(name, "]") {
+				if !strings.Contains(classes, " "+name+" ") {
+					return "", "", false
+				}
+				expression, pattern = expression+"[:"+name+":]", after
+				continue
+			}
 		}
-		matched = matched || hit
+		low, rest, ok := literal(pattern)
+		high := low
+		if ok && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+			high, rest, ok = literal(rest[1:])
+		}
+		if !ok {
+			return "", "", false
+		}
+		high = max(low, high) // git takes "z-a" for "z"
+		expression += fmt.Sprintf(`\x{%x}-\x{%x}`, inClass(low), inClass(high))
+		pattern = rest
 	}
+	return "", "", false
 }
 
-// member reads one character, range or named class of a bracket expression.
-func (m *matcher) member(pattern string, c byte) (rest string, hit, valid bool) {
-	if name, after, found := strings.Cut(strings.TrimPrefix(pattern, "[:"), ":]"); found &&
-		strings.HasPrefix(pattern, "[:") && !strings.Contains(name, "]") {
-		is, known := inClass(name, rune(c))
-		return after, known && (is || m.fold && name == "upper" && unicode.IsLower(rune(c))), known
+// inClass is a byte's character in a range.
+func inClass(c byte) rune {
+	if c == '/' {
+		return '/' // which no text has
 	}
-	low, pattern, ok := literal(pattern)
-	if !ok {
-		return "", false, false
-	}
-	if len(pattern) < 2 || pattern[0] != '-' || pattern[1] == ']' {
-		return pattern, m.equal(low, c), true
-	}
-	high, pattern, ok := literal(pattern[1:])
-	return pattern, m.equal(low, c) || m.within(low, high, c), ok // git takes "z-a" for "z"
+	return character(c)
 }
 
-func (m *matcher) within(low, high, c byte) bool {
-	if low <= c && c <= high {
-		return true
-	}
-	upper := byte(unicode.ToUpper(rune(c)))
-	return m.fold && lower(c) == c && low <= upper && upper <= high
-}
-
-// literal reads one character of a bracket expression, maybe escaped.
+// literal reads one character, maybe escaped.
 func literal(pattern string) (c byte, rest string, ok bool) {
-	if pattern[0] == '\\' {
-		pattern = pattern[1:]
-	}
+	pattern = strings.TrimPrefix(pattern, `\`)
 	if pattern == "" {
 		return 0, "", false
 	}
 	return pattern[0], pattern[1:], true
-}
-
-// inClass judges by a POSIX name that git knows, for ASCII.
-func inClass(name string, r rune) (is, known bool) {
-	switch name {
-	case "alnum":
-		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)), true
-	case "alpha":
-		return r < 0x80 && unicode.IsLetter(r), true
-	case "blank":
-		return r == ' ' || r == '\t', true
-	case "cntrl":
-		return r < 0x20 || r == 0x7f, true
-	case "digit":
-		return r >= '0' && r <= '9', true
-	case "graph":
-		return r > 0x20 && r < 0x7f, true
-	case "lower":
-		return r >= 'a' && r <= 'z', true
-	case "print":
-		return r >= 0x20 && r < 0x7f, true
-	case "punct":
-		return r < 0x80 && (unicode.IsPunct(r) || unicode.IsSymbol(r)), true
-	case "space":
-		return r == ' ' || r >= 9 && r <= 13, true
-	case "upper":
-		return r >= 'A' && r <= 'Z', true
-	case "xdigit":
-		return strings.ContainsRune("0123456789abcdefABCDEF", r), true
-	}
-	return false, false
 }

@@ -33,10 +33,14 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Errorf("QueryPathInfo(%s) = %+v, %v; want %+v", path, info, err, f.valid[path])
 		}
 	}
-	valid, err := c.SubstituteValidPaths(t.Context(), []string{absent, pathA, pathB})
+	valid, err := c.QueryValidPaths(t.Context(), []string{absent, pathA, pathB})
 	slices.Sort(valid)
 	if err != nil || !slices.Equal(valid, []string{pathA, pathB}) {
 		t.Errorf("QueryValidPaths = %q, %v", valid, err)
+	}
+	substituting := f.talk(t, append(greeting(38), message(31, 2, absent, pathA, 1)...))
+	if !bytes.HasSuffix(substituting, message(0x616c7473, 1, pathA)) {
+		t.Errorf("QueryValidPaths, with substitution, is answered by %q", substituting)
 	}
 	for name, ask := range map[string]func() ([]string, error){
 		"referrers": func() ([]string, error) { return c.QueryReferrers(t.Context(), pathB) },

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"claudebox/internal/nix/storepath"
 )
@@ -53,7 +52,8 @@ func (p DerivedPath) check() error {
 	return nil
 }
 
-// badOutput: an output's name becomes part of a store path's name.
+// badOutput reports whether no output can have a name: it becomes part of a store
+// path's.
 func badOutput(name string) bool {
 	return storepath.CheckBase(strings.Repeat("0", 32)+"-"+name) != nil
 }
@@ -84,19 +84,13 @@ const (
 // OK reports whether the path is there.
 func (s Status) OK() bool { return s <= AlreadyValid || s == ResolvesToAlreadyValid }
 
-// BuildResult is the outcome for one [DerivedPath]. Daemons from 2.34 on
-// leave TimesBuilt, Start and Stop zero.
+// BuildResult is the outcome for one [DerivedPath].
 type BuildResult struct {
-	Target           string // as asked, see [DerivedPath.String]
-	Status           Status
-	Message          string   // why not; empty when it worked
-	Notes            []string // what the daemon logged about it, for a failure
-	TimesBuilt       uint64
-	NonDeterministic bool
-	Start, Stop      time.Time
-	CPUUser          time.Duration // zero when not told
-	CPUSystem        time.Duration
-	Outputs          map[string]string // name → store path
+	Target  string // as asked, see [DerivedPath.String]
+	Status  Status
+	Message string            // why not; empty when it worked
+	Notes   []string          // what the daemon logged about it, for a failure
+	Outputs map[string]string // name → store path
 }
 
 // Undecided says that the daemon stopped, since something else failed, before
@@ -170,13 +164,17 @@ func ordered(results []BuildResult, words []string) ([]BuildResult, error) {
 }
 
 func (c *Client) decodeResult(d *decoder) BuildResult {
-	r := BuildResult{
-		Target: d.text(), Status: Status(d.uint()), Message: Plain(d.text()),
-		TimesBuilt: d.uint(), NonDeterministic: d.bool(),
-		Start: seconds(d.uint()), Stop: seconds(d.uint()),
-	}
+	r := BuildResult{Target: d.text(), Status: Status(d.uint()), Message: Plain(d.text())}
+	d.uint() // how often it was built
+	d.bool() // whether the results differed
+	d.uint() // when it began
+	d.uint() // when it ended
 	if c.info.Protocol >= sinceCPUTimes {
-		r.CPUUser, r.CPUSystem = microseconds(d), microseconds(d)
+		for range 2 { // the user's time, and the system's
+			if d.bool() {
+				d.uint()
+			}
+		}
 	}
 	r.Outputs = realisations(d)
 	if !r.Status.OK() {
@@ -184,21 +182,6 @@ func (c *Client) decodeResult(d *decoder) BuildResult {
 		r.Notes = notesFor(r.Message, path, c.notes)
 	}
 	return r
-}
-
-func seconds(n uint64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(int64(n), 0).UTC()
-}
-
-// microseconds reads an optional duration.
-func microseconds(d *decoder) time.Duration {
-	if !d.bool() {
-		return 0
-	}
-	return time.Duration(d.uint()) * time.Microsecond
 }
 
 // realisations reads "sha256:HASH!NAME" → JSON. The hash is of no use (2.35
@@ -218,12 +201,6 @@ func realisations(d *decoder) map[string]string {
 		outputs[name] = storepath.Dir + "/" + r.OutPath
 	}
 	return outputs
-}
-
-// EnsurePath makes a path valid by fetching it. For the reason of a failure
-// and for many paths use [Client.BuildPaths].
-func (c *Client) EnsurePath(ctx context.Context, path string) error {
-	return c.doPaths(ctx, []string{path}, request{op: opEnsurePath, slow: true, encode: oneText(path), decode: done})
 }
 
 // Missing is what it would take to have a set of targets. It is a
@@ -248,4 +225,22 @@ func (c *Client) QueryMissing(ctx context.Context, targets []DerivedPath) (Missi
 		m = Missing{d.texts(), d.texts(), d.texts(), d.uint(), d.uint(), c.notes}
 	}}
 	return m, c.do(ctx, r)
+}
+
+// AddText adds a text to the store by its content and pins it to the
+// connection. It may refer to paths that are there; references are sorted. A
+// derivation is such a text, and anybody may add one.
+func (c *Client) AddText(ctx context.Context, name, text string, references []string) (path string, err error) {
+	r := request{op: opAddToStore, encode: func(e *encoder) {
+		e.text(name)
+		e.text("text:sha256")
+		e.texts(references)
+		e.bool(false) // no repair
+		e.framed(text)
+	}, decode: func(d *decoder) {
+		path = d.text()
+		decodePathInfo(d, path)
+	}}
+	err = c.doPaths(ctx, references, r)
+	return path, err
 }

@@ -1,13 +1,11 @@
 package nixdaemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Client is one connection to a Nix daemon. Its methods may be called from
@@ -28,13 +26,6 @@ type Client struct {
 	notes []string
 	// broken is why the connection is of no use any more; nil while it is.
 	broken error
-}
-
-func newClient(conn *net.UnixConn, opts Options) *Client {
-	opts.AnswerTimeout = cmp.Or(opts.AnswerTimeout, time.Minute)
-	c := &Client{conn: conn, dec: newDecoder(conn), opts: opts}
-	c.dec.most.kept = opts.List
-	return c
 }
 
 // Info is what the daemon said of itself in the handshake.
@@ -86,19 +77,22 @@ func (c *Client) peek() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	rerr := raw.Read(func(fd uintptr) bool {
-		var b [1]byte
-		n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		return true
-	})
+	if failed := raw.Read(func(fd uintptr) bool { n, err = waiting(fd); return true }); failed != nil {
+		return 0, failed
+	}
 	switch {
-	case rerr != nil:
-		return 0, rerr
 	case errors.Is(err, syscall.EAGAIN):
 		return 0, nil
 	case err == nil && n == 0:
 		return 0, syscall.ECONNRESET
 	}
+	return n, err
+}
+
+// waiting is how many bytes wait at a socket, at most one; EAGAIN: none does, and
+// 0 is the end.
+func waiting(fd uintptr) (n int, err error) {
+	n, _, err = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	return n, err
 }
 
@@ -141,8 +135,7 @@ func (c *Client) Watch() (wait func(), err error) {
 	return func() {
 		defer conn.Close()
 		_ = raw.Read(func(fd uintptr) bool {
-			var b [1]byte
-			n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			n, err := waiting(fd)
 			return n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN)
 		})
 	}, nil

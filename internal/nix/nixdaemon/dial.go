@@ -6,8 +6,11 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // DefaultSocket is where a multi-user installation listens.
@@ -66,7 +69,9 @@ func Attach(ctx context.Context, conn *net.UnixConn, opts Options) (*Client, err
 }
 
 func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts Options) (*Client, error) {
-	c := newClient(conn, opts)
+	opts.AnswerTimeout = cmp.Or(opts.AnswerTimeout, time.Minute)
+	c := &Client{conn: conn, dec: newDecoder(conn), opts: opts}
+	c.dec.most.kept = opts.List
 	if err := c.guard(limited, c.handshake); err != nil {
 		return nil, explain(op, dialFailure(ctx, err))
 	}
@@ -119,4 +124,31 @@ func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
 			return nil, err
 		}
 	}
+}
+
+// ownStore reports whether this user writes the store's database: Nix was
+// installed for one user, and has no daemon.
+func ownStore() bool { return unix.Access("/nix/var/nix/db", unix.W_OK) == nil }
+
+// startLocal starts a daemon that serves one connection, and ends with it.
+func startLocal(program string) (*net.UnixConn, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "nix-daemon"), os.NewFile(uintptr(fds[1]), "claudebox")
+	defer ours.Close()
+	defer theirs.Close()
+	cmd := exec.Command(program, "--stdio", "--option", "store", "local")
+	cmd.Stdin, cmd.Stdout, cmd.Dir = theirs, theirs, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the agent
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UnixConn), nil
 }

@@ -15,7 +15,7 @@
 //
 // # What a connection is worth
 //
-// A connection pins paths (see [Client.AddTempRoots]); when it goes, the pins
+// A connection pins paths (see [Client.Pin]); when it goes, the pins
 // go. Any doubt about the stream therefore ends it for good, and
 // [Client.Alive] reports.
 //
@@ -27,16 +27,13 @@
 //
 //	 1 IsValidPath               IsValidPath                  2.8 2.26 2.34 fake
 //	 6 QueryReferrers            QueryReferrers               2.8 2.26 2.34 fake
-//	10 EnsurePath                EnsurePath                   2.8 2.26 2.34 fake
-//	11 AddTempRoot               AddTempRoots, Pin            2.8 2.26 2.34 fake
+//	 7 AddToStore                AddText (package buildbox)
+//	11 AddTempRoot               Pin                          2.8 2.26 2.34 fake
 //	12 AddIndirectRoot           AddIndirectRoots             2.8 2.26 2.34 fake
-//	14 FindRoots                 FindRoots                    2.8 2.26 2.34 fake
 //	26 QueryPathInfo             QueryPathInfo(s), Closure    2.8 2.26 2.34 fake
 //	31 QueryValidPaths           QueryValidPaths, Pin         2.8 2.26 2.34 fake
-//	   with substitution         SubstituteValidPaths         2.8 2.34 fake
 //	33 QueryValidDerivers        QueryValidDerivers           fake
 //	40 QueryMissing              QueryMissing, Realise        2.8 2.26 2.34 fake
-//	41 QueryDerivationOutputMap  QueryDerivationOutputMap     2.8 2.26 2.34 fake
 //	46 BuildPathsWithResults     BuildPaths, Realise          2.8 2.26 2.34 fake
 //
 // Whole collections by nix-store --gc, fetching from a cache, a killed daemon

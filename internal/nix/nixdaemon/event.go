@@ -1,7 +1,5 @@
 package nixdaemon
 
-import "fmt"
-
 // An Event is something the daemon says while it works: a [Message], a
 // [Start], a [Stop] or a [Result]. They come whatever the verbosity is set
 // to; the receiver filters.
@@ -46,38 +44,21 @@ type Field struct {
 // Activity is what the daemon is at (libutil/logging.hh).
 type Activity uint64
 
-// The activities of Nix 2.8 to 2.34.
+// The activities that [Progress] heeds, the same from Nix 2.8 to 2.34.
 const (
-	Unknown       Activity = 0
-	CopyPath      Activity = 100 // fields: path, from, to
-	FileTransfer  Activity = 101 // fields: URL
-	Realise       Activity = 102
-	CopyPaths     Activity = 103
-	Builds        Activity = 104
-	Build         Activity = 105 // fields: derivation, machine, round, rounds
-	OptimiseStore Activity = 106
-	VerifyPaths   Activity = 107
-	Substitute    Activity = 108 // fields: path, from
-	PathInfoQuery Activity = 109
-	PostBuildHook Activity = 110
-	BuildWaiting  Activity = 111
-	FetchTree     Activity = 112
+	CopyPath  Activity = 100 // fields: path, from, to
+	CopyPaths Activity = 103
+	Builds    Activity = 104
+	Build     Activity = 105 // fields: derivation, machine, round, rounds
 )
 
 // ResultType is what a [Result] is about.
 type ResultType uint64
 
-// The results of Nix 2.8 to 2.34.
 const (
-	FileLinked       ResultType = 100
-	BuildLogLine     ResultType = 101 // fields: the line
-	UntrustedPath    ResultType = 102
-	CorruptedPath    ResultType = 103
-	SetPhase         ResultType = 104 // fields: the phase
-	Progressed       ResultType = 105 // fields: done, expected, running, failed
-	SetExpected      ResultType = 106 // fields: activity type, number
-	PostBuildLogLine ResultType = 107
-	FetchStatus      ResultType = 108
+	BuildLogLine ResultType = 101 // fields: the line
+	Progressed   ResultType = 105 // fields: done, expected, running, failed
+	SetExpected  ResultType = 106 // fields: activity type, number
 )
 
 // Tags of the messages between a request and its reply.
@@ -144,6 +125,3 @@ func noPosition(d *decoder) {
 		d.protocolf("an error with a position of kind %d", n)
 	}
 }
-
-// String names the activity's number, for logs of unknown ones.
-func (a Activity) String() string { return fmt.Sprintf("activity %d", uint64(a)) }

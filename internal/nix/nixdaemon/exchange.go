@@ -111,7 +111,7 @@ func (c *Client) settle(refused *DaemonError) error {
 	}
 	_ = c.conn.SetDeadline(time.Now().Add(c.opts.AnswerTimeout))
 	defer func() { _ = c.conn.SetDeadline(time.Time{}) }()
-	nothing := queryValid(nil, false, new([]string))
+	nothing := queryValid(nil, new([]string))
 	c.enc.uint(uint64(nothing.op))
 	nothing.encode(&c.enc)
 	if err := c.flush(); err != nil {

@@ -50,6 +50,12 @@ func TestEventsReachTheLog(t *testing.T) {
 	}
 }
 
+// referrers asks a question, for its error.
+func referrers(t *testing.T, c *nixdaemon.Client) error {
+	_, err := c.QueryReferrers(t.Context(), pathA)
+	return err
+}
+
 // The question that a client asks after an error, to see whether the stream
 // is in step.
 var (
@@ -59,7 +65,7 @@ var (
 
 func TestAnErrorLeavesTheConnectionUsable(t *testing.T) {
 	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
-		p.expect(10, pathA)
+		p.expect(6, pathA)
 		p.send(msgNext, "\n", msgNext, "path a cannot be had")
 		p.send(msgNext, "\x1b[35;1mwarning:\x1b[0m no signature for a", failure("\x1b[31;1merror:\x1b[0m path a cannot be had"))
 		p.expect(nothingAsked...)
@@ -68,10 +74,10 @@ func TestAnErrorLeavesTheConnectionUsable(t *testing.T) {
 		p.send(msgLast, 1)
 		p.untilGone()
 	})
-	err := c.EnsurePath(t.Context(), pathA)
+	err := referrers(t, c)
 	var answer *nixdaemon.DaemonError
 	if !errors.As(err, &answer) {
-		t.Fatalf("EnsurePath = %v; want the daemon's error", err)
+		t.Fatalf("QueryReferrers = %v; want the daemon's error", err)
 	}
 	want := nixdaemon.DaemonError{Message: "error: path a cannot be had", Notes: []string{"warning: no signature for a"}}
 	if !reflect.DeepEqual(*answer, want) {
@@ -87,7 +93,7 @@ func TestAFloodOfMessagesIsNotKept(t *testing.T) {
 	const flood = 5000
 	heard := 0
 	c := dial(t, 38, nixdaemon.Options{Log: func(nixdaemon.Event) { heard++ }}, func(p peer) {
-		p.expect(10, pathA)
+		p.expect(6, pathA)
 		for i := range flood {
 			p.send(msgNext, fmt.Sprintf("%d %s", i, strings.Repeat("x", 4<<10)))
 		}
@@ -97,8 +103,8 @@ func TestAFloodOfMessagesIsNotKept(t *testing.T) {
 		p.untilGone()
 	})
 	var answer *nixdaemon.DaemonError
-	if err := c.EnsurePath(t.Context(), pathA); !errors.As(err, &answer) || heard != flood {
-		t.Fatalf("EnsurePath = %v after %d events; want the daemon's error after %d", err, heard, flood)
+	if err := referrers(t, c); !errors.As(err, &answer) || heard != flood {
+		t.Fatalf("QueryReferrers = %v after %d events; want the daemon's error after %d", err, heard, flood)
 	}
 	if last := answer.Notes[len(answer.Notes)-1]; len(answer.Notes) != 16 || len(last) > 2<<10 || !strings.HasPrefix(last, "4999 ") {
 		t.Errorf("%d notes are kept, the last of %d bytes; want the last 16, cut short", len(answer.Notes), len(last))
@@ -114,13 +120,13 @@ func TestAnErrorThatComesTwiceEndsTheConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
-				p.expect(10, pathA)
+				p.expect(6, pathA)
 				p.send(failure("not a store path"), failure("not a store path"))
 				then(p)
 			})
-			err := c.EnsurePath(t.Context(), pathA)
+			err := referrers(t, c)
 			if err == nil || !strings.Contains(err.Error(), "not a store path") {
-				t.Errorf("EnsurePath = %v; want the daemon's words", err)
+				t.Errorf("QueryReferrers = %v; want the daemon's words", err)
 			}
 			if _, err := c.IsValidPath(t.Context(), pathA); !errors.Is(err, nixdaemon.ErrBroken) {
 				t.Errorf("IsValidPath afterwards = %v; want %v", err, nixdaemon.ErrBroken)
@@ -237,13 +243,13 @@ func TestCancelEndsTheConnection(t *testing.T) {
 func TestCloseEndsAWaitingOperation(t *testing.T) {
 	building := make(chan struct{})
 	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
-		p.expect(10, pathA)
+		p.expect(6, pathA)
 		close(building)
 		p.untilGone()
 	})
 	go func() { <-building; c.Close() }()
-	if err := c.EnsurePath(t.Context(), pathA); err == nil {
-		t.Error("EnsurePath went on after Close")
+	if err := referrers(t, c); err == nil {
+		t.Error("QueryReferrers went on after Close")
 	}
 }
 

@@ -48,7 +48,6 @@ type Info struct {
 	Version  string   // the daemon's Nix, as "2.26.3"
 	Protocol Protocol // spoken on this connection
 	Trust    Trust
-	Features []string // common to both sides; this client announces none yet
 }
 
 // handshake is written for one round trip before 1.38 and two from there.

@@ -82,24 +82,6 @@ func labQueries(t *testing.T, l lab) {
 	}
 }
 
-func TestLabEnsure(t *testing.T) { onEach(t, labEnsure) }
-
-func labEnsure(t *testing.T, l lab) {
-	c, ctx := l.client(t, nixdaemon.Options{}), t.Context()
-	path := addPath(t, l)
-	if err := c.EnsurePath(ctx, path); err != nil {
-		t.Errorf("EnsurePath of a valid path = %v", err)
-	}
-	var refused *nixdaemon.DaemonError
-	if err := c.EnsurePath(ctx, invalid); !errors.As(err, &refused) {
-		t.Errorf("EnsurePath of nothing = %v; want the daemon's error", err)
-	}
-	valid, err := c.SubstituteValidPaths(ctx, []string{invalid, path})
-	if err != nil || !slices.Equal(valid, []string{path}) {
-		t.Errorf("SubstituteValidPaths = %q, %v; want the added path", valid, err)
-	}
-}
-
 // build has a derivation of two outputs built, dev referring to out.
 func build(t testing.TB, l lab, c *nixdaemon.Client) nixdaemon.BuildResult {
 	t.Helper()
@@ -122,9 +104,9 @@ func labBuild(t *testing.T, l lab) {
 	}})
 	drv := instantiate(t, l, "echo hello from the builder; echo out >$out; echo $out >$dev")
 	target := nixdaemon.DerivedPath{Path: drv, Outputs: []string{"out", "dev"}}
-	outputs, err := c.QueryDerivationOutputMap(t.Context(), drv)
-	if err != nil || len(outputs) != 2 {
-		t.Fatalf("QueryDerivationOutputMap = %q, %v; want two outputs", outputs, err)
+	outputs := map[string]string{}
+	for _, name := range target.Outputs {
+		outputs[name] = l.must(t, "nix-store", "-q", "--binding", name, drv)
 	}
 	missing, err := c.QueryMissing(t.Context(), []nixdaemon.DerivedPath{target})
 	if err != nil || !slices.Equal(missing.WillBuild, []string{drv}) {

@@ -26,7 +26,7 @@ func TestProgress(t *testing.T) {
 		event nixdaemon.Event
 		want  string
 	}{
-		{nixdaemon.Start{ID: all, Type: nixdaemon.Realise}, ""},
+		{nixdaemon.Start{ID: all, Type: 102}, ""},
 		{nixdaemon.Start{ID: builds, Type: nixdaemon.Builds}, ""},
 		{nixdaemon.Start{ID: copies, Type: nixdaemon.CopyPaths}, ""},
 		{result(builds, nixdaemon.Progressed, 0, 0, 0, 0), ""},

@@ -31,22 +31,13 @@ func (c *Client) IsValidPath(ctx context.Context, path string) (bool, error) {
 // however many they are.
 func (c *Client) QueryValidPaths(ctx context.Context, paths []string) ([]string, error) {
 	var valid []string
-	return valid, c.doPaths(ctx, paths, queryValid(paths, false, &valid))
+	return valid, c.doPaths(ctx, paths, queryValid(paths, &valid))
 }
 
-// SubstituteValidPaths is [Client.QueryValidPaths] after fetching from the
-// caches what can be had there. It says nothing of what could not: use
-// [Client.BuildPaths] for reasons.
-func (c *Client) SubstituteValidPaths(ctx context.Context, paths []string) ([]string, error) {
-	var valid []string
-	return valid, c.doPaths(ctx, paths, queryValid(paths, true, &valid))
-}
-
-func queryValid(paths []string, substitute bool, valid *[]string) request {
+func queryValid(paths []string, valid *[]string) request {
 	return request{
 		op:     opQueryValidPaths,
-		slow:   substitute,
-		encode: func(e *encoder) { e.texts(paths); e.bool(substitute) },
+		encode: func(e *encoder) { e.texts(paths); e.bool(false) }, // nothing is to be fetched first
 		decode: func(d *decoder) { *valid = d.texts() },
 	}
 }
@@ -95,29 +86,18 @@ func decodePathInfo(d *decoder, path string) *PathInfo {
 // QueryReferrers gives the valid paths that refer to path; none for a path
 // that is not valid.
 func (c *Client) QueryReferrers(ctx context.Context, path string) ([]string, error) {
-	var referrers []string
-	r := request{op: opQueryReferrers, encode: oneText(path), decode: func(d *decoder) { referrers = d.texts() }}
-	return referrers, c.doPaths(ctx, []string{path}, r)
+	return c.related(ctx, opQueryReferrers, path)
 }
 
 // QueryValidDerivers gives the valid derivations that have path as an output.
 func (c *Client) QueryValidDerivers(ctx context.Context, path string) ([]string, error) {
-	var derivers []string
-	r := request{op: opQueryValidDerivers, encode: oneText(path), decode: func(d *decoder) { derivers = d.texts() }}
-	return derivers, c.doPaths(ctx, []string{path}, r)
+	return c.related(ctx, opQueryValidDerivers, path)
 }
 
-// QueryDerivationOutputMap gives the store path of each output of a valid
-// derivation; "" for a content-addressed output that is not built yet.
-func (c *Client) QueryDerivationOutputMap(ctx context.Context, drv string) (map[string]string, error) {
-	outputs := map[string]string{}
-	r := request{op: opQueryDerivationOutputMap, encode: oneText(drv), decode: func(d *decoder) {
-		for n := d.count(); n > 0 && d.err == nil; n-- {
-			name := d.text()
-			outputs[name] = d.text()
-		}
-	}}
-	return outputs, c.doPaths(ctx, []string{drv}, r)
+func (c *Client) related(ctx context.Context, op operation, path string) (paths []string, err error) {
+	r := request{op: op, encode: oneText(path), decode: func(d *decoder) { paths = d.texts() }}
+	err = c.doPaths(ctx, []string{path}, r)
+	return paths, err
 }
 
 // doPaths is do behind a look at every path that goes out: the daemon answers
@@ -132,5 +112,3 @@ func (c *Client) doPaths(ctx context.Context, paths []string, requests ...reques
 }
 
 func oneText(s string) func(*encoder) { return func(e *encoder) { e.text(s) } }
-
-func nothing(*encoder) {}

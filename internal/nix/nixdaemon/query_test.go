@@ -39,14 +39,6 @@ func TestOperations(t *testing.T) {
 			[]any{msgLast, 1, pathA},
 			[]string{pathA},
 		},
-		"fetches before it asks": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return c.SubstituteValidPaths(ctx, []string{pathA})
-			},
-			[]any{31, 1, pathA, 1},
-			[]any{msgLast, 1, pathA},
-			[]string{pathA},
-		},
 		"describes a path": {
 			34, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryPathInfo(ctx, pathA) },
 			[]any{26, pathA},
@@ -68,21 +60,11 @@ func TestOperations(t *testing.T) {
 			[]any{msgLast, 1, pathB},
 			[]string{pathB},
 		},
-		"maps a derivation's outputs": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return c.QueryDerivationOutputMap(ctx, drvA)
-			},
-			[]any{41, drvA},
-			[]any{msgLast, 2, "bin", pathB, "out", ""},
-			map[string]string{"bin": pathB, "out": ""},
-		},
-		"pins paths in one go": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return nil, c.AddTempRoots(ctx, []string{pathA, pathB})
-			},
-			[]any{11, pathA, 11, pathB},
-			[]any{msgLast, 1, msgLast, 1},
-			nil,
+		"lists derivers": {
+			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.QueryValidDerivers(ctx, pathA) },
+			[]any{33, pathA},
+			[]any{msgLast, 1, drvA},
+			[]string{drvA},
 		},
 		"registers a link": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
@@ -91,12 +73,6 @@ func TestOperations(t *testing.T) {
 			[]any{12, "/home/u/link"},
 			[]any{msgLast, 1},
 			nil,
-		},
-		"lists roots, the censored ones too": {
-			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) { return c.FindRoots(ctx) },
-			[]any{14},
-			[]any{msgLast, 2, "{censored}", pathA, "{censored}", pathB},
-			[]nixdaemon.Root{{"{censored}", pathA}, {"{censored}", pathB}},
 		},
 		"foretells what is missing": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
@@ -131,7 +107,7 @@ func TestBadArgumentsStayHere(t *testing.T) {
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"a file below a path": func() error { _, err := c.IsValidPath(ctx, pathA+"/bin"); return err },
-		"one bad path of two": func() error { return c.AddTempRoots(ctx, []string{pathA, "/etc"}) },
+		"one bad path of two": func() error { _, err := c.Pin(ctx, []string{pathA, "/etc"}); return err },
 		"the command line's form": func() error {
 			_, err := c.BuildPaths(ctx, []nixdaemon.DerivedPath{{Path: drvA + "^out"}})
 			return err

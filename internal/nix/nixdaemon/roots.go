@@ -6,26 +6,17 @@ import (
 	"path/filepath"
 )
 
-// AddTempRoots keeps paths, valid or not yet, and what they refer to from
-// the garbage collector until the connection ends. Any user may. Do it
-// before asking whether they are valid: the other order leaves a gap.
-func (c *Client) AddTempRoots(ctx context.Context, paths []string) error {
-	return c.doPaths(ctx, paths, tempRoots(paths)...)
-}
-
-func tempRoots(paths []string) []request {
-	requests := make([]request, len(paths))
-	for i, path := range paths {
-		requests[i] = request{op: opAddTempRoot, encode: oneText(path), decode: done}
-	}
-	return requests
-}
-
-// Pin is [Client.AddTempRoots] and then [Client.QueryValidPaths], sent as
-// one: the daemon works in order, so what it calls valid will stay.
+// Pin keeps paths, valid or not yet, and what they refer to from the garbage
+// collector until the connection ends, and gives those that are valid. Any user
+// may. It is sent as one: the daemon works in order, so what it calls valid will
+// stay.
 func (c *Client) Pin(ctx context.Context, paths []string) ([]string, error) {
 	var valid []string
-	requests := append(tempRoots(paths), queryValid(paths, false, &valid))
+	var requests []request
+	for _, path := range paths {
+		requests = append(requests, request{op: opAddTempRoot, encode: oneText(path), decode: done})
+	}
+	requests = append(requests, queryValid(paths, &valid))
 	return valid, c.doPaths(ctx, paths, requests...)
 }
 
@@ -41,19 +32,6 @@ func (c *Client) AddIndirectRoots(ctx context.Context, links []string) error {
 		requests[i] = request{op: opAddIndirectRoot, encode: oneText(link), decode: done}
 	}
 	return c.do(ctx, requests...)
-}
-
-// Root is one reason why the garbage collector keeps a path. To an untrusted
-// user Link is "{censored}" for what other processes hold, so links repeat.
-type Root struct{ Link, Path string }
-
-// FindRoots lists the roots. The daemon walks /proc for it: 20 ms and more.
-func (c *Client) FindRoots(ctx context.Context) ([]Root, error) {
-	var roots []Root
-	r := request{op: opFindRoots, encode: nothing, decode: func(d *decoder) {
-		roots = list(d, func(d *decoder) Root { return Root{Link: d.text(), Path: d.text()} })
-	}}
-	return roots, c.do(ctx, r)
 }
 
 // done reads the 1 that stands for "it is done".

@@ -3,7 +3,7 @@
 // and nothing in the program imports cli. The table in architecture_test.go
 // says which, and is held by that test.
 //
-//	diag       what is said when something is wrong; text in columns
+//	diag       what is said when something is wrong; text in columns; misspelt words
 //	linux      system calls with a contract: paths, processes, namespaces
 //	host       who runs claudebox, where, with which environment
 //	secret     what is probably a secret; the broker, by which an agent uses one without having it

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/spelling"
 )
 
 // findCommand looks for a command behind claudebox's own flags and gives its
@@ -87,23 +88,7 @@ func nearCommand(word string, behind []string) string {
 
 // oneEdit reports whether two words differ by one character that is missing,
 // too much or another, or by two neighbours that have changed places.
-func oneEdit(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	at := 0
-	for at < len(a) && a[at] == b[at] {
-		at++
-	}
-	switch len(b) - len(a) {
-	case 0:
-		swapped := at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
-		return at < len(a) && (a[at+1:] == b[at+1:] || swapped)
-	case 1:
-		return a[at:] == b[at+1:]
-	}
-	return false
-}
+func oneEdit(a, b string) bool { return spelling.Distance(a, b, 1) == 1 }
 
 // meant asks whether a command was meant, and refuses what is not answered
 // with yes: a mistyped command must not start an agent with it as its prompt.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/spelling"
 )
 
 // Kind is what sort of value a [Shape] takes.
@@ -286,7 +287,7 @@ func mergeMembers(base, over []Member) []Member {
 func Nearest(text string, words []string) string {
 	best, bound := "", min(len(text)/3, 3)+1
 	for _, word := range words {
-		if near := distance(strings.ToLower(text), word, bound); near < bound {
+		if near := spelling.Distance(strings.ToLower(text), word, bound-1); near < bound {
 			best, bound = word, near
 		}
 	}
@@ -299,34 +300,4 @@ func Nearest(text string, words []string) string {
 		}
 	}
 	return ""
-}
-
-// distance counts the edits (insert, delete, replace, swap neighbours) from a
-// to b, by bytes; bound stands for any number that is not below it.
-func distance(a, b string, bound int) int {
-	if len(a)-len(b) >= bound || len(b)-len(a) >= bound {
-		return bound
-	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+unequal(a[i], b[j]))
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return min(last[len(b)], bound)
-}
-
-func unequal(a, b byte) int {
-	if a == b {
-		return 0
-	}
-	return 1
 }

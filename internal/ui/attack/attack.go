@@ -30,17 +30,14 @@ type Loot map[string]string
 
 // try is one attack.
 type try struct {
-	name string                 // stays as it is: programs read it
-	gets string                 // what it would have got
-	run  func(t Targets) string // what it got; empty: nothing
-	// open says by which words of the plan the way is open on purpose; empty:
-	// it is not. Nil: it never is.
-	open func(tier string) string
+	name string               // stays as it is: programs read it
+	gets string               // what it would have got
+	run  func(Targets) string // what it got; empty: nothing
 }
 
 // tries are all attacks, in the order in which they are shown.
 func tries() []try {
-	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, networkTries)
+	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, fullTries, unixTries)
 }
 
 // Run attacks, when this program was started as the attacker, and gives the exit
@@ -67,6 +64,9 @@ func Run(words []string) (status int, ran bool) {
 // Judge says of each attack whether it got what it must not, in a sandbox of a
 // tier. An attack that was not tried counts as one that succeeded.
 func Judge(loot Loot, tier string) []doctor.Finding {
+	open := func(a try) bool {
+		return tier == "full" && slices.ContainsFunc(fullTries, func(f try) bool { return f.name == a.name })
+	}
 	var list []doctor.Finding
 	for _, a := range tries() {
 		got, tried := loot[a.name]
@@ -74,8 +74,8 @@ func Judge(loot Loot, tier string) []doctor.Finding {
 		switch {
 		case !tried:
 			f.Level, f.Detail, f.Remedy = doctor.Failed, "not tried: "+a.gets, "report this"
-		case got != "" && a.open != nil && a.open(tier) != "":
-			f.Level, f.Detail = doctor.Info, "open, as "+a.open(tier)+" says: "+a.gets
+		case got != "" && open(a):
+			f.Level, f.Detail = doctor.Info, "open, as network: full says: "+a.gets
 		case got != "":
 			f.Level, f.Detail = doctor.Failed, "got "+got+": "+a.gets
 			f.Remedy = "do not use this sandbox for what you do not trust, and report this"

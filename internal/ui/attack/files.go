@@ -11,60 +11,59 @@ import (
 )
 
 var fileTries = []try{
-	{name: "secret places", gets: "keys and logins of your home: ~/.ssh, ~/.aws and the like", run: secretPlaces},
+	{"secret places", "keys and logins of your home: ~/.ssh, ~/.aws and the like", secretPlaces},
+	{"system secrets", "password hashes and keys of this machine", anyThere(systemSecrets...)},
+	{"other homes", "files of other users", otherHomes},
+	{"the host's /tmp", "files and sockets of other programs", hostFile},
+	{"sockets of the host", "services that do as they are told: Docker, D-Bus, name services", sockets},
+	{"devices", "disks, memory and input of this machine", devices},
+	{"/sys", "the machine's hardware and its settings", anyThere("/sys/class", "/sys/fs", "/sys/kernel")},
+	{"the host's system", "its logs, kernel and packages", anyThere(systemFolders...)},
+	{"settings of the kernel", "a program of the agent's that the kernel runs as root", writable(kernelSettings...)},
+	{"write to /", "files where no folder was given", creates("/")},
+	{"write to /etc", "users and certificates of its own", creates("/etc")},
+	{"write to the store", "other programs behind the names of pinned ones", createsBesideShell},
+	{"write beside the project", "files in your other projects", creates("..")},
+}
+
+var projectTries = []try{
+	{"covered secrets", "what stands in .env and other secret files of the project", envFile},
+	{"git's configuration", "a program of the agent's that your own git runs", writable(".git/config")},
+	{"git's hooks", "the same, by a hook", creates(".git/hooks")},
+	{"another git folder", "the same, by another folder in the place of .git", anotherGit},
 	{
-		name: "system secrets", gets: "password hashes and keys of this machine",
-		run: anyThere("/etc/shadow", "/etc/ssh", "/etc/nix/secret-key", "/run/secrets", "/var/lib/tailscale",
-			"/root/.ssh"),
-	},
-	{name: "other homes", gets: "files of other users", run: otherHomes},
-	{
-		name: "the host's /tmp", gets: "files and sockets of other programs",
-		run: func(t Targets) string { return holds(t.HostFile, t.Canary) },
-	},
-	{
-		name: "sockets of the host", gets: "services that do as they are told: Docker, D-Bus, name services",
-		run: sockets,
-	},
-	{name: "devices", gets: "disks, memory and input of this machine", run: devices},
-	{
-		name: "/sys", gets: "the machine's hardware and its settings",
-		run: anyThere("/sys/class", "/sys/fs", "/sys/kernel"),
-	},
-	{
-		name: "the host's system", gets: "its logs, kernel and packages",
-		run: anyThere("/boot", "/lib/modules", "/var/log", "/var/lib", "/srv"),
-	},
-	{
-		name: "settings of the kernel", gets: "a program of the agent's that the kernel runs as root",
-		run: func(Targets) string {
-			return writable("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe",
-				"/proc/sys/fs/binfmt_misc/register", "/proc/sysrq-trigger")
-		},
-	},
-	{name: "write to /", gets: "files where no folder was given", run: func(Targets) string { return creates("/") }},
-	{
-		name: "write to /etc", gets: "users and certificates of its own",
-		run: func(Targets) string { return creates("/etc") },
-	},
-	{
-		name: "write to the store", gets: "other programs behind the names of pinned ones",
-		run: func(Targets) string { return creates(pinned()) },
-	},
-	{
-		name: "write beside the project", gets: "files in your other projects",
-		run: func(t Targets) string { return creates(filepath.Dir(t.Project)) },
+		"files the host runs", "a program of the agent's that direnv, an editor or Claude Code runs outside",
+		writable(".envrc", ".mcp.json"),
 	},
 }
 
-// pinned is a folder of a pinned program. New names in the store are the
-// sandbox's own to make.
-func pinned() string {
+var (
+	systemSecrets = []string{
+		"/etc/shadow", "/etc/ssh", "/etc/nix/secret-key", "/run/secrets", "/var/lib/tailscale", "/root/.ssh",
+	}
+	systemFolders  = []string{"/boot", "/lib/modules", "/var/log", "/var/lib", "/srv"}
+	kernelSettings = []string{
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/fs/binfmt_misc/register",
+		"/proc/sysrq-trigger",
+	}
+)
+
+// at is a name of the host's, or one in the project.
+func (t Targets) at(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(t.Project, name)
+}
+
+// createsBesideShell tries the folder of a pinned program. New names in the store
+// are the sandbox's own to make.
+func createsBesideShell(t Targets) string {
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
-		return "/nix/store"
+		return creates("/nix/store")(t)
 	}
-	return filepath.Dir(shell)
+	return creates(filepath.Dir(shell))(t)
 }
 
 func anyThere(names ...string) func(Targets) string {
@@ -104,9 +103,12 @@ func otherHomes(t Targets) string {
 	return ""
 }
 
-func holds(name, text string) string {
+func hostFile(t Targets) string { return t.holdsCanary(t.HostFile) }
+func envFile(t Targets) string  { return t.holdsCanary(t.at(".env")) }
+
+func (t Targets) holdsCanary(name string) string {
 	content, err := os.ReadFile(name)
-	if err == nil && strings.Contains(string(content), text) {
+	if err == nil && strings.Contains(string(content), t.Canary) {
 		return name
 	}
 	return ""
@@ -165,52 +167,36 @@ func devices(Targets) string {
 }
 
 // writable names the first file that opens for writing. Nothing is written.
-func writable(names ...string) string {
-	for _, name := range names {
-		if file, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
-			file.Close()
-			return name
+func writable(names ...string) func(Targets) string {
+	return func(t Targets) string {
+		for _, name := range names {
+			if file, err := os.OpenFile(t.at(name), os.O_WRONLY, 0); err == nil {
+				file.Close()
+				return t.at(name)
+			}
 		}
+		return ""
 	}
-	return ""
 }
 
 // creates makes a file in a folder, and takes it away again.
-func creates(folder string) string {
-	file, err := os.CreateTemp(folder, ".claudebox-attack-")
-	if err != nil {
-		return ""
-	}
-	file.Close()
-	os.Remove(file.Name())
-	return folder
-}
-
-var projectTries = []try{
-	{
-		name: "covered secrets", gets: "what stands in .env and other secret files of the project",
-		run: func(t Targets) string { return holds(filepath.Join(t.Project, ".env"), t.Canary) },
-	},
-	{name: "git's configuration", gets: "a program of the agent's that your own git runs", run: func(t Targets) string {
-		return writable(filepath.Join(t.Project, ".git/config"))
-	}},
-	{
-		name: "git's hooks", gets: "the same, by a hook",
-		run: func(t Targets) string { return creates(filepath.Join(t.Project, ".git/hooks")) },
-	},
-	{name: "another git folder", gets: "the same, by another folder in the place of .git", run: func(t Targets) string {
-		git := filepath.Join(t.Project, ".git")
-		if os.Rename(git, git+"-claudebox-attack") != nil {
+func creates(folder string) func(Targets) string {
+	return func(t Targets) string {
+		file, err := os.CreateTemp(t.at(folder), ".claudebox-attack-")
+		if err != nil {
 			return ""
 		}
-		_ = os.Rename(git+"-claudebox-attack", git)
-		return "the project without its .git"
-	}},
-	{
-		name: "files the host runs",
-		gets: "a program of the agent's that direnv, an editor or Claude Code runs outside",
-		run: func(t Targets) string {
-			return writable(filepath.Join(t.Project, ".envrc"), filepath.Join(t.Project, ".mcp.json"))
-		},
-	},
+		file.Close()
+		os.Remove(file.Name())
+		return t.at(folder)
+	}
+}
+
+func anotherGit(t Targets) string {
+	git := t.at(".git")
+	if os.Rename(git, git+"-claudebox-attack") != nil {
+		return ""
+	}
+	_ = os.Rename(git+"-claudebox-attack", git)
+	return "the project without its .git"
 }

@@ -13,33 +13,22 @@ import (
 // patience bounds what one connection may take: a rule may drop its packets.
 const patience = 500 * time.Millisecond
 
-// byFull says that a way is open in tier full, the host's own network.
-func byFull(tier string) string {
-	if tier == "full" {
-		return "network: full"
-	}
-	return ""
+// fullTries succeed in tier full, the host's own network, on purpose.
+var fullTries = []try{
+	{"services on loopback", "databases and the like that listen on 127.0.0.1", loopback},
+	{"services of this machine", "the same at its other addresses", otherAddresses},
+	{"interfaces", "the names and addresses of your networks", interfaces},
 }
 
-var networkTries = []try{
-	{
-		name: "services on loopback", gets: "databases and the like that listen on 127.0.0.1", open: byFull,
-		run: func(t Targets) string { return speaks("tcp", t, t.Loopback) },
-	},
-	{
-		name: "services of this machine", gets: "the same at its other addresses", open: byFull,
-		run: func(t Targets) string { return speaks("tcp", t, t.Addresses...) },
-	},
-	{name: "interfaces", gets: "the names and addresses of your networks", open: byFull, run: interfaces},
-	{
-		name: "abstract sockets", gets: "X11 and D-Bus, whatever is mounted",
-		run: func(t Targets) string { return speaks("unix", t, "@"+t.Abstract) },
-	},
-	{
-		name: "a socket's path", gets: "a service that listens in a folder of the host",
-		run: func(t Targets) string { return speaks("unix", t, t.Socket) },
-	},
+var unixTries = []try{
+	{"abstract sockets", "X11 and D-Bus, whatever is mounted", abstractSocket},
+	{"a socket's path", "a service that listens in a folder of the host", socketPath},
 }
+
+func loopback(t Targets) string       { return speaks("tcp", t, t.Loopback) }
+func otherAddresses(t Targets) string { return speaks("tcp", t, t.Addresses...) }
+func abstractSocket(t Targets) string { return speaks("unix", t, "@"+t.Abstract) }
+func socketPath(t Targets) string     { return speaks("unix", t, t.Socket) }
 
 // speaks connects to each address and gives the first that answers with the
 // canary.

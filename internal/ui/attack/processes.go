@@ -12,64 +12,51 @@ import (
 )
 
 var processTries = []try{
-	{
-		name: "environment", gets: "your variables, in the environment of any process",
-		run: func(t Targets) string { return inProc("environ", t.Canary) },
-	},
-	{
-		name: "command lines", gets: "what stands on the command line of any process",
-		run: func(t Targets) string { return inProc("cmdline", t.Canary) },
-	},
-	{
-		name: "loader variables", gets: "code in every program that is started, by LD_PRELOAD and its like",
-		run: func(Targets) string {
-			return anySet("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "NODE_OPTIONS",
-				"PYTHONSTARTUP", "PERL5OPT")
-		},
-	},
-	{
-		name: "agents of the user", gets: "your keys, by a socket of ssh-agent, gpg-agent or D-Bus",
-		run: func(Targets) string {
-			return anySet("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY",
-				"XAUTHORITY", "DOCKER_HOST")
-		},
-	},
-	{name: "descriptors", gets: "files that claudebox's caller had open", run: descriptors},
-	{
-		name: "standard streams", gets: "a folder or device of the host behind standard input, output or error",
-		run: standardStreams,
-	},
-	{name: "processes", gets: "a look at other processes, and signals to them", run: processes},
-	{name: "capabilities", gets: "rights over the kernel", run: capabilities},
-	{name: "new rights", gets: "root's rights by a setuid program", run: func(Targets) string {
-		if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && set == 1 {
-			return ""
-		}
-		return "a process that may gain rights"
-	}},
+	{"environment", "your variables, in the environment of any process", inProc("environ")},
+	{"command lines", "what stands on the command line of any process", inProc("cmdline")},
+	{"loader variables", "code in every program that is started, by LD_PRELOAD and its like", anySet(loaderVariables...)},
+	{"agents of the user", "your keys, by a socket of ssh-agent, gpg-agent or D-Bus", anySet(agentVariables...)},
+	{"descriptors", "files that claudebox's caller had open", descriptors},
+	{"standard streams", "a folder or device of the host behind standard input, output or error", standardStreams},
+	{"processes", "a look at other processes, and signals to them", processes},
+	{"capabilities", "rights over the kernel", capabilities},
+	{"new rights", "root's rights by a setuid program", newRights},
 }
 
-// inProc names a process in whose file of /proc a text stands, beside the words
-// by which the attacker was told what to look for.
-func inProc(file, text string) string {
-	entries, _ := filepath.Glob("/proc/[0-9]*/" + file)
-	for _, name := range entries {
-		content, err := os.ReadFile(name)
-		content = bytes.ReplaceAll(content, []byte(os.Args[1]), nil)
-		if err == nil && bytes.Contains(content, []byte(text)) {
-			return name
-		}
+var (
+	loaderVariables = []string{
+		"LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "PERL5OPT",
 	}
-	return ""
+	agentVariables = []string{
+		"SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST",
+	}
+)
+
+// inProc names a process in whose file of /proc the canary stands, beside the
+// words by which the attacker was told what to look for.
+func inProc(file string) func(Targets) string {
+	return func(t Targets) string {
+		entries, _ := filepath.Glob("/proc/[0-9]*/" + file)
+		for _, name := range entries {
+			content, err := os.ReadFile(name)
+			content = bytes.ReplaceAll(content, []byte(os.Args[1]), nil)
+			if err == nil && bytes.Contains(content, []byte(t.Canary)) {
+				return name
+			}
+		}
+		return ""
+	}
 }
 
-func anySet(names ...string) string {
-	for _, name := range names {
-		if os.Getenv(name) != "" {
-			return name
+func anySet(names ...string) func(Targets) string {
+	return func(Targets) string {
+		for _, name := range names {
+			if os.Getenv(name) != "" {
+				return name
+			}
 		}
+		return ""
 	}
-	return ""
 }
 
 // descriptors looks for one that is open beside the standard ones. Go's own are
@@ -126,4 +113,11 @@ func capabilities(Targets) string {
 		}
 	}
 	return ""
+}
+
+func newRights(Targets) string {
+	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && set == 1 {
+		return ""
+	}
+	return "a process that may gain rights"
 }

@@ -24,9 +24,8 @@ const attackPatience = 30 * time.Second
 // own program as the attacker in it, and prints what that got. Its error is
 // that it got something.
 func checkAttacks(sys System, o options, format string) error {
-	render, ok := checkFormats[format]
-	if !ok {
-		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
+	if err := knownFormat(format); err != nil {
+		return err
 	}
 	facts, err := host.Detect()
 	if err != nil {
@@ -46,9 +45,7 @@ func checkAttacks(sys System, o options, format string) error {
 		return err
 	}
 	findings := attack.Judge(loot, p.Network.Tier)
-	v := viewOn(sys.Stdout, facts)
-	if err := printFindings(sys, findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour},
-		render); err != nil {
+	if err := printFindings(sys, facts, findings, format); err != nil {
 		return err
 	}
 	if failed := doctor.Count(findings, doctor.Failed); failed > 0 {

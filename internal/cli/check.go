@@ -2,11 +2,11 @@ package cli
 
 import (
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/doctor"
 )
@@ -40,30 +40,21 @@ func newCheckCommand(sys System) *cobra.Command {
 			return checkLaunch(sys, *o, format)
 		},
 	}
-	o = addLaunchFlags(c.Flags(), slices.Concat([]string{"yes"}, planFlags))
+	o = addLaunchFlags(c.Flags(), append([]string{"yes"}, planFlags...)...)
 	c.Flags().BoolVar(&attacked, "attack", false, "attack a sandbox from inside")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	return c
-}
-
-// checkFormats render findings; view is of the stream they go to.
-var checkFormats = map[string]func([]doctor.Finding, doctor.View) (string, error){
-	"text": func(list []doctor.Finding, v doctor.View) (string, error) { return v.Text(list), nil },
-	"json": func(list []doctor.Finding, _ doctor.View) (string, error) { return jsonText(list) },
 }
 
 // checkLaunch looks at everything that a launch with these options needs, and
 // prints what it finds. It changes nothing. Its error is that a launch would
 // not start.
 func checkLaunch(sys System, o options, format string) error {
-	render, ok := checkFormats[format]
-	if !ok {
-		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
+	if err := knownFormat(format); err != nil {
+		return err
 	}
 	c := session.Check(sys.Caller(), o.Options)
-	v := viewOn(sys.Stdout, c.Facts())
-	if err := printFindings(sys, c.Findings, doctor.View{Home: v.Home, Width: v.Width, Colour: v.Colour},
-		render); err != nil {
+	if err := printFindings(sys, c.Facts(), c.Findings, format); err != nil {
 		return err
 	}
 	if failed := doctor.Count(c.Findings, doctor.Failed); failed > 0 {
@@ -72,12 +63,17 @@ func checkLaunch(sys System, o options, format string) error {
 	return nil
 }
 
-func printFindings(sys System, list []doctor.Finding, v doctor.View,
-	render func([]doctor.Finding, doctor.View) (string, error),
-) error {
-	text, err := render(list, v)
-	if err == nil {
-		_, err = io.WriteString(sys.Stdout, text)
+func knownFormat(format string) error {
+	if format != "text" && format != "json" {
+		return diag.Errorf("print the findings", "use text or json", "there is no format %q", format)
 	}
+	return nil
+}
+
+func printFindings(sys System, facts host.Facts, list []doctor.Finding, format string) error {
+	if format == "json" {
+		return printJSON(sys, list)
+	}
+	_, err := io.WriteString(sys.Stdout, doctor.Text(viewOn(sys.Stdout, facts).View, list))
 	return err
 }

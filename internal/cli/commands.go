@@ -102,10 +102,7 @@ func newRoot(sys System) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &diag.Error{Op: "read the command line", Err: err, Remedy: "see `" + c.CommandPath() + " --help`"}
 	})
-	flags := root.Flags()
-	for _, f := range launchFlags {
-		addFlag(flags, f, &options{})
-	}
+	addLaunchFlags(root.Flags())
 	return root
 }
 

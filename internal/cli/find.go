@@ -35,13 +35,13 @@ func findCommand(args []string) (words []string, near string) {
 // number of words where there is none before "--".
 func firstWord(args []string) int {
 	for at := 0; at < len(args); at++ {
-		flag, _, inline := findFlag(args[at])
+		flag, _, inline := new(options).findFlag(args[at])
 		switch {
 		case args[at] == "--":
 			return len(args)
 		case flag == nil:
 			return at
-		case flag.Value != "" && !inline:
+		case flag.value != "" && !inline:
 			at++
 		}
 	}
@@ -52,12 +52,12 @@ func firstWord(args []string) int {
 // not take them: it asks nothing, reports nothing, or runs nothing anyhow.
 func dropUseless(own []string, command string, takes func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(word string) bool {
-		flag, _, _ := findFlag(word)
-		if flag == nil || takes(flag.Name) {
+		flag, _, _ := new(options).findFlag(word)
+		if flag == nil || takes(flag.name) {
 			return false
 		}
-		harmless := flag.Name == "dry-run" && slices.Contains([]string{"plan", "check", "why"}, command)
-		return harmless || flag.Name == "yes" || flag.Name == "no-report"
+		harmless := flag.name == "dry-run" && slices.Contains([]string{"plan", "check", "why"}, command)
+		return harmless || flag.name == "yes" || flag.name == "no-report"
 	})
 }
 

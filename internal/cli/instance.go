@@ -158,11 +158,7 @@ func listInstances(sys System, format string) error {
 	case err != nil:
 		return err
 	case format == "json":
-		text, err := jsonText(append([]instances.Instance{}, list...))
-		if err == nil {
-			_, err = io.WriteString(sys.Stdout, text)
-		}
-		return err
+		return printJSON(sys, append([]instances.Instance{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "Nothing is kept yet.")
 		return nil

@@ -75,21 +75,12 @@ func (sys System) sayResume(s *session.Session, o options, began time.Time) {
 // them, with a blank behind: without them the next one could be wider.
 func (o options) sandboxWords() string {
 	var b strings.Builder
-	for _, f := range []struct {
-		name   string
-		values []string
-	}{
-		{"--profile", []string{o.Profile}},
-		{"--network", []string{o.Network}},
-		{"--plan", []string{o.Plan}},
-		{"--mount-ro", o.MountRO},
-		{"--mount-rw", o.MountRW},
-		{"--publish", o.Publish},
-	} {
-		for _, value := range f.values {
-			if value != "" {
-				b.WriteString(f.name + " " + launch.Quote(value) + " ")
-			}
+	for _, f := range o.flags() {
+		if !slices.Contains(planFlags, f.name) {
+			continue
+		}
+		for _, value := range f.values() {
+			b.WriteString("--" + f.name + " " + launch.Quote(value) + " ")
 		}
 	}
 	return b.String()

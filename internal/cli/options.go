@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -17,77 +16,64 @@ type options struct {
 
 // launchFlag is one flag that claudebox claims.
 type launchFlag struct {
-	Name, Short, Value string // Value names what is expected; empty: a switch
-	Usage              string
-	Anywhere           bool // claimed behind the agent's first word too
-	Set                func(*options, string)
+	name, short string
+	value       string // names what is expected; empty: it is a switch
+	usage       string
+	anywhere    bool // claimed behind the agent's first word too
+	to          any  // where it is kept: a *string, *[]string or *bool
 }
 
-// launchFlags are all of claudebox's flags for a launch. Those that widen the
-// sandbox count only before the first word of the agent, so that a prompt
-// pasted into a script cannot widen it.
-var launchFlags = []launchFlag{
-	{
-		Name: "profile", Short: "P", Value: "NAME|FILE", Usage: "profile to launch by",
-		Set: func(o *options, v string) { o.Profile = v },
-	},
-	{
-		Name: "network", Value: "TIER", Usage: "network tier: full, inet, allow or none",
-		Set: func(o *options, v string) { o.Network = v },
-	},
-	{
-		Name: "plan", Value: "FILE", Usage: "launch exactly by this plan file",
-		Set: func(o *options, v string) { o.Plan = v },
-	},
-	{
-		Name: "mount-ro", Value: "HOST[:INSIDE]", Usage: "mount a file or folder read-only",
-		Set: func(o *options, v string) { o.MountRO = append(o.MountRO, v) },
-	},
-	{
-		Name: "mount-rw", Value: "HOST[:INSIDE]", Usage: "mount a file or folder read-write",
-		Set: func(o *options, v string) { o.MountRW = append(o.MountRW, v) },
-	},
-	{
-		Name: "publish", Value: "[HOST:]INSIDE", Usage: "let this host reach a port inside, at 127.0.0.1",
-		Set: func(o *options, v string) { o.Publish = append(o.Publish, v) },
-	},
-	{
-		Name: "network-log", Value: "FILE", Usage: "write each connection and refusal to a file",
-		Set: func(o *options, v string) { o.NetworkLog = v },
-	},
-	{
-		Name: "yes", Short: "y", Usage: "launch without asking", Anywhere: true,
-		Set: func(o *options, _ string) { o.Yes = true },
-	},
-	{
-		Name: "dry-run", Usage: "print the launch, run nothing, change nothing", Anywhere: true,
-		Set: func(o *options, _ string) { o.DryRun = true },
-	},
-	{
-		Name: "check", Usage: "check what a launch needs, run nothing", Anywhere: true,
-		Set: func(o *options, _ string) { o.Check = true },
-	},
-	{
-		Name: "no-report", Usage: "say nothing when the session ends", Anywhere: true,
-		Set: func(o *options, _ string) { o.NoReport = true },
-	},
-	{
-		Name: "report-json", Value: "FILE", Usage: "write what the session changed to a file",
-		Set: func(o *options, v string) { o.ReportJSON = v },
-	},
-	{
-		Name: "claudebox-help", Usage: "help about claudebox, not the agent",
-		Set: func(o *options, _ string) { o.Help = true },
-	},
-	{
-		Name: "claudebox-version", Usage: "claudebox's version, not the agent's",
-		Set: func(o *options, _ string) { o.Version = true },
-	},
+const before, anywhere = false, true
+
+// flags are all of claudebox's flags for a launch. Those that widen the sandbox
+// count only before the first word of the agent, so that a prompt pasted into a
+// script cannot widen it.
+func (o *options) flags() []launchFlag {
+	return []launchFlag{
+		{"profile", "P", "NAME|FILE", "profile to launch by", before, &o.Profile},
+		{"network", "", "TIER", "network tier: full, inet, allow or none", before, &o.Network},
+		{"plan", "", "FILE", "launch exactly by this plan file", before, &o.Plan},
+		{"mount-ro", "", "HOST[:INSIDE]", "mount a file or folder read-only", before, &o.MountRO},
+		{"mount-rw", "", "HOST[:INSIDE]", "mount a file or folder read-write", before, &o.MountRW},
+		{"publish", "", "[HOST:]INSIDE", "let this host reach a port inside, at 127.0.0.1", before, &o.Publish},
+		{"network-log", "", "FILE", "write each connection and refusal to a file", before, &o.NetworkLog},
+		{"yes", "y", "", "launch without asking", anywhere, &o.Yes},
+		{"dry-run", "", "", "print the launch, run nothing, change nothing", anywhere, &o.DryRun},
+		{"check", "", "", "check what a launch needs, run nothing", anywhere, &o.Check},
+		{"no-report", "", "", "say nothing when the session ends", anywhere, &o.NoReport},
+		{"report-json", "", "FILE", "write what the session changed to a file", before, &o.ReportJSON},
+		{"claudebox-help", "", "", "help about claudebox, not the agent", before, &o.Help},
+		{"claudebox-version", "", "", "claudebox's version, not the agent's", before, &o.Version},
+	}
 }
 
-// split divides a command line into claudebox's options and the agent's
-// words. A "--" ends claudebox's; behind words of the agent it is the agent's. It fails on a flag without its value,
-// and on a widening flag behind the agent's first word.
+func (f launchFlag) set(value string) {
+	switch to := f.to.(type) {
+	case *string:
+		*to = value
+	case *[]string:
+		*to = append(*to, value)
+	case *bool:
+		*to = true
+	}
+}
+
+// values are what was said for a flag that takes a value.
+func (f launchFlag) values() []string {
+	switch to := f.to.(type) {
+	case *string:
+		if *to != "" {
+			return []string{*to}
+		}
+	case *[]string:
+		return *to
+	}
+	return nil
+}
+
+// split divides a command line into claudebox's options and the agent's words. A
+// "--" ends claudebox's; behind words of the agent it is the agent's. It fails on
+// a flag without its value, and on a widening flag behind the agent's first word.
 func split(args []string) (options, error) {
 	var o options
 	if len(args) == 1 {
@@ -120,7 +106,7 @@ func split(args []string) (options, error) {
 // take claims the first of args, or gives it to the agent. It returns how
 // many words were used.
 func (o *options) take(args []string) (int, error) {
-	flag, value, inline := findFlag(args[0])
+	flag, value, inline := o.findFlag(args[0])
 	switch {
 	case flag == nil:
 		if near := nearFlag(args[0]); near != "" {
@@ -129,22 +115,18 @@ func (o *options) take(args []string) (int, error) {
 		}
 		o.Words = append(o.Words, args[0])
 		return 1, nil
-	case !flag.Anywhere && len(o.Words) > 0:
-		return 0, errors.New(args[0] + " must stand before the agent's first word (" + o.Words[0] +
-			"); put `--` before that word to give " + args[0] + " to the agent")
-	case flag.Value == "":
-		if inline {
-			return 0, errors.New("--" + flag.Name + " takes no value")
-		}
-		flag.Set(o, "")
-		return 1, nil
-	case inline:
-		flag.Set(o, value)
+	case !flag.anywhere && len(o.Words) > 0:
+		return 0, fmt.Errorf("%[1]s must stand before the agent's first word (%[2]s); put `--` before that word to give "+
+			"%[1]s to the agent", args[0], o.Words[0])
+	case flag.value == "" && inline:
+		return 0, fmt.Errorf("--%s takes no value", flag.name)
+	case flag.value == "" || inline:
+		flag.set(value)
 		return 1, nil
 	case len(args) < 2:
-		return 0, errors.New(args[0] + " needs a value: " + flag.Value)
+		return 0, fmt.Errorf("%s needs a value: %s", args[0], flag.value)
 	}
-	flag.Set(o, args[1])
+	flag.set(args[1])
 	return 2, nil
 }
 
@@ -152,21 +134,23 @@ func (o *options) take(args []string) (int, error) {
 // one that is mistyped must not leave the sandbox wider than was asked.
 func nearFlag(word string) string {
 	name, _, _ := strings.Cut(word, "=")
-	for _, f := range launchFlags {
-		if strings.HasPrefix(name, "-") && oneEdit(name, "--"+f.Name) {
-			return "--" + f.Name
+	for _, f := range new(options).flags() {
+		if strings.HasPrefix(name, "-") && oneEdit(name, "--"+f.name) {
+			return "--" + f.name
 		}
 	}
 	return ""
 }
 
 // findFlag looks a word up among claudebox's flags; "--name=value" counts.
-func findFlag(word string) (flag *launchFlag, value string, inline bool) {
+func (o *options) findFlag(word string) (flag *launchFlag, value string, inline bool) {
+	if !strings.HasPrefix(word, "-") {
+		return nil, "", false
+	}
 	name, value, inline := strings.Cut(word, "=")
-	for i := range launchFlags {
-		f := &launchFlags[i]
-		if name == "--"+f.Name || f.Short != "" && word == "-"+f.Short {
-			return f, value, inline
+	for _, f := range o.flags() {
+		if name == "--"+f.name || f.short != "" && word == "-"+f.short {
+			return &f, value, inline
 		}
 	}
 	return nil, "", false

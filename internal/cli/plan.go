@@ -62,7 +62,7 @@ func newPlanCommand(sys System) *cobra.Command {
 			return printPlan(sys, o)
 		},
 	}
-	o.options = addLaunchFlags(c.Flags(), planFlags)
+	o.options = addLaunchFlags(c.Flags(), planFlags...)
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan to keep; packages are fetched")
 	c.Flags().BoolVar(&o.all, "all", false, "as text: what every sandbox has, too")
@@ -221,8 +221,13 @@ func planYAML(p plan.Plan) (string, error) {
 // jsonText is for machine-readable output that is one value.
 func jsonText(v any) (string, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return "", err
+	return string(text) + "\n", err
+}
+
+func printJSON(sys System, v any) error {
+	text, err := jsonText(v)
+	if err == nil {
+		_, err = io.WriteString(sys.Stdout, text)
 	}
-	return strings.TrimRight(string(text), "\n") + "\n", nil
+	return err
 }

@@ -214,7 +214,9 @@ func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 		case errors.As(err, &problems):
 			all = append(all, problems...)
 		default:
-			all = append(all, asProblem(ref, err))
+			all = append(all, diag.Problem{ // a file that cannot be read is one problem among others
+				Position: diag.Position{File: ref}, Message: err.Error(), Remedy: diag.Remedy(err),
+			})
 		}
 	}
 	if len(all) > 0 {
@@ -233,16 +235,6 @@ func lookUp(sys System, ref string, prof profile.Profile) error {
 	}
 	diag.Note(sys.Stderr, "the packages of "+ref+" were not looked up: "+err.Error())
 	return nil
-}
-
-// asProblem makes a file that cannot be read one problem among others.
-func asProblem(ref string, err error) diag.Problem {
-	problem := diag.Problem{Position: diag.Position{File: ref}, Message: err.Error()}
-	var known *diag.Error
-	if errors.As(err, &known) {
-		problem.Remedy = known.Remedy
-	}
-	return problem
 }
 
 // initProfile writes a new profile and prints its file.

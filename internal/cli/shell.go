@@ -18,6 +18,6 @@ func newShellCommand(sys System) *cobra.Command {
 		},
 	}
 	c.Flags().SetInterspersed(false)
-	o = addLaunchFlags(c.Flags(), shellFlags)
+	o = addLaunchFlags(c.Flags(), shellFlags...)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/term"
 
+	"claudebox/internal/diag/layout"
 	"claudebox/internal/host"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
@@ -22,7 +23,7 @@ func (sys System) Caller() session.Caller {
 
 // viewOn is how a launch is shown on a stream.
 func viewOn(w io.Writer, facts host.Facts) audit.View {
-	v := audit.View{Home: facts.Home, Width: 80}
+	v := audit.View{View: layout.View{Home: facts.Home, Width: 80}}
 	if isTerminal(w) {
 		v.Colour = facts.Env.Value("NO_COLOR", "") == ""
 		v.Width = cmp.Or(columns(w), v.Width)

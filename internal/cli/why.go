@@ -42,7 +42,7 @@ func newWhyCommand(sys System) *cobra.Command {
 			return explain(sys, o.Options, words[0])
 		},
 	}
-	o = addLaunchFlags(c.Flags(), planFlags)
+	o = addLaunchFlags(c.Flags(), planFlags...)
 	return c
 }
 

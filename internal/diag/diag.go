@@ -69,6 +69,15 @@ func Wrap(op string, err error, remedy string) *Error {
 	return &Error{Op: op, Err: Cause(err), Remedy: remedy}
 }
 
+// Remedy is what the first [Error] that is or causes err says; empty: nothing.
+func Remedy(err error) string {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.Remedy
+	}
+	return ""
+}
+
 // Cause is an error without the operation and the path of a [fs.PathError],
 // where an [Error]'s Op names them.
 func Cause(err error) error {

@@ -23,10 +23,7 @@ func Print(w io.Writer, err error) {
 		return
 	}
 	printLine(w, "", err.Error())
-	var e *Error
-	if errors.As(err, &e) {
-		printRemedy(w, e.Remedy)
-	}
+	printRemedy(w, Remedy(err))
 }
 
 // Warn writes a problem that does not stop the run.

@@ -8,6 +8,31 @@ import (
 	"unicode/utf8"
 )
 
+// View is how text is shown to a person.
+type View struct {
+	Home   string // the user's, shown as "~"; empty: as it is
+	Width  int    // columns
+	Colour bool
+}
+
+// Colours and kinds of letters (ECMA-48), for [View.Paint].
+const (
+	Bold   = "\x1b[1m"
+	Dim    = "\x1b[2m"
+	Red    = "\x1b[31m"
+	Green  = "\x1b[32m"
+	Yellow = "\x1b[33m"
+	Plain  = "\x1b[0m" // ends each
+)
+
+// Paint gives text a colour, where colours are shown.
+func (v View) Paint(colour, text string) string {
+	if !v.Colour || text == "" || colour == "" {
+		return text
+	}
+	return colour + text + Plain
+}
+
 // Wrap breaks text at blanks into lines of at most width characters. What is
 // longer stands alone on its line, whole, and so does a command between
 // backticks: both are there to be copied.

@@ -91,11 +91,14 @@ func family(domain, kind, protocol int) func(Targets) string {
 
 var socketTries = []try{
 	{"AF_ALG", "the kernel's cryptography and its bugs", family(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
-	{"AF_VSOCK", "the host of a virtual machine, past every network namespace", family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+	{"AF_VSOCK", "the host of a virtual machine, past network namespaces", family(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{"AF_RXRPC", "the kernel's AFS and its bugs", family(unix.AF_RXRPC, unix.SOCK_DGRAM, unix.AF_INET)},
 	{"AF_PACKET", "every packet of this machine", family(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 	{"raw sockets", "packets under another's name", family(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{"AF_BLUETOOTH", "devices in the room", family(unix.AF_BLUETOOTH, unix.SOCK_RAW, 1)},
 	{"xfrm", "the kernel's IPsec and its bugs", family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM)},
-	{"netfilter", "the kernel's packet filter and its bugs", family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)},
+	{
+		"netfilter", "the kernel's packet filter and its bugs",
+		family(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER),
+	},
 }

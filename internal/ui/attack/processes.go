@@ -14,7 +14,7 @@ import (
 var processTries = []try{
 	{"environment", "your variables, in the environment of any process", inProc("environ")},
 	{"command lines", "what stands on the command line of any process", inProc("cmdline")},
-	{"loader variables", "code in every program that is started, by LD_PRELOAD and its like", anySet(loaderVariables...)},
+	{"loader variables", "code in every program that starts, by LD_PRELOAD and its like", anySet(loaderVariables...)},
 	{"agents of the user", "your keys, by a socket of ssh-agent, gpg-agent or D-Bus", anySet(agentVariables...)},
 	{"descriptors", "files that claudebox's caller had open", descriptors},
 	{"standard streams", "a folder or device of the host behind standard input, output or error", standardStreams},

@@ -15,10 +15,8 @@ import (
 
 // View is how an audit is shown.
 type View struct {
-	Home   string // shown as "~"
-	Width  int    // columns; lines are kept within
-	Colour bool
-	Sizes  Sizes // shown where they are known
+	layout.View
+	Sizes Sizes // shown where they are known
 }
 
 // Sizes are bytes of the store, unpacked, with all that is referred to.
@@ -31,7 +29,7 @@ type Sizes struct {
 // Text renders what will enter: who runs where, variables, mounts beyond the
 // base, network, remarks. Secret values are masked.
 func (v View) Text(l launch.Launch) string {
-	p := page{view: v}
+	p := page{View: v}
 	p.head(l, "claudebox: this will enter the sandbox")
 	p.outside(l)
 	p.variables(l.Env)
@@ -53,55 +51,15 @@ func (p *page) outside(l launch.Launch) {
 	p.section("secrets that stay outside, and where they are used", rows, 1, -1)
 }
 
-// page collects the lines of an audit.
-type page struct {
-	view View
-	b    strings.Builder
-}
-
-const (
-	bold   = "\x1b[1m"
-	dim    = "\x1b[2m"
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	none   = "\x1b[0m"
-)
-
-func (p *page) paint(code, text string) string {
-	if !p.view.Colour || text == "" || code == "" {
-		return text
-	}
-	return code + text + none
-}
-
-// short makes a path readable, control characters included.
-func (p *page) short(path string) string { return diag.Visible(layout.Path(p.view.Home, path)) }
-
-// labelWidth is the width of the first column of the head, in columns.
-const labelWidth = 10
-
-// field writes "  label     text", wrapping text at blanks below itself.
-func (p *page) field(label, text string) {
-	for i, line := range layout.Wrap(text, p.view.Width-labelWidth-2) {
-		if i > 0 {
-			label = ""
-		}
-		fmt.Fprintf(&p.b, "  %s%s\n", p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)), line)
-	}
-}
-
-func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.paint(bold, text)) }
-
 func (p *page) head(l launch.Launch, title string) {
-	p.line(p.paint(bold, title))
-	p.field("profile", l.Plan.Profile)
-	p.field("project", p.short(l.Project)+", read-write")
-	p.field("agent", p.agent(l))
-	p.field("home", home(p, l))
-	p.field("packages", packages(l.Plan))
+	p.line(p.Paint(layout.Bold, title))
+	p.field("profile", l.Plan.Profile, "")
+	p.field("project", p.short(l.Project)+", read-write", "")
+	p.field("agent", p.agent(l), "")
+	p.field("home", home(p, l), "")
+	p.field("packages", packages(l.Plan), "")
 	p.network(l)
-	p.field("nix", nix(l))
+	p.field("nix", nix(l), "")
 }
 
 // agent is the program, in one line, and the caller's words for it, in two.
@@ -109,9 +67,8 @@ func (p *page) agent(l launch.Launch) string {
 	if len(l.Agent) == 0 {
 		return ""
 	}
-	room := p.view.Width - labelWidth - 2
 	words := strings.Join(slices.Concat(l.Agent[1:], l.Request), " ")
-	return layout.Shorten(p.short(l.Agent[0]), room) + " " + layout.Shorten(diag.Visible(words), 2*room)
+	return layout.Shorten(p.short(l.Agent[0]), p.room()) + " " + layout.Shorten(diag.Visible(words), 2*p.room())
 }
 
 func home(p *page, l launch.Launch) string {
@@ -157,10 +114,11 @@ func (p *page) network(l launch.Launch) {
 	if len(l.Plan.Network.Except) > 0 {
 		text += "; of your own network: " + strings.Join(l.Plan.Network.Except, ", ")
 	}
+	colour := ""
 	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 {
-		text = p.paint(red, text)
+		colour = layout.Red
 	}
-	p.field("network", text)
+	p.field("network", text, colour)
 	p.ports(l)
 }
 
@@ -170,10 +128,10 @@ func (p *page) ports(l launch.Launch) {
 		return
 	}
 	if in := l.Plan.Network.In; len(in) > 0 {
-		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in))
+		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in), "")
 	}
 	if out := l.Plan.Network.Out; len(out) > 0 {
-		p.field("", p.paint(red, "the agent reaches services of this host, on 127.0.0.1: "+portList(out)))
+		p.field("", "the agent reaches services of this host, on 127.0.0.1: "+portList(out), layout.Red)
 	}
 }
 
@@ -258,20 +216,9 @@ func (p *page) remarks(l launch.Launch) {
 	}
 	p.title("remarks")
 	for _, w := range l.Warnings {
-		p.item("- ", w, red)
+		p.item("- ", w, layout.Red)
 	}
 	for _, n := range l.Notes {
 		p.item("- ", n, "")
-	}
-}
-
-// item is a paragraph behind a mark.
-func (p *page) item(mark, text, code string) {
-	for _, line := range layout.Wrap(diag.Visible(text), p.view.Width-indent-len(mark)) {
-		if code != "" {
-			line = p.paint(code, line)
-		}
-		p.line(strings.Repeat(" ", indent) + mark + line)
-		mark = strings.Repeat(" ", len(mark))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
 	"claudebox/internal/sandbox/launch"
@@ -57,7 +58,7 @@ func example() launch.Launch {
 }
 
 func TestTextReadsWellAt80Columns(t *testing.T) {
-	v := View{Home: "/home/u", Width: 80}
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
 	golden(t, "testdata/audit.txt", v.Text(example()))
 	golden(t, "testdata/plan.txt", v.Plan(example()))
 	golden(t, "testdata/whole.txt", v.Whole(example()))
@@ -106,9 +107,9 @@ func TestADifferenceReadsWellAt80Columns(t *testing.T) {
 	for range 60 {
 		d[1].Changes = append(d[1].Changes, d[1].Changes[0])
 	}
-	text := View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work")
+	text := View{View: layout.View{Home: "/home/u", Width: 80}}.Diff(d, "/home/u/old.json", "profile work")
 	d[1].Changes = d[1].Changes[:1]
-	golden(t, "testdata/difference.txt", View{Home: "/home/u", Width: 80}.Diff(d, "/home/u/old.json", "profile work"))
+	golden(t, "testdata/difference.txt", View{View: layout.View{Home: "/home/u", Width: 80}}.Diff(d, "/home/u/old.json", "profile work"))
 	for _, line := range strings.Split(text, "\n") {
 		if utf8.RuneCountInString(line) > 80 || strings.Contains(line, "\x1b") {
 			t.Errorf("%q", line)
@@ -120,7 +121,7 @@ func TestADifferenceReadsWellAt80Columns(t *testing.T) {
 }
 
 func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
-	for _, text := range []string{View{Width: 80}.Text(example()), View{Width: 80}.Plan(example()), View{Width: 80}.Whole(example())} {
+	for _, text := range []string{View{View: layout.View{Width: 80}}.Text(example()), View{View: layout.View{Width: 80}}.Plan(example()), View{View: layout.View{Width: 80}}.Whole(example())} {
 		if strings.Contains(text, "api03") {
 			t.Errorf("the key is shown:\n%s", text)
 		}
@@ -131,12 +132,12 @@ func TestSecretsAndControlCharactersAreNotPrinted(t *testing.T) {
 }
 
 func TestColourIsOnlyPaint(t *testing.T) {
-	plain := View{Home: "/home/u", Width: 80}.Text(example())
-	if brief := (View{Home: "/home/u", Width: 80, Colour: true}).Brief(example(), nil); !strings.Contains(brief, red+"can be read inside") {
+	plain := View{View: layout.View{Home: "/home/u", Width: 80}}.Text(example())
+	if brief := (View{View: layout.View{Home: "/home/u", Width: 80, Colour: true}}).Brief(example(), nil); !strings.Contains(brief, layout.Red+"can be read inside") {
 		t.Errorf("what can be read inside is not red:\n%q", brief)
 	}
-	coloured := View{Home: "/home/u", Width: 80, Colour: true}.Text(example())
-	for _, code := range []string{bold, dim, red, none} {
+	coloured := View{View: layout.View{Home: "/home/u", Width: 80, Colour: true}}.Text(example())
+	for _, code := range []string{layout.Bold, layout.Dim, layout.Red, layout.Plain} {
 		coloured = strings.ReplaceAll(coloured, code, "")
 	}
 	if diff := cmp.Diff(plain, coloured); diff != "" {
@@ -211,7 +212,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := example()
 			l.Tier, l.Plan.Network = tc.network.Tier, tc.network
-			text := View{Home: "/home/u", Width: 100}.Text(l)
+			text := View{View: layout.View{Home: "/home/u", Width: 100}}.Text(l)
 			for _, want := range tc.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("there is no %q in\n%s", want, text)
@@ -241,7 +242,7 @@ func TestTheLineForNix(t *testing.T) {
 		"can neither build nor fetch":               {store},
 		"collect garbage and see everybody's roots": {store, daemon},
 	} {
-		got := strings.Join(strings.Fields(View{Width: 80}.Text(launch.Launch{Mounts: mounts})), " ")
+		got := strings.Join(strings.Fields(View{View: layout.View{Width: 80}}.Text(launch.Launch{Mounts: mounts})), " ")
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
 		}

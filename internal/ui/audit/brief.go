@@ -35,18 +35,18 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 // brief gives each field that matters so many lines, and reports whether nothing
 // had to be left out for that.
 func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
-	p := page{view: v}
-	p.line(p.paint(bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
-	p.painted("project", p.given(l, each), "", each)
+	p := page{View: v}
+	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
+	p.few("project", p.given(l, each), "", each)
 	p.one("programs", p.programs(l), "")
 	p.one("hidden", p.hidden(l), "")
 	if n := len(l.Notes); n > 0 {
 		p.one("remarks", fmt.Sprintf("%d, which d shows", n), "")
 	}
 	if len(changes) > 0 {
-		p.one("changed", p.list(visible(changes), "", p.room()), yellow)
+		p.one("changed", p.list(visible(changes), "", p.room()), layout.Yellow)
 	}
-	p.painted("network", p.reach(l, each), reachColour(l), each)
+	p.few("network", p.reach(l, each), reachColour(l), each)
 	p.secrets(l, each)
 	fits = p.warnings(l.Warnings, each, briefLines-1-strings.Count(p.b.String(), "\n"))
 	return p.b.String(), fits
@@ -54,42 +54,22 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 
 // Line says in one line what starts, where nobody is asked about it.
 func (v View) Line(l launch.Launch) string {
-	p := page{view: v}
+	p := page{View: v}
 	text := fmt.Sprintf("claudebox: profile %s, network %s, %s", l.Plan.Profile, l.Tier, p.short(l.Project))
 	if n := len(p.readable(l)); n > 0 {
 		text += fmt.Sprintf(", secrets inside: %d", n)
 	}
-	p.line(p.paint(dim, layout.Shorten(text, v.Width)))
+	p.line(p.Paint(layout.Dim, layout.Shorten(text, v.Width)))
 	return p.b.String()
 }
 
 // Warnings renders all red remarks of a launch that nobody is asked about.
 func (v View) Warnings(l launch.Launch) string {
-	p := page{view: v}
+	p := page{View: v}
 	for _, w := range l.Warnings {
-		p.line(p.paint(red, "claudebox: "+diag.Visible(w)))
+		p.line(p.Paint(layout.Red, "claudebox: "+diag.Visible(w)))
 	}
 	return p.b.String()
-}
-
-// room is how many columns stand beside the labels.
-func (p *page) room() int { return p.view.Width - labelWidth - 2 }
-
-// one writes a field of exactly one line.
-func (p *page) one(label, text, code string) { p.painted(label, text, code, 1) }
-
-// painted writes a field of at most so many lines. What is too long for them
-// is cut in its middle.
-func (p *page) painted(label, text, code string, lines int) {
-	wrapped := layout.Wrap(text, p.room())
-	if len(wrapped) > lines {
-		wrapped = append(wrapped[:lines-1:lines-1], layout.Shorten(strings.Join(wrapped[lines-1:], " "), p.room()))
-	}
-	for _, line := range wrapped {
-		p.line("  " + p.paint(dim, fmt.Sprintf("%-*s", labelWidth, label)) +
-			p.paint(code, layout.Shorten(line, p.room())))
-		label = ""
-	}
 }
 
 // warnings writes red remarks into so many lines, each of them into at most so
@@ -99,10 +79,10 @@ func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	for i, w := range list {
 		need := min(len(layout.Wrap(diag.Visible(w), p.room())), each)
 		if last := i == len(list)-1; need > lines || need == lines && !last {
-			p.one(label, fmt.Sprintf("%d more in red, which d shows", len(list)-i), red)
+			p.one(label, fmt.Sprintf("%d more in red, which d shows", len(list)-i), layout.Red)
 			return false
 		}
-		p.painted(label, diag.Visible(w), red, each)
+		p.few(label, diag.Visible(w), layout.Red, each)
 		lines, label = lines-need, ""
 	}
 	return lines >= 0
@@ -211,7 +191,7 @@ func (p *page) portWords(l launch.Launch) string {
 func reachColour(l launch.Launch) string {
 	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 ||
 		l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
-		return red
+		return layout.Red
 	}
 	return ""
 }
@@ -232,7 +212,7 @@ func (p *page) secrets(l launch.Launch, lines int) {
 	}
 	if len(list) > 0 {
 		const head = "can be read inside: "
-		p.painted(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), red, lines)
+		p.few(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), layout.Red, lines)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
 			changes = Difference(Lines(example()), Lines(l))
 		}
 		for _, width := range []int{60, 80, 140} {
-			text := View{Home: "/home/u", Width: width}.Brief(l, changes) + Question + "\n"
+			text := View{View: layout.View{Home: "/home/u", Width: width}}.Brief(l, changes) + Question + "\n"
 			goldenText(t, fmt.Sprintf("testdata/brief-%s-%d.txt", name, width), text)
 			if lines := strings.Count(text, "\n"); lines > briefLines {
 				t.Errorf("%s at %d columns: %d lines", name, width, lines)
@@ -104,7 +104,7 @@ func goldenText(t *testing.T, file, got string) {
 // TestARedRemarkIsNeverLeftOut: what does not fit is counted at the question,
 // and stands in full where nobody is asked.
 func TestARedRemarkIsNeverLeftOut(t *testing.T) {
-	v := View{Home: "/home/u", Width: 80}
+	v := View{View: layout.View{Home: "/home/u", Width: 80}}
 	for count := range 12 {
 		l := fiveProfiles()["everything"]
 		l.Warnings = l.Warnings[:count]
@@ -131,7 +131,7 @@ func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
 	l.Agent[0] += bad
 	l.Warnings, l.Plan.Network.Allow = []string{bad}, []string{bad}
 	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: WhyHidden})
-	v := View{Home: "/home/u", Width: 140}
+	v := View{View: layout.View{Home: "/home/u", Width: 140}}
 	for _, text := range []string{v.Brief(l, []string{"+ " + bad}), v.Line(l), v.Warnings(l)} {
 		if strings.ContainsAny(text, bad[:1]+"\a") {
 			t.Errorf("%q", text)
@@ -149,8 +149,8 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 	l.Tier = "allow"
 	l.Plan.Network = plan.Network{Tier: "allow", Allow: []string{"gitlab.corp"}}
 	before := Lines(l)
-	v := View{Home: "/home/u", Width: 140, Colour: true}
-	if strings.Contains(v.Brief(l, nil), red+"allow") {
+	v := View{View: layout.View{Home: "/home/u", Width: 140, Colour: true}}
+	if strings.Contains(v.Brief(l, nil), layout.Red+"allow") {
 		t.Error("a list of public hosts is red")
 	}
 	l.Plan.Network.Private, l.Plan.Network.Via = []string{"gitlab.corp"}, "http://proxy.corp:3128"
@@ -158,7 +158,7 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 		t.Errorf("changed: %q", changes)
 	}
 	for name, text := range map[string]string{"question": v.Brief(l, nil), "audit": v.Text(l)} {
-		for _, want := range []string{"gitlab.corp (may be in your own network)", "by the proxy http://proxy.corp:3128", red + "allow: "} {
+		for _, want := range []string{"gitlab.corp (may be in your own network)", "by the proxy http://proxy.corp:3128", layout.Red + "allow: "} {
 			if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 				t.Errorf("the %s does not say %q:\n%s", name, want, text)
 			}

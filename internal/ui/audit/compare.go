@@ -97,7 +97,7 @@ func (v View) Changes(diff []string) string {
 	if len(diff) == 0 {
 		return ""
 	}
-	p := page{view: v}
+	p := page{View: v}
 	p.title("since the last launch that you approved here")
 	for _, line := range diff {
 		p.item(line[:2], line[2:], "")

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // profile, this host and this command line bring stands in full, with the
 // rule it came from; what every sandbox has is named, in few lines.
 func (v View) Plan(l launch.Launch) string {
-	p := page{view: v}
+	p := page{View: v}
 	p.head(l, "claudebox: this would enter the sandbox")
 	p.pins(l.Plan)
 	own, base := l.Plan.Packages()
@@ -29,7 +30,7 @@ func (v View) Plan(l launch.Launch) string {
 // Whole renders everything: each package with its store path, every variable
 // and every mount with the rule it came from.
 func (v View) Whole(l launch.Launch) string {
-	p := page{view: v}
+	p := page{View: v}
 	p.head(l, "claudebox: this would enter the sandbox")
 	p.pins(l.Plan)
 	p.packages("packages, in the order of PATH", l.Plan.Pins.Packages)
@@ -43,18 +44,12 @@ func (v View) Whole(l launch.Launch) string {
 const shownDigest = 16
 
 func (p *page) pins(pl plan.Plan) {
-	p.field("nixpkgs", orElse(strings.TrimSpace(pl.Pins.Nixpkgs.Rev+" "+p.short(pl.Pins.Nixpkgs.Path)), "not pinned"))
-	if n := p.view.Sizes.Paths; n > 0 {
-		p.field("size", fmt.Sprintf("%s in %d store paths", size(p.view.Sizes.Total), n))
+	nixpkgs := strings.TrimSpace(pl.Pins.Nixpkgs.Rev + " " + p.short(pl.Pins.Nixpkgs.Path))
+	p.field("nixpkgs", cmp.Or(nixpkgs, "not pinned"), "")
+	if n := p.Sizes.Paths; n > 0 {
+		p.field("size", fmt.Sprintf("%s in %d store paths", size(p.Sizes.Total), n), "")
 	}
-	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…; `claudebox plan --all` shows it all")
-}
-
-func orElse(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
+	p.field("plan", "sha256 "+pl.Digest()[:shownDigest]+"…; `claudebox plan --all` shows it all", "")
 }
 
 func (p *page) packages(title string, list []plan.Package) {
@@ -63,7 +58,7 @@ func (p *page) packages(title string, list []plan.Package) {
 		for _, output := range pkg.Outputs {
 			rows = append(rows, []string{
 				pkg.Attr, pkg.Version, p.short(output.Path),
-				size(p.view.Sizes.Of[output.Path]), pkg.Why,
+				size(p.Sizes.Of[output.Path]), pkg.Why,
 			})
 		}
 	}
@@ -130,22 +125,4 @@ func (p *page) base(list []launch.Mount) {
 			p.item(fmt.Sprintf("%-8s", g.name), strings.Join(places, "  "), "")
 		}
 	}
-}
-
-// paragraph is a titled list of words, left out when there are none.
-func (p *page) paragraph(title string, words []string, separator string) {
-	if len(words) == 0 {
-		return
-	}
-	p.title(title)
-	p.item("", strings.Join(words, separator), "")
-}
-
-// section is a titled table, left out when there are no rows.
-func (p *page) section(title string, rows [][]string, flexible, marked int) {
-	if len(rows) == 0 {
-		return
-	}
-	p.title(title)
-	p.table(rows, flexible, marked)
 }

@@ -13,14 +13,14 @@ import (
 // a mark for each change, then the changes themselves. Those that widen the
 // sandbox are marked and red.
 func (v View) Diff(d diff.Diff, before, after string) string {
-	p := page{view: v}
+	p := page{View: v}
 	if len(d) == 0 {
 		p.line("claudebox: no change from " + p.short(before) + " to " + p.short(after))
 		return p.b.String()
 	}
-	p.line(p.paint(bold, "claudebox: from "+p.short(before)+" to "+p.short(after)))
+	p.line(p.Paint(layout.Bold, "claudebox: from "+p.short(before)+" to "+p.short(after)))
 	for _, s := range d {
-		p.line(fmt.Sprintf("  %s%s", p.paint(dim, fmt.Sprintf("%-*s", labelWidth, s.Name)), p.tally(s.Changes)))
+		p.labelled(s.Name, "", p.tally(s.Changes))
 	}
 	for _, s := range d {
 		p.title(s.Name)
@@ -32,7 +32,7 @@ func (v View) Diff(d diff.Diff, before, after string) string {
 // signs are the marks of changes, and colours their paint.
 var (
 	signs   = map[diff.Kind]string{diff.Added: "+", diff.Removed: "-", diff.Changed: "~"}
-	colours = map[diff.Kind]string{diff.Added: green, diff.Changed: yellow}
+	colours = map[diff.Kind]string{diff.Added: layout.Green, diff.Changed: layout.Yellow}
 )
 
 // tally counts changes by kind, and draws each, as far as there is room.
@@ -51,19 +51,19 @@ func (p *page) tally(changes []diff.Change) string {
 	for _, kind := range []diff.Kind{diff.Added, diff.Changed, diff.Removed} {
 		if n := count[kind]; n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, kind))
-			bar += p.paint(colours[kind], strings.Repeat(signs[kind], min(n, most*n/len(changes)+1)))
+			bar += p.Paint(colours[kind], strings.Repeat(signs[kind], min(n, most*n/len(changes)+1)))
 		}
 	}
 	text := fmt.Sprintf("%-33s%s", strings.Join(words, ", "), bar)
 	if wider > 0 {
-		text += p.paint(red, fmt.Sprintf("  %d wider", wider))
+		text += p.Paint(layout.Red, fmt.Sprintf("  %d wider", wider))
 	}
 	return text
 }
 
 // changes lists them as rows: sign and name, what it was and is, a remark.
 func (p *page) changes(list []diff.Change) {
-	room := p.view.Width - indent
+	room := p.Width - indent
 	widest := 0
 	for _, c := range list {
 		widest = max(widest, layout.Width(diag.Visible(c.Name)))
@@ -77,9 +77,9 @@ func (p *page) changes(list []diff.Change) {
 		}
 		code := colours[c.Kind]
 		if c.Wider {
-			code = red
+			code = layout.Red
 		}
-		p.line(strings.Repeat(" ", indent) + p.paint(code, strings.TrimRight(text, " ")))
+		p.line(strings.Repeat(" ", indent) + p.Paint(code, strings.TrimRight(text, " ")))
 	}
 }
 
@@ -91,17 +91,14 @@ func (p *page) values(c diff.Change) string {
 	} else if c.Kind == diff.Changed {
 		text = p.short(c.After)
 	}
-	for _, remark := range []string{c.Note, wider(c)} {
+	remarks := []string{c.Note, ""}
+	if c.Wider {
+		remarks[1] = "wider"
+	}
+	for _, remark := range remarks {
 		if remark != "" {
 			text = strings.TrimLeft(text+"  ("+remark+")", " ")
 		}
 	}
 	return text
-}
-
-func wider(c diff.Change) string {
-	if c.Wider {
-		return "wider"
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"claudebox/internal/nix/nixdaemon"
@@ -70,7 +71,7 @@ func Examine(m Machine) []Finding {
 	var findings []Finding
 	failed := map[string]bool{}
 	for _, l := range looks {
-		if anyOf(failed, l.after) {
+		if slices.ContainsFunc(l.after, func(name string) bool { return failed[name] }) {
 			continue
 		}
 		f := l.look(e)
@@ -82,13 +83,4 @@ func Examine(m Machine) []Finding {
 		findings = append(findings, f)
 	}
 	return findings
-}
-
-func anyOf(failed map[string]bool, names []string) bool {
-	for _, name := range names {
-		if failed[name] {
-			return true
-		}
-	}
-	return false
 }

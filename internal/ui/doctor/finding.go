@@ -25,6 +25,16 @@ type Finding struct {
 	Remedy string `json:"remedy"` // one imperative line; empty when none is needed
 }
 
+// What a look comes to.
+func ok(detail string) Finding   { return Finding{Level: OK, Detail: detail} }
+func info(detail string) Finding { return Finding{Level: Info, Detail: detail} }
+func warning(detail, remedy string) Finding {
+	return Finding{Level: Warning, Detail: detail, Remedy: remedy}
+}
+func failed(detail, remedy string) Finding {
+	return Finding{Level: Failed, Detail: detail, Remedy: remedy}
+}
+
 // Faults are the findings of an error: one for each problem of a file, else
 // one. Without an error there are none.
 func Faults(name string, err error) []Finding {
@@ -44,14 +54,7 @@ func Faults(name string, err error) []Finding {
 	return list
 }
 
-func fault(err error) Finding {
-	f := Finding{Level: Failed, Detail: err.Error()}
-	var known *diag.Error
-	if errors.As(err, &known) {
-		f.Remedy = known.Remedy
-	}
-	return f
-}
+func fault(err error) Finding { return failed(err.Error(), diag.Remedy(err)) }
 
 // Count is how many findings are of a level.
 func Count(findings []Finding, level Level) int {

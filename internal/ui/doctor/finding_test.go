@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
 )
 
 func TestFaultsKeepPlaceAndRemedy(t *testing.T) {
@@ -57,16 +58,16 @@ func TestFindingsReadWellAt80Columns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := (View{Home: "/home/u", Width: 80}).Text(shown); got != string(want) {
+	if got := Text(layout.View{Home: "/home/u", Width: 80}, shown); got != string(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
 
 func TestColourIsOfLevelsOnly(t *testing.T) {
-	v := View{Width: 80}
-	bare := v.Text(shown)
+	v := layout.View{Width: 80}
+	bare := Text(v, shown)
 	v.Colour = true
-	coloured := v.Text(shown)
+	coloured := Text(v, shown)
 	if strings.Contains(bare, "\x1b") {
 		t.Errorf("a control character is in %q", bare)
 	}
@@ -76,7 +77,7 @@ func TestColourIsOfLevelsOnly(t *testing.T) {
 		}
 		coloured = strings.ReplaceAll(coloured, code, "")
 	}
-	if got := strings.ReplaceAll(coloured, plain, ""); got != bare {
+	if got := strings.ReplaceAll(coloured, layout.Plain, ""); got != bare {
 		t.Errorf("without its colours it is %q; want %q", got, bare)
 	}
 }

@@ -30,17 +30,12 @@ func homes(e examination) Finding {
 		err = unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	}
 	if err != nil {
-		return Finding{
-			Level: Failed, Detail: "nothing can be written in " + folder + ": " + err.Error(),
-			Remedy: "make " + folder + " writable for you, or set CLAUDEBOX_HOME to a folder that is",
-		}
+		return failed("nothing can be written in "+folder+": "+err.Error(),
+			"make "+folder+" writable for you, or set CLAUDEBOX_HOME to a folder that is")
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
-		return Finding{
-			Level: Failed, Detail: "look at the disk of " + folder + ": " + err.Error(),
-			Remedy: "set CLAUDEBOX_HOME to another folder",
-		}
+		return failed("look at the disk of "+folder+": "+err.Error(), "set CLAUDEBOX_HOME to another folder")
 	}
 	return judgeRoom(e.Home, room{bytes: disk.Bavail * uint64(disk.Bsize), files: disk.Ffree, counts: disk.Files > 0})
 }
@@ -71,27 +66,25 @@ func judgeRoom(home string, left room) Finding {
 	size := fmt.Sprintf("%d MiB", left.bytes>>20)
 	switch {
 	case left.bytes < leastRoom:
-		return Finding{Level: Failed, Detail: "the disk of " + home + " is full", Remedy: remedy}
+		return failed("the disk of "+home+" is full", remedy)
 	case left.counts && left.files < leastFiles:
-		return Finding{Level: Failed, Detail: "the disk of " + home + " can hold no more files", Remedy: remedy}
+		return failed("the disk of "+home+" can hold no more files", remedy)
 	case left.bytes < enoughRoom:
-		return Finding{Level: Warning, Detail: "only " + size + " are left for " + home, Remedy: remedy}
+		return warning("only "+size+" are left for "+home, remedy)
 	}
-	return Finding{Level: OK, Detail: home + " can be written, " + size + " are left"}
+	return ok(home + " can be written, " + size + " are left")
 }
 
 // terminal is where a launch asks for confirmation.
 func terminal(e examination) Finding {
 	if !e.Asks {
-		return Finding{Level: OK, Detail: "none is needed: no question will be asked"}
+		return ok("none is needed: no question will be asked")
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return Finding{
-			Level: Warning, Detail: "there is none here: a launch could not ask, and would not start",
-			Remedy: "pass `--yes`, or set `confirm: never` in the profile",
-		}
+		return warning("there is none here: a launch could not ask, and would not start",
+			"pass `--yes`, or set `confirm: never` in the profile")
 	}
 	tty.Close()
-	return Finding{Level: OK, Detail: "there is one to ask on"}
+	return ok("there is one to ask on")
 }

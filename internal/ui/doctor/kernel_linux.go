@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"math"
 	"os"
 	"strings"
@@ -42,13 +41,10 @@ func judgeKernel(release string, needed []facility) Finding {
 		}
 	}
 	if len(missing) == 0 {
-		return Finding{Level: OK, Detail: "Linux " + release + " has " + strings.Join(names, ", ")}
+		return ok("Linux " + release + " has " + strings.Join(names, ", "))
 	}
-	return Finding{
-		Level: Failed, Detail: "Linux " + release + " has no " + strings.Join(missing, ", ") +
-			", or a container forbids it",
-		Remedy: "use Linux " + newest + " or newer, outside of containers that filter system calls",
-	}
+	return failed("Linux "+release+" has no "+strings.Join(missing, ", ")+", or a container forbids it",
+		"use Linux "+newest+" or newer, outside of containers that filter system calls")
 }
 
 func release() string {
@@ -56,8 +52,7 @@ func release() string {
 	if unix.Uname(&name) != nil {
 		return "?"
 	}
-	text, _, _ := bytes.Cut(name.Release[:], []byte{0})
-	return string(text)
+	return unix.ByteSliceToString(name.Release[:])
 }
 
 func openWithoutLinks() error {
@@ -103,13 +98,10 @@ func abstractSockets(e examination) Finding {
 	case e.Tier != "full":
 		return Finding{}
 	case launch.ClosesAbstractSockets():
-		return Finding{Level: OK, Detail: "closed to the sandbox by Landlock"}
+		return ok("closed to the sandbox by Landlock")
 	}
-	return Finding{
-		Level: Warning, Detail: "this kernel cannot close them: X11 and D-Bus of this machine are within reach " +
-			"in tier full",
-		Remedy: "use Linux 6.12 or newer with Landlock, or another tier",
-	}
+	return warning("this kernel cannot close them: X11 and D-Bus of this machine are within reach in tier full",
+		"use Linux 6.12 or newer with Landlock, or another tier")
 }
 
 // terminalInjection is about ioctl TIOCSTI, with which a program types into
@@ -121,7 +113,7 @@ func terminalInjection(examination) Finding {
 
 func judgeInjection(setting []byte) Finding {
 	if strings.TrimSpace(string(setting)) == "0" {
-		return Finding{Level: OK, Detail: "off in the kernel, and refused by the sandbox"}
+		return ok("off in the kernel, and refused by the sandbox")
 	}
-	return Finding{Level: Info, Detail: "on in the kernel (dev.tty.legacy_tiocsti), refused by the sandbox"}
+	return info("on in the kernel (dev.tty.legacy_tiocsti), refused by the sandbox")
 }

@@ -1,6 +1,11 @@
 package doctor
 
 import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/network/helper"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -8,7 +13,7 @@ func userNamespaces(examination) Finding {
 	if err := launch.CheckUserNamespaces(); err != nil {
 		return fault(err)
 	}
-	return Finding{Level: OK, Detail: "can be made"}
+	return ok("can be made")
 }
 
 // bwrap is judged by its file, its version and its options.
@@ -31,34 +36,56 @@ func bwrap(e examination) Finding {
 
 func judgeVersion(b launch.Bwrap, path string) Finding {
 	if b.Before(launch.SafeBwrap) {
-		return Finding{
-			Level: Warning,
-			Detail: b.Version + " makes mount points through links (CVE-2026-87766); " +
-				"launches keep it from that, and refuse some mounts: " + path,
-			Remedy: "use bwrap " + launch.SafeBwrap + " or newer: the claudebox that its flake builds has it",
-		}
+		return warning(b.Version+" makes mount points through links (CVE-2026-87766); launches keep it from that, "+
+			"and refuse some mounts: "+path,
+			"use bwrap "+launch.SafeBwrap+" or newer: the claudebox that its flake builds has it")
 	}
-	return Finding{Level: OK, Detail: b.Version + ", " + path}
+	return ok(b.Version + ", " + path)
 }
 
-// sandbox starts an empty one.
+// networkHelper is the program that serves the network of tiers inet and allow.
+func networkHelper(e examination) Finding {
+	if e.Network == "" {
+		return Finding{}
+	}
+	if err := unix.Access(e.Network, unix.X_OK); err != nil {
+		return failed("it cannot be run: "+e.Network+": "+err.Error(),
+			"install claudebox anew: this program belongs to it")
+	}
+	return ok(e.Network)
+}
+
+// tun says which way the sandbox's interface is made.
+func tun(e examination) Finding {
+	if e.Network == "" {
+		return Finding{}
+	}
+	file, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return info("cannot be opened; a veth pair serves instead")
+	}
+	file.Close()
+	return ok("can be opened")
+}
+
+// sandbox starts an empty one, with a network where the launch would have its own.
 func sandbox(e examination) Finding {
 	if e.Bwrap == "" || e.Env == "" {
 		return Finding{}
 	}
-	network, err := e.startNetwork()
-	if err != nil {
-		return fault(err)
-	}
-	if network != nil {
+	trial, detail := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}, "an empty one starts"
+	if e.Network != "" {
+		network, err := helper.Start(helper.Settings{
+			Program: e.Network, Config: helper.Config{Tier: "inet"}, Ended: func(error) {},
+		})
+		if err != nil {
+			return fault(err)
+		}
 		defer network.Close()
+		trial.Network, detail = network, detail+", with a network of its own"
 	}
-	trial := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Network: network, Seccomp: e.Seccomp}
 	if err := trial.Run(); err != nil {
 		return fault(err)
 	}
-	if network != nil {
-		return Finding{Level: OK, Detail: "an empty one starts, with a network of its own"}
-	}
-	return Finding{Level: OK, Detail: "an empty one starts"}
+	return ok(detail)
 }

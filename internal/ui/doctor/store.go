@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/nix/nixdaemon"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -25,24 +27,20 @@ func storePaths(e examination) Finding {
 	}
 	if len(gone) > 0 {
 		gone = slices.Compact(slices.Sorted(slices.Values(gone)))
-		return Finding{
-			Level: Failed, Detail: "gone from the store: " + firstOf(gone),
-			Remedy: "fetch them with `nix-store --realise " + strings.Join(gone, " ") + "`, or install claudebox anew",
-		}
+		return failed("gone from the store: "+firstOf(gone),
+			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or install claudebox anew")
 	}
 	if e.client != nil { // else there is a finding of the daemon's
 		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
-			return Finding{
-				Level: Warning, Detail: "there, but unknown to the Nix daemon, which may remove it: " +
-					firstOf(unknown),
-				Remedy: "make them known with `nix-store --realise " + strings.Join(unknown, " ") + "`",
-			}
+			return warning("there, but unknown to the Nix daemon, which may remove it: "+firstOf(unknown),
+				"make them known with `nix-store --realise "+strings.Join(unknown, " ")+"`")
 		}
 	}
-	return Finding{
-		Level:  OK,
-		Detail: fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths)) + toFetch(e.Fetched),
+	detail := fmt.Sprintf("%d files and folders that the plan pins are there", len(e.Paths))
+	if len(e.Fetched) > 0 {
+		detail += "; a launch fetches or builds first: " + strings.Join(e.Fetched, ", ")
 	}
+	return ok(detail)
 }
 
 func firstOf(paths []string) string {
@@ -50,13 +48,6 @@ func firstOf(paths []string) string {
 		return paths[0]
 	}
 	return fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
-}
-
-func toFetch(packages []string) string {
-	if len(packages) == 0 {
-		return ""
-	}
-	return "; a launch fetches or builds first: " + strings.Join(packages, ", ")
 }
 
 // validity is the part of a Nix daemon that a look at store paths needs.
@@ -69,8 +60,8 @@ type validity interface {
 func unknownPaths(daemon validity, files []string) []string {
 	var paths []string
 	for _, file := range files {
-		if strings.HasPrefix(file, store) {
-			paths = append(paths, storePath(file))
+		if path, err := storepath.Of(file); err == nil {
+			paths = append(paths, path)
 		}
 	}
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
@@ -83,16 +74,12 @@ func unknownPaths(daemon validity, files []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(valid, path) })
 }
 
-const store = "/nix/store/"
-
 // storePath cuts a file of the store down to the path that Nix knows.
 func storePath(file string) string {
-	rest, ok := strings.CutPrefix(file, store)
-	if !ok {
-		return file
+	if path, err := storepath.Of(file); err == nil {
+		return path
 	}
-	name, _, _ := strings.Cut(rest, "/")
-	return store + name
+	return file
 }
 
 // daemon reports whether Nix can be used, outside for what a profile asks for
@@ -102,39 +89,30 @@ func daemon(e examination) Finding {
 	case e.Socket == "":
 		return Finding{}
 	case e.client == nil:
-		f := fault(e.refused)
-		f.Level = Warning
-		f.Detail += "; packages outside the manifest cannot be had, and Nix does not work inside"
-		return f
+		return warning(e.refused.Error()+"; packages outside the manifest cannot be had, and Nix does not work inside",
+			diag.Remedy(e.refused))
 	}
 	return judgeDaemon(e.client.Info(), e.Nix)
 }
 
 // judgeDaemon says what the daemon is for. One that trusts the user makes root
 // of them, so that no sandbox may reach it itself (SAND-07).
-func judgeDaemon(info nixdaemon.Info, inside string) Finding {
-	version := "Nix " + info.Version
+func judgeDaemon(said nixdaemon.Info, inside string) Finding {
+	version := "Nix " + said.Version
 	switch {
 	case inside == "": // no plan says what it is for
-		return Finding{Level: OK, Detail: version}
+		return ok(version)
 	case inside != "host":
-		return Finding{
-			Level:  OK,
-			Detail: version + "; a sandbox can ask it what the store has, by a filter, and nothing else",
-		}
-	case info.Trust == nixdaemon.NotTrusted:
-		return Finding{Level: OK, Detail: version + " does not trust you, so a sandbox can reach it itself"}
-	case info.Trust == nixdaemon.Trusted:
-		return Finding{
-			Level: Failed, Detail: version + " trusts you, and could make the agent root",
-			Remedy: "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in /etc/nix/nix.conf and " +
-				"restart the daemon",
-		}
+		return ok(version + "; a sandbox can ask it what the store has, by a filter, and nothing else")
+	case said.Trust == nixdaemon.NotTrusted:
+		return ok(version + " does not trust you, so a sandbox can reach it itself")
+	case said.Trust == nixdaemon.Trusted:
+		return failed(version+" trusts you, and could make the agent root",
+			"write `nix: {daemon: own}`, or take yourself out of `trusted-users` in /etc/nix/nix.conf and "+
+				"restart the daemon")
 	}
-	return Finding{
-		Level: Failed, Detail: version + " does not say whether it trusts you, and could make the agent root",
-		Remedy: "write `nix: {daemon: own}`, or upgrade Nix to 2.15 or newer",
-	}
+	return failed(version+" does not say whether it trusts you, and could make the agent root",
+		"write `nix: {daemon: own}`, or upgrade Nix to 2.15 or newer")
 }
 
 // nixInside reports whether a sandbox can have a Nix store of its own.
@@ -143,13 +121,10 @@ func nixInside(e examination) Finding {
 		return Finding{}
 	}
 	if _, err := os.Stat(e.Home); err != nil {
-		return Finding{Level: Info, Detail: "not tried yet: " + e.Home + " is made by the first launch"}
+		return info("not tried yet: " + e.Home + " is made by the first launch")
 	}
 	if err := launch.TryStore(e.Bwrap, e.Env, e.Home); err != nil {
-		f := fault(err)
-		f.Level = Warning
-		f.Detail += "; Nix inside evaluates, and neither builds nor fetches"
-		return f
+		return warning(err.Error()+"; Nix inside evaluates, and neither builds nor fetches", diag.Remedy(err))
 	}
-	return Finding{Level: OK, Detail: "has a store of its own over the host's"}
+	return ok("has a store of its own over the host's")
 }

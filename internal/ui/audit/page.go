@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
+)
+
+// page collects the lines of an audit.
+type page struct {
+	View
+	b strings.Builder
+}
+
+const (
+	labelWidth = 10 // columns of a label
+	indent     = 4  // blanks before a table
+	gap        = 2  // blanks between columns
+	least      = 12 // narrowest flexible column
+)
+
+// short makes a path readable, control characters included.
+func (p *page) short(path string) string { return diag.Visible(layout.Path(p.Home, path)) }
+
+func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.Paint(layout.Bold, text)) }
+
+// room is how many columns stand beside the labels.
+func (p *page) room() int { return p.Width - labelWidth - 2 }
+
+// labelled writes lines beside a label.
+func (p *page) labelled(label, colour string, lines ...string) {
+	for _, line := range lines {
+		p.line("  " + p.Paint(layout.Dim, fmt.Sprintf("%-*s", labelWidth, label)) + p.Paint(colour, line))
+		label = ""
+	}
+}
+
+// field writes a text beside a label, in as many lines as it takes.
+func (p *page) field(label, text, colour string) {
+	p.labelled(label, colour, layout.Wrap(text, p.room())...)
+}
+
+// one writes a field of exactly one line.
+func (p *page) one(label, text, colour string) { p.few(label, text, colour, 1) }
+
+// few writes a field of at most so many lines. What is too long for them is cut
+// in its middle.
+func (p *page) few(label, text, colour string, most int) {
+	lines := layout.Wrap(text, p.room())
+	if len(lines) > most {
+		lines = append(lines[:most-1:most-1], strings.Join(lines[most-1:], " "))
+	}
+	for i, line := range lines {
+		lines[i] = layout.Shorten(line, p.room())
+	}
+	p.labelled(label, colour, lines...)
+}
+
+// item is a paragraph behind a mark.
+func (p *page) item(mark, text, colour string) {
+	for _, line := range layout.Wrap(diag.Visible(text), p.Width-indent-len(mark)) {
+		p.line(strings.Repeat(" ", indent) + mark + p.Paint(colour, line))
+		mark = strings.Repeat(" ", len(mark))
+	}
+}
+
+// paragraph is a titled list of words, left out when there are none.
+func (p *page) paragraph(title string, words []string, separator string) {
+	if len(words) == 0 {
+		return
+	}
+	p.title(title)
+	p.item("", strings.Join(words, separator), "")
+}
+
+// section is a titled table, left out when there are no rows.
+func (p *page) section(title string, rows [][]string, flexible, marked int) {
+	if len(rows) == 0 {
+		return
+	}
+	p.title(title)
+	p.table(rows, flexible, marked)
+}
+
+// table writes rows in aligned columns, four blanks in. The flexible column
+// is shortened where a line would not fit; the marked one is red. A first
+// cell that is much longer than the others stands on a line of its own; the
+// last column, a reason, gives way before the flexible one, down to two fifths
+// of the line.
+func (p *page) table(rows [][]string, flexible, marked int) {
+	widths := columnWidths(rows)
+	if flexible > 0 {
+		widths[0] = min(widths[0], p.Width/3)
+	}
+	over := func() int { return sum(widths) + indent - p.Width }
+	if last := len(widths) - 1; over() > 0 {
+		widths[last] = min(widths[last], max(widths[last]-over(), p.Width*2/5))
+	}
+	widths[flexible] = max(widths[flexible]-max(over(), 0), least)
+	for _, row := range rows {
+		p.row(row, widths, flexible, marked)
+	}
+}
+
+func (p *page) row(row []string, widths []int, flexible, marked int) {
+	line := strings.Repeat(" ", indent)
+	for i, cell := range row {
+		if i == flexible || i == len(row)-1 {
+			cell = layout.Shorten(cell, widths[i]-gap)
+		}
+		length := layout.Width(cell)
+		if i == marked {
+			cell = p.Paint(layout.Red, cell)
+		}
+		if i == 0 && length+gap > widths[0] {
+			p.line(line + cell)
+			cell, length = "", 0
+		}
+		line += cell + strings.Repeat(" ", max(widths[i]-length, 0))
+	}
+	p.line(line)
+}
+
+// columnWidths counts the gap behind each column that has anything in it.
+func columnWidths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			if cell != "" {
+				widths[i] = max(widths[i], layout.Width(cell)+gap)
+			}
+		}
+	}
+	return widths
+}
+
+func sum(list []int) int {
+	total := 0
+	for _, n := range list {
+		total += n
+	}
+	return total
+}

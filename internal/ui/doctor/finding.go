@@ -31,6 +31,7 @@ func info(detail string) Finding { return Finding{Level: Info, Detail: detail} }
 func warning(detail, remedy string) Finding {
 	return Finding{Level: Warning, Detail: detail, Remedy: remedy}
 }
+
 func failed(detail, remedy string) Finding {
 	return Finding{Level: Failed, Detail: detail, Remedy: remedy}
 }

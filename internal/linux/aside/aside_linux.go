@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -61,7 +62,7 @@ func Answer[Question, Result any](do func(Question) (Result, error)) error {
 		return err
 	}
 	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1)) // it waits for the end: nothing more is said
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the end: the question's newline may still come
 		os.Exit(1)
 	}()
 	var said reply

@@ -1,0 +1,43 @@
+package aside_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"claudebox/internal/linux/aside"
+)
+
+// asWord is what this test program is called with to answer.
+const asWord = "answer-a-test"
+
+func TestMain(m *testing.M) {
+	if os.Args[0] != asWord {
+		os.Exit(m.Run())
+	}
+	slowly := func(q []string) (int, error) {
+		time.Sleep(20 * time.Millisecond)
+		return len(q[0]), nil
+	}
+	if aside.Answer(slowly) != nil {
+		os.Exit(1)
+	}
+}
+
+// The newline behind a question is read with it, or later.
+func TestAQuestionOfEveryLengthIsAnswered(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 600 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			var got int
+			if err := aside.Ask(t.Context(), self, asWord, []string{strings.Repeat("x", n)}, &got); err != nil || got != n {
+				t.Errorf("of %d characters: %d, %v", n, got, err)
+			}
+		})
+	}
+}

@@ -18,9 +18,9 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	p := Plan{
 		Version: Version,
 		Profile: prof.Name,
-		Sources: sources(prof.Sources),
+		Sources: mapped(prof.Sources, func(s profile.Source) Source { return Source{Name: s.Name, SHA256: s.SHA256} }),
 		System:  res.System,
-		Pins:    pins(res),
+		Pins:    Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure},
 		Path:    searchPath(res.Packages),
 		Network: network(prof),
 		Limits:  Limits(prof.Limits),
@@ -32,31 +32,31 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Hide:    globs(prof.Hide),
 		Show:    globs(prof.Show),
 		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
-		Agent:   agent(prof.Agent),
+		Agent: Agent{
+			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: agents[prof.Agent.Name].args,
+			Home: keptFolders(prof.Agent),
+		},
 		MCP:     prof.MCP.Import,
 		Beside:  globs(prof.Worktrees),
 		Compat:  string(prof.Compat),
 		Confirm: string(prof.Confirm),
 	}
-	p.Secrets = secrets(prof)
+	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
+		p.Pins.Tools = append(p.Pins.Tools, Tool{Name: name, Path: res.Tools[name]})
+	}
+	for _, s := range prof.Secrets {
+		if !s.Inside {
+			p.Secrets = append(p.Secrets, Secret{
+				Variable: s.Variable, File: s.File, Hosts: s.Hosts, As: s.As, Header: s.Header, Why: s.Origin.Rule(),
+			})
+		}
+	}
 	p.Env = environment(prof, res)
 	p.Mounts = mounts(prof, res)
 	if err := checkMounts(p.Mounts); err != nil {
 		return Plan{}, err
 	}
 	return p, nil
-}
-
-func sources(list []profile.Source) []Source {
-	return mapped(list, func(s profile.Source) Source { return Source{Name: s.Name, SHA256: s.SHA256} })
-}
-
-func pins(res resolve.Resolution) Pins {
-	p := Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure}
-	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
-		p.Tools = append(p.Tools, Tool{Name: name, Path: res.Tools[name]})
-	}
-	return p
 }
 
 // searchPath is PATH inside: the bin folder of each output that can hold
@@ -79,15 +79,14 @@ func searchPath(packages []Package) []string {
 var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug", "static"}
 
 func network(prof profile.Profile) Network {
-	n := Network{Tier: string(prof.Network.Tier), Allow: hostpattern.Expand(prof.Network.Allow)}
-	n.Except, n.Private = slices.Sorted(slices.Values(prof.Network.Except)),
-		slices.Sorted(slices.Values(prof.Network.Private))
-	n.Via = prof.Network.Via
-	n.In, n.Out = slices.Clone(prof.Ports.In), slices.Clone(prof.Ports.Out)
-	slices.Sort(n.In)
-	slices.Sort(n.Out)
-	return n
+	from := prof.Network
+	return Network{
+		Tier: string(from.Tier), Allow: hostpattern.Expand(from.Allow), Except: ordered(from.Except),
+		Private: ordered(from.Private), Via: from.Via, In: ordered(prof.Ports.In), Out: ordered(prof.Ports.Out),
+	}
 }
+
+func ordered[T cmp.Ordered](list []T) []T { return slices.Sorted(slices.Values(list)) }
 
 func git(prof profile.Profile) Git {
 	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost {
@@ -103,27 +102,8 @@ func git(prof profile.Profile) Git {
 // ForGit ends the rule by which a variable enters for git alone.
 const ForGit = ", git.hosts"
 
-// secrets are those that stay outside.
-func secrets(prof profile.Profile) []Secret {
-	var list []Secret
-	for _, s := range prof.Secrets {
-		if !s.Inside {
-			list = append(list, Secret{
-				Variable: s.Variable, File: s.File, Hosts: s.Hosts, As: s.As, Header: s.Header, Why: s.Origin.Rule(),
-			})
-		}
-	}
-	return list
-}
-
 func globs(patterns []profile.Pattern) []string {
-	list := mapped(patterns, func(p profile.Pattern) string { return p.Glob })
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-func agent(a profile.Agent) Agent {
-	return Agent{Name: a.Name, Command: a.Command, Args: agents[a.Name].args, Home: keptFolders(a)}
+	return slices.Compact(ordered(mapped(patterns, func(p profile.Pattern) string { return p.Glob })))
 }
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {
@@ -132,9 +112,15 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		e.From, e.Why = from, rule
 		vars[e.Name] = e
 	}
-	keys, own := agentEnvironment(prof.Agent.Name)
-	for _, e := range slices.Concat(hostVariables, keys) {
+	agent, known := agents[prof.Agent.Name]
+	if !known {
+		agent = agents["claude"] // one that is not known may have the key of the default one
+	}
+	for _, e := range hostVariables {
 		add(e, FromHost, Base)
+	}
+	for _, key := range agent.keys {
+		add(Env{Name: key, Secret: true}, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
 		if _, known := vars[h.Name]; !known {
@@ -152,7 +138,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 			add(Env{Name: h.Variable, Secret: true}, FromHost, h.Origin.Rule()+ForGit)
 		}
 	}
-	for _, e := range own {
+	for _, e := range agent.env {
 		add(e, FromMade, Base)
 	}
 	for _, c := range prof.Env {
@@ -178,16 +164,13 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	if prof.Nix.Daemon == profile.DaemonHost {
 		list = append(list, Env{Name: "NIX_REMOTE", Value: "daemon"})
 	}
-	return append(list, loaderVariables(prof, res)...)
-}
-
-// loaderVariables say to nix-ld where the real loader and the libraries are.
-func loaderVariables(prof profile.Profile, res resolve.Resolution) []Env {
+	// To nix-ld they say where the real loader and the libraries are.
 	loader, libs := res.Tools[resolve.ToolLoader], res.Tools[resolve.ToolLibs]
-	if prof.Compat != profile.CompatNixLd || loader == "" || libs == "" {
-		return nil
+	if prof.Compat == profile.CompatNixLd && loader != "" && libs != "" {
+		list = append(list,
+			Env{Name: "NIX_LD", Value: libs + "/ld.so"}, Env{Name: "NIX_LD_LIBRARY_PATH", Value: libs})
 	}
-	return []Env{{Name: "NIX_LD", Value: libs + "/ld.so"}, {Name: "NIX_LD_LIBRARY_PATH", Value: libs}}
+	return list
 }
 
 func mapped[A, B any](list []A, f func(A) B) []B {
@@ -214,23 +197,17 @@ func (p Plan) WithTier(tier string) Plan {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})
 	if tier == string(profile.TierNone) {
-		p.Network.Out = nil // services of the host are beyond the loopback
-	}
-	if hasResolver(tier) {
+		p.Network.Out = nil // services of the host are beyond the loopback, and so is a resolver
+	} else {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)
 		SortMounts(p.Mounts)
 	}
 	return p
 }
 
-// hasResolver reports whether names can be resolved inside a tier.
-func hasResolver(tier string) bool { return tier != string(profile.TierNone) }
-
 // WithPorts is the plan with more ports of the host that lead inside: what
 // `--publish` asks for.
 func (p Plan) WithPorts(in ...int) Plan {
-	p.Network.In = slices.Concat(p.Network.In, in)
-	slices.Sort(p.Network.In)
-	p.Network.In = slices.Compact(p.Network.In)
+	p.Network.In = slices.Compact(ordered(slices.Concat(p.Network.In, in)))
 	return p
 }

@@ -3,14 +3,19 @@ package plan
 import (
 	"bytes"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"path"
 	"slices"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/nix/storepath"
+	"claudebox/internal/profile"
 )
 
 // file is a plan as it stands in a file: with its digest, which is made and
@@ -95,12 +100,11 @@ func ToolPath(p Plan, name string) string {
 // StorePaths are the files and folders of the store that a launch by this
 // plan needs: every output, tool and closure path, once each.
 func (p Plan) StorePaths() []string {
-	seen := map[string]bool{}
 	var paths []string
+	seen := map[string]bool{"": true}
 	add := func(name string) {
-		if name != "" && !seen[name] {
-			seen[name] = true
-			paths = append(paths, name)
+		if !seen[name] {
+			paths, seen[name] = append(paths, name), true
 		}
 	}
 	for _, pkg := range p.Pins.Packages {
@@ -150,3 +154,53 @@ func (p Plan) Packages() (own, base []Package) {
 	}
 	return own, base
 }
+
+// checkClaims finds what a plan file says of itself and is not. Anybody can
+// write one with a digest that fits. What belongs to every sandbox is shown
+// in no audit and judged by nobody, so it has to be of the base indeed; what
+// runs on the host has to come from the store.
+func checkClaims(p Plan) error {
+	for _, m := range p.Mounts {
+		if m.Why == Base && !isBase(m) {
+			return fmt.Errorf("the mount of %s at %s is none of the base", m.Source, m.Destination)
+		}
+	}
+	for _, path := range p.Pins.Closure {
+		if !isInStore(path) || strings.Contains(path[len(storeDir)+1:], "/") {
+			return fmt.Errorf("%q in its closure is no store path", path)
+		}
+	}
+	for _, t := range p.Pins.Tools {
+		if !isInStore(t.Path) {
+			return fmt.Errorf("the tool %s at %s is not in the store", t.Name, t.Path)
+		}
+	}
+	return nil
+}
+
+// isBase reports whether a mount shows nothing of the host but what the base
+// does.
+func isBase(m Mount) bool {
+	if m.Kind != Bind && m.Kind != ROBind {
+		return true
+	}
+	if m.Kind == ROBind && (m.Source == storeDir || isInStore(m.Source)) {
+		return true
+	}
+	of := func(known Mount) bool { return known.Kind == m.Kind && known.Source == m.Source }
+	return slices.ContainsFunc(baseMounts, of) || slices.ContainsFunc(cacheMounts(profile.CacheProject), of)
+}
+
+const storeDir = "/nix/store"
+
+func isInStore(name string) bool {
+	return strings.HasPrefix(name, storeDir+"/") && path.Clean(name) == name
+}
+
+//go:embed schema.json
+var schema []byte
+
+// Schema is the JSON Schema (draft 2020-12) of plan files. It is made from
+// the types of this package and their comments by `go test ./internal/plan
+// -update`; a digest that fits is beyond it.
+func Schema() []byte { return schema }

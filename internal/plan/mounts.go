@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strings"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/plan/resolve"
@@ -14,13 +15,21 @@ import (
 // before what lies in it, as bwrap has to make it first.
 func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	list := slices.Clone(baseMounts)
-	if hasResolver(string(prof.Network.Tier)) {
+	if prof.Network.Tier != profile.TierNone {
 		list = append(list, networkMounts...)
 	}
-	list = append(list, storeMounts(prof, res)...)
+	if prof.Nix.Store == profile.StoreFull {
+		list = append(list, Mount{Kind: ROBind, Source: storeDir, Destination: storeDir})
+	} else {
+		list = append(list, Mount{Kind: Closure, Destination: storeDir})
+	}
 	list = append(list, links(prof, res)...)
 	list = append(list, cacheMounts(prof.Cache)...)
-	list = append(list, homeMounts(prof.Agent)...)
+	for _, folder := range keptFolders(prof.Agent) {
+		list = append(list, Mount{
+			Kind: Bind, Source: "${state}/" + KeptFolder(folder), Destination: "${home}/" + folder,
+		})
+	}
 	list = based(list)
 	for _, m := range prof.Mounts {
 		list = append(list, profileMount(m))
@@ -42,13 +51,6 @@ func SortMounts(list []Mount) {
 	slices.SortStableFunc(list, func(a, b Mount) int { return cmp.Compare(a.Destination, b.Destination) })
 }
 
-func storeMounts(prof profile.Profile, res resolve.Resolution) []Mount {
-	if prof.Nix.Store == profile.StoreFull {
-		return []Mount{{Kind: ROBind, Source: "/nix/store", Destination: "/nix/store"}}
-	}
-	return []Mount{{Kind: Closure, Destination: "/nix/store"}}
-}
-
 func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	var list []Mount
 	add := func(tool, destination string) {
@@ -65,17 +67,12 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	for _, l := range compatLinks {
 		add(l.tool, l.destination)
 	}
-	add(resolve.ToolLoader, loaderPath(res.System))
-	return list
-}
-
-// loaderPath is where programs of other distributions look for their loader
-// (the psABI of each architecture).
-func loaderPath(system string) string {
-	if system == "aarch64-linux" {
-		return "/lib/ld-linux-aarch64.so.1"
+	loader := "/lib64/ld-linux-x86-64.so.2" // where programs of other distributions look for it (the psABI)
+	if res.System == "aarch64-linux" {
+		loader = "/lib/ld-linux-aarch64.so.1"
 	}
-	return "/lib64/ld-linux-x86-64.so.2"
+	add(resolve.ToolLoader, loader)
+	return list
 }
 
 func cacheMounts(cache profile.Cache) []Mount {
@@ -115,15 +112,10 @@ func profileMount(m profile.Mount) Mount {
 
 // late turns the profile's "~" and "." into late values.
 func late(p string) string {
-	switch {
-	case p == "~":
-		return "${home}"
-	case p == ".":
-		return "${project}"
-	case len(p) > 1 && p[:2] == "~/":
-		return "${home}" + p[1:]
-	case len(p) > 1 && p[:2] == "./":
-		return "${project}" + p[1:]
+	for short, value := range map[string]string{"~": "${home}", ".": "${project}"} {
+		if rest, is := strings.CutPrefix(p, short); is && (rest == "" || rest[0] == '/') {
+			return value + rest
+		}
 	}
 	return p
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,5 +71,25 @@ func Write(file string, content []byte) {
 func WriteBelow(file string, content []byte) {
 	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
 		Write(file, content)
+	}
+}
+
+// Prune takes the older half of a folder with more than so many files, and with
+// it what writers that were killed have left.
+func Prune(folder string, most int) {
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) <= most {
+		return
+	}
+	age := func(entry os.DirEntry) time.Time {
+		info, err := entry.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(a).Compare(age(b)) })
+	for _, entry := range entries[:len(entries)-most/2] {
+		os.Remove(filepath.Join(folder, entry.Name()))
 	}
 }

@@ -56,10 +56,8 @@ func Of(before, after plan.Plan) Diff {
 	case len(d) > 0:
 		return d
 	case before.Digest() != after.Digest():
-		return Diff{{
-			"profile",
-			[]Change{{Kind: Changed, Name: "order or lines", Note: "what it asks for is the same"}},
-		}}
+		same := Change{Kind: Changed, Name: "order or lines", Note: "what it asks for is the same"}
+		return Diff{{"profile", []Change{same}}}
 	}
 	return nil
 }
@@ -90,7 +88,11 @@ func compare(before, after []item) []Change {
 		case !was:
 			changes = append(changes, Change{Added, b.name, "", b.show, "", b.rank > 0})
 		case a.same != b.same:
-			changes = append(changes, change(a, b))
+			c := Change{Changed, a.name, a.show, b.show, "", b.rank > a.rank || b.rank > 0 && a.of != b.of}
+			if a.show == b.show {
+				c.Note = b.note
+			}
+			changes = append(changes, c)
 		}
 		delete(known, b.name)
 	}
@@ -101,14 +103,6 @@ func compare(before, after []item) []Change {
 		}
 	}
 	return changes
-}
-
-func change(a, b item) Change {
-	c := Change{Changed, a.name, a.show, b.show, "", b.rank > a.rank || b.rank > 0 && a.of != b.of}
-	if a.show == b.show {
-		c.Note = b.note
-	}
-	return c
 }
 
 func index(list []item) map[string]item {

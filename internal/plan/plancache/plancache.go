@@ -78,25 +78,19 @@ func For(folder string, uid int, build string, question ...string) Cache {
 // File is where the plan is kept; empty for the zero Cache.
 func (c Cache) File() string { return c.file }
 
-// Find gives the kept plan if it still holds.
+// Find gives the kept plan if its file is whole and the plan still holds.
 func (c Cache) Find() (k Kept, found bool) {
-	return k, c.file != "" && c.read(c.file, &k) && c.holds(k)
-}
-
-// read reads a file of the cache into a value, and reports whether it is whole.
-func (c Cache) read(file string, value any) bool {
-	content, err := profiledir.Read(file, c.uid)
-	if err != nil || len(content) < sha256.Size {
-		return false
+	if c.file == "" {
+		return Kept{}, false
 	}
-	sum := sha256.Sum256(content[sha256.Size:])
-	return bytes.Equal(sum[:], content[:sha256.Size]) && cachefile.Decode(content[sha256.Size:], value)
-}
-
-func (c Cache) write(file string, value any) {
-	payload := cachefile.Encode(value)
+	content, err := profiledir.Read(c.file, c.uid)
+	if err != nil || len(content) < sha256.Size {
+		return Kept{}, false
+	}
+	payload := content[sha256.Size:]
 	sum := sha256.Sum256(payload)
-	cachefile.Write(file, append(sum[:], payload...))
+	found = bytes.Equal(sum[:], content[:sha256.Size]) && cachefile.Decode(payload, &k) && c.holds(k)
+	return k, found
 }
 
 // holds compares every witness. Nothing in the store is ever changed, and what
@@ -135,13 +129,16 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	c.makeRoom()
+	const most = 200 // one for each folder that claudebox is called in; it goes with the next build
+	cachefile.Prune(filepath.Dir(c.file), most)
 	k := Kept{Plan: p, Roots: roots, Made: made}
 	store := Witnesses{{Path: c.store, State: cachefile.State(c.store)}} // before the paths are looked for
 	if cachefile.Known(store[0].State) && c.settled(store) && areThere(p.StorePaths()) {
 		k.Store = store[0].State
 	}
-	c.write(c.file, k)
+	payload := cachefile.Encode(k)
+	sum := sha256.Sum256(payload)
+	cachefile.Write(c.file, append(sum[:], payload...))
 }
 
 func (c Cache) settled(made Witnesses) bool {
@@ -153,17 +150,4 @@ func (c Cache) settled(made Witnesses) bool {
 		}
 	}
 	return true
-}
-
-// makeRoom empties a cache that has grown: a file comes for each folder that
-// claudebox is called in, and goes with the next build.
-func (c Cache) makeRoom() {
-	const most = 200
-	entries, err := os.ReadDir(filepath.Dir(c.file))
-	if err != nil || len(entries) < most {
-		return
-	}
-	for _, entry := range entries {
-		os.Remove(filepath.Join(filepath.Dir(c.file), entry.Name()))
-	}
 }

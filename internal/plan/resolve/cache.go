@@ -8,12 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/nix/nixeval"
 )
 
 // cacheVersion changes when the meaning of an entry does.
@@ -25,19 +23,9 @@ const cacheVersion = "1"
 // does not read back whole is as good as none. The zero entry keeps nothing.
 type entry struct{ file string }
 
-// entry is the place for the answer to a query.
-func (r *resolver) entry(q nixeval.Query) entry {
-	return r.entryFor("packages", r.Evaluator.Identity(), q.Nixpkgs, q.System, q.Attrs)
-}
-
-// sourceEntry is the place for what a flake reference was fetched to.
-func (r *resolver) sourceEntry(ref string) entry {
-	return r.entryFor("nixpkgs", r.Evaluator.Identity(), ref)
-}
-
-// entryFor names the file after all parts of the question; as JSON, so that
-// no two questions run into one.
-func (r *resolver) entryFor(question ...any) entry {
+// entry names the file after all parts of the question; as JSON, so that no
+// two questions run into one.
+func (r *resolver) entry(question ...any) entry {
 	if r.Cache == "" {
 		return entry{}
 	}
@@ -46,28 +34,13 @@ func (r *resolver) entryFor(question ...any) entry {
 	return entry{filepath.Join(r.Cache, hex.EncodeToString(sum[:])+".json")}
 }
 
-// load gives the packages, when all of them are there and sound.
-func (e entry) load(attrs []string) (map[string]ManifestPackage, bool) {
-	var found map[string]ManifestPackage
-	if !e.read(&found) {
-		return nil, false
-	}
-	for _, attr := range attrs {
-		if p, ok := found[attr]; !ok || p.check() != nil {
-			return nil, false
-		}
-	}
-	return found, true
+// packages gives those of an answer, when all of them are there and sound.
+func (e entry) packages(attrs []string) (found map[string]ManifestPackage, ok bool) {
+	return found, e.read(&found) && !slices.ContainsFunc(attrs, func(attr string) bool {
+		p, known := found[attr]
+		return !known || p.check() != nil
+	})
 }
-
-func (e entry) save(found map[string]ManifestPackage) { e.write(found) }
-
-func (e entry) loadSource() (Nixpkgs, bool) {
-	var n Nixpkgs
-	return n, e.read(&n) && n.Path != "" && n.check() == nil
-}
-
-func (e entry) saveSource(n Nixpkgs) { e.write(n) }
 
 // turn waits until no other process evaluates for this cache, and holds that
 // until done is called: an evaluation takes a processor and much memory, and a
@@ -92,12 +65,7 @@ func (e entry) turn(ctx context.Context) (done func()) {
 	}
 }
 
-func (e entry) read(value any) bool {
-	if e.file == "" {
-		return false
-	}
-	return json.Unmarshal(cachefile.Read(e.file), value) == nil
-}
+func (e entry) read(value any) bool { return json.Unmarshal(cachefile.Read(e.file), value) == nil }
 
 // write puts the entry in place by one rename. Where it cannot be written the
 // next launch evaluates again.
@@ -107,30 +75,7 @@ func (e entry) write(value any) {
 	}
 	if text, err := json.Marshal(value); err == nil {
 		cachefile.WriteBelow(e.file, text)
-		prune(filepath.Dir(e.file))
-	}
-}
-
-// most is how many files a cache may hold: every edit of a profile's packages
-// makes one.
-const most = 256
-
-// prune takes the older half of a cache that has grown too large, and with it
-// what writers that were killed have left.
-func prune(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) <= most {
-		return
-	}
-	age := func(entry os.DirEntry) time.Time {
-		info, err := entry.Info()
-		if err != nil {
-			return time.Time{}
-		}
-		return info.ModTime()
-	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return age(a).Compare(age(b)) })
-	for _, entry := range entries[:len(entries)-most/2] {
-		os.Remove(filepath.Join(dir, entry.Name()))
+		const most = 256 // every edit of a profile's packages makes one
+		cachefile.Prune(filepath.Dir(e.file), most)
 	}
 }

@@ -13,7 +13,9 @@ import (
 // realise makes the outputs valid, by what is missing only.
 func (r *resolver) realise(ctx context.Context, all []*wanted) error {
 	if r.DryRun {
-		r.markMissing(all)
+		for _, w := range all {
+			w.missing = slices.ContainsFunc(w.outputs, func(o Output) bool { return !r.Exists(o.Path) })
+		}
 		return nil
 	}
 	absent, err := r.absent(ctx, all)
@@ -25,13 +27,6 @@ func (r *resolver) realise(ctx context.Context, all []*wanted) error {
 		return err
 	}
 	return r.build(ctx, absent, failed)
-}
-
-// markMissing is all that a dry run does.
-func (r *resolver) markMissing(all []*wanted) {
-	for _, w := range all {
-		w.missing = slices.ContainsFunc(w.outputs, func(o Output) bool { return !r.Exists(o.Path) })
-	}
 }
 
 // absent gives the packages with an output that is not there. What the
@@ -111,12 +106,17 @@ func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 	if err != nil {
 		return err
 	}
-	targets := map[string]*wanted{}
+	targets, drvs := map[string]*wanted{}, []string{}
 	for _, w := range unbuilt {
 		w.choose() // among what this evaluation found, which is newer than a cached one
-		targets[w.target()] = w
+		names := make([]string, len(w.outputs))
+		for i, o := range w.outputs {
+			names[i] = o.Name
+		}
+		targets[w.found.Drv+"!"+strings.Join(names, ",")] = w
+		drvs = append(drvs, w.found.Drv)
 	}
-	if _, err := r.pin(ctx, derivations(unbuilt)); err != nil {
+	if _, err := r.pin(ctx, drvs); err != nil {
 		return err
 	}
 	failed, err := r.Store.Realise(ctx, slices.Sorted(maps.Keys(targets)))
@@ -125,23 +125,6 @@ func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 		w.fail(w.attr+" cannot be built: "+why.Error(), "")
 	}
 	return cmp.Or(err, problemsOf(unbuilt))
-}
-
-// target is the package as the store is asked to build it.
-func (w *wanted) target() string {
-	names := make([]string, len(w.outputs))
-	for i, o := range w.outputs {
-		names[i] = o.Name
-	}
-	return w.found.Drv + "!" + strings.Join(names, ",")
-}
-
-func derivations(all []*wanted) []string {
-	drvs := make([]string, len(all))
-	for i, w := range all {
-		drvs[i] = w.found.Drv
-	}
-	return drvs
 }
 
 // pathsOf gives each chosen output once.

@@ -1,13 +1,17 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 )
 
 // side is one of the two plans, with its pinned paths named.
@@ -86,12 +90,8 @@ func (s side) nixpkgs() []item {
 	if n == (plan.Nixpkgs{}) {
 		return nil
 	}
-	show := n.Rev
-	if show == "" {
-		show = n.Path
-	}
 	return []item{{
-		name: "nixpkgs", same: n.Rev + " " + n.NarHash + " " + n.Path, show: show,
+		name: "nixpkgs", same: n.Rev + " " + n.NarHash + " " + n.Path, show: cmp.Or(n.Rev, n.Path),
 		note: "another source of it",
 	}}
 }
@@ -175,13 +175,11 @@ func shownMount(m plan.Mount) string {
 	if m.Source != "" && m.Source != m.Destination {
 		text += " ← " + readable(m.Source)
 	}
-	for _, word := range []struct {
-		said bool
-		word string
-	}{{m.Optional, "optional"}, {m.Secret, "secret"}} {
-		if word.said {
-			text += ", " + word.word
-		}
+	if m.Optional {
+		text += ", optional"
+	}
+	if m.Secret {
+		text += ", secret"
 	}
 	return text
 }
@@ -189,8 +187,7 @@ func shownMount(m plan.Mount) string {
 // closure sums up the store paths that are mounted where not the whole store is.
 func closure(a, b side) []Change {
 	before, after := a.Pins.Closure, b.Pins.Closure
-	gone := without(before, after)
-	come := without(after, before)
+	gone, come := without(before, after), without(after, before)
 	if len(gone)+len(come) == 0 {
 		return nil
 	}
@@ -213,3 +210,102 @@ func without(list, other []string) []string {
 func readable(text string) string { return late.Replace(text) }
 
 var late = strings.NewReplacer("${home}", "~", "${project}", ".")
+
+// told are the parts of a plan that have a subject of their own.
+var told = []string{"version", "profile", "sources", "pins", "path", "env", "mounts", "network"}
+
+// rest is everything of a plan that has no subject of its own. It is read off
+// the type, so that what a later version adds is not forgotten here.
+func rest(p plan.Plan) []item {
+	var list []item
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		if name := key(v.Type().Field(i)); !slices.Contains(told, name) {
+			list = append(list, settings(name, v.Field(i).Interface())...)
+		}
+	}
+	return list
+}
+
+// key is a field's name in the file.
+func key(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// settings lists the values of a part of a plan: "git.config" with its value,
+// and "hide .env" for what stands in a list.
+func settings(name string, value any) []item {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Struct:
+		var list []item
+		for i := range v.NumField() {
+			list = append(list, settings(name+"."+key(v.Type().Field(i)), v.Field(i).Interface())...)
+		}
+		return list
+	case reflect.Slice:
+		return members(name, v)
+	}
+	text := fmt.Sprint(value)
+	grants := rank(name, text)
+	switch limits := strings.HasPrefix(name, "limits."); {
+	case text == "", limits && v.IsZero():
+		return nil
+	case limits: // a protection, and less the larger it is
+		grants = int(v.Int()) - math.MaxInt
+	}
+	return []item{{name: name, same: text, show: text, rank: grants}}
+}
+
+// members are the elements of a list. Of words that are run, the order counts.
+func members(name string, v reflect.Value) []item {
+	if strings.HasPrefix(name, "agent.") && v.Len() > 0 {
+		text := strings.Join(v.Interface().([]string), " ")
+		return []item{{
+			name: name, same: fmt.Sprintf("%q", v.Interface()), show: text,
+			note: "how it is split into words",
+		}}
+	}
+	var list []item
+	for i := range v.Len() {
+		text := strings.Trim(fmt.Sprint(v.Index(i).Interface()), "{}")
+		list = append(list, item{name: name + " " + text, rank: memberRanks[name]})
+	}
+	return list
+}
+
+// network leaves out what the subject's name says.
+func network(changes []Change) []Change {
+	for i := range changes {
+		changes[i].Name = strings.TrimPrefix(changes[i].Name, "network.")
+	}
+	return changes
+}
+
+// rank is how much a word of a setting grants.
+func rank(name, word string) int {
+	switch name {
+	case "network.tier":
+		name = "network"
+	case "protect.mode":
+		name = "protect_mode"
+	}
+	return max(slices.Index(profile.ByGrant[name], word), 0)
+}
+
+// memberRanks say of lists whether one more member is wider, or one less.
+var memberRanks = map[string]int{
+	"network.allow": 1, "network.except": 1, "network.private": 1, "network.in": 1, "network.out": 1,
+	"git.hosts": 1, "git.ssh": 1, "show": 1,
+	"hide": -1, "protect.globs": -1,
+}
+
+// sources are the files that a plan was made of.
+func sources(p plan.Plan) []item {
+	list := []item{{name: "name", same: p.Profile, show: p.Profile}}
+	for _, s := range p.Sources {
+		list = append(list, item{name: s.Name, same: s.SHA256, note: "its file has changed"})
+	}
+	return list
+}

@@ -17,10 +17,19 @@ func build(v shape.Value) Profile {
 		Name:        said(v, "name"),
 		Description: said(v, "description"),
 		Agent:       buildAgent(v.Get("agent")),
-		Packages:    mapped(distinct(v.Get("packages").Items), buildPackage),
-		Nixpkgs:     said(v, "nixpkgs"),
-		Network:     buildNetwork(v),
-		Env:         sorted(mapped(v.Get("env").Members, buildConstant), func(c Constant) string { return c.Name }),
+		Packages: mapped(distinct(v.Get("packages").Items), func(v shape.Value) Package {
+			p := Package{Origin: origin(v.Place)}
+			attr, outputs, asked := strings.Cut(v.Text, "^")
+			if p.Attr = attr; asked {
+				p.Outputs = strings.Split(outputs, ",")
+			}
+			return p
+		}),
+		Nixpkgs: said(v, "nixpkgs"),
+		Network: buildNetwork(v),
+		Env: sorted(mapped(v.Get("env").Members, func(m shape.Member) Constant {
+			return Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)}
+		}), func(c Constant) string { return c.Name }),
 		PassThrough: buildHostEnv(v.Get("extra_env_passthrough")),
 		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
 		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
@@ -28,8 +37,9 @@ func build(v shape.Value) Profile {
 		State: State(said(v, "state")),
 		Nix:   Nix{Daemon: Daemon(said(v, "nix.daemon")), Store: Store(said(v, "nix.store"))},
 		Git: Git{
-			Hosts: sorted(mapped(v.Get("git.hosts").Members, buildGitHost),
-				func(h GitHost) string { return h.Host }),
+			Hosts: sorted(mapped(v.Get("git.hosts").Members, func(m shape.Member) GitHost {
+				return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
+			}), func(h GitHost) string { return h.Host }),
 			SSHToHTTPS: said(v, "git.ssh_to_https") == "true",
 			Config:     GitConfig(said(v, "git.config")),
 			Sign:       GitSign(said(v, "git.sign")),
@@ -41,13 +51,16 @@ func build(v shape.Value) Profile {
 		ProtectMode: ProtectMode(said(v, "protect_mode")),
 		Cache:       Cache(said(v, "cache")),
 		Ports:       Ports{In: numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out"))},
-		Limits:      buildLimits(v.Get("limits")),
-		MCP:         MCP{Import: unique(v.Get("mcp.import").Texts())},
-		Compat:      Compat(said(v, "compat")),
-		Toolbox:     Toolbox(said(v, "toolbox")),
-		Project:     ProjectRoot(said(v, "project")),
-		Worktrees:   patterns(v.Get("worktrees")),
-		Confirm:     Confirm(said(v, "confirm")),
+		Limits: Limits{
+			Memory: amount(said(v, "limits.memory"), units), Tasks: decimal(said(v, "limits.tasks")),
+			CPU: int(amount(said(v, "limits.cpu"), percent)),
+		},
+		MCP:       MCP{Import: unique(v.Get("mcp.import").Texts())},
+		Compat:    Compat(said(v, "compat")),
+		Toolbox:   Toolbox(said(v, "toolbox")),
+		Project:   ProjectRoot(said(v, "project")),
+		Worktrees: patterns(v.Get("worktrees")),
+		Confirm:   Confirm(said(v, "confirm")),
 	}
 }
 
@@ -90,11 +103,6 @@ func buildAgent(v shape.Value) Agent {
 	return agent
 }
 
-func buildPackage(v shape.Value) Package {
-	attr, outputs := splitPackage(v.Text)
-	return Package{Attr: attr, Outputs: outputs, Origin: origin(v.Place)}
-}
-
 // buildNetwork drops an inherited list of hosts when the tier has no use for
 // it any more.
 func buildNetwork(v shape.Value) Network {
@@ -114,10 +122,6 @@ func buildNetwork(v shape.Value) Network {
 		network.Except = unique(v.Get("network.except").Texts())
 	}
 	return network
-}
-
-func buildConstant(m shape.Member) Constant {
-	return Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)}
 }
 
 func buildHostEnv(list shape.Value) []HostEnv {
@@ -158,18 +162,6 @@ func sameMount(a, b Mount) bool {
 	return a == b
 }
 
-func buildGitHost(m shape.Member) GitHost {
-	return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
-}
-
-func buildLimits(v shape.Value) Limits {
-	tasks, _ := strconv.Atoi(v.Get("tasks").Text) // unsaid: 0
-	return Limits{
-		Memory: amount(v.Get("memory").Text, units), Tasks: tasks,
-		CPU: int(amount(v.Get("cpu").Text, percent)),
-	}
-}
-
 func patterns(list shape.Value) []Pattern {
 	return mapped(distinct(list.Items), func(v shape.Value) Pattern {
 		return Pattern{Glob: v.Text, Origin: origin(v.Place)}
@@ -183,13 +175,16 @@ func hosts(list shape.Value) []string {
 
 // numbers are the ports of a list, sorted, each once.
 func numbers(list shape.Value) []int {
-	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), func(text string) int {
-		number, err := strconv.Atoi(text)
-		if err != nil {
-			panic(fmt.Sprintf("bug: %s passed for a number", text))
-		}
-		return number
-	}))))
+	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), decimal))))
+}
+
+// decimal is the number that a text was judged to be; 0 when it is not said.
+func decimal(text string) int {
+	number, err := strconv.Atoi(cmp.Or(text, "0"))
+	if err != nil {
+		panic(fmt.Sprintf("bug: %s passed for a number", text))
+	}
+	return number
 }
 
 // unique keeps the first of texts that are the same.

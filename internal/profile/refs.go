@@ -95,15 +95,6 @@ func notPackage(text string) *shape.Fault {
 	return fault(remedy, "%s is not an attribute of nixpkgs", shape.Quote(text))
 }
 
-// splitPackage takes a package apart that checkPackage took.
-func splitPackage(text string) (attr string, outputs []string) {
-	attr, list, asked := strings.Cut(text, "^")
-	if asked {
-		outputs = strings.Split(list, ",")
-	}
-	return attr, outputs
-}
-
 // checkNixpkgs takes only what names one content for ever, as a plan must be
 // the same tomorrow.
 func checkNixpkgs(text string) *shape.Fault {

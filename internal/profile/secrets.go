@@ -116,19 +116,12 @@ const (
 // passes [Tilde] of it, with links resolved.
 func Exposes(host string) (SecretPath, Relation) {
 	host = guessTilde(host)
-	var around *SecretPath
-	for i := range SecretPaths {
-		switch relation(host, SecretPaths[i].Path) {
-		case Within:
-			return SecretPaths[i], Within
-		case Around:
-			if around == nil {
-				around = &SecretPaths[i]
+	for _, wanted := range []Relation{Within, Around} {
+		for _, secret := range SecretPaths {
+			if relation(host, secret.Path) == wanted {
+				return secret, wanted
 			}
 		}
-	}
-	if around != nil {
-		return *around, Around
 	}
 	return SecretPath{}, Apart
 }
@@ -160,7 +153,8 @@ func guessTilde(host string) string {
 	return Tilde("/root", host)
 }
 
-// relation compares a clean path with one of the list.
+// relation compares a clean path with one of the list, which may have a * in its
+// last segment: what is around it is found by its text.
 func relation(host, secret string) Relation {
 	switch {
 	case isBelow(host, secret):
@@ -170,25 +164,17 @@ func relation(host, secret string) Relation {
 	case strings.IndexByte(secret, '*') < 0:
 		return Apart
 	}
-	return globRelation(host, secret)
+	folder, last := path.Split(secret)
+	if rest, below := strings.CutPrefix(host, folder); below {
+		name, _, _ := strings.Cut(rest, "/")
+		if matched, err := path.Match(last, name); err == nil && matched {
+			return Within
+		}
+	}
+	return Apart
 }
 
 // isBelow reports whether name is folder or lies in it.
 func isBelow(name, folder string) bool {
 	return strings.HasPrefix(name, folder) && (len(name) == len(folder) || name[len(folder)] == '/')
-}
-
-// globRelation is relation for a pattern that has a * in its last segment, as
-// all of the list have: what is around it was found by its text.
-func globRelation(host, pattern string) Relation {
-	folder, last := path.Split(pattern)
-	rest, below := strings.CutPrefix(host, folder)
-	if !below {
-		return Apart
-	}
-	name, _, _ := strings.Cut(rest, "/")
-	if matched, err := path.Match(last, name); err != nil || !matched {
-		return Apart
-	}
-	return Within
 }

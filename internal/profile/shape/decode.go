@@ -25,16 +25,10 @@ func Decode(doc *Document, src []byte, root *Shape, what string) (Value, diag.Pr
 	}
 	d := decoder{doc: doc}
 	v, _ := d.value(root, node, what)
-	return v, inFileOrder(d.problems)
-}
-
-// inFileOrder sorts problems by place and drops repeats, which an alias makes
-// when its anchor is wrong.
-func inFileOrder(problems diag.Problems) diag.Problems {
-	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
+	slices.SortStableFunc(d.problems, func(a, b diag.Problem) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
-	return slices.Compact(problems)
+	return v, slices.Compact(d.problems) // an alias repeats what is wrong with its anchor
 }
 
 // decoder walks a document and notes what is wrong with it.

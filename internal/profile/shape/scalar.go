@@ -117,7 +117,7 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 		return `write "" for an empty value, or remove the key`
 	case tag == "!!null":
 		return "write a value, or remove the key"
-	case s.Kind == Number && tag == "!!str" && isDigits(text):
+	case s.Kind == Number && tag == "!!str" && strings.Trim(text, "0123456789") == "":
 		return "remove the quotes"
 	case s.Kind == Text && s.Rule.Check(text) == nil:
 		return "quote it: " + Quote(text)
@@ -155,10 +155,6 @@ func found(n *yaml.Node) string {
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
-
-func isDigits(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789") == ""
-}
 
 // maxShown is how many bytes of a file's text an error shows.
 const maxShown = 60

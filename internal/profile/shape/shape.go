@@ -2,6 +2,7 @@ package shape
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -260,25 +261,20 @@ func Merge(base, over Value) Value {
 		joined.Items = append(base.Items[:len(base.Items):len(base.Items)], over.Items...)
 		return joined
 	}
-	joined.Members = mergeMembers(base.Members, over.Members)
-	return joined
-}
-
-func mergeMembers(base, over []Member) []Member {
-	at := make(map[string]int, len(base))
-	members := append(make([]Member, 0, len(base)+len(over)), base...)
-	for i, m := range members {
+	at := make(map[string]int, len(base.Members))
+	joined.Members = slices.Clone(base.Members)
+	for i, m := range joined.Members {
 		at[m.Key] = i
 	}
-	for _, m := range over {
+	for _, m := range over.Members {
 		if i, said := at[m.Key]; said {
-			m.Value = Merge(members[i].Value, m.Value)
-			members[i] = m
-			continue
+			m.Value = Merge(joined.Members[i].Value, m.Value)
+			joined.Members[i] = m
+		} else {
+			joined.Members = append(joined.Members, m)
 		}
-		members = append(members, m)
 	}
-	return members
+	return joined
 }
 
 // Nearest is the word that was probably meant by a misspelt one, or "" when

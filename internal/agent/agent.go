@@ -101,7 +101,13 @@ func (f *finder) program(words, rest []string) Program {
 		p.Path = bindFolder + strings.ReplaceAll(path.Base(p.Path), "=", "_")
 		f.mounts = append(f.mounts, readOnly(words[0], p.Path, "the agent, whose name env would take for a variable"))
 	}
-	p.Mounts = needed(f.mounts)
+	// What lies in another mount is left out: bwrap could make no mount point there.
+	slices.SortStableFunc(f.mounts, func(a, b Mount) int { return strings.Compare(a.Destination, b.Destination) })
+	for _, m := range f.mounts {
+		if !p.Displaces(m.Destination) {
+			p.Mounts = append(p.Mounts, m)
+		}
+	}
 	return p
 }
 

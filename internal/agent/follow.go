@@ -71,16 +71,11 @@ func (f *finder) fault(name string, info fs.FileInfo) error {
 		return nil // a link has no mode of its own; in a sticky folder only owners replace files
 	case mode&0o002 != 0:
 		return fmt.Errorf("everyone may write %s", name)
-	case mode&0o020 != 0 && !f.ownGroup(gid):
+	case mode&0o020 != 0 && gid != 0 && gid != staffGroup && (gid != f.GID || gid != f.UID):
+		// by custom the user's private group has the user's number
 		return fmt.Errorf("group %d may write %s", gid, name)
 	}
 	return nil
-}
-
-// ownGroup reports whether only the user and administrators are in the group:
-// the user's private one, by the custom that both have one number.
-func (f *finder) ownGroup(gid int) bool {
-	return gid == 0 || gid == staffGroup || gid == f.GID && gid == f.UID
 }
 
 // trusted resolves name and refuses what others could have written.

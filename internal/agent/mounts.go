@@ -53,16 +53,3 @@ func (f *finder) covers(name string) bool {
 		return !m.Link && m.Source == m.Destination && within(name, m.Destination)
 	})
 }
-
-// needed sorts the mounts by destination and leaves out what lies in another
-// of them, because bwrap could make no mount point there.
-func needed(mounts []Mount) []Mount {
-	slices.SortStableFunc(mounts, func(a, b Mount) int { return strings.Compare(a.Destination, b.Destination) })
-	var list []Mount
-	for _, m := range mounts {
-		if !slices.ContainsFunc(list, func(above Mount) bool { return within(m.Destination, above.Destination) }) {
-			list = append(list, m)
-		}
-	}
-	return list
-}

@@ -46,18 +46,13 @@ func (f *finder) words(name string) ([]string, error) {
 // names that lies in the package of the last, because a program may act by
 // its name, and a profile's link farm would bring its whole closure along.
 func samePackage(file found) string {
+	base, _, _ := strings.Cut(strings.TrimPrefix(file.name, store+"/"), "/")
 	for _, name := range file.names {
-		if inStore(name) && storePath(name) == storePath(file.name) {
+		if within(name, path.Join(store, base)) {
 			return name
 		}
 	}
 	return file.name
-}
-
-// storePath is the store path that a file of the store belongs to.
-func storePath(name string) string {
-	base, _, _ := strings.Cut(strings.TrimPrefix(name, store+"/"), "/")
-	return base
 }
 
 // outsideStore reads what kind of program a file is.

@@ -45,7 +45,16 @@ func makeSettings(r Request, f From) (Made, error) {
 	delete(inside, bypassAnswer)
 	settings, clashes := merge(parseObject([]byte(f.Given)), given, inside)
 	settings.forbid(given["permissions"])
-	notes = append(notes, ownNotes(settings, given)...)
+	var own []string // what runs something or leads elsewhere
+	for _, key := range []string{"apiKeyHelper", "env", "hooks", "statusLine"} {
+		if settings[key] != nil && !same(settings[key], given[key]) {
+			own = append(own, key)
+		}
+	}
+	if len(own) > 0 {
+		notes = append(notes,
+			"set inside, in an earlier session, and kept: "+strings.Join(own, ", ")+" of settings.json")
+	}
 	settings[bypassAnswer] = yes
 	made := Made{Given: string(record), Notes: notes}
 	if len(clashes) > 0 {
@@ -133,21 +142,6 @@ func (o object) forbid(given json.RawMessage) {
 		made.set(kind, there)
 	}
 	o.set("permissions", made)
-}
-
-// ownNotes name the settings that run something or lead elsewhere and were
-// made inside, in an earlier session.
-func ownNotes(settings, given object) []string {
-	var own []string
-	for _, key := range []string{"apiKeyHelper", "env", "hooks", "statusLine"} {
-		if settings[key] != nil && !same(settings[key], given[key]) {
-			own = append(own, key)
-		}
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	return []string{"set inside, in an earlier session, and kept: " + strings.Join(own, ", ") + " of settings.json"}
 }
 
 func (o object) only(keys []string) object {

@@ -64,29 +64,25 @@ func (p place) find(home *beneath.Folder) (dir *beneath.Folder, err error) {
 // close them, or open them to others, who do not get through the folder around
 // them: their modes are mended.
 func (p place) judge(dir *beneath.Folder) error {
-	if what, err := p.mended(dir, agentHome); err != nil {
-		return err
-	} else if err := p.judgeFolder(dir.Join(agentHome), what); err != nil {
-		return err
-	}
-	_, err := p.mended(dir, cacheName)
-	return err
-}
-
-// mended looks at a folder, after giving it back the mode that it had.
-func (p place) mended(dir *beneath.Folder, rel string) (beneath.Entry, error) {
-	what, err := dir.Look(rel)
-	if err != nil {
-		return what, p.failed("look at "+dir.Join(rel), err)
-	}
-	if what.Kind == beneath.Dir && what.UID == uint32(p.uid) && what.Perm&0o777 != privateDir {
-		if err := dir.Chmod(rel, privateDir); err != nil {
-			return what, p.failed("open "+dir.Join(rel), err)
+	for _, rel := range []string{agentHome, cacheName} {
+		what, err := dir.Look(rel)
+		if err != nil {
+			return p.failed("look at "+dir.Join(rel), err)
 		}
-		dir.Hold(rel)
-		what.Perm = privateDir
+		if what.Kind == beneath.Dir && what.UID == uint32(p.uid) && what.Perm&0o777 != privateDir {
+			if err := dir.Chmod(rel, privateDir); err != nil {
+				return p.failed("open "+dir.Join(rel), err)
+			}
+			dir.Hold(rel)
+			what.Perm = privateDir
+		}
+		if rel == agentHome {
+			if err := p.judgeFolder(dir.Join(rel), what); err != nil {
+				return err
+			}
+		}
 	}
-	return what, nil
+	return nil
 }
 
 func (p place) judgeFolder(name string, what beneath.Entry) error {

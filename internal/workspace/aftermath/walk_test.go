@@ -183,28 +183,51 @@ func (w *walker) wantNothingRuns() {
 	_, folders := w.places()
 	w.Shuffle(len(folders), func(a, b int) { folders[a], folders[b] = folders[b], folders[a] })
 	const most = 20 // each costs two runs of git
-	if dir, out := w.runs(folders[:min(len(folders), most)]); dir != "" {
-		w.t.Fatalf("git in %s runs what was planted, or hangs\n%s\n%s", dir, out, w.last())
+	if dir, how, out := w.runs(folders[:min(len(folders), most)], 3*time.Minute); how != "" {
+		w.t.Fatalf("git in %s %s\n%s\n%s", dir, how, out, w.last())
 	}
 }
 
-// runs gives the first of folders in which git runs what was planted.
-func (w *walker) runs(folders []string) (dir, said string) {
+// runs gives the first of folders in which git runs what was planted, or hangs for
+// so long; how is empty where it does neither.
+func (w *walker) runs(folders []string, patience time.Duration) (dir, how, said string) {
 	os.Remove(w.path("taken"))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `n=0; for d; do cd "$d" && git st; test $((n += 1)) -gt 5 || git status; test ! -e ~/taken || exec echo "in $d"; done`, "sh"}, folders...)...)
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `n=0; for d; do echo "in $d"; cd "$d" && git st; test $((n += 1)) -gt 5 || git status; test ! -e ~/taken || exit; done; echo done`, "sh"}, folders...)...)
 	cmd.Env = []string{
 		"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_EDITOR=true", "GIT_CEILING_DIRECTORIES=" + w.home,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x",
 	}
 	cmd.WaitDelay = time.Second
 	out, _ := cmd.CombinedOutput()
-	if w.taken() || ctx.Err() != nil {
-		_, dir, _ = strings.Cut(string(out), "\nin ")
-		return dir, string(out)
+	for line := range strings.Lines(string(out)) {
+		if at, is := strings.CutPrefix(line, "in "+w.home); is {
+			dir = w.home + strings.TrimSuffix(at, "\n")
+		}
 	}
-	return "", ""
+	switch {
+	case w.taken():
+		return dir, "runs what was planted", string(out)
+	case ctx.Err() != nil || !strings.HasSuffix(string(out), "done\n"):
+		return dir, "hangs, or the look at it ended before the last folder", string(out)
+	}
+	return "", "", ""
+}
+
+// TestTheWalkSeesGitHang keeps the walk honest, wherever git hangs.
+func TestTheWalkSeesGitHang(t *testing.T) {
+	for _, at := range []string{"p", "p/a", "p/n"} {
+		w := newWalker(t, rand.New(rand.NewPCG(1, 1)), false)
+		folders := []string{w.path("p"), w.path("p/a"), w.path("p/n")}
+		if dir, how, said := w.runs(folders, time.Minute); how != "" {
+			t.Fatalf("before: in %s it %s\n%s", dir, how, said)
+		}
+		w.sh("cd ../" + at + "; rm -rf .git; git init -q; rm .git/config; mkfifo .git/config")
+		if dir, how, _ := w.runs(folders, 2*time.Second); dir != w.path(at) || !strings.HasPrefix(how, "hangs") {
+			t.Errorf("git hangs in %s: said to be in %q, %q", at, dir, how)
+		}
+	}
 }
 
 // last is what was done last, and where all of it is kept.

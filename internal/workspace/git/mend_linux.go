@@ -39,37 +39,37 @@ func (m *Mender) Apply(r Repair) error {
 	case err == nil && what.Kind == beneath.Absent:
 		return nil // it went with the folder that it was in
 	}
+	if r.Do != Disarm { // no repository in what is moved is one any more
+		if err := m.disarmAll(r.Rel); err != nil {
+			return err
+		}
+	}
+	said := func(to string) string { return "moved to " + to + ": " + r.Why }
 	switch r.Do {
 	case Rename:
 		return m.rename(r.Rel, r.Why)
 	case Disarm:
-		return m.disarm(r.Rel, r.Why)
+		for _, sign := range signs {
+			at := path.Join(r.Rel, sign)
+			if what, err := m.Root.Look(at); err == nil && what.Kind != beneath.Absent && what.Kind != beneath.Dir {
+				return m.rename(at, r.Why)
+			}
+		}
+		return nil
 	case Rewrite:
-		if err := m.aside(r, func(to string) string { return r.Why + " taken out; as it was: " + to }); err != nil {
-			return err
-		}
-		return m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
+		said = func(to string) string { return r.Why + " taken out; as it was: " + to }
 	}
-	return m.aside(r, func(to string) string { return "moved to " + to + ": " + r.Why })
-}
-
-// disarm takes away by what git takes a folder for a repository.
-func (m *Mender) disarm(rel, why string) error {
-	for _, name := range []string{"HEAD", "commondir"} {
-		what, err := m.Root.Look(path.Join(rel, name))
-		if err == nil && what.Kind != beneath.Absent && what.Kind != beneath.Dir {
-			return m.rename(path.Join(rel, name), why)
-		}
-	}
-	return nil
-}
-
-// aside moves something of a git folder into a new folder in it, and notes what
-// said tells of the place. A repository in what is moved is none any more.
-func (m *Mender) aside(r Repair, said func(to string) string) error {
-	if err := m.disarmAll(r.Rel); err != nil {
+	if err := m.aside(r, said); err != nil || r.Do != Rewrite {
 		return err
 	}
+	return m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
+}
+
+// signs are the files by one of which git takes a folder for a repository.
+var signs = []string{"HEAD", "commondir"}
+
+// aside moves something of a git folder into a new folder in it.
+func (m *Mender) aside(r Repair, said func(to string) string) error {
 	kept, err := m.keep(r.Git)
 	if err != nil {
 		return err
@@ -82,14 +82,41 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 	if base := path.Base(to); base == "HEAD" || base == ".git" { // or git takes the folder for a repository
 		to += suffix
 	}
-	if to, err = m.free(to, "."); err != nil {
-		return err
+	return m.take(r.Rel, to, ".", said)
+}
+
+// rename gives something another name, beside the old one.
+func (m *Mender) rename(rel, why string) error {
+	return m.take(rel, rel+suffix, "-", func(to string) string { return "renamed to " + path.Base(to) + ": " + why })
+}
+
+const suffix = ".claudebox-aside"
+
+// take moves something to a name, and notes what said tells of that.
+func (m *Mender) take(rel, name, before string, said func(to string) string) error {
+	to, err := m.move(rel, name, before)
+	if err == nil {
+		m.Changes = append(m.Changes, Change{rel, said(to), to})
 	}
-	if err := m.move(r.Rel, to); err != nil {
-		return err
+	return err
+}
+
+// move moves something to a name, or to a free one like it. It takes things out of
+// a folder that the agent has made read-only, too.
+func (m *Mender) move(from, name, before string) (to string, err error) {
+	if to, err = m.free(name, before); err != nil {
+		return "", err
 	}
-	m.Changes = append(m.Changes, Change{r.Rel, said(to), to})
-	return nil
+	do := func() error { return m.Root.Rename(from, to) }
+	if err = m.allowed(path.Dir(from), do); errors.Is(err, fs.ErrPermission) { // a folder that moves is written to
+		err = m.allowed(from, do)
+	}
+	return to, err
+}
+
+// allowed does something in a folder that the agent may have closed.
+func (m *Mender) allowed(dir string, do func() error) error {
+	return reader{m.Root, true}.try(dir, 0o755, do)
 }
 
 // free gives a name that nothing has, with a number behind it if need be. Behind
@@ -120,42 +147,32 @@ func (m *Mender) disarmAll(rel string) error {
 			return errors.New("there is too much in it")
 		}
 		from = nil
+		var away []string
 		for _, place := range seen.Git {
 			if what, err := m.Root.Look(place); err == nil && what.Kind == beneath.Dir {
 				from = append(from, place)
-				continue
-			}
-			if _, err := m.away(place); err != nil {
-				return err
+			} else {
+				away = append(away, place)
 			}
 		}
 		for _, pipe := range seen.Files {
-			if _, err := m.away(pipe.Rel); err != nil {
-				return err
-			}
+			away = append(away, pipe.Rel)
 		}
 		for _, place := range seen.Bare {
-			for _, sign := range []string{"HEAD", "commondir"} {
+			for _, sign := range signs {
 				at := path.Join(place, sign)
-				what, err := m.Root.Look(at)
-				if err == nil && (what.Kind == beneath.Absent || what.Kind == beneath.Dir) {
-					continue
+				if what, err := m.Root.Look(at); err != nil || what.Kind != beneath.Absent && what.Kind != beneath.Dir {
+					away = append(away, at)
 				}
-				if _, err := m.away(at); err != nil {
-					return err
-				}
+			}
+		}
+		for _, at := range away {
+			if _, err := m.move(at, at+suffix, "-"); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
-}
-
-// away gives something another name, beside the old one.
-func (m *Mender) away(rel string) (to string, err error) {
-	if to, err = m.free(rel+suffix, "-"); err != nil {
-		return "", err
-	}
-	return to, m.move(rel, to)
 }
 
 // wholeWalk looks for git places and pipes in folders, and opens what the agent
@@ -180,60 +197,23 @@ func openWalk(root *beneath.Folder, question survey.Question) *survey.Survey {
 	return seen
 }
 
-const suffix = ".claudebox-aside"
-
-// move also takes things out of a folder that the agent has made read-only.
-func (m *Mender) move(from, to string) error {
-	do := func() error { return m.Root.Rename(from, to) }
-	err := m.allowed(path.Dir(from), do)
-	if errors.Is(err, fs.ErrPermission) { // a folder that moves is written to, too
-		err = m.allowed(from, do)
-	}
-	return err
-}
-
-// allowed does something in a folder that the agent may have made read-only.
-func (m *Mender) allowed(dir string, do func() error) error {
-	err := do()
-	if errors.Is(err, fs.ErrPermission) && m.Root.Chmod(dir, 0o755) == nil {
-		err = do()
-	}
-	return err
-}
-
 // keep makes a folder for what is taken out of a git folder.
-func (m *Mender) keep(git string) (string, error) {
+func (m *Mender) keep(git string) (at string, err error) {
 	if at := m.kept[git]; at != "" {
 		return at, nil
 	}
-	for n := 0; ; n++ {
-		at := path.Join(git, Aside)
-		if n > 0 {
-			at = fmt.Sprintf("%s-%d", at, n)
+	err = m.allowed(git, func() error {
+		if at, err = m.free(path.Join(git, Aside), "-"); err != nil {
+			return err
 		}
-		err := m.allowed(git, func() error { return m.Root.Mkdir(at, 0o700) })
-		if err == nil {
-			if m.kept == nil {
-				m.kept = map[string]string{}
-			}
-			m.kept[git] = at
-			return at, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-}
-
-// rename takes something away by giving it another name, beside the old one.
-func (m *Mender) rename(rel, why string) error {
-	if err := m.disarmAll(rel); err != nil {
-		return err
-	}
-	to, err := m.away(rel)
+		return m.Root.Mkdir(at, 0o700)
+	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	m.Changes = append(m.Changes, Change{rel, "renamed to " + path.Base(to) + ": " + why, to})
-	return nil
+	if m.kept == nil {
+		m.kept = map[string]string{}
+	}
+	m.kept[git] = at
+	return at, nil
 }

@@ -101,11 +101,7 @@ const ByYourConfiguration = "your git's configuration names it, and git would ru
 // says reports whether a configuration that was written anew says what all of the
 // folder's said before, as a tracked one that git checks out once more.
 func (f Folder) says(e Entry) bool {
-	var sums []Sum
-	for _, s := range e.Settings() {
-		sums = append(sums, sumOf(s))
-	}
-	return e.read && slices.Equal(sums, f.before.Own)
+	return e.read && slices.Equal(e.sums(), f.before.Own)
 }
 
 // underWay are the names by which git has something to go on with.
@@ -122,7 +118,7 @@ func (f Folder) remarks() (list []Remark) {
 		return nil
 	}
 	for _, e := range f.Entries {
-		was := f.before.entry(e.Name)
+		was := f.before.Entry(e.Name)
 		standIn := was == nil && e.Stamp.Size == 0
 		if ruleOf(e.Name).sort == setting && !e.same(was) && !standIn && !f.says(e) {
 			list = append(list, Remark{path.Join(f.rel, e.Name), "git runs what its configuration names", false})
@@ -132,7 +128,7 @@ func (f Folder) remarks() (list []Remark) {
 			list = append(list, Remark{path.Join(f.rel, e.Name), text, true})
 		}
 	}
-	packed := f.entry("packed-refs")
+	packed := f.Entry("packed-refs")
 	if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
 		list = append(list, Remark{
 			path.Join(f.rel, "refs/replace"), "git shows other commits in place of some (`git replace -l`)", true,
@@ -152,8 +148,8 @@ func (j Judgement) place(at string) bool {
 }
 
 func (j Judgement) folder(f Folder) []Repair {
-	if f.Role == Linked && !j.linked(f) {
-		return []Repair{{Do: MoveAside, Rel: f.rel, Why: j.unlinked(f)}}
+	if why := j.unlinked(f); f.Role == Linked && why != "" {
+		return []Repair{{Do: MoveAside, Rel: f.rel, Why: why}}
 	}
 	repairs := slices.Clone(f.odd)
 	for _, e := range f.Entries {
@@ -169,66 +165,58 @@ func (j Judgement) folder(f Folder) []Repair {
 	return repairs
 }
 
-// linked reports whether the git folder of a linked worktree takes everything
-// from the folder that it lies in, and belongs to a checkout that says so.
-func (j Judgement) linked(f Folder) bool {
-	common, back := f.entry("commondir"), f.entry("gitdir")
-	if f.before != nil && f.unchanged("commondir", "gitdir", "HEAD") {
-		return true
-	}
-	if common == nil || back == nil {
-		return false
-	}
-	above := path.Dir(path.Dir(f.Path))
-	if !common.same(f.before.entry("commondir")) &&
-		(!common.read || strings.TrimRight(common.text, "\n") != "../.." || !j.place(above)) {
-		return false
-	}
-	return back.same(f.before.entry("gitdir")) || j.leadsBack(f, *back)
-}
-
-// unlinked says why the git folder of a linked worktree cannot stay. Most often
-// the worktree was made beside the project, in a folder that the sandbox had for
-// itself.
+// unlinked says why the git folder of a linked worktree cannot stay; empty: it
+// takes everything from the folder that it lies in, and belongs to a checkout that
+// says so.
 func (j Judgement) unlinked(f Folder) string {
-	if back := f.entry("gitdir"); back != nil && back.read {
-		at, ok := leadsTo(f.Path, strings.TrimRight(back.text, "\n"))
-		if tree := path.Dir(at); ok && path.Base(at) == ".git" && back.back == "" && !pathname.Below(tree, j.Root) {
-			return "its worktree " + tree + " was inside only, and is gone with what was not committed; " +
-				"`worktrees` in a profile keeps such a folder"
+	const stray = "it belongs to no worktree that leads back to it"
+	common, back := f.Entry("commondir"), f.Entry("gitdir")
+	wasCommon, wasBack := f.before.Entry("commondir"), f.before.Entry("gitdir")
+	isAsBefore := func(now, was *Entry) bool { return now == nil && was == nil || now != nil && now.same(was) }
+	hadHead := (f.Entry("HEAD") == nil) == (f.before.Entry("HEAD") == nil)
+	switch {
+	case f.before != nil && hadHead && isAsBefore(common, wasCommon) && isAsBefore(back, wasBack):
+		return ""
+	case common == nil || back == nil:
+		return stray
+	case back.same(wasBack) || j.leadsBack(f, *back):
+		if common.same(wasCommon) ||
+			common.read && strings.TrimRight(common.text, "\n") == "../.." && j.place(path.Dir(path.Dir(f.Path))) {
+			return ""
 		}
 	}
-	return "it belongs to no worktree that leads back to it"
-}
-
-// unchanged reports whether names are what they were, or are absent as before.
-func (f Folder) unchanged(names ...string) bool {
-	for _, name := range names {
-		now, was := f.entry(name), f.before.entry(name)
-		if (now == nil) != (was == nil) || now != nil && name != "HEAD" && !now.same(was) {
-			return false
-		}
+	// Most often it was made beside the project, in a folder that the sandbox had for itself.
+	at, ok := dotGit(f.Path, back.text)
+	if tree := path.Dir(at); ok && back.read && back.back == "" && !pathname.Below(tree, j.Root) {
+		return "its worktree " + tree + " was inside only, and is gone with what was not committed; " +
+			"`worktrees` in a profile keeps such a folder"
 	}
-	return true
+	return stray
 }
 
 // leadsBack reports whether a gitdir names the .git file of a checkout that
 // names its folder.
 func (j Judgement) leadsBack(f Folder, back Entry) bool {
-	at, ok := leadsTo(f.Path, strings.TrimRight(back.text, "\n"))
-	if !ok || !back.read || path.Base(at) != ".git" {
+	at, ok := dotGit(f.Path, back.text)
+	if j.After.file(at) == nil {
+		return ok && back.back == f.Path && !pathname.Below(at, j.Root)
+	}
+	return ok && back.read && j.pointsAt(at, f.Path)
+}
+
+// pointsAt reports whether a .git file was seen that leads to a folder.
+func (j Judgement) pointsAt(file, folder string) bool {
+	f := j.After.file(file)
+	if f == nil {
 		return false
 	}
-	if file := j.After.file(at); file != nil {
-		to, ok := file.target()
-		return ok && to == f.Path
-	}
-	return back.back == f.Path && !pathname.Below(at, j.Root)
+	to, ok := f.target()
+	return ok && to == folder
 }
 
 // entry judges one name.
 func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
-	before, rule := f.before.entry(e.Name), ruleOf(e.Name)
+	before, rule := f.before.Entry(e.Name), ruleOf(e.Name)
 	at := path.Join(f.rel, e.Name)
 	aside := func(why string) (Repair, bool) { return Repair{Do: MoveAside, Rel: at, Why: why}, why != "" }
 	switch {
@@ -262,7 +250,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 }
 
 func (e Entry) allowed(r rule) bool {
-	return e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex.") || e.read && r.may(e.text)
+	return e.isIndex() || e.read && r.may(e.text)
 }
 
 // whyNot says why a file may not be new.
@@ -310,12 +298,7 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 // here: git writes files there.
 func (j Judgement) checkout(f Folder, tree string) bool {
 	at, ok := leadsTo(f.Path, tree)
-	file := j.After.file(at + "/.git")
-	if !ok || file == nil {
-		return false
-	}
-	to, ok := file.target()
-	return ok && to == f.Path
+	return ok && j.pointsAt(at+"/.git", f.Path)
 }
 
 // local reports whether the path of a remote is a repository that is the user's
@@ -374,23 +357,25 @@ func (j Judgement) file(f File) string {
 	return "it leads to " + to + ", which is no repository of yours"
 }
 
-// crowded moves a folder as a whole out of which much would go.
-func crowded(repairs []Repair) []Repair {
+// crowded moves a folder as a whole out of which much would go, and does nothing
+// twice.
+func crowded(repairs []Repair) (kept []Repair) {
 	const many = 20
 	count := map[string]int{}
 	for _, r := range repairs {
 		count[path.Dir(r.Rel)]++
 	}
-	var kept []Repair
-	told := map[string]bool{}
+	type step struct {
+		do  Action
+		rel string
+	}
+	told := map[step]bool{}
 	for _, r := range repairs {
-		dir := path.Dir(r.Rel)
-		whole := r.Do == MoveAside && count[dir] > many && Known(path.Base(dir))
-		if whole {
+		if dir := path.Dir(r.Rel); r.Do == MoveAside && count[dir] > many && Known(path.Base(dir)) {
 			r.Rel = dir
 		}
-		if key := fmt.Sprint(r.Do, r.Rel); !told[key] {
-			told[key] = true
+		if s := (step{r.Do, r.Rel}); !told[s] {
+			told[s] = true
 			kept = append(kept, r)
 		}
 	}

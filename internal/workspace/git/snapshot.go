@@ -2,8 +2,10 @@ package git
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
@@ -73,19 +75,13 @@ func sumOf(e gitconfig.Entry) Sum {
 		bare = ""
 	}
 	h := sha256.Sum256([]byte(e.Key() + "\x00" + bare + e.Value))
-	var s Sum
-	for i := range 8 {
-		s.A, s.B = s.A<<8|uint64(h[i]), s.B<<8|uint64(h[8+i])
-	}
-	return s
+	return Sum{binary.BigEndian.Uint64(h[:8]), binary.BigEndian.Uint64(h[8:16])}
 }
 
 // Folder gives the folder at a path; nil: there is none.
 func (s Snapshot) Folder(at string) *Folder {
-	for i := range s.Folders {
-		if s.Folders[i].Path == at {
-			return &s.Folders[i]
-		}
+	if i := slices.IndexFunc(s.Folders, func(f Folder) bool { return f.Path == at }); i >= 0 {
+		return &s.Folders[i]
 	}
 	return nil
 }
@@ -93,10 +89,8 @@ func (s Snapshot) Folder(at string) *Folder {
 func (s Snapshot) file(at string) *File { return fileIn(s.Files, at) }
 
 func fileIn(files []File, at string) *File {
-	for i := range files {
-		if files[i].Path == at {
-			return &files[i]
-		}
+	if i := slices.IndexFunc(files, func(f File) bool { return f.Path == at }); i >= 0 {
+		return &files[i]
 	}
 	return nil
 }
@@ -106,31 +100,19 @@ func (s Snapshot) Has(at string) bool { return s.Folder(at) != nil || s.file(at)
 
 // Without leaves out the places that drop reports.
 func (s Snapshot) Without(drop func(at string) bool) Snapshot {
-	var kept Snapshot
-	for _, f := range s.Folders {
-		if !drop(f.Path) {
-			kept.Folders = append(kept.Folders, f)
-		}
+	file := func(f File) bool { return drop(f.Path) }
+	return Snapshot{
+		slices.DeleteFunc(slices.Clone(s.Folders), func(f Folder) bool { return drop(f.Path) }),
+		slices.DeleteFunc(slices.Clone(s.Files), file), slices.DeleteFunc(slices.Clone(s.Named), file),
 	}
-	for _, f := range s.Files {
-		if !drop(f.Path) {
-			kept.Files = append(kept.Files, f)
-		}
-	}
-	for _, f := range s.Named {
-		if !drop(f.Path) {
-			kept.Named = append(kept.Named, f)
-		}
-	}
-	return kept
 }
 
 // And is all places of both.
 func (s Snapshot) And(other Snapshot) Snapshot {
-	s.Folders = append(s.Folders[:len(s.Folders):len(s.Folders)], other.Folders...)
-	s.Files = append(s.Files[:len(s.Files):len(s.Files)], other.Files...)
-	s.Named = append(s.Named[:len(s.Named):len(s.Named)], other.Named...)
-	return s
+	return Snapshot{
+		slices.Concat(s.Folders, other.Folders), slices.Concat(s.Files, other.Files),
+		slices.Concat(s.Named, other.Named),
+	}
 }
 
 // Rel is where the folder lies below the root that it was seen from.
@@ -152,17 +134,24 @@ func (e *Entry) Settings() []gitconfig.Entry {
 	return entries
 }
 
-// Entry gives a name of a git folder; nil: it is not there.
-func (f *Folder) Entry(name string) *Entry { return f.entry(name) }
+// sums stand for them.
+func (e *Entry) sums() (sums []Sum) {
+	for _, s := range e.Settings() {
+		sums = append(sums, sumOf(s))
+	}
+	return sums
+}
 
-func (f *Folder) entry(name string) *Entry {
+// isIndex reports whether it is an index: git verifies those itself.
+func (e *Entry) isIndex() bool { return e.Name == "index" || strings.HasPrefix(e.Name, "sharedindex.") }
+
+// Entry gives a name of a git folder; nil: it is not there.
+func (f *Folder) Entry(name string) *Entry {
 	if f == nil {
 		return nil
 	}
-	for i := range f.Entries {
-		if f.Entries[i].Name == name {
-			return &f.Entries[i]
-		}
+	if i := slices.IndexFunc(f.Entries, func(e Entry) bool { return e.Name == name }); i >= 0 {
+		return &f.Entries[i]
 	}
 	return nil
 }
@@ -181,6 +170,12 @@ func leadsTo(folder, text string) (to string, ok bool) {
 		text = folder + "/" + text
 	}
 	return path.Clean(text), ok
+}
+
+// dotGit is the .git file that the gitdir of a git folder names.
+func dotGit(folder, gitdir string) (file string, ok bool) {
+	file, ok = leadsTo(folder, strings.TrimRight(gitdir, "\n"))
+	return file, ok && path.Base(file) == ".git"
 }
 
 // target is where a .git file leads; empty: nowhere that git would go.

@@ -25,144 +25,75 @@ const (
 	ours         // what claudebox took out
 )
 
-// rule is one line of the table. The name is a pattern of [path.Match] for a
-// path below a git folder.
+// rule is one line of the table. The names, with blanks between them, are patterns
+// of [path.Match] for paths below a git folder.
 type rule struct {
-	name string
-	sort sort
-	may  grammar // what a file may hold that was not there before
+	names string
+	sort  sort
+	may   grammar // what a file may hold that was not there before
 }
 
 // table holds every name that git itself makes in a git folder (git 2.55 and
 // before; gitrepository-layout(5), setup.c, path.c, sequencer.c, am.c,
-// bisect.c). What it makes and would obey has the grammar [nothing].
+// bisect.c). What it makes and would obey has the grammar [nothing]. The first
+// rule for a name counts, and those without a pattern before all.
 var table = []rule{
-	{"HEAD", file, oneLine},
 	{"config", setting, nil},
 	{"config.worktree", setting, nil},
 	{"commondir", leads, nil},
 	{"gitdir", leads, nil}, // of a linked worktree
 	{"objects/info/alternates", leads, nil},
 
-	{"hooks", listed, nil},
+	{"hooks info remotes branches", listed, nil},
 	{"hooks/*", file, nothing},
-	{"info", listed, nil},
-	{"info/exclude", file, text},
-	{"info/sparse-checkout", file, text},
-	{"info/refs", file, text},
+	{"info/exclude info/sparse-checkout info/refs", file, text},
 	{"info/attributes", file, attributes},
-	{"info/*", file, nothing}, // grafts show another history
-	{"remotes", listed, nil},
+	{"info/*", file, nothing},    // grafts show another history
 	{"remotes/*", file, nothing}, // addresses of remotes, until git 3.0
-	{"branches", listed, nil},
 	{"branches/*", file, nothing},
 
 	{"objects", store, nil},
-	{"refs", tree, nil},
-	{"logs", tree, nil},
-	{"reftable", tree, nil},
-	{"lost-found", tree, nil},
-	{"lfs", tree, nil},
+	{"refs logs reftable lost-found lfs", tree, nil},
 	{"rr-cache", kept, nil}, // it turns the reuse of recorded merges on
-	{"modules", places, nil},
-	{"worktrees", places, nil},
+	{"modules worktrees", places, nil},
 
-	{"index", file, anything},
-	{"sharedindex.*", file, anything},
-	{"packed-refs", file, text},
-	{"shallow", file, hashes},
-	{"description", file, text},
-	{"locked", file, text}, // of a linked worktree
-	{"gc.log", file, text},
+	{"index sharedindex.* MERGE_RR", file, anything},
 	{"*.lock", file, nothing},
 	{"gc.pid", file, nothing},
-	{"ORIG_HEAD", file, hashes},
-	{"FETCH_HEAD", file, text},
-	{"MERGE_HEAD", file, hashes},
-	{"MERGE_MODE", file, flag},
-	{"MERGE_MSG", file, text},
-	{"MERGE_RR", file, anything},
-	{"MERGE_AUTOSTASH", file, hashes},
-	{"SQUASH_MSG", file, text},
-	{"COMMIT_EDITMSG", file, text},
-	{"TAG_EDITMSG", file, text},
-	{"NOTES_EDITMSG", file, text},
-	{"EDIT_DESCRIPTION", file, text},
-	{"NOTES_MERGE_REF", file, oneLine},
-	{"NOTES_MERGE_PARTIAL", file, hashes},
-	{"CHERRY_PICK_HEAD", file, hashes},
-	{"REVERT_HEAD", file, hashes},
-	{"REBASE_HEAD", file, hashes},
-	{"AUTO_MERGE", file, hashes},
-	{"BISECT_HEAD", file, hashes},
-	{"BISECT_EXPECTED_REV", file, hashes},
-	{"BISECT_ANCESTORS_OK", file, flag},
-	{"BISECT_FIRST_PARENT", file, flag},
-	{"BISECT_LOG", file, text},
-	{"BISECT_RUN", file, text},
+	{"HEAD NOTES_MERGE_REF", file, oneLine},
+	{"packed-refs description gc.log FETCH_HEAD MERGE_MSG SQUASH_MSG BISECT_LOG BISECT_RUN", file, text},
+	{"COMMIT_EDITMSG TAG_EDITMSG NOTES_EDITMSG EDIT_DESCRIPTION locked", file, text},
+	{"shallow ORIG_HEAD MERGE_HEAD MERGE_AUTOSTASH NOTES_MERGE_PARTIAL CHERRY_PICK_HEAD", file, hashes},
+	{"REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_HEAD BISECT_EXPECTED_REV", file, hashes},
+	{"MERGE_MODE BISECT_ANCESTORS_OK BISECT_FIRST_PARENT BISECT_TERMS", file, flag},
 	{"BISECT_START", file, branch},
-	{"BISECT_TERMS", file, flag},
 	{"BISECT_NAMES", file, words},
 
-	// An interrupted rebase. bash's git prompt runs what stands in msgnum, end,
-	// next and last.
-	{"rebase-merge", state, nil},
-	{"rebase-merge/msgnum", file, number},
-	{"rebase-merge/end", file, number},
-	{"rebase-merge/head-name", file, branch},
-	{"rebase-merge/onto", file, hashes},
-	{"rebase-merge/orig-head", file, hashes},
-	{"rebase-merge/stopped-sha", file, hashes},
-	{"rebase-merge/amend", file, hashes},
-	{"rebase-merge/squash-onto", file, hashes},
-	{"rebase-merge/autostash", file, hashes},
-	{"rebase-merge/git-rebase-todo", file, steps},
-	{"rebase-merge/git-rebase-todo.backup", file, steps},
-	{"rebase-merge/done", file, steps},
-	{"rebase-merge/message", file, text},
-	{"rebase-merge/message-squash", file, text},
-	{"rebase-merge/message-fixup", file, text},
-	{"rebase-merge/current-fixups", file, text},
-	{"rebase-merge/rewritten-list", file, text},
-	{"rebase-merge/rewritten-pending", file, text},
-	{"rebase-merge/refs-to-delete", file, text},
-	{"rebase-merge/update-refs", file, text},
-	{"rebase-merge/patch", file, anything},
-	{"rebase-merge/author-script", file, author},
-	{"rebase-merge/strategy", file, strategy},
-	{"rebase-merge/strategy_opts", file, words},
-	{"rebase-merge/gpg_sign_opt", file, signing},
-	{"rebase-merge/*", file, flag},
-
-	// An interrupted `git am`, or a rebase by its means.
-	{"rebase-apply", state, nil},
-	{"rebase-apply/next", file, number},
-	{"rebase-apply/last", file, number},
-	{"rebase-apply/[0-9][0-9][0-9][0-9]*", file, anything},
-	{"rebase-apply/patch", file, anything},
-	{"rebase-apply/patch-merge-index", file, anything},
-	{"rebase-apply/msg", file, text},
-	{"rebase-apply/msg-clean", file, text},
-	{"rebase-apply/final-commit", file, text},
-	{"rebase-apply/info", file, text},
-	{"rebase-apply/rewritten", file, text},
-	{"rebase-apply/head-name", file, branch},
-	{"rebase-apply/onto", file, hashes},
-	{"rebase-apply/orig-head", file, hashes},
-	{"rebase-apply/original-commit", file, hashes},
-	{"rebase-apply/abort-safety", file, hashes},
-	{"rebase-apply/autostash", file, hashes},
-	{"rebase-apply/author-script", file, author},
-	{"rebase-apply/strategy", file, strategy},
-	{"rebase-apply/apply-opt", file, applying},
-	{"rebase-apply/gpg_sign_opt", file, signing},
-	{"rebase-apply/*", file, flag},
-
-	{"sequencer", state, nil},
+	// An interrupted rebase; `git am`, or a rebase by its means; a cherry-pick.
+	{"rebase-merge rebase-apply sequencer", state, nil},
+	// bash's git prompt runs what stands in these.
+	{"rebase-merge/msgnum rebase-merge/end rebase-apply/next rebase-apply/last", file, number},
+	{"rebase-merge/head-name rebase-apply/head-name", file, branch},
+	{"rebase-merge/onto rebase-merge/orig-head rebase-merge/stopped-sha rebase-merge/amend", file, hashes},
+	{"rebase-merge/squash-onto rebase-merge/autostash rebase-apply/autostash", file, hashes},
+	{"rebase-apply/onto rebase-apply/orig-head rebase-apply/original-commit", file, hashes},
+	{"rebase-apply/abort-safety sequencer/abort-safety sequencer/head", file, hashes},
+	{"rebase-merge/git-rebase-todo rebase-merge/git-rebase-todo.backup rebase-merge/done", file, steps},
 	{"sequencer/todo", file, steps},
 	{"sequencer/opts", file, options},
-	{"sequencer/head", file, hashes},
-	{"sequencer/abort-safety", file, hashes},
+	{"rebase-merge/message rebase-merge/message-squash rebase-merge/message-fixup", file, text},
+	{"rebase-merge/current-fixups rebase-merge/rewritten-list rebase-merge/rewritten-pending", file, text},
+	{"rebase-merge/refs-to-delete rebase-merge/update-refs", file, text},
+	{"rebase-apply/msg rebase-apply/msg-clean rebase-apply/final-commit", file, text},
+	{"rebase-apply/info rebase-apply/rewritten", file, text},
+	{"rebase-merge/author-script rebase-apply/author-script", file, author},
+	{"rebase-merge/strategy rebase-apply/strategy", file, strategy},
+	{"rebase-merge/strategy_opts", file, words},
+	{"rebase-apply/apply-opt", file, applying},
+	{"rebase-merge/gpg_sign_opt rebase-apply/gpg_sign_opt", file, signing},
+	{"rebase-merge/patch rebase-apply/patch rebase-apply/patch-merge-index", file, anything},
+	{"rebase-apply/[0-9][0-9][0-9][0-9]*", file, anything},
+	{"rebase-merge/* rebase-apply/*", file, flag},
 
 	{Aside + "*", ours, nil},
 }
@@ -171,25 +102,30 @@ var table = []rule{
 // there are several, in which lies what was taken out of it.
 const Aside = "claudebox-aside"
 
-// byName finds the rules without a pattern at once.
-var byName = sync.OnceValue(func() map[string]rule {
-	m := map[string]rule{}
+// byName has the rules without a pattern by their name, and the others in order.
+var byName = sync.OnceValues(func() (exact map[string]rule, patterns []rule) {
+	exact = map[string]rule{}
 	for _, r := range table {
-		if !strings.ContainsAny(r.name, "*[") {
-			m[r.name] = r
+		for name := range strings.FieldsSeq(r.names) {
+			if strings.ContainsAny(name, "*[") {
+				patterns = append(patterns, rule{name, r.sort, r.may})
+			} else {
+				exact[name] = r
+			}
 		}
 	}
-	return m
+	return exact, patterns
 })
 
-// ruleOf finds the first rule for a name; the zero rule when git makes none of
-// that name.
+// ruleOf finds the rule for a name; the zero rule when git makes none of that
+// name.
 func ruleOf(name string) rule {
-	if r, ok := byName()[name]; ok {
+	exact, patterns := byName()
+	if r, ok := exact[name]; ok {
 		return r
 	}
-	for _, r := range table {
-		if ok, _ := path.Match(r.name, name); ok {
+	for _, r := range patterns {
+		if ok, _ := path.Match(r.names, name); ok {
 			return r
 		}
 	}

@@ -1,0 +1,136 @@
+package git
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/beneath"
+)
+
+// reader looks at what lies below a root.
+type reader struct {
+	root *beneath.Folder
+	open bool // what is closed is the agent's doing, and is opened
+}
+
+// abs is the absolute path of what lies at rel; "." is the root.
+func (r reader) abs(rel string) string { return path.Join(r.root.Path(), rel) }
+
+// try does something at a path, and again when what is closed is open: the
+// folders on the way there, and then what lies there itself.
+func (r reader) try(at string, perm uint32, do func() error) error {
+	err := do()
+	if errors.Is(err, fs.ErrPermission) && r.open {
+		r.openTo(at)
+		err = do()
+	}
+	if errors.Is(err, fs.ErrPermission) && r.open && perm != 0 && r.root.Chmod(at, perm) == nil {
+		err = do()
+	}
+	return err
+}
+
+// openTo opens a folder, and those on the way to it that are closed.
+func (r reader) openTo(rel string) {
+	for i := range len(rel) + 1 {
+		if i < len(rel) && rel[i] != '/' {
+			continue
+		}
+		if _, err := r.root.Look(path.Join(rel[:i], "HEAD")); errors.Is(err, fs.ErrPermission) {
+			_ = r.root.Chmod(rel[:i], 0o755)
+		}
+	}
+}
+
+// look is [beneath.Folder.Look] that opens what the agent has closed.
+func (r reader) look(rel string) (what beneath.Entry, err error) {
+	err = r.try(path.Dir(rel), 0, func() error { what, err = r.root.Look(rel); return err })
+	return what, err
+}
+
+// read gives what a file holds, or a link leads to.
+func (r reader) read(rel string) (text string, ok bool) {
+	if what, err := r.look(rel); err == nil && what.Kind == beneath.Link {
+		text, err = r.root.Readlink(rel)
+		return text, err == nil
+	}
+	var content []byte
+	err := r.try(rel, 0o644, func() (err error) { content, err = r.root.Read(rel, textLimit); return err })
+	return string(content), err == nil
+}
+
+// named is a name in a folder, and what it is.
+type named struct {
+	name string
+	what beneath.Entry
+}
+
+// list lists a folder in order. Samples of hooks are left out.
+func (r reader) list(rel string) (list []named, err error) {
+	err = r.try(rel, 0o755, func() error { list, err = r.names(rel); return err })
+	return list, err
+}
+
+func (r reader) names(rel string) ([]named, error) {
+	d, err := r.root.OpenDir(rel)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(nameLimit + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case len(entries) > nameLimit:
+		return nil, beneath.ErrTooLarge
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	list := make([]named, 0, len(entries))
+	for _, e := range entries {
+		name := e.Name()
+		if path.Base(rel) == "hooks" && strings.HasSuffix(name, ".sample") && e.Type().IsRegular() {
+			continue
+		}
+		var st unix.Stat_t
+		switch err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); {
+		case errors.Is(err, unix.ENOENT):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		list = append(list, named{name, beneath.Entry{
+			Kind: beneath.KindOf(st.Mode), Stamp: beneath.Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
+		}})
+	}
+	return list, nil
+}
+
+// isBare reports whether git takes what stands in HEAD for one (setup.c,
+// validate_headref). One that cannot be read counts.
+func (r reader) isBare(rel string) bool {
+	at := path.Join(rel, "HEAD")
+	what, err := r.look(at)
+	if err != nil || what.Kind != beneath.Regular {
+		return err != nil || what.Kind == beneath.Link || what.Kind == beneath.Special
+	}
+	content, err := r.root.Read(at, textLimit)
+	head := strings.TrimRight(string(content), " \t\r\n")
+	return err != nil || strings.HasPrefix(head, "ref:") ||
+		len(head) >= 40 && strings.Trim(head[:40], "0123456789abcdefABCDEF") == ""
+}
+
+// isGitFolder tells a git folder from a part of a name. One sign is enough: the
+// agent may put the others back in a later session.
+func (r reader) isGitFolder(rel string) bool {
+	signs := []string{"HEAD", "config", "hooks", "commondir", "objects", "refs"}
+	return slices.ContainsFunc(signs, func(sign string) bool {
+		what, err := r.look(path.Join(rel, sign))
+		return err != nil || what.Kind != beneath.Absent
+	})
+}

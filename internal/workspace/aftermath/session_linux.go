@@ -3,11 +3,9 @@ package aftermath
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -56,14 +54,16 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	defer closeAll(dead)
 	for _, r := range dead { // what Sweep could not settle
 		live = append(live, r.record)
-		if rel := r.waitsBelow(tree, p.Seen); rel != "" {
+		rel, found := p.Seen.Where(r.Inode)
+		if found && rel != "." && r.ID == identity.At(tree.FD(), rel) {
 			return nil, diag.Errorf("give away "+p.Path,
 				"start claudebox in "+tree.Join(rel)+" once, which looks after it",
 				"a session in %s was killed, and nobody has looked at what it left", tree.Join(rel))
 		}
 	}
+	root, _ := tree.Look(".")
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: inodeOf(tree), ID: identity.Of(tree.FD()),
+		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut,
@@ -106,7 +106,6 @@ func (s *Session) Follow() {
 // tries again.
 func (s *Session) End() Report {
 	defer s.file.Close()
-	s.sums.stop()
 	if s.disk != nil {
 		s.disk.Stop()
 	}
@@ -132,12 +131,12 @@ func (s *Session) End() Report {
 func Sweep(home string, near ...string) []Report {
 	live, dead := others(home)
 	var reports []Report
-	var wait waiting
+	var waiting []remains
 	for _, was := range dead {
 		was.beside = live
 		r, tree := Report{Project: was.Scope.Path}, was.find(near)
 		if tree == nil {
-			wait = append(wait, waiter{was.file.Name(), was.Began})
+			waiting = append(waiting, was)
 		} else {
 			r = was.settle(home, tree, nil)
 			tree.Close()
@@ -155,7 +154,7 @@ func Sweep(home string, near ...string) []Report {
 			reports = append(reports, r)
 		}
 	}
-	wait.bound(time.Now())
+	bound(waiting, time.Now())
 	closeAll(dead)
 	return reports
 }
@@ -186,7 +185,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	p.after, look = was.look(tree, walked)
 	if of != nil {
 		p.after.units, p.after.named = unitsOf(tree), contents(tree, slices.Collect(maps.Keys(p.before.named)))
-		p.after.equal = of.sums.equal(tree, p.before.Files, p.after.Files)
+		p.after.equal = equal(tree, of.sums.stop(), p.before.Files, p.after.Files)
 		if !p.before.Same || !p.after.Same { // else it stands there
 			keep(home, was.Scope, p.after.Seen)
 		}
@@ -272,17 +271,11 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 // isForeign reports whether a path, of a repository that a remote names, is
 // where no agent writes but in sessions of its own.
 func (was record) isForeign(home, at string) bool {
-	there := at // or the last folder on the way that is there, as for what only the agent sees at such a path
-	info, err := os.Lstat(there)
-	for errors.Is(err, fs.ErrNotExist) {
-		there = path.Dir(there)
-		info, err = os.Lstat(there)
-	}
-	if real, fault := filepath.EvalSymlinks(there); err != nil || fault != nil || real != there || !info.IsDir() {
-		return false
-	}
-	home, err = filepath.EvalSymlinks(home)
-	return err == nil && !pathname.Below(at, home) && (was.Scope.Common == "" || !pathname.Below(at, was.Scope.Common))
+	to, err := beneath.Leads(at)
+	info, none := os.Stat(at)
+	home, fault := beneath.Canonical(home)
+	return err == nil && fault == nil && to == at && (none != nil || info.IsDir()) && !pathname.Below(at, home) &&
+		(was.Scope.Common == "" || !pathname.Below(at, was.Scope.Common))
 }
 
 // relativeTo gives a path below dir by its way from there, others as they are.

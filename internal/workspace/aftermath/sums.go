@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"claudebox/internal/linux/beneath"
@@ -26,75 +26,68 @@ const (
 // that of before.
 type sums struct {
 	start *time.Timer
-	mu    sync.Mutex
-	end   bool
-	of    map[string][sha256.Size]byte
+	end   atomic.Bool
+	taken chan map[string]content
 }
 
+type content [sha256.Size]byte
+
 func sum(dir string, files []survey.File) *sums {
-	s := &sums{of: map[string][sha256.Size]byte{}}
-	s.start = time.AfterFunc(sumAfter, func() { s.take(dir, files) })
+	s := &sums{taken: make(chan map[string]content, 1)}
+	s.start = time.AfterFunc(sumAfter, func() { s.taken <- s.take(dir, files) })
 	return s
 }
 
-func (s *sums) take(dir string, files []survey.File) {
+func (s *sums) take(dir string, files []survey.File) map[string]content {
 	tree, err := beneath.Open(dir)
 	if err != nil {
-		return
+		return nil
 	}
 	defer tree.Close()
+	taken := map[string]content{}
 	for _, f := range files {
+		if s.end.Load() {
+			break
+		}
 		if hostrun.Means(f.Rel) == "" {
 			continue // is never compared
 		}
-		of, ok := sumOf(tree, f)
-		s.mu.Lock()
-		end := s.end
-		if ok {
-			s.of[f.Rel] = of
-		}
-		s.mu.Unlock()
-		if end {
-			return
+		if of, ok := sumOf(tree, f); ok {
+			taken[f.Rel] = of
 		}
 	}
+	return taken
+}
+
+// stop gives what was taken till now. It is called once.
+func (s *sums) stop() map[string]content {
+	if s == nil || s.start.Stop() {
+		return nil
+	}
+	s.end.Store(true)
+	return <-s.taken
 }
 
 // sumOf reads a file, if it is as it was seen.
-func sumOf(tree *beneath.Folder, f survey.File) (of [sha256.Size]byte, ok bool) {
+func sumOf(tree *beneath.Folder, f survey.File) (of content, ok bool) {
 	if f.Kind != beneath.Regular || f.Stamp.Size > sumLimit {
 		return of, false
 	}
-	content, err := tree.Read(f.Rel, sumLimit)
+	text, err := tree.Read(f.Rel, sumLimit)
 	if err != nil {
 		return of, false
 	}
 	what, err := tree.Look(f.Rel) // after the reading: what changed meanwhile shows
-	return sha256.Sum256(content), err == nil && what.Stamp == f.Stamp
-}
-
-func (s *sums) stop() {
-	if s == nil {
-		return
-	}
-	s.start.Stop()
-	s.mu.Lock()
-	s.end = true
-	s.mu.Unlock()
+	return sha256.Sum256(text), err == nil && what.Stamp == f.Stamp
 }
 
 // equal gives the files that were written to and hold what they held before.
-func (s *sums) equal(tree *beneath.Folder, before, after []survey.File) map[string]bool {
-	if s == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func equal(tree *beneath.Folder, held map[string]content, before, after []survey.File) map[string]bool {
 	byRel := func(f survey.File, rel string) int { return strings.Compare(f.Rel, rel) }
 	equal := map[string]bool{}
 	for _, f := range after {
 		at, there := slices.BinarySearchFunc(before, f.Rel, byRel)
-		if was, known := s.of[f.Rel]; known && there && before[at] != f {
+		if was, known := held[f.Rel]; known && there && before[at] != f {
 			of, ok := sumOf(tree, f)
 			equal[f.Rel] = ok && of == was
 		}

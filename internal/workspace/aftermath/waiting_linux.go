@@ -9,7 +9,6 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/identity"
-	"claudebox/internal/workspace/project"
 )
 
 const (
@@ -21,20 +20,13 @@ const (
 	waitFor = 30 * 24 * time.Hour
 )
 
-// waiting are the records of sessions whose projects are not there.
-type waiting []waiter
-
-type waiter struct {
-	file  string
-	began int64 // nanoseconds since 1970
-}
-
-// bound drops the records that are too old, and the oldest of too many.
-func (w waiting) bound(now time.Time) {
-	slices.SortFunc(w, func(a, b waiter) int { return cmp.Compare(b.began, a.began) })
-	for n, a := range w {
-		if n >= waitLimit || now.Sub(time.Unix(0, a.began)) > waitFor {
-			os.Remove(a.file)
+// bound drops the records of sessions whose projects are not there that are too
+// old, and the oldest of too many.
+func bound(waiting []remains, now time.Time) {
+	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began, a.Began) })
+	for n, r := range waiting {
+		if n >= waitLimit || now.Sub(time.Unix(0, r.Began)) > waitFor {
+			os.Remove(r.file.Name())
 		}
 	}
 }
@@ -44,39 +36,31 @@ func (w waiting) bound(now time.Time) {
 // it is not there. A folder at its path that is not the same one counts if there
 // is something in it, as when all was restored from a backup.
 func (was record) find(near []string) *beneath.Folder {
-	at, err := beneath.Open(was.Scope.Path)
-	if err == nil && was.isIt(at) {
-		return at
-	}
 	for _, place := range was.maybe(near) {
-		moved, err := beneath.Open(place)
+		at, err := beneath.Open(place)
 		if err != nil {
 			continue
 		}
-		if was.isIt(moved) {
-			if at != nil {
-				at.Close()
-			}
-			moved.As(was.Scope.Path)
-			return moved
+		if was.ID != "" && identity.Of(at.FD()) == was.ID {
+			at.As(was.Scope.Path)
+			return at
 		}
-		moved.Close()
+		at.Close()
 	}
-	if at != nil {
-		if names, err := at.Names(".", 1); err == nil && len(names) == 0 { // where a disk is mounted at other times
-			at.Close()
-			return nil
-		}
+	at, err := beneath.Open(was.Scope.Path)
+	if err != nil {
+		return nil
+	}
+	if names, err := at.Names(".", 1); err == nil && len(names) == 0 { // where a disk is mounted at other times
+		at.Close()
+		return nil
 	}
 	return at
 }
 
-func (was record) isIt(at *beneath.Folder) bool {
-	return was.ID != "" && identity.Of(at.FD()) == was.ID
-}
-
-// maybe lists where a folder may be that was moved.
-func (was record) maybe(near []string) (places []string) {
+// maybe lists where the folder may be.
+func (was record) maybe(near []string) []string {
+	places := []string{was.Scope.Path}
 	for _, dir := range near {
 		for ; dir != "/" && dir != "."; dir = path.Dir(dir) {
 			places = append(places, dir)
@@ -90,22 +74,4 @@ func (was record) maybe(near []string) (places []string) {
 		}
 	}
 	return places
-}
-
-// waitsBelow finds, in what was seen of a project, the folder of a session that
-// was killed and not looked after yet; empty: there is none.
-func (was record) waitsBelow(tree *beneath.Folder, seen project.Seen) (rel string) {
-	if rel, found := seen.Where(was.Inode); found && rel != "." && was.ID == identity.At(tree.FD(), rel) {
-		return rel
-	}
-	return ""
-}
-
-// inodeOf is the number of a folder itself; 0: it could not be had.
-func inodeOf(tree *beneath.Folder) uint64 {
-	what, err := tree.Look(".")
-	if err != nil {
-		return 0
-	}
-	return what.Stamp.Ino
 }

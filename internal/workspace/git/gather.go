@@ -115,7 +115,7 @@ func (g *gatherer) place(rel string) error {
 	}
 	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel}
 	if what.Kind == beneath.Regular && g.Before != nil {
-		f.text, f.read = g.read(rel)
+		f.text, f.read = g.read(rel, f.Kind)
 	}
 	g.seen[rel] = true
 	g.Files = append(g.Files, f)
@@ -230,7 +230,7 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	e := Entry{Name: name, Kind: what.Kind, Stamp: what.Stamp}
 	at, sort := path.Join(f.rel, name), ruleOf(name).sort
 	if f.judges(e, sort) {
-		e.text, e.read = f.read(at)
+		e.text, e.read = f.read(at, e.Kind)
 	}
 	if name == "gitdir" && e.read {
 		e.back = backOf(f.abs(path.Dir(at)), e.text)

@@ -55,9 +55,9 @@ func (r reader) look(rel string) (what beneath.Entry, err error) {
 }
 
 // read gives what a file holds, or a link leads to.
-func (r reader) read(rel string) (text string, ok bool) {
-	if what, err := r.look(rel); err == nil && what.Kind == beneath.Link {
-		text, err = r.root.Readlink(rel)
+func (r reader) read(rel string, kind beneath.Kind) (text string, ok bool) {
+	if kind == beneath.Link {
+		text, err := r.root.Readlink(rel)
 		return text, err == nil
 	}
 	var content []byte

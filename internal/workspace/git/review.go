@@ -66,8 +66,10 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 		again = false
 		for _, f := range j.After.Folders {
 			judged[f.Path] = j.folder(f)
-			if gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool { return r.takes(f.rel) }); gone &&
-				j.good[f.Path] {
+			gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool {
+				return r.Rel == f.rel && (r.Do == MoveAside || r.Do == Disarm)
+			})
+			if gone && j.good[f.Path] {
 				j.good[f.Path], again = false, true
 			}
 		}
@@ -98,12 +100,6 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 // new.
 const ByYourConfiguration = "your git's configuration names it, and git would run or obey it"
 
-// says reports whether a configuration that was written anew says what all of the
-// folder's said before, as a tracked one that git checks out once more.
-func (f Folder) says(e Entry) bool {
-	return e.read && slices.Equal(e.sums(), f.before.Own)
-}
-
 // underWay are the names by which git has something to go on with.
 var underWay = map[string]string{
 	"rebase-merge": "a rebase is under way", "rebase-apply": "a rebase or `git am` is under way",
@@ -120,7 +116,8 @@ func (f Folder) remarks() (list []Remark) {
 	for _, e := range f.Entries {
 		was := f.before.Entry(e.Name)
 		standIn := was == nil && e.Stamp.Size == 0
-		if ruleOf(e.Name).sort == setting && !e.same(was) && !standIn && !f.says(e) {
+		if ruleOf(e.Name).sort == setting && !e.same(was) && !standIn &&
+			!(e.read && slices.Equal(e.sums(), f.before.Own)) { // as a tracked one that is checked out anew
 			list = append(list, Remark{path.Join(f.rel, e.Name), "git runs what its configuration names", false})
 		}
 		if text := underWay[e.Name]; text != "" && was == nil {
@@ -135,11 +132,6 @@ func (f Folder) remarks() (list []Remark) {
 		})
 	}
 	return list
-}
-
-// takes reports whether after the repair a folder is no git place.
-func (r Repair) takes(rel string) bool {
-	return r.Rel == rel && (r.Do == MoveAside || r.Do == Disarm)
 }
 
 // place reports whether a path is a git folder that is the user's, or judged.
@@ -239,7 +231,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return j.setting(f, e, at)
 	case rule.sort == leads:
 		return aside(j.leads(f, e))
-	case rule.sort == file && !e.allowed(rule):
+	case rule.sort == file && !e.isIndex() && !(e.read && rule.may(e.text)):
 		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
 			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"},
 				true
@@ -247,10 +239,6 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return aside(whyNot(e.Name))
 	}
 	return Repair{}, false
-}
-
-func (e Entry) allowed(r rule) bool {
-	return e.isIndex() || e.read && r.may(e.text)
 }
 
 // whyNot says why a file may not be new.
@@ -281,8 +269,11 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 		Own: func(e gitconfig.Entry) bool {
 			return f.before != nil && slices.Contains(f.before.Own, sumOf(e))
 		},
-		Worktree: func(tree string) bool { return j.checkout(f, tree) },
-		Local:    j.local,
+		Worktree: func(tree string) bool { // the checkout whose .git file leads here: git writes files there
+			at, ok := leadsTo(f.Path, tree)
+			return ok && j.pointsAt(at+"/.git", f.Path)
+		},
+		Local: j.local,
 	})
 	if len(dropped) == 0 {
 		return Repair{}, false
@@ -292,13 +283,6 @@ func (j Judgement) setting(f Folder, e Entry, at string) (Repair, bool) {
 		dropped = append(dropped[:most], fmt.Sprintf("%d more", more))
 	}
 	return Repair{Do: Rewrite, Rel: at, Content: clean, Why: strings.Join(dropped, ", ")}, true
-}
-
-// checkout reports whether a core.worktree is the folder whose .git file leads
-// here: git writes files there.
-func (j Judgement) checkout(f Folder, tree string) bool {
-	at, ok := leadsTo(f.Path, tree)
-	return ok && j.pointsAt(at+"/.git", f.Path)
 }
 
 // local reports whether the path of a remote is a repository that is the user's

@@ -27,7 +27,6 @@ const (
 	Whole  Role = iota // named .git, below modules/, or a repository whose folder holds nothing else
 	Bare               // has a name of its own, and perhaps other things in it
 	Linked             // the part of a linked worktree, below worktrees/
-	Stray              // lies where git puts none
 )
 
 // Folder is one git folder, as far as git decides anything by it.
@@ -80,8 +79,10 @@ func sumOf(e gitconfig.Entry) Sum {
 
 // Folder gives the folder at a path; nil: there is none.
 func (s Snapshot) Folder(at string) *Folder {
-	if i := slices.IndexFunc(s.Folders, func(f Folder) bool { return f.Path == at }); i >= 0 {
-		return &s.Folders[i]
+	for i := range s.Folders {
+		if s.Folders[i].Path == at {
+			return &s.Folders[i]
+		}
 	}
 	return nil
 }
@@ -150,8 +151,10 @@ func (f *Folder) Entry(name string) *Entry {
 	if f == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(f.Entries, func(e Entry) bool { return e.Name == name }); i >= 0 {
-		return &f.Entries[i]
+	for i := range f.Entries {
+		if f.Entries[i].Name == name {
+			return &f.Entries[i]
+		}
 	}
 	return nil
 }

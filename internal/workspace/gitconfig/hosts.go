@@ -1,6 +1,7 @@
 package gitconfig
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -32,21 +33,14 @@ type Host struct {
 // configured, scheme and port included, and for nothing else. It keeps nothing.
 const helper = `!f() { test "$1" = get && test -n "$VARIABLE" && printf 'password=%s\n' "$VARIABLE"; }; f`
 
-// tokenUser is the user name that goes with a token; most hosts take any.
-func tokenUser(host string) string {
-	switch host {
-	case "bitbucket.org":
-		return "x-token-auth"
-	case "gitlab.com":
-		return "oauth2"
-	}
-	return "x-access-token"
-}
+// tokenUsers are the user names that go with a token; most hosts take any.
+var tokenUsers = map[string]string{"bitbucket.org": "x-token-auth", "gitlab.com": "oauth2"}
 
 func (h Host) entries() []Entry {
-	entries := of("credential", "username", tokenUser(h.Name), "helper", "", // forget those of other files
-		"helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable))
-	return below("https://"+h.Name, entries)
+	return below("https://"+h.Name, of("credential",
+		"username", cmp.Or(tokenUsers[h.Name], "x-access-token"),
+		"helper", "", // forget those of other files
+		"helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable)))
 }
 
 // of are settings of a section, from names and values.

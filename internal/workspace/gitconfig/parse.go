@@ -219,20 +219,16 @@ func (p *parser) value() (string, bool) {
 // escape reads what follows a backslash in a value; a line end gives nothing
 // and continues the line.
 func (p *parser) escape() (string, bool) {
-	switch c := p.next(); c {
-	case '\n':
+	c := p.next()
+	if c == '\n' {
 		p.line++
 		return "", true
-	case 't':
-		return "\t", true
-	case 'b':
-		return "\b", true
-	case 'n':
-		return "\n", true
-	case '\\', '"':
-		return string(c), true
 	}
-	return "", false
+	at := strings.IndexByte(`tbn\"`, c)
+	if at < 0 {
+		return "", false
+	}
+	return "\t\b\n\\\""[at : at+1], true
 }
 
 // cutNUL ends a value where git's C strings end.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/diag"
@@ -63,42 +64,30 @@ func IsInclude(e Entry) bool {
 }
 
 func isTrue(s string) bool {
-	switch strings.ToLower(s) {
-	case "", "0", "no", "off", "false":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "0", "no", "off", "false"}, strings.ToLower(s))
 }
-
-// maxDepth is how deep git follows includes before it gives up.
-const maxDepth = 10
 
 // Read gives the entries of all sources in git's order, includes in their
 // place. It fails where git would: a bad line, an unreadable file, a circle
 // of includes.
 func Read(src Sources) ([]Entry, error) {
 	r := reader{Sources: src}
-	if err := r.all(); err != nil {
-		return nil, err
-	}
-	if !r.asksRemotes {
-		return r.entries, nil
+	err := r.all()
+	if err != nil || !r.asksRemotes {
+		return r.entries, err
 	}
 	// A condition on remotes may be met by a remote that the user's own
 	// files define further down, so git reads everything twice.
-	remotes := append([]string(nil), src.Repo.Remotes...)
+	src.Repo.Remotes = slices.Clone(src.Repo.Remotes)
 	for _, e := range r.entries {
-		if isRemoteURL(e) {
-			remotes = append(remotes, e.Value)
+		if e.Section == "remote" && e.Sub && e.Name == "url" {
+			src.Repo.Remotes = append(src.Repo.Remotes, e.Value)
 		}
 	}
-	src.Repo.Remotes = remotes
 	r = reader{Sources: src, remotesKnown: true}
-	err := r.all()
+	err = r.all()
 	return r.entries, err
 }
-
-func isRemoteURL(e Entry) bool { return e.Section == "remote" && e.Sub && e.Name == "url" }
 
 type reader struct {
 	Sources
@@ -118,60 +107,44 @@ func (r *reader) all() error {
 
 // file reads one file and, in place, what it includes.
 func (r *reader) file(name string, depth int) error {
+	const deepest = 10 // as git has it
+	op := "read git's configuration " + name
 	src, err := r.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return &diag.Error{Op: "read git's configuration " + name, Err: err, Remedy: "make it readable, or remove it"}
+		return &diag.Error{Op: op, Err: err, Remedy: "make it readable, or remove it"}
 	}
 	entries, err := Parse(src)
 	if err != nil {
-		return &diag.Error{
-			Op: "read git's configuration " + name, Err: err,
-			Remedy: "correct the line; git refuses it too",
-		}
+		return &diag.Error{Op: op, Err: err, Remedy: "correct the line; git refuses it too"}
 	}
 	for _, e := range entries {
 		r.entries = append(r.entries, e)
 		if !r.includes(e, name) {
 			continue
 		}
-		if depth == maxDepth {
-			return diag.Errorf("read git's configuration "+name, "remove the circle of includes",
-				"more than %d includes deep", maxDepth)
+		target, ok := expand(e.Value, r.Home)
+		switch {
+		case depth == deepest:
+			return diag.Errorf(op, "remove the circle of includes", "more than %d includes deep", deepest)
+		case !ok:
+			return diag.Errorf(fmt.Sprintf("%s:%d", op, e.Line),
+				"write the path out in full", "include of %q: only ~/ is understood", e.Value)
+		case !path.IsAbs(target):
+			target = path.Dir(name) + "/" + target // not cleaned: ".." goes through links
 		}
-		if err := r.include(e, name, depth); err != nil {
+		if err := r.file(target, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) include(e Entry, from string, depth int) error {
-	target, ok := expand(e.Value, r.Home)
-	if !ok {
-		return diag.Errorf(fmt.Sprintf("read git's configuration %s:%d", from, e.Line),
-			"write the path out in full", "include of %q: only ~/ is understood", e.Value)
-	}
-	if !path.IsAbs(target) {
-		target = path.Dir(from) + "/" + target // not cleaned: ".." goes through links
-	}
-	return r.file(target, depth+1)
-}
-
 // includes reports whether e pulls in another file here and now.
 func (r *reader) includes(e Entry, file string) bool {
-	if e.Name != "path" || e.Bare {
-		return false
-	}
-	switch e.Section {
-	case "include":
-		return !e.Sub
-	case "includeif":
-		return e.Sub && r.holds(e.Subsection, file)
-	}
-	return false
+	return IsInclude(e) && !e.Bare && e.Sub == (e.Section == "includeif") && (!e.Sub || r.holds(e.Subsection, file))
 }
 
 // expand resolves a leading "~/". Other users' homes and git's own prefix are

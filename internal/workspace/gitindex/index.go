@@ -50,20 +50,17 @@ func Scan(index []byte, hashSize int, see func(Entry)) error {
 		if !s.next() {
 			return ErrFormat
 		}
-		see(Entry{s.name, s.mode, s.sum, s.hushed})
+		see(s.Entry)
 	}
 	return nil
 }
 
 // scanner goes through the entries of an index in memory.
 type scanner struct {
+	Entry
 	rest    []byte
 	version uint32
 	stat    int // bytes before the flags
-	name    []byte
-	mode    uint32
-	sum     []byte
-	hushed  bool
 }
 
 // next reads one entry, and reports whether there was one.
@@ -79,9 +76,9 @@ func (s *scanner) next() bool {
 	if len(s.rest) < size {
 		return false
 	}
-	s.hushed = flags&flagAssumed != 0 ||
+	s.Hushed = flags&flagAssumed != 0 ||
 		flags&flagExtended != 0 && binary.BigEndian.Uint16(s.rest[s.stat+flagsSize:])&flagSkipped != 0
-	s.mode, s.sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
+	s.Mode, s.Sum = binary.BigEndian.Uint32(s.rest[modeAt:]), s.rest[statSize:s.stat]
 	if s.version == 4 {
 		return s.compressed(s.rest[size:])
 	}
@@ -89,7 +86,7 @@ func (s *scanner) next() bool {
 	if end < 0 {
 		return false
 	}
-	s.name = s.rest[size : size+end]
+	s.Name = s.rest[size : size+end]
 	size = (size + end + 8) &^ 7 // one to eight NULs
 	s.rest = s.rest[min(size, len(s.rest)):]
 	return true
@@ -98,14 +95,14 @@ func (s *scanner) next() bool {
 // compressed reads a name that says how much of the previous one to drop.
 func (s *scanner) compressed(rest []byte) bool {
 	drop, length := varint(rest)
-	if length == 0 || drop > len(s.name) {
+	if length == 0 || drop > len(s.Name) {
 		return false
 	}
 	end := bytes.IndexByte(rest[length:], 0)
 	if end < 0 {
 		return false
 	}
-	s.name = append(s.name[:len(s.name)-drop:len(s.name)-drop], rest[length:length+end]...)
+	s.Name = append(s.Name[:len(s.Name)-drop:len(s.Name)-drop], rest[length:length+end]...)
 	s.rest = rest[length+end+1:]
 	return true
 }

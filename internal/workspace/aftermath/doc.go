@@ -3,7 +3,9 @@
 // is told (SEC-04).
 //
 // [Begin] notes what is there and keeps the note in a file, in claudebox's own
-// folder, that is locked while the session lives. [Session.End] compares. A
+// folder, that is locked while the session lives. [Session.End] looks again at
+// each folder that the agent could write to; review compares the two looks, as a
+// function of values, and gives what is to be told and what is to be repaired. A
 // session that was killed leaves its note: [Sweep] ends it at the next launch,
 // whatever its project was.
 //

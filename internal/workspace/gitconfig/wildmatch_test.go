@@ -73,6 +73,32 @@ func TestWildmatchEndsOnHostilePatterns(t *testing.T) {
 	}
 }
 
+// What a branch cannot be called, or git asks of folders only: bytes, and capitals.
+func TestWildmatchComparesBytes(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, text string
+		fold, want    bool
+	}{
+		{"A/[b-d]*", "a/Cx", true, true},
+		{"A", "a", false, false},
+		{"[[:upper:]]", "a", true, true},
+		{"[[:upper:]]", "\xe9", true, false},
+		{"\xc9", "\xe9", true, false},
+		{"[\xc0-\xff]", "\xe9", false, true},
+		{"[^a]", "/", false, false},
+		{"[+-9]", "/", false, false},
+		{"[/]", "/", false, false},
+		{"[a-\xff]", "/", false, false},
+		{"a\\/**", "a/b/c", false, true},
+		{"[[:word:]]", "a", false, false},
+		{strings.Repeat("*", 5000), "a", false, false},
+	} {
+		if got := gitconfig.Wildmatch(tc.pattern, tc.text, tc.fold); got != tc.want {
+			t.Errorf("%q, %q, %t: got %t", tc.pattern, tc.text, tc.fold, got)
+		}
+	}
+}
+
 // people are users and what they have set; the made file must make git inside
 // sign as git outside does.
 var people = map[string]struct {

@@ -15,9 +15,6 @@ type open struct {
 	sent, received atomic.Int64
 	end            func() // breaks it off; may be called more than once
 
-	opened atomic.Bool // the journal knows of it
-	closed sync.Once   // and of its end
-
 	seen int64 // bytes at the last sweep
 	idle int   // sweeps since it changed
 }
@@ -63,23 +60,46 @@ func (f flows) all() []*open {
 	return list
 }
 
+// noted are the flows whose beginning the journal knows of, and not their end.
+type noted struct {
+	mu   sync.Mutex
+	list map[*open]struct{}
+	over bool // nothing is noted any more
+}
+
 // begun notes that a flow has been dialled.
 func (s *Stack) begun(o *open) {
+	s.noted.mu.Lock()
+	defer s.noted.mu.Unlock()
+	if s.noted.over {
+		return
+	}
+	s.noted.list[o] = struct{}{}
 	s.Journal.Opened(o.flow)
-	o.opened.Store(true)
 }
 
 // over notes a flow's end, once.
 func (s *Stack) over(o *open) {
-	o.closed.Do(func() { s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load()) })
+	s.noted.mu.Lock()
+	defer s.noted.mu.Unlock()
+	if _, known := s.noted.list[o]; known {
+		s.end(o)
+	}
 }
 
-// Finish notes the end of all that is still open: the session is over.
+func (s *Stack) end(o *open) {
+	delete(s.noted.list, o)
+	s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load())
+}
+
+// Finish notes the end of all that is still open: the session is over. What is
+// dialled by then and not yet noted never is.
 func (s *Stack) Finish() {
-	for _, o := range s.flows.all() {
-		if o.opened.Load() {
-			s.over(o)
-		}
+	s.noted.mu.Lock()
+	defer s.noted.mu.Unlock()
+	s.noted.over = true
+	for o := range s.noted.list {
+		s.end(o)
 	}
 }
 

@@ -60,6 +60,7 @@ type Stack struct {
 	ctx   context.Context
 	inner *tcpipstack.Stack
 	flows flows
+	noted noted
 	syns  syns
 	udps  chan struct{}
 	pings chan struct{}
@@ -78,7 +79,7 @@ const nic = 1
 // New makes a stack that has no interface yet. Its connections end with ctx.
 func New(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{
-		Config: c, ctx: ctx, host: c.Host, flows: newFlows(),
+		Config: c, ctx: ctx, host: c.Host, flows: newFlows(), noted: noted{list: map[*open]struct{}{}},
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type outside struct {
 	dialled []string
 	refused []flow.Flow
 	names   map[string]netip.Addr
+
+	opened, closed atomic.Int32 // as the journal is told
 }
 
 func (o *outside) dial(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
@@ -70,8 +73,8 @@ func (o *outside) dial(ctx context.Context, network, to string, judge func(netip
 
 const closedPort = 81
 
-func (o *outside) Opened(flow.Flow)               {}
-func (o *outside) Closed(flow.Flow, int64, int64) {}
+func (o *outside) Opened(flow.Flow)               { o.opened.Add(1) }
+func (o *outside) Closed(flow.Flow, int64, int64) { o.closed.Add(1) }
 func (o *outside) Refused(f flow.Flow, _ string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -368,6 +371,48 @@ func TestNamesOfAListAndNothingElse(t *testing.T) {
 	for _, to := range []string{netip.AddrPortFrom(rebind, 80).String(), netip.AddrPortFrom(good, 22).String(), "203.0.113.10:80", "198.18.5.5:80"} {
 		if _, err := b.dial(t, to); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+// What the journal has begun has an end in it when the session ends, whatever
+// state the connection is in, and nothing begins there afterwards.
+func TestWhatHasBegunHasAnEnd(t *testing.T) {
+	o := newOutside(t)
+	o.names["good.test"] = netip.MustParseAddr("203.0.113.10")
+	e, err := policy.ParseEntry("good.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStack(t, o, policy.Rules{Tier: policy.TierAllow, Allow: []policy.Entry{e}}, nil)
+	dialled, held := make(chan struct{}), make(chan struct{})
+	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
+		conn, err := o.dial(ctx, network, to, judge)
+		if strings.HasSuffix(to, ":80") { // it answers after the session
+			close(dialled)
+			<-held
+		}
+		return conn, err
+	}
+	b := newSandbox(t, s)
+	a, _, _ := s.DNS.Names.Addresses("good.test")
+	for _, hello := range []string{"", "\x16\x03\x01\x00", "\x16\x03\x01\x00\x05\x01\x00\x00\x80\x00"} {
+		io.WriteString(b.mustDial(t, netip.AddrPortFrom(a, 443).String()), hello)
+	}
+	go b.dial(t, netip.AddrPortFrom(a, 80).String())
+	<-dialled
+	shaking := &open{} // between its SYN and the sandbox's answer
+	s.begun(shaking)
+	s.Finish()
+	if opened, closed := o.opened.Load(), o.closed.Load(); opened != 4 || closed != 4 {
+		t.Errorf("%d opened, %d closed; want 4 of each", opened, closed)
+	}
+	close(held)
+	s.over(shaking)
+	for range 20 {
+		time.Sleep(5 * time.Millisecond)
+		if opened, closed := o.opened.Load(), o.closed.Load(); opened != 4 || closed != 4 {
+			t.Fatalf("after the end: %d opened, %d closed", opened, closed)
 		}
 	}
 }

@@ -45,7 +45,7 @@ var modules = map[string][]string{
 	"nix/gcroot":      {nix + "nixbase32"},
 	"profile/shape":   {"gopkg.in/yaml.v3"},
 	"network/hostnet": {"github.com/vishvananda/netlink"},
-	"network/stage":   {"github.com/vishvananda/netlink"},
+	"network/stage":   {"github.com/vishvananda/netlink", "github.com/vishvananda/netlink/nl"},
 	"network/serve":   {"gvisor.dev/gvisor/pkg/log"},
 	"network/dns":     {"golang.org/x/net/dns/dnsmessage"},
 	"network/stack": {

@@ -1,6 +1,11 @@
+// See cmd/claudebox.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Claudebox-stage belongs to claudebox, which starts it in a sandbox's
-// namespaces: it makes the network there and becomes bwrap. It is a program of
-// its own because every start waits for it, and a small one begins sooner.
+// namespaces: it makes the network there, and ends. It is a program of its own
+// because every start waits for it, and a small one begins sooner.
 package main
 
 import (

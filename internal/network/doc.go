@@ -3,7 +3,7 @@
 // A sandbox of tier inet or allow has one interface, whose other end is a
 // process of claudebox's outside. What becomes of a connection:
 //
-//	stage    in the sandbox's namespaces, before bwrap: makes the interface (package link names it)
+//	stage    in the sandbox's namespaces, beside bwrap: makes the interface (package link names it)
 //	helper   claudebox's side: starts the process, hands it the interface's other end
 //	serve    the process: confined, it serves one sandbox
 //	stack    a TCP/IP stack in it; every connection is judged, dialled and copied

@@ -29,29 +29,18 @@ func Fork(flags uintptr) (pid uintptr, errno syscall.Errno) {
 }
 
 // Run calls a function that forks, and waits until the copy has ended, which has
-// to be with status 0. Every signal is blocked in the copy: the handlers are
-// Go's.
+// to be with status 0.
 func Run(begin func() (pid uintptr, errno syscall.Errno)) error {
-	pid, err := blocked(begin)
+	pid, err := Start(begin)
 	if err != nil {
 		return err
 	}
-	for {
-		var status unix.WaitStatus
-		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
-			return err
-		case status != 0:
-			return fmt.Errorf("the copy of this process ended with status %#x", uint32(status))
-		default:
-			return nil
-		}
-	}
+	return Wait(pid)
 }
 
-func blocked(begin func() (pid uintptr, errno syscall.Errno)) (pid int, err error) {
+// Start calls a function that forks. Every signal is blocked in the copy: the
+// handlers are Go's.
+func Start(begin func() (pid uintptr, errno syscall.Errno)) (pid int, err error) {
 	runtime.LockOSThread() // the mask is the thread's
 	defer runtime.UnlockOSThread()
 	var all, before unix.Sigset_t
@@ -69,6 +58,23 @@ func blocked(begin func() (pid uintptr, errno syscall.Errno)) (pid int, err erro
 		return 0, errno
 	}
 	return int(copied), nil
+}
+
+// Wait waits until a copy has ended, which has to be with status 0.
+func Wait(pid int) error {
+	for {
+		var status unix.WaitStatus
+		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case status != 0:
+			return fmt.Errorf("the copy of this process ended with status %#x", uint32(status))
+		default:
+			return nil
+		}
+	}
 }
 
 // Shared makes memory that a copy shares with this process, filled with zeros.

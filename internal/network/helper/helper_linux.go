@@ -39,7 +39,9 @@ type Helper struct {
 	ended   func(error)
 	broker  func(*os.File)
 
-	stage, toStage *os.File // a socket pair, by which the stage hands out what it has made
+	stage, toStage *os.File     // a socket pair, by which the stage hands out what it has made
+	stageEnded     func() error // waits for its end
+	begun          chan error   // has how the first start went, and is closed then
 
 	mu     sync.Mutex
 	config Config
@@ -80,7 +82,8 @@ var ErrGone = errors.New("the sandbox ended before its network was there")
 
 const op = "connect the sandbox"
 
-// Start starts the helper. The sandbox's network does not have to be there.
+// Start starts the helper, while the caller goes on: [Helper.Attach] fails when it
+// could not. The sandbox's network does not have to be there.
 func Start(s Settings) (*Helper, error) {
 	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended, broker: s.Broker}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -88,14 +91,13 @@ func Start(s Settings) (*Helper, error) {
 		return nil, &diag.Error{Op: op, Err: os.NewSyscallError("socketpair", err)}
 	}
 	h.stage, h.toStage = os.NewFile(uintptr(pair[0]), "stage"), os.NewFile(uintptr(pair[1]), "stage")
-	if h.now, err = h.begin(); err != nil {
-		h.stage.Close()
-		h.toStage.Close()
-		return nil, &diag.Error{
-			Op: "start " + s.Program, Err: diag.Cause(err),
-			Remedy: "install claudebox anew: this program belongs to it",
-		}
-	}
+	h.begun = make(chan error, 1)
+	go func() {
+		var err error
+		h.now, err = h.begin()
+		h.begun <- err
+		close(h.begun)
+	}()
 	return h, nil
 }
 
@@ -215,10 +217,14 @@ func (p process) reap(options int) bool {
 }
 
 // Attach takes the network's other end from the stage, and has the helper serve
-// it. It returns when the sandbox has its network. The stage must have been
-// started.
+// it. It returns when the sandbox has its network. It comes after [Helper.Make].
 func (h *Helper) Attach() error {
-	h.toStage.Close()
+	if err := <-h.begun; err != nil {
+		return &diag.Error{
+			Op: "start " + h.program, Err: diag.Cause(err),
+			Remedy: "install claudebox anew: this program belongs to it",
+		}
+	}
 	made, fds, err := h.made()
 	if err != nil {
 		return err
@@ -243,8 +249,9 @@ func (h *Helper) made() (link.Made, []int, error) {
 	case err != nil:
 		return link.Made{}, nil, &diag.Error{Op: op, Err: err}
 	case n == 0:
-		return link.Made{}, nil, ErrGone
+		return link.Made{}, nil, diag.Errorf(op, "", "what makes its network has ended: %v", h.stageEnded())
 	}
+	go h.stageEnded()
 	if why, failed := strings.CutPrefix(string(text[:n]), link.Failed); failed {
 		return link.Made{}, nil,
 			&diag.Error{Op: op, Err: errors.New(why), Remedy: "run `claudebox check`, or use `--network none`"}
@@ -384,6 +391,7 @@ type Summary struct {
 // Close ends the network, and tells what happened. It does not wait for the
 // helper's end. It may be called at any stage.
 func (h *Helper) Close() Summary {
+	<-h.begun
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stage.Close()

@@ -15,7 +15,12 @@ import (
 // Read asks the kernel for all addresses, and for the routes of all tables.
 func Read() (policy.Host, error) {
 	const op = "read this machine's addresses and routes"
-	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return policy.Host{}, &diag.Error{Op: op, Err: err}
+	}
+	defer h.Close()
+	list, err := h.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return policy.Host{}, &diag.Error{Op: op, Err: err}
 	}
@@ -28,7 +33,7 @@ func Read() (policy.Host, error) {
 	var routes []policy.Route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		// A filter by a table that is none asks for those of all.
-		list, err := netlink.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+		list, err := h.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
 			netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return policy.Host{}, &diag.Error{Op: op, Err: err}

@@ -42,11 +42,10 @@ const Device = "cb0"
 
 // Options are what a sandbox's network is made with.
 type Options struct {
-	Internet bool      `json:"internet"`         // it has routes to everywhere, which the stack judges
-	Publish  bool      `json:"publish"`          // ports of its loopback are reached from the stack
-	Listen   []uint16  `json:"listen,omitempty"` // ports of its loopback that lead to the host's
-	Rights   []uintptr `json:"rights,omitempty"` // that the stage leaves to what it becomes
-	NoTun    bool      `json:"noTun,omitempty"`  // make a veth pair although there is a tun
+	Internet bool     `json:"internet"`         // it has routes to everywhere, which the stack judges
+	Publish  bool     `json:"publish"`          // ports of its loopback are reached from the stack
+	Listen   []uint16 `json:"listen,omitempty"` // ports of its loopback that lead to the host's
+	NoTun    bool     `json:"noTun,omitempty"`  // make a veth pair although there is a tun
 }
 
 // Made is what the stage says of the network it has made, with the descriptors:

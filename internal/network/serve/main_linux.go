@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/log"
@@ -75,6 +76,7 @@ func serve(make NewTerminator) error {
 		return parent.Refuse(fmt.Errorf("give up its rights: %w", err))
 	}
 	if s.dns == nil {
+		close(s.known)
 		close(s.settled)
 	} else {
 		go s.follow()
@@ -91,6 +93,7 @@ func serve(make NewTerminator) error {
 		time.Sleep(askedTime)
 		os.Exit(0)
 	}
+	<-s.known
 	if err := s.stack.Attach(given.Interface, given.Kind, gone); err != nil {
 		return parent.Refuse(err)
 	}
@@ -119,8 +122,9 @@ type server struct {
 	stack   *stack.Stack
 	journal *journal.Journal
 	dns     *dns.Server
-	// settled is closed when it is known how the machine's network reaches IPv4.
-	settled chan struct{}
+	// known is closed when it is known what the machine is connected to, settled
+	// when it is, too, how its network reaches IPv4.
+	known, settled chan struct{}
 }
 
 func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
@@ -128,7 +132,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{journal: &journal.Journal{}, settled: make(chan struct{})}
+	s := &server{journal: &journal.Journal{}, known: make(chan struct{}), settled: make(chan struct{})}
 	var terminator flow.Terminator
 	if len(c.Broker) > 0 {
 		parent := os.NewFile(helper.BrokerSocket, "claudebox")
@@ -141,10 +145,6 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, err := hostnet.Read()
-	if err != nil {
-		return nil, err
-	}
 	if rules.Tier != policy.TierNone {
 		s.dns = &dns.Server{
 			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(c.Generation),
@@ -152,7 +152,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 		}
 	}
 	s.stack, err = stack.New(context.Background(), stack.Config{
-		Rules: rules, Host: host, DNS: s.dns, Terminator: terminator, Journal: s.journal,
+		Rules: rules, Host: policy.Host{Networks: everything}, DNS: s.dns, Terminator: terminator, Journal: s.journal,
 		Resolver: &net.Resolver{PreferGo: true}, Settled: s.settled, Via: via,
 	})
 	if err != nil {
@@ -163,25 +163,24 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 
 // follow tells the stack what the machine comes to be connected to.
 func (s *server) follow() {
-	first := true
+	known, settled := sync.OnceFunc(func() { close(s.known) }), sync.OnceFunc(func() { close(s.settled) })
 	changed := func() {
 		host, err := hostnet.Read()
 		if err != nil { // nothing is known, so nothing is let through
 			host = policy.Host{Networks: everything}
 		}
 		s.stack.Moved(host)
+		known()
 		host.NAT64 = s.nat64()
 		if len(host.NAT64) > 0 {
 			s.stack.Moved(host)
 		}
-		if first {
-			first = false
-			close(s.settled)
-		}
+		settled()
 	}
 	for {
 		if hostnet.Watch(nil, changed) != nil {
 			s.stack.Moved(policy.Host{Networks: everything})
+			known()
 			time.Sleep(watchAgain)
 		}
 	}

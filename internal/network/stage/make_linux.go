@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/network/link"
@@ -207,8 +208,8 @@ func packetSocket(device int) (int, error) {
 // genModeNone has an interface make no address by itself (IN6_ADDR_GEN_MODE_NONE).
 const genModeNone = 1
 
-// configure gives cb0 its addresses and routes. What a container keeps from
-// being written is done without, unless ports are to be published.
+// configure gives cb0 its addresses and routes. What is set by files is done
+// without where those are read-only, as in a container.
 func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	gid := strconv.Itoa(os.Getgid())
 	_ = set("ipv4/ping_group_range", gid+" "+gid) // only ids that are mapped
@@ -216,14 +217,14 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	// Over a link without loss and way, bbr, where it is the machine's choice,
 	// spends more time on its timers than on the rest.
 	_ = set("ipv4/tcp_congestion_control", "reno")
-	if o.Publish {
-		if err := set("ipv4/conf/"+link.Device+"/route_localnet", "1"); err != nil {
-			return fmt.Errorf("let ports of the sandbox's loopback be reached: %w", err)
-		}
-	}
 	l, err := h.LinkByName(link.Device)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", link.Device, err)
+	}
+	if o.Publish {
+		if err := routeLocalnet(l.Attrs().Index); err != nil {
+			return fmt.Errorf("let ports of the sandbox's loopback be reached: %w", err)
+		}
 	}
 	v6 := h.LinkSetIP6AddrGenMode(l, genModeNone) == nil
 	if err := h.LinkSetMTU(l, link.MTU); err != nil {
@@ -246,6 +247,20 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 
 // queue is how many packets wait for the stack.
 const queue = 2000
+
+// routeLocalnet lets a device carry packets for the loopback, as
+// net.ipv4.conf.DEVICE.route_localnet does.
+func routeLocalnet(device int) error {
+	const inetConf, setting = 1, 26 // linux/if_link.h, IFLA_INET_CONF; linux/ip.h, IPV4_DEVCONF_ROUTE_LOCALNET
+	request, message := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK), nl.NewIfInfomsg(unix.AF_UNSPEC)
+	message.Index = int32(device)
+	families := nl.NewRtAttr(unix.IFLA_AF_SPEC, nil)
+	families.AddRtAttr(unix.AF_INET, nil).AddRtAttr(inetConf, nil).AddRtAttr(setting, nl.Uint32Attr(1))
+	request.AddData(message)
+	request.AddData(families)
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
 
 func set(name, value string) error {
 	return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)

@@ -1,6 +1,6 @@
-// Package stage is what runs in a sandbox's namespaces before bwrap does, in
-// its place and with all rights over them: it makes the network, hands the other
-// end of it out, gives the rights up, and becomes bwrap.
+// Package stage is what runs in a sandbox's user and network namespaces, beside
+// bwrap and with rights over them: it makes the network, hands the other end of
+// it out, and ends.
 package stage
 
 import (
@@ -9,33 +9,31 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/network/link"
 )
 
-// Main takes the words SOCKET OPTIONS PROGRAM ARGUMENT…: the descriptor that the
-// ends go to, [link.Options] as JSON, and what it becomes. It returns the exit
-// status when it does not. What kept it from it goes to the socket.
+// Main takes the words SOCKET OPTIONS: the descriptor that the ends go to, and
+// [link.Options] as JSON. It returns the exit status. What kept it from its work
+// goes to the socket.
 func Main(words []string) int {
 	const status = 125
-	if len(words) < 4 {
+	if len(words) != 2 {
 		return status
 	}
 	socket, err := strconv.Atoi(words[0])
 	if err != nil {
 		return status
 	}
-	unix.CloseOnExec(socket)
-	if err := run(socket, words[1], words[2], words[3:]); err != nil {
+	if err := run(socket, words[1]); err != nil {
 		_ = unix.Sendmsg(socket, []byte(link.Failed+err.Error()), nil, nil, 0)
 	}
-	return status
+	return 0
 }
 
-func run(socket int, options, program string, arguments []string) error {
+func run(socket int, options string) error {
 	runtime.LockOSThread()
 	var o link.Options
 	if err := json.Unmarshal([]byte(options), &o); err != nil {
@@ -50,37 +48,5 @@ func run(socket int, options, program string, arguments []string) error {
 		return err
 	}
 	rights := unix.UnixRights(slices.Concat(e.devices, e.listeners, e.inside6)...)
-	if err := unix.Sendmsg(socket, said, rights, nil, 0); err != nil {
-		return os.NewSyscallError("sendmsg", err)
-	}
-	if err := keep(o.Rights); err != nil {
-		return err
-	}
-	numberFromTwo()
-	return os.NewSyscallError("execve", syscall.Exec(program, arguments, []string{}))
-}
-
-// numberFromTwo makes the next process of this pid namespace its second: bwrap's
-// child, which bwrap looks up in the host's /proc (launch.CanOwnPIDs). This
-// program's threads have taken the numbers behind, and end when it becomes bwrap.
-// It fails where there is no pid namespace of our own, and does not matter there.
-func numberFromTwo() {
-	fd, err := unix.Open("/proc/sys/kernel/ns_last_pid", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		_, _ = unix.Write(fd, []byte("1"))
-		_ = unix.Close(fd)
-	}
-}
-
-// keep leaves these capabilities to what is executed next, and no others.
-func keep(rights []uintptr) error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return os.NewSyscallError("prctl", err)
-	}
-	for _, right := range rights {
-		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, right, 0, 0); err != nil {
-			return os.NewSyscallError("prctl", err)
-		}
-	}
-	return nil
+	return os.NewSyscallError("sendmsg", unix.Sendmsg(socket, said, rights, nil, 0))
 }

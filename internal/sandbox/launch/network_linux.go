@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/linux/spawn"
 	"claudebox/internal/linux/within"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/sandbox/storetree"
@@ -18,7 +17,13 @@ func (r Runner) connect(child *sandbox) error {
 	if child.gate.outside == nil {
 		return nil
 	}
-	err := done(r.Before)
+	var err error
+	if r.Network != nil {
+		err = r.Network.Make(child.pid)
+	}
+	if err == nil {
+		err = done(r.Before)
+	}
 	if err == nil && r.Network != nil {
 		err = r.Network.Attach()
 	}
@@ -63,15 +68,4 @@ func done(do func() error) error {
 		return nil
 	}
 	return do()
-}
-
-// networked starts bwrap, by what makes its network where that is claudebox's
-// own.
-func (r Runner) networked(p spawn.Program) (pid int, err error) {
-	if r.Network != nil {
-		if p, err = r.Network.Around(p); err != nil {
-			return 0, err
-		}
-	}
-	return spawn.Start(p)
 }

@@ -170,9 +170,9 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 // and set free again for the agent by the shim.
 func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
-		return r.networked(t.mounting(spawn.Program{
+		return spawn.Start(t.mounting(spawn.Program{
 			Path: r.Bwrap, Args: r.commandLine(), Files: files,
-			PIDs: r.OwnPIDs,
+			PIDs: r.OwnPIDs, Network: r.Network != nil,
 		}))
 	}
 	if r.OwnPIDs {

@@ -76,7 +76,9 @@ func (t Trial) start(r Runner) (child *sandbox, said *os.File, err error) {
 	if r.gated() {
 		files = append(files[:3], gate.files()...)
 	}
-	pid, err := r.networked(spawn.Program{Path: t.Bwrap, Args: t.words(), Files: files, PIDs: r.OwnPIDs})
+	pid, err := spawn.Start(spawn.Program{
+		Path: t.Bwrap, Args: t.words(), Files: files, PIDs: r.OwnPIDs, Network: r.Network != nil,
+	})
 	if err != nil {
 		said.Close()
 		return nil, nil, err
@@ -123,6 +125,11 @@ var trialCauses = []struct {
 	{"Unknown option", "it is too old", ownBwrap},
 	{
 		"Can't mount proc", "a container hides parts of /proc",
+		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
+			"systempaths=unconfined`)",
+	},
+	{
+		"max_user_namespaces: Read-only file system", "a container keeps the kernel's settings from being written",
 		"run claudebox on the host, or start the container with /proc as it is (docker: `--security-opt " +
 			"systempaths=unconfined`)",
 	},

@@ -1,0 +1,82 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// waiting starts a process in namespaces of its own that waits to be killed.
+func waiting(t *testing.T) (pid int) {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	pid, err := Start(Program{
+		Path: program(t, "sleep"), Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true, Network: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_, _ = syscall.Wait4(pid, nil, 0, nil)
+	})
+	return pid
+}
+
+func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
+	pid := waiting(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	script := fmt.Sprintf("PATH='%s'; exec >&%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
+		"grep CapEff /proc/self/status; cat /proc/$$/environ", os.Getenv("PATH"), w.Fd())
+	ended, err := Join(pid, Program{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(w.Fd())}, Rights: []uintptr{unix.CAP_NET_ADMIN},
+	})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := io.ReadAll(r)
+	if err := ended(); err != nil {
+		t.Error(err)
+	}
+	want := ""
+	for _, namespace := range []string{fmt.Sprintf("%d/ns/net", pid), fmt.Sprintf("%d/ns/user", pid), "self/ns/pid"} {
+		text, err := os.Readlink("/proc/" + namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += text + "\n"
+	}
+	if os.Getuid() != 0 { // root has all of them
+		want += fmt.Sprintf("CapEff:\t%016x\n", 1<<unix.CAP_NET_ADMIN)
+	}
+	if text := string(got); !strings.HasPrefix(text, want) || os.Getuid() != 0 && text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
+func TestWhoCannotJoinIsTold(t *testing.T) {
+	ended, err := Join(waiting(t), Program{Path: "/nowhere", Args: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("got %v", err)
+	}
+	const nobody = 1<<22 + 1 // above the greatest number of a process
+	if _, err := Join(nobody, Program{Path: "/bin/true", Args: []string{"x"}}); !errors.Is(err, ErrGone) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -29,8 +29,7 @@ func newAllowHostCommand(sys System) *cobra.Command {
 		Example: allowHostExample,
 		RunE: func(c *cobra.Command, hosts []string) error {
 			if refused == (len(hosts) > 0) {
-				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
-					"%s takes hosts, or --refused", c.CommandPath())
+				return misused(c, "%s takes hosts, or --refused", c.CommandPath())
 			}
 			return allowHosts(sys, o, hosts)
 		},

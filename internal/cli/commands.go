@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/profile/shape"
 )
 
 // commands make claudebox's own commands, by name.
@@ -106,13 +107,46 @@ func newRoot(sys System) *cobra.Command {
 	return root
 }
 
+// misused is an error in the words of a command.
+func misused(c *cobra.Command, format string, args ...any) error {
+	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", format, args...)
+}
+
 // noWords refuses words behind a command that takes none.
 func noWords(c *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes no word, but got %q",
-		c.CommandPath(), words[0])
+	return misused(c, "%s takes no word, but got %q", c.CommandPath(), words[0])
+}
+
+// oneWord refuses words behind the first.
+func oneWord(c *cobra.Command, words []string) error {
+	if len(words) <= 1 {
+		return nil
+	}
+	return misused(c, "%s takes one word, but got %q as well", c.CommandPath(), words[1])
+}
+
+// newGroup is a command that only groups others. Alone it shows its help.
+func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs}
+	c.AddCommand(commands...)
+	c.RunE = func(_ *cobra.Command, words []string) error {
+		if len(words) == 0 {
+			return c.Help()
+		}
+		var known []string
+		for _, sub := range c.Commands() {
+			known = append(known, sub.Name())
+		}
+		remedy := "use one of " + strings.Join(known, ", ")
+		if near := shape.Nearest(words[0], known); near != "" {
+			remedy = "use " + c.CommandPath() + " " + near
+		}
+		return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
+	}
+	return c
 }
 
 func newVersionCommand(sys System) *cobra.Command {

@@ -23,66 +23,39 @@ home with its history, settings and login, and the caches of package managers.
 Worktrees of a repository share one.`
 
 func newInstanceCommand(sys System) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "instance",
-		Short: "List, find and remove what is kept for projects",
-		Long:  instanceLong,
-		Args:  cobra.ArbitraryArgs,
-	}
-	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
-	c.AddCommand(newInstanceListCommand(sys), newInstancePathCommand(sys), newInstancePruneCommand(sys),
-		newInstanceCollectCommand(sys))
-	return c
-}
-
-func newInstanceListCommand(sys System) *cobra.Command {
 	var format string
-	c := &cobra.Command{
+	list := &cobra.Command{
 		Use:   "list",
 		Short: "List what is kept, with its size and last use",
 		Args:  noWords,
 		RunE:  func(*cobra.Command, []string) error { return listInstances(sys, format) },
 	}
-	c.Flags().StringVar(&format, "format", "text", "text or json")
-	return c
-}
-
-func newInstancePathCommand(sys System) *cobra.Command {
-	var o session.Options
-	c := &cobra.Command{
-		Use:   "path",
-		Short: "Print the folder that is kept for this project",
-		Args:  noWords,
-		RunE: func(*cobra.Command, []string) error {
-			dir, err := session.InstanceDir(sys.Caller(), o)
-			if err == nil {
-				_, err = fmt.Fprintln(sys.Stdout, dir)
-			}
-			return err
-		},
-	}
-	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
-	return c
-}
-
-func newInstanceCollectCommand(sys System) *cobra.Command {
-	var o session.Options
-	c := &cobra.Command{
+	list.Flags().StringVar(&format, "format", "text", "text or json")
+	path := &cobra.Command{Use: "path", Short: "Print the folder that is kept for this project"}
+	collect := &cobra.Command{
 		Use:   "gc",
 		Short: "Collect the garbage of the Nix store inside this project's sandbox",
 		Long: `Remove from the Nix store inside of this project what was built or fetched there
 and no link in the project refers to. The host's store stays as it is.`,
-		Args: noWords,
-		RunE: func(*cobra.Command, []string) error {
-			said, err := session.CollectGarbage(sys.Caller(), o)
-			if err == nil {
-				_, err = fmt.Fprintln(sys.Stdout, said)
-			}
-			return err
-		},
+	}
+	asksSession(sys, path, session.InstanceDir)
+	asksSession(sys, collect, session.CollectGarbage)
+	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list, path,
+		newInstancePruneCommand(sys), collect)
+}
+
+// asksSession has a command print what a session says of the project.
+func asksSession(sys System, c *cobra.Command, ask func(session.Caller, session.Options) (string, error)) {
+	var o session.Options
+	c.Args = noWords
+	c.RunE = func(*cobra.Command, []string) error {
+		said, err := ask(sys.Caller(), o)
+		if err == nil {
+			_, err = fmt.Fprintln(sys.Stdout, said)
+		}
+		return err
 	}
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
-	return c
 }
 
 // pruneOptions are the words of `claudebox instance prune`.

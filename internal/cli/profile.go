@@ -1,19 +1,18 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/shape"
@@ -28,96 +27,20 @@ Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
 slash or ends in .yaml, .yml or .json is a file.`
 
 func newProfileCommand(sys System) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "profile",
-		Short: "List, show, write and check profiles",
-		Long:  profileLong,
-		Args:  cobra.ArbitraryArgs,
-	}
-	c.RunE = func(_ *cobra.Command, words []string) error { return unknownSubcommand(c, words) }
-	c.AddCommand(
-		newProfileListCommand(sys),
-		newProfileShowCommand(sys),
-		newProfileInitCommand(sys),
-		newProfileValidateCommand(sys),
-		newProfileSchemaCommand(sys),
-	)
-	return c
-}
-
-// unknownSubcommand shows the help of a command that only groups others, and
-// refuses a word that is none of them.
-func unknownSubcommand(c *cobra.Command, words []string) error {
-	if len(words) == 0 {
-		return c.Help()
-	}
-	var known []string
-	for _, sub := range c.Commands() {
-		known = append(known, sub.Name())
-	}
-	remedy := "use one of " + strings.Join(known, ", ")
-	if near := shape.Nearest(words[0], known); near != "" {
-		remedy = "use " + c.CommandPath() + " " + near
-	}
-	return diag.Errorf("read the command line", remedy, "%s has no command %q", c.CommandPath(), words[0])
-}
-
-// oneWord refuses words behind the first.
-func oneWord(c *cobra.Command, words []string) error {
-	if len(words) <= 1 {
-		return nil
-	}
-	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`",
-		"%s takes one word, but got %q as well", c.CommandPath(), words[1])
-}
-
-func newProfileListCommand(sys System) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the profiles and plans that can be named",
-		Args:  noWords,
-		RunE: withProfiles(sys, func(files profiledir.Files, _ []string) error {
-			return listProfiles(sys.Stdout, files)
-		}),
-	}
-}
-
-func newProfileShowCommand(sys System) *cobra.Command {
-	return &cobra.Command{
+	show := &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Print a profile with all it extends, and where each value was said",
 		Args:  oneWord,
-		RunE: func(_ *cobra.Command, refs []string) error {
-			facts, err := host.Detect()
-			if err != nil {
-				return err
-			}
-			ref := facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default)
-			if len(refs) == 1 {
-				ref = refs[0]
-			}
-			return showProfile(sys, profiledir.New(facts, sys.Manifest), ref)
-		},
+		RunE: withProfiles(sys, func(facts host.Facts, files profiledir.Files, refs []string) error {
+			refs = append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
+			return showProfile(sys, files, refs[0])
+		}),
 		ValidArgsFunction: completeProfiles(sys),
 	}
-}
-
-func newProfileInitCommand(sys System) *cobra.Command {
-	return &cobra.Command{
-		Use:   "init [NAME|FILE]",
-		Short: "Write a commented profile to start from",
-		Args:  oneWord,
-		RunE: withProfiles(sys, func(files profiledir.Files, refs []string) error {
-			return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
-		}),
-	}
-}
-
-func newProfileValidateCommand(sys System) *cobra.Command {
-	return &cobra.Command{
+	validate := &cobra.Command{
 		Use:   "validate [NAME|FILE…]",
 		Short: "Report every problem of profiles, of all there are by default",
-		RunE: withProfiles(sys, func(files profiledir.Files, refs []string) error {
+		RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, refs []string) error {
 			if len(refs) == 0 {
 				refs = files.Names()
 			}
@@ -125,32 +48,49 @@ func newProfileValidateCommand(sys System) *cobra.Command {
 		}),
 		ValidArgsFunction: completeProfiles(sys),
 	}
+	return newGroup("profile", "List, show, write and check profiles", profileLong, show, validate,
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the profiles and plans that can be named",
+			Args:  noWords,
+			RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, _ []string) error {
+				return listProfiles(sys.Stdout, files)
+			}),
+		},
+		&cobra.Command{
+			Use:   "init [NAME|FILE]",
+			Short: "Write a commented profile to start from",
+			Args:  oneWord,
+			RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, refs []string) error {
+				return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
+			}),
+		},
+		&cobra.Command{
+			Use:   "schema",
+			Short: "Print the JSON Schema of profiles, for editors",
+			Args:  noWords,
+			RunE:  func(*cobra.Command, []string) error { return printSchema(sys) },
+		})
 }
 
-func newProfileSchemaCommand(sys System) *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of profiles, for editors",
-		Args:  noWords,
-		RunE: func(*cobra.Command, []string) error {
-			text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
-			if err != nil {
-				return fmt.Errorf("bug: encode the schema: %w", err)
-			}
-			_, err = sys.Stdout.Write(text)
-			return err
-		},
+func printSchema(sys System) error {
+	text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
+	if err != nil {
+		return fmt.Errorf("bug: encode the schema: %w", err)
 	}
+	_, err = sys.Stdout.Write(text)
+	return err
 }
 
 // withProfiles hands a command the places where profiles lie.
-func withProfiles(sys System, do func(profiledir.Files, []string) error) func(*cobra.Command, []string) error {
+func withProfiles(sys System, do func(host.Facts, profiledir.Files, []string) error,
+) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, words []string) error {
 		facts, err := host.Detect()
 		if err != nil {
 			return err
 		}
-		return do(profiledir.New(facts, sys.Manifest), words)
+		return do(facts, profiledir.New(facts, sys.Manifest), words)
 	}
 }
 
@@ -278,25 +218,22 @@ func refuseToHide(files profiledir.Files, name, file string) error {
 	return nil
 }
 
-// writeNew makes a file with its whole content, or none. It never replaces
-// one: link(2) fails where rename(2) would overwrite.
+// writeNew makes a file with its whole content, or none. It never replaces one.
 func writeNew(file string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".claudebox-*")
-	if err != nil {
-		return &diag.Error{Op: "write " + file, Err: err}
+	at, err := beneath.Canonical(filepath.Dir(file))
+	var folder *beneath.Folder
+	if err == nil {
+		folder, err = beneath.Open(at)
 	}
-	defer os.Remove(temporary.Name())
-	_, err = io.Copy(temporary, bytes.NewReader(content))
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return &diag.Error{Op: "write " + file, Err: err}
+	if err == nil {
+		defer folder.Close()
+		err = folder.Create(filepath.Base(file), content, 0o644)
 	}
-	err = os.Link(temporary.Name(), file)
-	if errors.Is(err, os.ErrExist) {
+	switch {
+	case errors.Is(err, os.ErrExist):
 		return diag.Errorf("write "+file, "edit it, or choose another name", "the file exists already")
-	}
-	if err != nil {
-		return &diag.Error{Op: "write " + file, Err: err}
+	case err != nil:
+		return diag.Wrap("write "+file, err, "")
 	}
 	return nil
 }

@@ -36,8 +36,7 @@ func newWhyCommand(sys System) *cobra.Command {
 		Example: whyExample,
 		RunE: func(c *cobra.Command, words []string) error {
 			if len(words) != 1 || words[0] == "" {
-				return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", "%s takes one word",
-					c.CommandPath())
+				return misused(c, "%s takes one word", c.CommandPath())
 			}
 			return explain(sys, o.Options, words[0])
 		},

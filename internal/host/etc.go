@@ -155,18 +155,9 @@ func PublicNixConf(conf []byte) []byte {
 	var kept bytes.Buffer
 	for line := range bytes.Lines(conf) {
 		name, value, ok := strings.Cut(string(line), "=")
-		if ok && isPublicNixSetting(strings.TrimSpace(name)) && !strings.Contains(value, "@") {
+		if ok && slices.Contains(publicNixSettings, strings.TrimSpace(name)) && !strings.Contains(value, "@") {
 			kept.WriteString(strings.TrimSpace(name) + " = " + strings.TrimSpace(value) + "\n")
 		}
 	}
 	return kept.Bytes()
-}
-
-func isPublicNixSetting(name string) bool {
-	for _, public := range publicNixSettings {
-		if name == public {
-			return true
-		}
-	}
-	return false
 }

@@ -41,7 +41,7 @@ func Open(path string) (*Folder, error) {
 func (f *Folder) Sub(rel string) (*Folder, error) {
 	fd, err := f.open(rel, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+		return nil, f.fault("open", rel, err)
 	}
 	return &Folder{path: f.Join(rel), fd: fd}, nil
 }
@@ -81,6 +81,11 @@ func (f *Folder) FD() int { return f.fd }
 
 // OpenFD opens what lies at rel; the caller closes it.
 func (f *Folder) OpenFD(rel string, flags int) (int, error) { return f.open(rel, uint64(flags)) }
+
+// fault is an error about what lies at rel.
+func (f *Folder) fault(op, rel string, err error) error {
+	return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
+}
 
 func (f *Folder) open(rel string, flags uint64) (int, error) {
 	return unix.Openat2(f.fd, rel, &unix.OpenHow{
@@ -136,10 +141,14 @@ func (f *Folder) Look(rel string) (Entry, error) {
 	case errors.Is(err, unix.ELOOP):
 		return Entry{Kind: Link}, nil
 	case err != nil:
-		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
+		return Entry{}, f.fault("look at", rel, err)
 	}
 	defer unix.Close(fd)
-	return f.entry(fd, rel)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return Entry{}, f.fault("look at", rel, err)
+	}
+	return entryOf(&st), nil
 }
 
 // lookAtName is Look for what lies in the folder itself: no link is on the way
@@ -151,15 +160,7 @@ func (f *Folder) lookAtName(name string) (Entry, error) {
 	case errors.Is(err, unix.ENOENT):
 		return Entry{}, nil
 	case err != nil:
-		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(name), Err: err}
-	}
-	return entryOf(&st), nil
-}
-
-func (f *Folder) entry(fd int, rel string) (Entry, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Entry{}, &os.PathError{Op: "look at", Path: f.Join(rel), Err: err}
+		return Entry{}, f.fault("look at", name, err)
 	}
 	return entryOf(&st), nil
 }
@@ -196,27 +197,14 @@ var (
 func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
 	fd, err := f.open(rel, smallfile.Flags)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+		return nil, f.fault("open", rel, err)
 	}
 	defer unix.Close(fd)
 	content, err := smallfile.ReadFD(fd, limit)
 	if err != nil {
-		return nil, &os.PathError{Op: "read", Path: f.Join(rel), Err: err}
+		return nil, f.fault("read", rel, err)
 	}
 	return content, nil
-}
-
-// File opens a regular file for reading.
-func (f *Folder) File(rel string) (*os.File, error) {
-	fd, err := f.open(rel, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
-	}
-	if what, err := f.entry(fd, rel); err != nil || what.Kind != Regular {
-		unix.Close(fd)
-		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: ErrNotRegular}
-	}
-	return os.NewFile(uintptr(fd), f.Join(rel)), nil
 }
 
 // Names lists a folder, at most limit entries; more is an error, because what
@@ -232,7 +220,7 @@ func (f *Folder) Names(rel string, limit int) ([]string, error) {
 		err = nil
 	}
 	if err == nil && len(names) > limit {
-		err = &os.PathError{Op: "list", Path: f.Join(rel), Err: ErrTooLarge}
+		err = f.fault("list", rel, ErrTooLarge)
 	}
 	return names, err
 }
@@ -241,7 +229,7 @@ func (f *Folder) Names(rel string, limit int) ([]string, error) {
 func (f *Folder) OpenDir(rel string) (*os.File, error) {
 	fd, err := f.open(rel, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: f.Join(rel), Err: err}
+		return nil, f.fault("open", rel, err)
 	}
 	return os.NewFile(uintptr(fd), f.Join(rel)), nil
 }
@@ -250,13 +238,13 @@ func (f *Folder) OpenDir(rel string) (*os.File, error) {
 func (f *Folder) Readlink(rel string) (string, error) {
 	fd, err := f.open(rel, unix.O_PATH)
 	if err != nil {
-		return "", &os.PathError{Op: "read link", Path: f.Join(rel), Err: err}
+		return "", f.fault("read link", rel, err)
 	}
 	defer unix.Close(fd)
 	text := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(fd, "", text)
 	if err != nil {
-		return "", &os.PathError{Op: "read link", Path: f.Join(rel), Err: err}
+		return "", f.fault("read link", rel, err)
 	}
 	return string(text[:n]), nil
 }

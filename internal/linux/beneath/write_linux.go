@@ -24,7 +24,7 @@ func (f *Folder) in(op, rel string, do func(fd int, name string) error) error {
 		err = do(fd, name)
 	}
 	if err != nil {
-		return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
+		return f.fault(op, rel, err)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (f *Folder) Chmod(rel string, perm uint32) error {
 		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), perm) // fchmod refuses O_PATH
 	}
 	if err != nil {
-		return &os.PathError{Op: "change the mode of", Path: f.Join(rel), Err: err}
+		return f.fault("change the mode of", rel, err)
 	}
 	return nil
 }

@@ -64,12 +64,11 @@ func ofThread(pid int, thread string) []int {
 
 // Init is bwrap's process 1 inside: its last child, as one that was started
 // before may still be about, see package storetree. Zero: there is none.
-func Init(bwrap int) int {
-	children := Children(bwrap)
-	if len(children) == 0 {
-		return 0
+func Init(bwrap int) (init int) {
+	for _, child := range Children(bwrap) {
+		init = child
 	}
-	return children[len(children)-1]
+	return init
 }
 
 // Agent is the first child of process 1 inside. Zero: there is none.

@@ -96,10 +96,11 @@ func (t *tail) Write(p []byte) (int, error) {
 // reason finds the cause in what Nix printed: the paragraph of the last
 // "error:", up to the place in the source that some versions add.
 func reason(stderr string) string {
-	_, last, found := cutLast(stderr, "error:")
-	if !found {
+	at := strings.LastIndex(stderr, "error:")
+	if at < 0 {
 		return strings.TrimSpace(stderr)
 	}
+	last := stderr[at+len("error:"):]
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSpace(last), "\n") {
 		line = strings.TrimSpace(line)
@@ -110,11 +111,4 @@ func reason(stderr string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }

@@ -32,24 +32,15 @@ func ParseHost(text string) (Host, bool) {
 	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return Host{Name: address.String()}, true
 	}
-	name, number, said := cutLast(text)
-	h := Host{Name: strings.Trim(name, "[]")}
-	if said {
-		port, err := strconv.ParseUint(number, 10, 16)
+	h := Host{Name: strings.Trim(text, "[]")}
+	if colon := strings.LastIndexByte(text, ':'); colon >= 0 {
+		port, err := strconv.ParseUint(text[colon+1:], 10, 16)
 		if err != nil || port == 0 {
 			return Host{}, false
 		}
-		h.Port = int(port)
+		h = Host{Name: strings.Trim(text[:colon], "[]"), Port: int(port)}
 	}
 	return h, h.Name != ""
-}
-
-// cutLast cuts at the last colon.
-func cutLast(text string) (before, after string, found bool) {
-	if i := strings.LastIndexByte(text, ':'); i >= 0 {
-		return text[:i], text[i+1:], true
-	}
-	return text, "", false
 }
 
 func (h Host) String() string {

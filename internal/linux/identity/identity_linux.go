@@ -18,43 +18,33 @@ import (
 // not known.
 type ID string
 
-// Of identifies what an open descriptor is of; O_PATH is enough.
-func Of(fd int) ID { return At(fd, "") }
-
 // At identifies what lies at a path from an open folder. A link is not
 // followed.
 func At(dir int, path string) ID {
-	flags := 0
-	if path == "" {
-		flags = unix.AT_EMPTY_PATH
+	fd, err := unix.Openat(dir, path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
 	}
+	defer unix.Close(fd)
+	return Of(fd)
+}
+
+// Of identifies what an open descriptor is of; O_PATH is enough.
+func Of(fd int) ID {
 	var system unix.Statfs_t
-	if statfsAt(dir, path, &system) != nil {
+	if unix.Fstatfs(fd, &system) != nil {
 		return ""
 	}
 	volume := make([]byte, 0, 8)
 	for _, half := range system.Fsid.Val {
 		volume = binary.BigEndian.AppendUint32(volume, uint32(half))
 	}
-	if handle, _, err := unix.NameToHandleAt(dir, path, flags); err == nil {
+	if handle, _, err := unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH); err == nil {
 		return ID(fmt.Sprintf("%x-%x-%x", volume, handle.Type(), handle.Bytes()))
 	}
 	var st unix.Statx_t
-	if unix.Statx(dir, path, flags|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
+	if unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
 		return ""
 	}
 	return ID(fmt.Sprintf("%x-i%x-%x.%x", volume, st.Ino, st.Btime.Sec, st.Btime.Nsec))
-}
-
-// statfsAt asks for the file system of an open folder, or of what lies in it.
-func statfsAt(dir int, path string, into *unix.Statfs_t) error {
-	if path == "" {
-		return unix.Fstatfs(dir, into)
-	}
-	fd, err := unix.Openat(dir, path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Fstatfs(fd, into)
 }

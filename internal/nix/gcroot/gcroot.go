@@ -59,7 +59,7 @@ func setName(of string, paths []string) string {
 // Hold takes hold of a file's set if it roots all of the paths for certain:
 // each has its link, and the daemon knows of it.
 func (f Folder) Hold(of string, paths []string) (*Set, bool) {
-	s, err := f.open(setName(of, paths))
+	s, err := f.open(setName(of, paths), unix.LOCK_SH)
 	if err != nil {
 		return nil, false
 	}
@@ -84,7 +84,7 @@ func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []s
 			return nil, err
 		}
 	}
-	s, err := f.open(name)
+	s, err := f.open(name, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +115,7 @@ func (s *Set) fill(ctx context.Context, daemon Registrar, of string, paths []str
 
 // open opens and locks a set. Whoever sweeps it at the moment comes first: the
 // set is as good as absent then.
-func (f Folder) open(name string) (*Set, error) {
-	return f.openLocked(name, unix.LOCK_SH)
-}
-
-func (f Folder) openLocked(name string, how int) (*Set, error) {
+func (f Folder) open(name string, how int) (*Set, error) {
 	dir := filepath.Join(f.Dir, name)
 	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -187,19 +183,16 @@ func relink(to, link string) error {
 	return nil
 }
 
-// Sweep takes away every set whose file is gone, or that was not used for
-// sixty days, unless a session holds it. What cannot be taken away now is
+// sweep takes away every set whose file is gone or is of, or that was not used
+// for sixty days, unless a session holds it. What cannot be taken away now is
 // left for the next time.
-func (f Folder) Sweep(now time.Time) { f.sweep(now, "") }
-
-// sweep takes those of one file, too.
 func (f Folder) sweep(now time.Time, of string) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
-		s, err := f.openLocked(entry.Name(), unix.LOCK_EX)
+		s, err := f.open(entry.Name(), unix.LOCK_EX)
 		if err != nil {
 			continue
 		}

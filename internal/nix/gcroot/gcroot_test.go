@@ -135,7 +135,7 @@ func TestSweep(t *testing.T) {
 			if tc.gone {
 				os.Remove(of)
 			}
-			f.Sweep(time.Now().Add(tc.later))
+			f.sweep(time.Now().Add(tc.later), "")
 			if got := exists(t, filepath.Join(f.Dir, setName(of, []string{path}), filepath.Base(path))); got != tc.want {
 				t.Errorf("it is there: %t, want %t", got, tc.want)
 			}
@@ -197,7 +197,7 @@ func TestManyAtOnceMakeHoldAndSweep(t *testing.T) {
 			if !s.links(path) {
 				t.Error("what is held has no link")
 			}
-			f.Sweep(time.Now().Add(365 * 24 * time.Hour))
+			f.sweep(time.Now().Add(365*24*time.Hour), "")
 			if !s.links(path) {
 				t.Error("what is held was swept")
 			}

@@ -116,7 +116,8 @@ func (r *run) findFault(ctx context.Context, attrs []string, fault error) ([]Pac
 	if len(attrs) > 1 {
 		return r.halve(ctx, attrs)
 	}
-	return []Package{{Attr: attrs[0], Failure: faulty(attrs[0], fault)}}, nil
+	message := attrs[0] + " cannot be evaluated: " + fault.Error()
+	return []Package{{Attr: attrs[0], Failure: &Failure{Reason: Faulty, Message: message}}}, nil
 }
 
 // halve looks both halves up at once.

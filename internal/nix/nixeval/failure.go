@@ -74,9 +74,16 @@ func (a answer) failure(attr string) *Failure {
 	case "missing":
 		return a.missing(attr)
 	case "not-a-set":
-		return notSet(attr, a.Rest, a.Type)
+		parent := strings.TrimSuffix(attr, "."+strings.Join(a.Rest, "."))
+		return &Failure{
+			Reason: Missing, Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(a.Type)),
+		}
 	case "not-a-package":
-		return notPackage(attr, a.Type)
+		f := &Failure{Reason: NotPackage, Message: fmt.Sprintf("%s is %s, not a package", attr, article(a.Type))}
+		if a.Type == "set" {
+			f.Remedy = "name a package in it: " + attr + ".NAME"
+		}
+		return f
 	case "refused":
 		return a.refused(attr)
 	}
@@ -113,22 +120,6 @@ func (a answer) missing(attr string) *Failure {
 	return f
 }
 
-func notSet(attr string, rest []string, kind string) *Failure {
-	parent := strings.TrimSuffix(attr, "."+strings.Join(rest, "."))
-	return &Failure{
-		Reason:  Missing,
-		Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(kind)),
-	}
-}
-
-func notPackage(attr, kind string) *Failure {
-	f := &Failure{Reason: NotPackage, Message: fmt.Sprintf("%s is %s, not a package", attr, article(kind))}
-	if kind == "set" {
-		f.Remedy = "name a package in it: " + attr + ".NAME"
-	}
-	return f
-}
-
 // article names a Nix type for a person.
 func article(kind string) string {
 	switch kind {
@@ -146,14 +137,18 @@ func article(kind string) string {
 // user's own system configuration may allow it, a profile may not.
 const ownNixpkgs = "give the package to claudebox's module or lib.mkClaudebox, from a nixpkgs that allows it"
 
-// refused reports whether nixpkgs refused the package: its words then name the flag that allows it.
+// refused is what nixpkgs refuses: its flags say why.
 func (a answer) refused(attr string) *Failure {
+	insecure := "is marked as insecure"
+	if len(a.Vulnerabilities) > 0 {
+		insecure += ": " + strings.Join(a.Vulnerabilities, ", ")
+	}
 	for _, known := range []struct {
 		reason  Reason
 		message string
 	}{
 		{Unfree, "has an unfree licence, which nixpkgs refuses by default"},
-		{Insecure, "is marked as insecure" + known(a.Vulnerabilities)},
+		{Insecure, insecure},
 		{Broken, "is marked as broken in this nixpkgs"},
 		{Unsupported, "is not available on this system"},
 	} {
@@ -164,24 +159,12 @@ func (a answer) refused(attr string) *Failure {
 	return &Failure{Reason: Throws}
 }
 
-func known(vulnerabilities []string) string {
-	if len(vulnerabilities) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(vulnerabilities, ", ")
-}
-
 // thrown is what nixpkgs says of a name it has taken away.
 func thrown(attr string, err error) *Failure {
 	if err == nil {
 		return &Failure{Reason: Faulty, Message: "bug: " + attr + " fails among others and works alone"}
 	}
 	return &Failure{Reason: Throws, Message: attr + ": " + err.Error()}
-}
-
-// faulty is a definition that stops the evaluator.
-func faulty(attr string, err error) *Failure {
-	return &Failure{Reason: Faulty, Message: attr + " cannot be evaluated: " + err.Error()}
 }
 
 // remedyFor is what to do when the evaluator does not work at all.

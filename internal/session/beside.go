@@ -9,7 +9,6 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/workspace/lent"
 	"claudebox/internal/workspace/project"
 )
 
@@ -55,7 +54,8 @@ func (s *Session) guardFolder(h *launch.Host, p plan.Plan, m launch.Mount) error
 	whole, err := s.coverLent(h, m.Source, m.Destination, p.Show)
 	if err == nil && !whole {
 		h.Warnings = append(h.Warnings,
-			fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden", m.Source, lent.Limit))
+			fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+				m.Source, project.LentLimit))
 	}
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
-	"claudebox/internal/workspace/lent"
 	"claudebox/internal/workspace/project"
 )
 
@@ -27,7 +26,7 @@ const (
 // agent can read, and reports whether all of it was looked at.
 func (s *Session) coverLent(h *launch.Host, source, destination string, show []string) (whole bool, err error) {
 	shown := func(rel string) bool { return project.Shown(show, s.pattern(filepath.Join(source, rel))) }
-	covers, cut, err := lent.Covers(source, shown)
+	covers, cut, err := project.LookLent(source, shown)
 	if err != nil {
 		return false, &diag.Error{
 			Op: "look for secrets in " + source, Err: diag.Cause(err),

@@ -29,7 +29,6 @@ import (
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/placeholder"
 	"claudebox/internal/workspace/project"
 )
 
@@ -92,11 +91,11 @@ type Session struct {
 	runner   launch.Runner // of the launch, once it runs
 	keeper   *keeper
 	project  project.Project
-	beside   []beside            // folders mounted read-write beside it
-	holding  []*placeholder.Hold // of the project, and of those beside it, in their order
-	led      []string            // see [call.ledElsewhere]
-	linked   map[string]string   // sources of mounts that were reached by a link which an agent could have made
-	covered  []string            // files of the user's own folders that do not enter
+	beside   []beside          // folders mounted read-write beside it
+	holding  []*project.Hold   // of the project, and of those beside it, in their order
+	led      []string          // see [call.ledElsewhere]
+	linked   map[string]string // sources of mounts that were reached by a link which an agent could have made
+	covered  []string          // files of the user's own folders that do not enter
 	report   report
 	network  outside
 	secrets  secrets

@@ -11,7 +11,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/workspace/lent"
+	"claudebox/internal/workspace/project"
 )
 
 // apiKey is the variable that makes the agent use a key instead of the login.
@@ -70,7 +70,7 @@ func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) er
 		if err == nil && !whole && !slices.Contains(p.Show, "**") {
 			err = diag.Errorf("look for secrets in "+in.Source,
 				"take away what you do not need, or say `show: [\"**\"]` in the profile",
-				"it has more than %d entries", lent.Limit)
+				"it has more than %d entries", project.LentLimit)
 		}
 		if err != nil {
 			return err

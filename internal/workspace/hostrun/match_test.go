@@ -26,7 +26,7 @@ func TestWhatTheHostRuns(t *testing.T) {
 }
 
 func TestEveryRuleFindsItsOwn(t *testing.T) {
-	for _, r := range hostrun.Rules {
+	for _, r := range hostrun.Rules() {
 		name, below := strings.CutSuffix(r.Pattern, "/**")
 		if below {
 			name += "/x"

@@ -1,13 +1,5 @@
 package hostrun
 
-// Rule says what a change in certain files means.
-type Rule struct {
-	// Pattern is a name, at any depth; "dir/name", where such a folder holds
-	// such a file; or "dir/**", all below such a folder.
-	Pattern string
-	Means   string
-}
-
 const (
 	onPush  = "your forge runs it when you push"
 	onInst  = "your package manager runs what it names when you install"
@@ -23,166 +15,80 @@ const (
 	onCargo   = "cargo runs it when you build"
 	onPackage = "npm runs its scripts when you install or build"
 	onCompose = "docker runs what it names, with the mounts it names"
+
+	onToolchain = "cargo fetches and runs the toolchain that it names"
+	onPython    = "Python runs it when it starts in that folder"
+	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
-// Rules are the files that are told of when a session changed them.
-var Rules = [...]Rule{
-	{".envrc", "direnv runs it when you enter the folder, once you allow it"},
-	{".envrc.local", "direnv runs it when you enter the folder"},
-	{".tool-versions", onEnter},
-	{"mise.toml", onEnter},
-	{".mise/config.toml", onEnter},
-	{"rust-toolchain", "cargo fetches and runs the toolchain that it names"},
-	{"rust-toolchain.toml", "cargo fetches and runs the toolchain that it names"},
-	{".mise.toml", onEnter},
-	{"mise.local.toml", onEnter},
-	{".mise.local.toml", onEnter},
-	{".mise/config.local.toml", onEnter},
-	{".config/mise.toml", onEnter},
-	{".config/mise/config.toml", onEnter},
-	{".bashrc", onEnter},
-	{".profile", onEnter},
-	{".zshrc", onEnter},
+// table has the patterns by what they mean. Those that are held are read-only
+// besides, where they lie at a project's root: nobody is asked before they run.
+var table = []struct{ means, held, told string }{
+	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
+	{"direnv runs it when you enter the folder", ".envrc.local", ""},
+	{
+		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
+		".mise/config.toml mise.local.toml .mise.local.toml .mise/config.local.toml .config/mise.toml " +
+			".config/mise/config.toml",
+	},
+	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
+	{
+		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
+			".dir-locals.el",
+		".run/** .devcontainer.json .lazy.lua .helix/**",
+	},
+	{
+		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
+			".claude/commands/** .claude/agents/** .claude/skills/**",
+		"CLAUDE.local.md GEMINI.md .claude/rules/** .gemini/** .codex/** opencode.json .cursorrules",
+	},
+	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml", ""},
 
-	{".vscode/**", onOpen},
-	{".idea/**", onOpen},
-	{".zed/**", onOpen},
-	{".cursor/**", onOpen},
-	{".run/**", onOpen},
-	{".devcontainer/**", onOpen},
-	{".devcontainer.json", onOpen},
-	{".vimrc", onOpen},
-	{".nvimrc", onOpen},
-	{".nvim.lua", onOpen},
-	{".exrc", onOpen},
-	{".lvimrc", onOpen},
-	{".dir-locals.el", onOpen},
-	{".lazy.lua", onOpen},
-	{".helix/**", onOpen},
+	{"git fetches and checks out what it names", ".gitmodules", ""},
+	{"git runs the filters that it names", "", ".gitattributes"},
+	{"git-lfs obeys it", "", ".lfsconfig"},
+	{onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml"},
+	{"git blame obeys it", ".git-blame-ignore-revs", ""},
+	{"lazygit runs what it names", "", ".lazygit.yml"},
+	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
+	{"Mercurial takes its configuration from where it leads", "", ".hg/sharedpath"},
+	{"a Mercurial repository: hg runs the hooks that its configuration names", "", ".hg"},
+	{"jj runs what it names", ".jj/repo/config.toml", ".jj/workspace-config.toml"},
+	{"jj takes its configuration from where it leads", "", ".jj/repo"},
+	{"jj has git run in the repository where it leads", "", ".jj/repo/store/git_target"},
+	{"a jj repository: jj runs what its configuration names", "", ".jj"},
+	{"Sapling runs the hooks in it", ".sl/config", ""},
+	{"Sapling takes its configuration from where it leads", "", ".sl/sharedpath"},
+	{"a Sapling repository: sl runs the hooks that its configuration names", "", ".sl"},
+	{"a Bazaar or Breezy repository: bzr obeys its configuration", "", ".bzr"},
+	{"a Pijul repository: pijul runs the hooks that its configuration names", "", ".pijul"},
+	{onFossil, "", ".fslckout _FOSSIL_"},
 
-	{".mcp.json", onAgent},
-	{"CLAUDE.md", onAgent},
-	{"AGENTS.md", onAgent},
-	{"CLAUDE.local.md", onAgent},
-	{"GEMINI.md", onAgent},
-	{".claude/rules/**", onAgent},
-	{".gemini/**", onAgent},
-	{".codex/**", onAgent},
-	{"opencode.json", onAgent},
-	{".cursorrules", onAgent},
-	{".claude/settings.json", onAgent},
-	{".claude/settings.local.json", onAgent},
-	{".claude/hooks/**", onAgent},
-	{".claude/commands/**", onAgent},
-	{".claude/agents/**", onAgent},
-	{".claude/skills/**", onAgent},
-	{".claudebox.yaml", "claudebox obeys it at the next launch, once you allow it"},
-
-	{".gitmodules", "git fetches and checks out what it names"},
-	{".gitattributes", "git runs the filters that it names"},
-	{".lfsconfig", "git-lfs obeys it"},
-	{".husky/**", onHooks},
-	{".pre-commit-config.yaml", onHooks},
-	{"lefthook.yml", onHooks},
-	{".lefthook.yml", onHooks},
-	{".git-blame-ignore-revs", "git blame obeys it"},
-	{".hg/hgrc", "Mercurial runs the hooks in it"},
-	{".hg/hgrc-not-shared", "Mercurial runs the hooks in it"},
-	{".hg/sharedpath", "Mercurial takes its configuration from where it leads"},
-	{".hg", "a Mercurial repository: hg runs the hooks that its configuration names"},
-	{".jj", "a jj repository: jj runs what its configuration names"},
-	{".jj/repo", "jj takes its configuration from where it leads"},
-	{".jj/repo/config.toml", "jj runs what it names"},
-	{".jj/repo/store/git_target", "jj has git run in the repository where it leads"},
-	{".jj/workspace-config.toml", "jj runs what it names"},
-	{".sl", "a Sapling repository: sl runs the hooks that its configuration names"},
-	{".sl/config", "Sapling runs the hooks in it"},
-	{".lazygit.yml", "lazygit runs what it names"},
-	{".bzr", "a Bazaar or Breezy repository: bzr obeys its configuration"},
-	{".pijul", "a Pijul repository: pijul runs the hooks that its configuration names"},
-	{".fslckout", "a Fossil checkout: fossil obeys the repository that it names"},
-	{"_FOSSIL_", "a Fossil checkout: fossil obeys the repository that it names"},
-	{".sl/sharedpath", "Sapling takes its configuration from where it leads"},
-
-	{".github/workflows/**", onPush},
-	{".github/actions/**", onPush},
-	{".gitlab-ci.yml", onPush},
-	{".forgejo/workflows/**", onPush},
-	{".gitea/workflows/**", onPush},
-	{".woodpecker/**", onPush},
-	{".woodpecker.yml", onPush},
-	{".circleci/**", onPush},
-	{".travis.yml", onPush},
-	{"Jenkinsfile", onPush},
-	{"azure-pipelines.yml", onPush},
-
-	{"package.json", onPackage},
-	{".npmrc", onInst},
-	{".yarnrc", onInst},
-	{".yarnrc.yml", onInst},
-	{".yarn/releases/**", onInst},
-	{".yarn/plugins/**", onInst},
-	{".pnpmfile.cjs", onInst},
-	{"bunfig.toml", onInst},
-	{"Gemfile", onInst},
-	{"setup.py", onInst},
-	{"pyproject.toml", onInst},
-	{"pip.conf", onInst},
-	{"composer.json", onInst},
-	{"mix.exs", onInst},
-
-	{"Makefile", onBuild},
-	{"makefile", onBuild},
-	{"GNUmakefile", onBuild},
-	{"justfile", onBuild},
-	{".justfile", onBuild},
-	{"Justfile", onBuild},
-	{"Taskfile.yml", onBuild},
-	{"Rakefile", onBuild},
-	{"CMakeLists.txt", onBuild},
-	{"meson.build", onBuild},
-	{"build.rs", onCargo},
-	{"Cargo.toml", onBuild},
-	{".cargo/config.toml", "cargo runs what it names"},
-	{".cargo/config", "cargo runs what it names"},
-	{"build.zig", onBuild},
-	{"build.gradle", onBuild},
-	{"build.gradle.kts", onBuild},
-	{"settings.gradle", onBuild},
-	{"settings.gradle.kts", onBuild},
-	{"gradlew", onBuild},
-	{"gradle/wrapper/**", onBuild},
-	{"mvnw", onBuild},
-	{"pom.xml", onBuild},
-	{".mvn/**", onBuild},
-	{"build.sbt", onBuild},
-	{"BUILD.bazel", onBuild},
-	{".bazelrc", onBuild},
-	{"Dockerfile", onBuild},
-	{"compose.yaml", onCompose},
-	{"docker-compose.yml", onCompose},
-	{"docker-compose.yaml", onCompose},
-	{"Procfile", onTool},
-
-	{"flake.nix", onNix},
-	{"flake.lock", "it says what your flake's inputs are"},
-	{"shell.nix", onNix},
-	{"default.nix", onNix},
-	{"devenv.nix", onNix},
-	{"devenv.yaml", onNix},
-	{"devbox.json", "devbox runs what it names when you enter its shell"},
-	{"Vagrantfile", "vagrant runs it"},
-	{"Tiltfile", "tilt runs it"},
-	{".nix/**", onNix},
-
-	{"conftest.py", onTest},
-	{"sitecustomize.py", "Python runs it when it starts in that folder"},
-	{"usercustomize.py", "Python runs it when it starts in that folder"},
-	{"tox.ini", onTest},
-	{"ansible.cfg", onTool},
-	{"eslint.config.js", onTool},
-	{"noxfile.py", onTest},
-	{"pytest.ini", onTest},
+	{
+		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
+			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile azure-pipelines.yml",
+	},
+	{onPackage, "", "package.json"},
+	{
+		onInst, "", ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs bunfig.toml Gemfile " +
+			"setup.py pyproject.toml pip.conf composer.json mix.exs",
+	},
+	{
+		onBuild, "", "Makefile makefile GNUmakefile justfile .justfile Justfile Taskfile.yml Rakefile CMakeLists.txt " +
+			"meson.build Cargo.toml build.zig build.gradle build.gradle.kts settings.gradle settings.gradle.kts " +
+			"gradlew gradle/wrapper/** mvnw pom.xml .mvn/** build.sbt BUILD.bazel .bazelrc Dockerfile",
+	},
+	{onCargo, "", "build.rs"},
+	{"cargo runs what it names", "", ".cargo/config.toml .cargo/config"},
+	{onCompose, "", "compose.yaml docker-compose.yml docker-compose.yaml"},
+	{onTool, "", "Procfile ansible.cfg eslint.config.js"},
+	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml"},
+	{"it says what your flake's inputs are", "", "flake.lock"},
+	{"devbox runs what it names when you enter its shell", "", "devbox.json"},
+	{"vagrant runs it", "", "Vagrantfile"},
+	{"tilt runs it", "", "Tiltfile"},
+	{onTest, "", "conftest.py tox.ini noxfile.py pytest.ini"},
+	{onPython, "", "sitecustomize.py usercustomize.py"},
 }
 
 // Units are places that are told of as one, because nobody reads what is in

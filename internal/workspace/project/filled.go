@@ -51,28 +51,28 @@ func filledState(tree *beneath.Folder, folders []string) string {
 	return fmt.Sprint(folders, stamps)
 }
 
-// filled covers what is secret in the configurations of repositories in folders
+// lookFilled covers what is secret in the configurations of repositories in folders
 // that tools fill: pip keeps the token of a URL in a checkout of its own.
-func (o *opener) filled() error {
-	if len(o.Seen.Skipped) == 0 {
-		return nil
+func (v *view) lookFilled(at below) (filled Filled, err error) {
+	if len(v.seen.Skipped) == 0 {
+		return filled, nil
 	}
-	if o.Request.Filled != nil {
-		o.Project.Filled = o.Request.Filled(o.Path)
+	if v.Request.Filled != nil {
+		filled = v.Request.Filled(v.path)
 	}
-	if now := filledState(o.tree, o.Seen.Skipped); now == "" || now != o.Project.Filled.State {
-		found := o.Scope.LookFilled(o.tree, o.Seen)
-		o.Project.Filled = Filled{now, slices.Concat(found.Git, found.Bare)}
+	if now := filledState(v.tree, v.seen.Skipped); now == "" || now != filled.State {
+		found := v.scope.LookFilled(v.tree, v.seen)
+		filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
-			o.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
+			at.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
 				"seen with their secrets")
 		}
 	}
-	repos, err := git.Gather(o.tree, git.Look{Git: o.Project.Filled.Repos})
-	for _, g := range o.gitFolders(o.tree, repos) {
+	repos, err := git.Gather(v.tree, git.Look{Git: filled.Repos})
+	for _, g := range v.gitFolders(at, repos) {
 		if err == nil {
 			err = g.secrets()
 		}
 	}
-	return err
+	return filled, err
 }

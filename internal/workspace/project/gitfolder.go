@@ -1,16 +1,14 @@
 package project
 
 import (
-	"cmp"
-	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/placeholder"
 )
 
 const (
@@ -23,17 +21,18 @@ const (
 	repoLimit = 100
 
 	// Of the host's git; short, as the audit shows them beside paths.
-	whyConfig = "git runs what it names"
-	whyHooks  = "git runs hooks"
-	whyMoved  = "git finds its config by it"
-	whyTodo   = "git runs what it lists"
-	whySecret = "there are secrets in it"
+	whyConfig  = "git runs what it names"
+	whyHooks   = "git runs hooks"
+	whyMoved   = "git finds its config by it"
+	whyTodo    = "git runs what it lists"
+	whySecrets = "there are secrets in it"
 )
 
 // gitFolder is a git folder, as it was seen before the session.
 type gitFolder struct {
-	guard
+	below
 	*git.Folder
+	v       *view
 	own     bool   // the project's own repository
 	guarded bool   // named .git, or in one: git runs what it names without being asked
 	tree    string // its working tree, where git starts programs
@@ -41,17 +40,19 @@ type gitFolder struct {
 
 // gitFolders are the git folders below one root, those that lie in others behind
 // them, and the project's own before all.
-func (o *opener) gitFolders(at *beneath.Folder, seen git.Snapshot) []gitFolder {
-	var list []gitFolder
+func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 	for i := range seen.Folders {
 		f := &seen.Folders[i]
-		list = append(list, gitFolder{guard: guard{o, at}, Folder: f, own: f.Path == o.Repo.Common})
+		list = append(list, gitFolder{below: at, Folder: f, v: v, own: f.Path == v.repo.Common})
 	}
 	slices.SortFunc(list, func(a, b gitFolder) int {
-		if a.own != b.own {
-			return cmp.Compare(b2i(b.own), b2i(a.own))
+		switch {
+		case a.own == b.own:
+			return strings.Compare(a.Path, b.Path)
+		case a.own:
+			return -1
 		}
-		return cmp.Compare(a.Path, b.Path)
+		return 1
 	})
 	guarded := map[string]bool{}
 	for i := range list {
@@ -62,17 +63,10 @@ func (o *opener) gitFolders(at *beneath.Folder, seen git.Snapshot) []gitFolder {
 	return list
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // checkout is the working tree of a git folder, as its files say.
 func (g *gitFolder) checkout() string {
-	if g.Path == g.o.Repo.Dir {
-		return g.o.Repo.Worktree
+	if g.Path == g.v.repo.Dir {
+		return g.v.repo.Worktree
 	}
 	tree := gitconfig.Last(g.settings("config"), "core.worktree")
 	if back := g.Entry("gitdir"); back != nil && g.Role == git.Linked {
@@ -98,25 +92,10 @@ func (g *gitFolder) settings(name string) []gitconfig.Entry {
 // rel is where a name of the folder lies below the root.
 func (g *gitFolder) rel(name string) string { return path.Join(g.Rel(), name) }
 
-// protectGit protects git folders, and .git files, of a project or of a folder
-// mounted read-write beside it. A folder that is a repository by what is in it
-// (bare) is protected nowhere: most are tracked files of a test. It is looked at
-// when the session has ended; only what is secret in its configuration stays out.
-func (o *opener) protectGit(folders []gitFolder, files []git.File) error {
-	for n := range folders {
-		g := &folders[n]
-		if err := g.protect(n >= repoLimit); err != nil {
-			return err
-		}
-	}
-	for i := range files {
-		if err := (guard{o, o.tree}).existing(files[i].Rel(), whyMoved); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// protect protects a git folder of a project, or of a folder mounted read-write
+// beside it; one of too many as a whole. A folder that is a repository by what is
+// in it (bare) is protected nowhere: most are tracked files of a test. It is looked
+// at when the session has ended; only what is secret in its configuration stays out.
 func (g *gitFolder) protect(tooMany bool) error {
 	for _, name := range g.Closed {
 		g.closed(g.rel(name))
@@ -127,7 +106,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 	g.pin(g.Rel(), whyConfig)
 	odd := g.odd()
 	if tooMany {
-		odd = fmt.Sprintf("there are more than %d git folders", repoLimit)
+		odd = "there are more than " + strconv.Itoa(repoLimit) + " git folders"
 	}
 	switch {
 	case slices.Contains(g.Closed, "."):
@@ -135,11 +114,10 @@ func (g *gitFolder) protect(tooMany bool) error {
 	case odd != "" && g.Rel() == ".":
 		return unprotectable(g.Path, odd)
 	case odd != "":
-		g.add(Mount{Mode: ReadOnly, Dir: true, Why: whyConfig}, g.Rel())
-		g.o.note(true, fmt.Sprintf("%s is read-only inside: %s", g.Path, odd))
+		g.add(g.Rel(), Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
+		g.note(true, "%s is read-only inside: %s", g.Path, odd)
 		return g.secrets()
 	case g.Role == git.Linked:
-		g.config("config.worktree", g.perWorktree())
 		g.held("gitdir", whyMoved)
 		g.held("commondir", whyMoved)
 		g.lock()
@@ -148,21 +126,24 @@ func (g *gitFolder) protect(tooMany bool) error {
 			return err
 		}
 		g.config("config", true)
-		g.config("config.worktree", g.perWorktree())
-		g.hooks()
+		if g.Entry("hooks") == nil { // or the agent could make it
+			g.placeholder(Placeholder{Rel: g.rel("hooks"), Dir: true}, whyHooks)
+		}
+		g.held("hooks", whyHooks)
 	}
-	if g.Path != g.o.Repo.Dir && !g.o.given(g.tree) {
+	g.config("config.worktree", g.perWorktree())
+	if g.Path != g.v.repo.Dir && !g.v.given(g.tree) {
 		g.held("index", "it says what is tracked in another checkout")
 	}
-	if err := g.copies(); err != nil {
+	if err := g.leftovers(); err != nil {
 		return err
 	}
 	for _, name := range g.Held() {
 		g.held(name, whyTodo)
 	}
 	if g.Entry("objects/info/alternates") != nil {
-		g.o.note(false, fmt.Sprintf("some objects of %s are in another repository (objects/info/alternates), "+
-			"which is not inside; add --mount-ro for it", g.Path))
+		g.note(false, "some objects of %s are in another repository (objects/info/alternates), "+
+			"which is not inside; add --mount-ro for it", g.Path)
 	}
 	return nil
 }
@@ -175,7 +156,7 @@ var heldNames = []string{"config", "config.worktree", "modules", "worktrees"}
 func (g *gitFolder) odd() string {
 	for _, e := range g.Entries {
 		first, _, _ := strings.Cut(e.Name, "/")
-		open := g.o.WritableConfig && first != "modules" && first != "worktrees"
+		open := g.v.WritableConfig && first != "modules" && first != "worktrees"
 		if e.Kind == beneath.Link && !open && slices.Contains(heldNames, first) {
 			return e.Name + " is a link, which the agent could replace"
 		}
@@ -193,11 +174,11 @@ func (g *gitFolder) held(name, why string) {
 // perWorktree reports whether git reads config.worktree. What git takes for false
 // in other words counts as true here: a placeholder does no harm.
 func (g *gitFolder) perWorktree() (on bool) {
-	main := g.settings("config")
+	main := g
 	if g.Role == git.Linked {
-		main = g.o.settingsOf(path.Dir(path.Dir(g.Path)))
+		main = &gitFolder{Folder: g.v.before.Folder(path.Dir(path.Dir(g.Path)))}
 	}
-	for _, e := range main {
+	for _, e := range main.settings("config") {
 		if e.Key() == "extensions.worktreeconfig" {
 			on = e.Bare || e.Value != "false"
 		}
@@ -205,48 +186,36 @@ func (g *gitFolder) perWorktree() (on bool) {
 	return on
 }
 
-// settingsOf are those of the configuration of a git folder that was seen.
-func (o *opener) settingsOf(folder string) []gitconfig.Entry {
-	if f := o.Before.Folder(folder); f != nil {
-		return (&gitFolder{Folder: f}).settings("config")
-	}
-	return nil
-}
-
 // config covers a configuration file with a copy that holds no secrets. Where git
 // would read one that is absent an empty one stands in. One that cannot be read
 // is covered by nothing: git cannot read it outside either.
 func (g *gitFolder) config(name string, wouldRead bool) {
-	e := g.Entry(name)
-	if g.o.WritableConfig || e == nil && !wouldRead {
+	e, rel := g.Entry(name), g.rel(name)
+	if g.v.WritableConfig || e == nil && !wouldRead {
 		return
 	}
 	if e == nil {
-		g.placeholder(placeholder.Placeholder{Rel: g.rel(name)}, whyConfig)
+		g.placeholder(Placeholder{Rel: rel}, whyConfig)
 		return
 	}
 	text, read := e.Text()
 	switch {
 	case e.Kind == beneath.Dir:
-		g.keep(g.rel(name), e.Kind, whyConfig)
+		g.keep(rel, e.Kind, whyConfig)
 	case !read:
-		g.pin(g.Rel(), whyConfig)
-		g.add(Mount{Mode: Hidden, Why: whyConfig}, g.rel(name))
-		g.o.note(true, g.at.Join(g.rel(name))+" cannot be read as a file of this size or kind, and is empty inside")
+		g.cover(rel, Mount{Mode: Hidden, Why: whyConfig})
+		g.note(true, "%s cannot be read as a file of this size or kind, and is empty inside", g.at.Join(rel))
 	default:
-		g.made(g.rel(name), gitconfig.Sanitise([]byte(text), unneeded(g.Path)...), whyConfig)
+		// `git submodule update` writes core.worktree of a submodule anew whenever it
+		// finds one there (submodule--helper.c, ensure_core_worktree), which the mount
+		// forbids; without one git takes the folder of the submodule's .git file, which
+		// is the same.
+		var without []string
+		if strings.Contains(g.Path, "/modules/") {
+			without = []string{"core.worktree"}
+		}
+		g.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise([]byte(text), without...), Why: whyConfig})
 	}
-}
-
-// unneeded are variables that would stop git inside. `git submodule update`
-// writes core.worktree of a submodule anew whenever it finds one there
-// (submodule--helper.c, ensure_core_worktree), which the mount forbids; without
-// one git takes the folder of the submodule's .git file, which is the same.
-func unneeded(folder string) []string {
-	if strings.Contains(folder, "/modules/") {
-		return []string{"core.worktree"}
-	}
-	return nil
 }
 
 // lockReason is what git says of a worktree that it is told to remove: its
@@ -258,17 +227,8 @@ func (g *gitFolder) lock() {
 	rel := g.rel("locked")
 	content, err := g.at.Read(rel, smallLimit)
 	if g.Entry("locked") == nil || err == nil && string(content) == lockReason {
-		g.placeholder(placeholder.Placeholder{Rel: rel, Content: lockReason}, whyMoved)
+		g.placeholder(Placeholder{Rel: rel, Content: lockReason}, whyMoved)
 	}
-}
-
-// hooks are read-only; where there is no folder an empty one stands in, or
-// the agent could make it.
-func (g *gitFolder) hooks() {
-	if g.Entry("hooks") == nil {
-		g.placeholder(placeholder.Placeholder{Rel: g.rel("hooks"), Dir: true}, whyHooks)
-	}
-	g.held("hooks", whyHooks)
 }
 
 // commondir must be absent in such a folder. An agent that writes one moves
@@ -277,12 +237,12 @@ func (g *gitFolder) hooks() {
 // 2.47 take it; libgit2 1.5 takes a plain "." for a path from where it was called
 // and finds no repository.
 func (g *gitFolder) commondir() error {
+	rel := g.rel("commondir")
 	if e := g.Entry("commondir"); e != nil {
 		if text, _ := e.Text(); text != git.SamePlace || e.Kind != beneath.Regular {
-			return unprotectable(g.at.Join(g.rel("commondir")),
-				"it makes git take its configuration from elsewhere; remove it")
+			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
 		}
 	}
-	g.placeholder(placeholder.Placeholder{Rel: g.rel("commondir"), Content: git.SamePlace}, whyMoved)
+	g.placeholder(Placeholder{Rel: rel, Content: git.SamePlace}, whyMoved)
 	return nil
 }

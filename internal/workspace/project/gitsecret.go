@@ -2,6 +2,7 @@ package project
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"claudebox/internal/linux/beneath"
@@ -11,157 +12,132 @@ import (
 	"claudebox/internal/workspace/survey"
 )
 
-// secrets covers what is secret in a git folder that is not protected
+// secrets covers all that is secret in a git folder that is not protected
 // otherwise.
 func (g *gitFolder) secrets() error {
-	if g.at == g.o.tree {
-		g.o.judged = append(g.o.judged, g.Rel())
+	if g.at == g.v.tree {
+		g.judged = append(g.judged, g.Rel())
 	}
 	for _, name := range []string{"config", "config.worktree"} {
-		if err := g.copyOf(name); err != nil {
+		if err := g.coverFile(g.rel(name), withoutSecrets); err != nil {
 			return err
 		}
 	}
-	return g.copies()
+	return g.leftovers()
 }
 
-// copies covers what people and programs leave in a git folder: copies of its
+// leftovers covers what people and programs leave in a git folder: copies of its
 // configuration (config.bak), passwords (git-credential-store(1)), addresses with
 // a password in them, and what git-lfs writes down.
-func (g *gitFolder) copies() error {
+func (g *gitFolder) leftovers() error {
 	for _, e := range g.Entries {
-		name := e.Name
-		cover := g.copyOf
-		switch {
+		var err error
+		switch name := e.Name; {
 		case strings.Contains(name, "/") || name == "config" || name == "config.worktree": // has been dealt with
-			continue
-		case strings.HasPrefix(name, git.Aside): // configurations as they were, secrets included
-			cover = g.hidden
 		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
-			if !g.holds(name) {
-				continue
+			if slices.ContainsFunc(g.Entries, func(in git.Entry) bool { return strings.HasPrefix(in.Name, name+"/") }) {
+				err = g.coverFile(g.rel(name), nil)
 			}
-			cover = g.hidden
+		case strings.HasPrefix(name, git.Aside), // configurations as they were, secrets included
+			name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
+			err = g.coverFile(g.rel(name), nil)
 		case name == "FETCH_HEAD":
-			cover = g.addresses
+			err = g.coverFile(g.rel(name), withoutPasswords)
 		case name == "logs":
-			if content, err := g.at.Read(g.rel("logs/HEAD"), configLimit); err != nil || !hasUserinfo(content) {
-				continue
+			if content, fault := g.at.Read(g.rel("logs/HEAD"), configLimit); fault == nil && hasUserinfo(content) {
+				err = g.coverAll(name, withoutPasswords)
 			}
-			cover = g.addresses
 		case name == "lfs":
-			cover = g.tokens
-		case name == "credentials" || secretfile.Of(nil, []byte(name)) == secretfile.Secret:
-			cover = g.hidden
-		case !strings.HasPrefix(strings.ToLower(name), "config"):
-			continue
+			err = g.coverAll(name, tokens, "objects")
+		case strings.HasPrefix(strings.ToLower(name), "config"):
+			err = g.coverFile(g.rel(name), withoutSecrets)
 		}
-		if err := cover(name); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holds reports whether something was seen in a folder of the git folder.
-func (g *gitFolder) holds(name string) bool {
-	for _, e := range g.Entries {
-		if strings.HasPrefix(e.Name, name+"/") {
-			return true
-		}
+// instead says what is seen instead of a file with some content, or of one that
+// could not be read: the same, another content, or nothing of it.
+type instead func(content []byte, read bool) (copied []byte, covered bool)
+
+// withoutSecrets is for configurations of git.
+func withoutSecrets(content []byte, read bool) ([]byte, bool) {
+	if !read || !gitconfig.HoldsSecrets(content) {
+		return nil, !read
 	}
-	return false
+	return gitconfig.Sanitise(content), true
 }
 
-// copyOf covers a configuration with secrets in it by a copy without them.
-func (g *gitFolder) copyOf(name string) error {
-	rel := g.rel(name)
-	what, err := g.at.Look(rel)
-	if err != nil || what.Kind != beneath.Regular || g.letIn(rel) {
-		return err
-	}
-	content, err := g.at.Read(rel, configLimit)
-	if err != nil {
-		return g.hidden(name)
-	}
-	if gitconfig.HoldsSecrets(content) {
-		g.copied(rel, gitconfig.Sanitise(content))
-	}
-	return nil
+// withoutPasswords is for what git writes down: before 2.28 it wrote addresses as
+// they were typed.
+func withoutPasswords(content []byte, read bool) ([]byte, bool) {
+	return []byte(gitconfig.StripUserinfo(string(content))), read && hasUserinfo(content)
 }
 
-func (g *gitFolder) copied(rel string, content []byte) {
-	g.made(rel, content, whySecret)
-	if g.at == g.o.tree {
-		g.o.copied = append(g.o.copied, rel)
-	}
-}
-
-// walkIn lists the files in a folder of the git folder, or a file alone.
-func (g *gitFolder) walkIn(name string, skipped ...string) []survey.File {
-	const limit = 2000
-	if e := g.Entry(name); e.Kind == beneath.Regular {
-		return []survey.File{{Rel: g.rel(name), Kind: e.Kind}}
-	}
-	question := survey.Question{From: []string{g.rel(name)}, Skipped: skipped, Wanted: survey.Everything, Limit: limit}
-	return survey.Walk(g.at, question, nil).Files
-}
-
-// addresses covers logs of git's in which an address with a password stands: git
-// before 2.28 wrote them as they were typed. Inside, git cannot write there.
-func (g *gitFolder) addresses(name string) error {
-	for _, f := range g.walkIn(name) {
-		if f.Kind != beneath.Regular {
-			continue
-		}
-		content, err := g.at.Read(f.Rel, configLimit)
-		if err == nil && hasUserinfo(content) && !g.letIn(f.Rel) {
-			g.copied(f.Rel, []byte(gitconfig.StripUserinfo(string(content))))
-			g.o.note(true, g.at.Join(f.Rel)+" holds an address with a password: inside it is a copy without, "+
-				"which git cannot write to; take the password out of the file")
-		}
-	}
-	return nil
+// tokens is for files that may hold a token, or an address with a password.
+func tokens(content []byte, read bool) ([]byte, bool) {
+	return nil, !read || secretfile.HoldsToken(content) || hasUserinfo(content)
 }
 
 func hasUserinfo(content []byte) bool {
 	return gitconfig.StripUserinfo(string(content)) != string(content)
 }
 
-// tokens hides the files in a folder that hold a token, or an address with a
-// password.
-func (g *gitFolder) tokens(name string) error {
-	for _, f := range g.walkIn(name, "objects") {
-		if f.Kind != beneath.Regular {
+// coverAll covers the files in a folder of the git folder, or one file.
+func (g *gitFolder) coverAll(name string, by instead, skipped ...string) error {
+	const limit = 2000
+	files := []survey.File{{Rel: g.rel(name)}}
+	if g.Entry(name).Kind != beneath.Regular {
+		files = survey.Walk(g.at, survey.Question{
+			From: []string{g.rel(name)}, Skipped: skipped, Wanted: survey.Everything, Limit: limit,
+		}, nil).Files
+	}
+	for _, f := range files {
+		if f.Kind == beneath.Dir {
 			continue
 		}
-		content, err := g.at.Read(f.Rel, configLimit)
-		if err != nil || secretfile.HoldsToken(content) || hasUserinfo(content) {
-			if err := g.hidden(strings.TrimPrefix(f.Rel, strings.TrimPrefix(g.Rel()+"/", "./"))); err != nil {
-				return err
-			}
+		if err := g.coverFile(f.Rel, by); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// hidden covers a file or folder by nothing.
-func (g *gitFolder) hidden(name string) error {
-	rel := g.rel(name)
+// coverFile covers a file if it is a secret; one without a rule, or a folder, by
+// nothing. What the profile shows is none of this sandbox, nor what is tracked, as
+// the bare repositories of a test.
+func (g *gitFolder) coverFile(rel string, by instead) error {
+	inner := g.at == g.v.tree
 	what, err := g.at.Look(rel)
-	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir || g.letIn(rel) {
+	if err != nil || what.Kind != beneath.Regular && (what.Kind != beneath.Dir || by != nil) ||
+		inner && (g.v.shown(rel) || g.v.tracked.Has(rel) || g.v.tracked.Has(path.Dir(rel)+"/config")) {
 		return err
 	}
-	g.pin(path.Dir(rel), whyHidden)
-	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
-	if g.at == g.o.tree {
-		g.o.Hidden, g.o.Stay = append(g.o.Hidden, rel), append(g.o.Stay, rel)
+	var copied []byte
+	if by != nil {
+		content, err := g.at.Read(rel, configLimit)
+		covered := false
+		if copied, covered = by(content, err == nil); !covered {
+			return nil
+		}
+	}
+	if copied == nil {
+		g.hide(rel, what.Kind == beneath.Dir)
+		if inner {
+			g.stay = append(g.stay, rel)
+		}
+		return nil
+	}
+	g.cover(rel, Mount{Mode: Made, Content: copied, Why: whySecrets})
+	if inner {
+		g.copied, g.stay = append(g.copied, rel), append(g.stay, rel)
+	}
+	if path.Base(rel) == "FETCH_HEAD" || strings.HasPrefix(rel, g.rel("logs")+"/") {
+		g.note(true, "%s holds an address with a password: inside it is a copy without, which git cannot write to; "+
+			"take the password out of the file", g.at.Join(rel))
 	}
 	return nil
-}
-
-// letIn reports whether something is no secret of this sandbox: the profile shows
-// it, or it is tracked, as the bare repositories of a test.
-func (g *gitFolder) letIn(rel string) bool {
-	return g.at == g.o.tree && (g.o.shown(rel) || g.o.tracked.Has(rel) || g.o.tracked.Has(path.Dir(rel)+"/config"))
 }

@@ -2,7 +2,6 @@ package project
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"path"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/secretfile"
 	"claudebox/internal/workspace/survey"
 )
@@ -25,192 +25,161 @@ const (
 	// hideDepth is how deep a file may lie that is covered by itself: each folder
 	// above it costs a mount, too.
 	hideDepth = 30
+	// lookLimit is how many small files are looked into whose name tells nothing:
+	// some ten milliseconds.
+	lookLimit = 1000
+	// leastToken is shorter than any token, in bytes.
+	leastToken = 16
+
+	whyHidden = "it looks secret"
 )
 
-const whyHidden = "it looks secret"
-
-// anchored are the patterns that are relative to the project.
-func anchored(patterns []string) []string {
-	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.Contains(p, "/") })
+// holdsSecret judges a file by the verdict on its name, and by its content where
+// that leaves it open.
+func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) bool {
+	switch verdict {
+	case secretfile.Secret:
+		return true
+	case secretfile.Look:
+		content, err := tree.Read(rel, secretfile.SmallLimit)
+		return err == nil && secretfile.HoldsToken(content)
+	case secretfile.Ask:
+		content, err := tree.Read(rel, secretfile.Limit)
+		return err != nil || secretfile.Holds(content)
+	}
+	return false
 }
 
-// hide covers what looks secret and is not in git's index: a tracked file is
+// hider hides what looks secret and is not in git's index: a tracked file is
 // in the repository's objects anyway, and a covered one would be committed
 // empty (SEC-05).
-func (o *opener) hide() error {
-	for _, rel := range o.hideGlobs {
-		if err := o.hideOne(rel); err != nil {
+type hider struct {
+	*view
+	below
+	looked int // how many files were looked into whose name tells nothing
+}
+
+func (h *hider) all() error {
+	for _, rel := range h.view.hide {
+		if err := h.one(rel); err != nil {
 			return err
 		}
 	}
-	for _, f := range o.Seen.Files {
-		if !o.isSecret(f) {
+	for _, f := range h.seen.Files {
+		if !h.isSecret(f) {
 			continue
 		}
-		if err := o.hideOne(f.Rel); err != nil {
+		if err := h.one(f.Rel); err != nil {
 			return err
 		}
 	}
-	slices.Sort(o.Hidden)
-	o.Hidden = slices.Compact(o.Hidden)
-	if err := o.still(); err != nil {
+	if err := h.still(); err != nil {
 		return err
 	}
-	o.ReadOnly, o.Stay = append(o.ReadOnly, o.copied...), append(o.Stay, o.copied...)
-	if all := slices.Concat(o.Hidden, o.copied); len(all) > hideLimit {
+	slices.Sort(h.hidden)
+	h.hidden = slices.Compact(h.hidden)
+	if all := slices.Concat(h.hidden, h.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
 	}
-	if len(o.Hidden) > 0 {
-		o.note(false, "hidden inside, `show` lets them in: "+strings.Join(o.Hidden, ", "))
+	if len(h.hidden) > 0 {
+		h.note(false, "hidden inside, `show` lets them in: %s", strings.Join(h.hidden, ", "))
 	}
 	return nil
 }
 
-// isSecret judges one file by its name, and by its content where the name
-// leaves it open. A link is judged by its own name: what it leads to in the
-// project is covered then.
-func (o *opener) isSecret(f survey.File) bool {
+// isSecret judges one file that was seen. A link is judged by its own name: what
+// it leads to in the project is covered then.
+func (h *hider) isSecret(f survey.File) bool {
 	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
 	}
 	folder, name := lastTwo([]byte(f.Rel))
 	verdict := secretfile.Of(folder, name)
-	if verdict == secretfile.Secret || verdict == secretfile.Plain || o.Scope.isNamed(name) {
-		return verdict == secretfile.Secret || o.Scope.isNamed(name)
-	}
-	if f.Kind != beneath.Regular || o.shown(f.Rel) || o.tracked.Has(f.Rel) {
-		return false // the last two would not be covered, and need not be read
-	}
-	if verdict == secretfile.Look {
-		return o.holdsToken(f)
-	}
-	content, err := o.tree.Read(f.Rel, secretfile.Limit)
-	return err != nil || secretfile.Holds(content)
-}
-
-// lookLimit is how many small files are looked into whose name tells nothing:
-// some ten milliseconds.
-const lookLimit = 1000
-
-// holdsToken looks into a small file that is not tracked.
-func (o *opener) holdsToken(f survey.File) bool {
-	_, tracked := slices.BinarySearch(o.tracked.Small, f.Rel)
-	if tracked || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
+	switch {
+	case verdict == secretfile.Secret || h.scope.isNamed(name):
+		return true
+	case verdict == secretfile.Plain || f.Kind != beneath.Regular,
+		h.shown(f.Rel) || h.tracked.Has(f.Rel): // would not be covered, and need not be read
 		return false
-	}
-	if o.looked++; o.looked > lookLimit {
-		if o.looked == lookLimit+1 {
-			o.note(true, fmt.Sprintf(
-				"more than %d small files are not tracked: tokens in %s and further ones are not looked for", lookLimit,
-				f.Rel))
+	case verdict == secretfile.Look:
+		_, tracked := slices.BinarySearch(h.tracked.Small, f.Rel)
+		if tracked || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
+			return false
 		}
-		return false
+		if h.looked++; h.looked == lookLimit+1 {
+			h.note(true, "more than %d small files are not tracked: tokens in %s and further ones are not looked for",
+				lookLimit, f.Rel)
+		}
+		return h.looked <= lookLimit && holdsSecret(h.tree, f.Rel, verdict)
 	}
-	content, err := o.tree.Read(f.Rel, secretfile.SmallLimit)
-	return err == nil && secretfile.HoldsToken(content)
+	return holdsSecret(h.tree, f.Rel, verdict)
 }
 
-// leastToken is shorter than any token, in bytes.
-const leastToken = 16
-
-// hideOne covers one file or folder.
-func (o *opener) hideOne(rel string) error {
-	if o.shown(rel) || o.tracked.Has(rel) {
+// one hides a file or folder, or what a link leads to at last if that lies in the
+// project.
+func (h *hider) one(rel string) error {
+	if h.shown(rel) || h.tracked.Has(rel) {
 		return nil
 	}
-	g := guard{o, o.tree}
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
 		rel = path.Join(parts[:hideDepth]...)
 	}
-	what, err := g.look(rel)
+	what, err := h.below.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		rel, what, err = o.behind(rel)
+		real, fault := filepath.EvalSymlinks(h.tree.Join(rel))
+		if fault != nil || !h.contains(real) || real == h.path {
+			return nil //nolint:nilerr // it leads nowhere
+		}
+		rel = relative(h.path, real)
+		if h.shown(rel) || h.tracked.Has(rel) {
+			return nil
+		}
+		what, err = h.tree.Look(rel)
 	}
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	g.pin(path.Dir(rel), whyHidden) // or it could be moved to where no launch looks
-	g.add(Mount{Mode: Hidden, Dir: what.Kind == beneath.Dir, Why: whyHidden}, rel)
-	o.Hidden = append(o.Hidden, rel)
+	h.below.hide(rel, what.Kind == beneath.Dir)
 	if linked {
-		o.keepHidden(rel)
+		h.stay = append(h.stay, rel)
 	}
 	return nil
-}
-
-// behind gives what a link leads to at last, if that lies in the project.
-func (o *opener) behind(rel string) (string, beneath.Entry, error) {
-	real, err := filepath.EvalSymlinks(o.tree.Join(rel))
-	if err != nil || !o.contains(real) || real == o.Path {
-		return rel, beneath.Entry{}, nil //nolint:nilerr // it leads nowhere
-	}
-	target := relative(o.Path, real)
-	what, err := o.tree.Look(target)
-	if o.tracked.Has(target) || o.shown(target) {
-		return target, beneath.Entry{}, err
-	}
-	return target, what, err
 }
 
 // still covers what an earlier session did not see for a reason that the agent
 // could take away: a link can be removed, and a repository made none.
-func (o *opener) still() error {
-	if o.Memory == nil {
+func (h *hider) still() error {
+	if h.Memory == nil {
 		return nil
 	}
-	for _, rel := range o.Memory.StillHidden(o.Path) {
-		what, err := o.tree.Look(rel)
+	for _, rel := range h.Memory.StillHidden(h.path) {
+		what, err := h.tree.Look(rel)
 		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
-			slices.Contains(o.judged, path.Dir(rel)) {
+			slices.Contains(h.judged, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
 		}
-		if err := o.hideOne(rel); err != nil {
+		if err := h.one(rel); err != nil {
 			return err
 		}
-		o.keepHidden(rel)
+		h.stay = append(h.stay, rel)
 	}
 	return nil
-}
-
-// keepHidden has a file hidden in later sessions too, and keeps it at its path.
-func (o *opener) keepHidden(rel string) { o.Stay = append(o.Stay, rel) }
-
-// shown reports whether the profile lets a path in: it, or a folder above.
-func (o *opener) shown(rel string) bool { return Shown(o.Show, rel) }
-
-// Shown reports whether patterns of a profile's `show` let a path in.
-func Shown(patterns []string, rel string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return shows(pattern, rel) })
-}
-
-func shows(pattern, rel string) bool {
-	for ; rel != "."; rel = path.Dir(rel) {
-		name := rel
-		if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
-			name = path.Base(rel)
-		}
-		if beneath.Matches(pattern, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // sockets covers those of the host's tools: who can connect to one can give
 // its tool orders. A socket that nobody listens to is left over.
-func (o *opener) sockets() error {
-	for _, rel := range o.Seen.Sockets {
-		if o.beside || o.shown(rel) || !listens(o.tree, rel) {
+func (h *hider) sockets() {
+	for _, rel := range h.seen.Sockets {
+		if h.beside || h.shown(rel) || !listens(h.tree, rel) {
 			continue
 		}
-		guard{o, o.tree}.add(Mount{Mode: Hidden, Why: "a tool of the host listens there"}, rel)
-		o.Hidden = append(o.Hidden, rel)
-		o.note(false, fmt.Sprintf("the socket %s is hidden inside; `show` lets it in", rel))
+		h.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
+		h.hidden = append(h.hidden, rel)
+		h.note(false, "the socket %s is hidden inside; `show` lets it in", rel)
 	}
-	return nil
 }
 
 // listens tries a connection. Only a refusal says that nobody is there.
@@ -226,4 +195,67 @@ func listens(tree *beneath.Folder, rel string) bool {
 		c.Close()
 	}
 	return !errors.Is(err, unix.ECONNREFUSED)
+}
+
+// anchored are the patterns that are relative to the project.
+func anchored(patterns []string) []string {
+	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.Contains(p, "/") })
+}
+
+// Shown reports whether patterns of a profile's `show` let a path in: it, or a
+// folder above.
+func Shown(patterns []string, rel string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		whole := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
+		for at := rel; at != "."; at = path.Dir(at) {
+			if whole && beneath.Matches(pattern, at) || !whole && beneath.Matches(pattern, path.Base(at)) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Lent is a file that looks secret in a folder of the user that an agent may read:
+// skills, plugins and the like of ~/.claude. It is no more the agent's than one in
+// the project (SEC-05).
+type Lent struct {
+	Rel     string // from the folder
+	Content []byte // what is to be laid over it; nil: nothing is in it
+}
+
+// LentLimit is how many entries of such a folder are looked at: some ten
+// milliseconds.
+const LentLimit = 50_000
+
+// LookLent looks through a folder. shown tells what may be read all the same.
+// cut: there was more than could be looked at.
+func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool, err error) {
+	at, err := beneath.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer at.Close()
+	wanted := func(folder string) func([]byte, bool) bool {
+		last := []byte(path.Base(folder))
+		return func(name []byte, dir bool) bool { return !dir && secretfile.Of(last, name) != secretfile.Plain }
+	}
+	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
+	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
+	configs := map[string]bool{} // those of git, of which only the secrets are left out
+	for _, place := range seen.Git {
+		rel := path.Join(place, "config")
+		configs[rel] = true
+		content, err := at.Read(rel, secretfile.Limit)
+		if err == nil && gitconfig.HoldsSecrets(content) && !shown(rel) {
+			secrets = append(secrets, Lent{rel, gitconfig.Sanitise(content)})
+		}
+	}
+	for _, f := range seen.Files {
+		verdict := secretfile.Of(lastTwo([]byte(f.Rel)))
+		if f.Kind == beneath.Regular && !configs[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
+			secrets = append(secrets, Lent{Rel: f.Rel})
+		}
+	}
+	return secrets, seen.Cut, nil
 }

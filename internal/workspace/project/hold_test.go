@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"claudebox/internal/workspace/placeholder"
+	"claudebox/internal/workspace/project"
 )
 
 func (w world) there(name string) bool {
@@ -120,5 +120,5 @@ func TestNothingToHoldWithoutGit(t *testing.T) {
 	h, err := w.open("p").Hold()
 	must(t, err)
 	h.Release()
-	(&placeholder.Hold{}).Release()
+	(&project.Hold{}).Release()
 }

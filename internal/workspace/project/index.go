@@ -12,10 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/gitindex"
 	"claudebox/internal/workspace/hostrun"
+	"claudebox/internal/workspace/secretfile"
 )
 
 // indexLimit is what a git index may have, in bytes: a million files.
@@ -54,7 +57,8 @@ func (t Tracked) Has(rel string) bool {
 	return found || at < len(t.Names) && strings.HasPrefix(t.Names[at], rel+"/")
 }
 
-// indexPlace is a git folder whose index counts.
+// indexPlace is a git folder whose index counts. What cannot be read of it tracks
+// nothing: what is not known to be tracked is protected.
 type indexPlace struct {
 	git   string // the git folder's path
 	hash  int    // length of object names, in bytes, where its own configuration does not tell
@@ -81,49 +85,37 @@ func (p indexPlace) stamp() beneath.Stamp {
 	return what.Stamp
 }
 
-// indexes reads the indexes of the repositories of a project. What cannot be
-// read tracks nothing: what is not known to be tracked is protected.
-type indexes struct {
-	matters func(name []byte) bool // by the path in its working tree
-	small   func(name []byte) bool // the same of those that may hold a token
-	Tracked
-}
-
-// read adds what one index holds.
-func (x *indexes) read(p indexPlace) {
-	at, err := beneath.Open(p.git)
+// read adds what the index holds of the names that matter, by the path in its
+// working tree.
+func (p indexPlace) read(t *Tracked, matters func(name []byte) bool) {
+	content, err := beneath.ReadIn(p.git, "index", indexLimit)
 	if err != nil {
 		return
 	}
-	defer at.Close()
-	content, err := at.Read("index", indexLimit)
-	if err != nil {
-		return
-	}
-	if config, err := at.Read("config", configLimit); p.below != "" && err == nil {
+	if config, err := beneath.ReadIn(p.git, "config", configLimit); p.below != "" && err == nil {
 		entries, _ := gitconfig.Parse(config)
 		p.hash = hashSize(entries)
 	}
 	// What comes before a fault counts: git reads it, and so may the agent.
 	_ = gitindex.Scan(content, p.hash, func(e gitindex.Entry) {
-		name := e.Name
-		if len(name) <= len(p.strip) || string(name[:len(p.strip)]) != p.strip {
+		name, in := bytes.CutPrefix(e.Name, []byte(p.strip))
+		if !in || len(name) == 0 {
 			return
 		}
-		name = name[len(p.strip):]
+		add := func(list *[]string) { *list = append(*list, p.below+string(name)) }
 		if e.Mode == gitindex.Gitlink {
-			x.Links = append(x.Links, p.below+string(name))
+			add(&t.Links)
 		}
 		if e.Hushed {
-			x.Hushed = append(x.Hushed, p.below+string(name))
+			add(&t.Hushed)
 		}
 		if hostrun.Means(string(name)) != "" {
-			x.Runs = append(x.Runs, p.below+string(name))
+			add(&t.Runs)
 		}
-		if x.matters(name) {
-			x.Names = append(x.Names, p.below+string(name))
-		} else if x.small(name) {
-			x.Small = append(x.Small, p.below+string(name))
+		if matters(name) {
+			add(&t.Names)
+		} else if secretfile.Of(lastTwo(name)) == secretfile.Look {
+			add(&t.Small)
 		}
 	})
 }
@@ -131,17 +123,12 @@ func (x *indexes) read(p indexPlace) {
 // proves reports whether an index holds the very content that a file has: who
 // put it there has read the file.
 func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
-	at, err := beneath.Open(p.git)
-	if err != nil {
-		return false
-	}
-	defer at.Close()
 	rel, in := p.inProject(name)
 	file, err := tree.Read(rel, indexLimit)
 	if err != nil || !in {
 		return false
 	}
-	index, err := at.Read("index", indexLimit)
+	index, err := beneath.ReadIn(p.git, "index", indexLimit)
 	if err != nil {
 		return false
 	}
@@ -153,6 +140,110 @@ func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
 		})
 	}
 	return found
+}
+
+// readIndexes reads the indexes of the project's repositories, unless they are
+// what they were.
+func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
+	places := s.indexPlaces(tree, seen.Git)
+	s.Unmade = nil
+	seen.places, seen.scope, seen.indexes = places, string(cachefile.Encode(s)), nil
+	for _, place := range places {
+		seen.indexes = append(seen.indexes, place.stamp())
+	}
+	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) &&
+		slices.Equal(seen.Git, before.Git) {
+		seen.Tracked = before.Tracked
+		return
+	}
+	seen.Same = false
+	var t Tracked
+	matters := s.matters()
+	for _, place := range places {
+		place.read(&t, matters)
+	}
+	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed} {
+		slices.Sort(names)
+	}
+	seen.Tracked = t
+}
+
+// indexPlaces are the git folders with an index that counts here.
+func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexPlace) {
+	if s.Index != "" {
+		list = append(list, indexPlace{git: s.Index, hash: s.Hash, strip: s.Strip})
+	}
+	for _, place := range places {
+		if place == ".git" {
+			continue
+		}
+		if git := leadsTo(tree, place); git != "" {
+			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
+			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: below})
+		}
+	}
+	return list
+}
+
+// uncounted are the names in the indexes that do not count, by what is remembered
+// of each index: those that sessions added; and those that sessions hid and that
+// are tracked since, by whom nobody knows, as git takes names out of commits and
+// other indexes, unless who added them has read the file.
+func (s Seen) uncounted(tree *beneath.Folder, of Memory) (names []string) {
+	for _, place := range s.places {
+		id := place.id()
+		for _, name := range of.Pushed(id) {
+			if rel, in := place.inProject(name); in {
+				names = append(names, rel)
+			}
+		}
+		for _, name := range of.Hidden(id) {
+			if rel, in := place.inProject(name); in && s.Has(rel) && !place.proves(tree, name) {
+				names = append(names, rel)
+			}
+		}
+	}
+	return names
+}
+
+// Indexed gives the indexes that may hold a name of the project: their git
+// folders, and the name as it stands there.
+func (s Seen) Indexed(rel string) (at []Indexed) {
+	for _, place := range s.places {
+		if below, in := strings.CutPrefix(rel, place.below); in {
+			at = append(at, Indexed{place.id(), place.strip + below})
+		}
+	}
+	return at
+}
+
+// Indexed is a name in the index of a git folder.
+type Indexed struct {
+	Git  identity.ID
+	Name string
+}
+
+// matters tells of which names, by their path, it must be known whether they
+// are tracked.
+func (s Scope) matters() func(name []byte) bool {
+	firsts := map[string][]string{}
+	for _, list := range [][]string{hostrun.Held(), s.Places} {
+		for _, place := range list {
+			first, _, _ := strings.Cut(place, "/")
+			firsts[first] = append(firsts[first], place)
+		}
+	}
+	return func(name []byte) bool {
+		folder, last := lastTwo(name)
+		verdict := secretfile.Of(folder, last)
+		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
+			len(s.HideAt) > 0 && s.Hides(string(name)) {
+			return true
+		}
+		first, _, _ := bytes.Cut(name, []byte("/"))
+		places := firsts[string(first)]
+		return slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+	}
 }
 
 // leadsTo is what an entry .git of the project leads to, relative to the

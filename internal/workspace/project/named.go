@@ -1,54 +1,74 @@
 package project
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/placeholder"
 )
 
 // commandVariables are git's variables that hold a command, by section and
-// name; an empty name stands for any.
-var commandVariables = []struct{ section, name string }{
-	{"core", "fsmonitor"},
-	{"core", "editor"},
-	{"core", "pager"},
-	{"core", "sshcommand"},
-	{"core", "askpass"},
-	{"core", "gitproxy"},
-	{"core", "alternaterefscommand"},
-	{"sequence", "editor"},
-	{"pager", ""},
-	{"alias", ""},
-	{"diff", "external"},
-	{"diff", "command"},
-	{"diff", "textconv"},
-	{"interactive", "difffilter"},
-	{"difftool", "cmd"},
-	{"mergetool", "cmd"},
-	{"merge", "driver"},
-	{"filter", "clean"},
-	{"filter", "smudge"},
-	{"filter", "process"},
-	{"credential", "helper"},
-	{"gpg", "program"},
-	{"trailer", "command"},
-	{"trailer", "cmd"},
-	{"submodule", "update"},
-	{"remote", "uploadpack"},
-	{"remote", "receivepack"},
-	{"uploadpack", "packobjectshook"},
+// name; without a name it is any of the section's.
+var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager core.sshcommand core.askpass core.gitproxy
+	core.alternaterefscommand sequence.editor pager alias diff.external diff.command diff.textconv
+	interactive.difffilter difftool.cmd mergetool.cmd merge.driver filter.clean filter.smudge filter.process
+	credential.helper gpg.program trailer.command trailer.cmd submodule.update remote.uploadpack
+	remote.receivepack uploadpack.packobjectshook`)
+
+func isCommand(e gitconfig.Entry) bool {
+	section, _, _ := strings.Cut(e.Section, ".")
+	return slices.Contains(commandVariables, section+"."+e.Name) || slices.Contains(commandVariables, section)
+}
+
+func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }
+
+// words are the parts of a shell command that may be paths.
+func words(command string) []string {
+	return strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) })
 }
 
 // UserGit is a file of the user's own git configuration.
 type UserGit struct {
 	Dir     string // the folder that it lies in
 	Entries []gitconfig.Entry
+}
+
+// relativeNames are the paths in the user's own git configuration that are
+// relative to whatever repository git is in.
+func relativeNames(files []UserGit) (names []string) {
+	for _, file := range files {
+		for _, e := range file.Entries {
+			var named []string
+			switch {
+			case isHooksPath(e):
+				named = []string{e.Value}
+			case isCommand(e):
+				onPath := func(word string) bool { return !strings.Contains(path.Clean(word), "/") }
+				named = slices.DeleteFunc(words(e.Value), onPath)
+			}
+			for _, name := range named {
+				name = path.Clean(name)
+				if filepath.IsLocal(name) && name != "." && name[0] != '~' && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// named are the files that are executed or obeyed because something names them,
+// relative to the project.
+type named struct {
+	executed   []string // by git
+	included   []string // by git, in a configuration
+	configured []string // what of all is read as configuration: protected if tracked, too
 }
 
 // configuration is one that git obeys in the project.
@@ -59,222 +79,205 @@ type configuration struct {
 	users   bool   // it is the user's own, for every repository
 }
 
-// learnAll takes down what all configurations make git read or run in the
-// project.
-func (o *opener) learnAll(folders []gitFolder) {
-	trees := []string{o.Path}
-	if o.Repo.Worktree != "" {
-		trees[0] = o.Repo.Worktree
+// learn takes down what all configurations of git name.
+func (v *view) learn(l *layers) {
+	n := namer{view: v, layers: l}
+	trees := []string{v.path}
+	if v.repo.Worktree != "" {
+		trees[0] = v.repo.Worktree
 	}
-	for _, g := range folders {
+	for _, g := range v.folders {
 		if !g.guarded {
 			continue
 		}
 		main := g.settings("config")
 		if g.own {
-			o.Scope.Hash = hashSize(main)
+			v.scope.Hash = hashSize(main)
 			for _, e := range main {
 				if e.Section == "remote" && e.Name == "url" {
-					o.Repo.Remotes = append(o.Repo.Remotes, e.Value)
+					v.repo.Remotes = append(v.repo.Remotes, e.Value)
 				}
 			}
 		}
-		for _, entries := range [][]gitconfig.Entry{main, g.settings("config.worktree")} {
-			o.learn(configuration{entries, g.Path, g.tree, false})
-		}
+		n.learn(configuration{main, g.Path, g.tree, false})
+		n.learn(configuration{g.settings("config.worktree"), g.Path, g.tree, false})
 	}
-	for _, place := range o.Seen.Git {
+	for _, place := range v.seen.Git {
 		if place != ".git" {
-			trees = append(trees, o.tree.Join(path.Dir(place)))
+			trees = append(trees, v.tree.Join(path.Dir(place)))
 		}
 	}
-	for _, file := range o.UserGit {
+	for _, file := range v.UserGit {
+		hooks := slices.DeleteFunc(slices.Clone(file.Entries), func(e gitconfig.Entry) bool {
+			return !isHooksPath(e) || filepath.IsAbs(e.Value)
+		})
 		for i, tree := range trees {
-			entries := file.Entries
-			if i > 0 {
-				entries = slices.DeleteFunc(slices.Clone(entries), func(e gitconfig.Entry) bool {
-					return !isHooksPath(e) || filepath.IsAbs(e.Value)
-				})
+			if i == 0 {
+				n.learn(configuration{file.Entries, file.Dir, tree, true})
+			} else {
+				n.learn(configuration{hooks, file.Dir, tree, false})
 			}
-			o.learn(configuration{entries, file.Dir, tree, i == 0})
 		}
 	}
+	v.named = n.named
 }
 
-// learn takes down files of the project that one configuration makes git read or
-// run.
-func (o *opener) learn(c configuration) {
+// namer takes down what configurations of git name.
+type namer struct {
+	*view
+	*layers
+	named named
+}
+
+func (n *namer) learn(c configuration) {
 	for _, e := range c.entries {
 		switch {
 		case isHooksPath(e):
-			o.keepNamed(c.tree, e.Value, true, whyHooks)
+			n.hold(c.tree, e.Value, true, whyHooks)
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
-				o.note(true, "your git runs hooks from "+e.Value+" of any repository (core.hooksPath): "+
-					"look into one that was made inside before you use git there")
+				n.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
+					"look into one that was made inside before you use git there", e.Value)
 			}
 		case gitconfig.IsInclude(e):
-			if rel := o.keepNamed(c.dir, e.Value, false, whyConfig); rel != "" && !slices.Contains(o.included, rel) {
-				o.configured, o.included = append(o.configured, rel), append(o.included, rel)
-				if content, err := o.tree.Read(rel, configLimit); err == nil && !c.users {
-					entries, _ := gitconfig.Parse(content)
-					o.learn(configuration{entries, path.Dir(o.tree.Join(rel)), c.tree, false})
-				}
-			}
-		case isCommand(e):
-			o.namedWords(c.tree, e.Value)
-		}
-	}
-}
-
-func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }
-
-// keepNamed keeps what a configuration names, in the project or in the common
-// folder. It gives where it lies in the project.
-func (o *opener) keepNamed(from, name string, dir bool, why string) (rel string) {
-	if o.inCommon(from, name, dir, why) {
-		return ""
-	}
-	rel = o.alsoNamed(from, name)
-	o.kept(rel, dir, why)
-	return rel
-}
-
-// inCommon protects what configuration names in a common folder outside of the
-// project, where the agent can write too.
-func (o *opener) inCommon(dir, name string, isDir bool, why string) bool {
-	if !filepath.IsAbs(name) {
-		name = dir + "/" + name
-	}
-	if name = path.Clean(name); o.common == nil || name == o.Repo.Common || !pathname.Below(name, o.Repo.Common) {
-		return false
-	}
-	g, rel := guard{o, o.common}, relative(o.Repo.Common, name)
-	what, err := g.at.Look(rel)
-	switch {
-	case err == nil && what.Kind == beneath.Absent:
-		if above, err := g.at.Look(path.Dir(rel)); err != nil || above.Kind != beneath.Dir {
-			o.note(true, name+" is not there, and the agent can make it: "+why)
-			return true
-		}
-		g.placeholder(placeholder.Placeholder{Rel: rel, Dir: isDir}, why)
-	case err == nil:
-		g.keep(rel, what.Kind, why)
-	default:
-		o.note(true, name+" cannot be protected: "+why)
-	}
-	return true
-}
-
-// relativeNames are the paths in the user's own git configuration that are
-// relative to whatever repository git is in.
-func relativeNames(files []UserGit) (names []string) {
-	for _, file := range files {
-		for _, e := range file.Entries {
-			words := []string{e.Value}
-			switch {
-			case isHooksPath(e):
-			case isCommand(e):
-				words = strings.FieldsFunc(e.Value, endsWord)
-			default:
+			rel := n.hold(c.dir, e.Value, false, whyConfig)
+			if rel == "" || slices.Contains(n.named.included, rel) {
 				continue
 			}
-			for _, word := range words {
-				word = path.Clean(word)
-				local := filepath.IsLocal(word) && word != "."
-				if local && word[0] != '~' && (isHooksPath(e) || strings.Contains(word, "/")) &&
-					!slices.Contains(names, word) {
-					names = append(names, word)
+			n.named.included, n.named.configured = append(n.named.included, rel), append(n.named.configured, rel)
+			if content, err := n.tree.Read(rel, configLimit); err == nil && !c.users {
+				entries, _ := gitconfig.Parse(content)
+				n.learn(configuration{entries, path.Dir(n.tree.Join(rel)), c.tree, false})
+			}
+		case isCommand(e):
+			for _, word := range words(e.Value) {
+				if at := n.abs(c.tree, word); strings.Contains(word, "/") && !n.isGitsOwn(at) {
+					n.executes(at)
 				}
 			}
 		}
 	}
-	return names
 }
 
-func isCommand(e gitconfig.Entry) bool {
-	section, _, _ := strings.Cut(e.Section, ".")
-	for _, v := range commandVariables {
-		if section == v.section && (v.name == "" || e.Name == v.name) {
-			return true
-		}
-	}
-	return false
-}
-
-// namedWords adds those words of a shell command that look like paths. One
-// without a slash is looked up on PATH.
-func (o *opener) namedWords(from, command string) {
-	for _, word := range strings.FieldsFunc(command, endsWord) {
-		if strings.Contains(word, "/") && !o.isGitsOwn(from, word) {
-			o.alsoNamed(from, word)
-		}
-	}
-}
-
-// isGitsOwn tells a file by which git works, as its index, from a program that
-// lies beside it.
-func (o *opener) isGitsOwn(from, word string) bool {
-	if !filepath.IsAbs(word) {
-		word = from + "/" + word
-	}
-	if word = path.Clean(word); !o.contains(word) || !slices.Contains(strings.Split(word, "/"), ".git") {
-		return false
-	}
-	what, err := o.tree.Look(relative(o.Path, word))
-	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
-}
-
-func endsWord(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=!$", r) }
-
-// alsoNamed adds a path that git's configuration names to those the host
-// executes, when it lies in the project; empty when it does not.
-func (o *opener) alsoNamed(from, name string) (rel string) {
+// abs is where a path leads that a configuration names.
+func (n *namer) abs(from, name string) string {
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		name = path.Join(o.Home, rest)
+		name = path.Join(n.Home, rest)
 	}
 	if !filepath.IsAbs(name) {
 		name = from + "/" + name
 	}
-	if name = path.Clean(name); !o.contains(name) || name == o.Path || name == o.Path+"/.git" ||
-		pathname.Below(name, o.Path+"/.git/hooks") {
+	return path.Clean(name)
+}
+
+// executes adds a path to those the host executes, when it lies in the project;
+// empty when it does not.
+func (n *namer) executes(at string) (rel string) {
+	if !n.contains(at) || at == n.path || at == n.path+"/.git" || pathname.Below(at, n.path+"/.git/hooks") {
 		return ""
 	}
-	rel = relative(o.Path, name)
-	o.alsoExecuted = append(o.alsoExecuted, rel)
+	rel = relative(n.path, at)
+	n.named.executed = append(n.named.executed, rel)
 	return rel
 }
 
-// kept keeps a place empty that the host's git would obey as soon as something
-// is there. Where even its folder is missing, it can only be told.
-func (o *opener) kept(rel string, dir bool, why string) {
-	if rel == "" {
-		return
+// isGitsOwn tells a file by which git works, as its index, from a program that
+// lies beside it.
+func (n *namer) isGitsOwn(at string) bool {
+	if !n.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
+		return false
 	}
-	g := guard{o, o.tree}
-	if what, err := o.tree.Look(rel); err != nil || what.Kind != beneath.Absent {
-		o.placeholders = append(o.placeholders, placeholder.Placeholder{Root: o.Path, Rel: rel, Keep: true})
-		return
-	}
-	if what, err := o.tree.Look(path.Dir(rel)); err != nil || what.Kind != beneath.Dir {
-		o.note(true, g.at.Join(rel)+" is not there, and the agent can make it: "+why)
-		return
-	}
-	g.placeholder(placeholder.Placeholder{Rel: rel, Dir: dir}, why)
+	what, err := n.tree.Look(relative(n.path, at))
+	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
-// unmade takes down what git's configurations name and nobody has made yet, but
-// for what a placeholder keeps from being made.
-func (o *opener) unmade() error {
-	for _, rel := range slices.Concat(o.alsoExecuted, o.configured) {
-		what, err := o.tree.Look(rel)
-		held := slices.ContainsFunc(o.placeholders, func(p placeholder.Placeholder) bool {
-			return p.Root == o.Path && p.Rel == rel && !p.Keep
-		})
-		if err == nil && what.Kind == beneath.Absent && !held {
-			o.Scope.Unmade = append(o.Scope.Unmade, rel)
-		}
+// hold holds a place that a configuration names, in the project or in the common
+// folder outside of it: it is kept empty when nothing is there, as the host's git
+// would obey it at once. Where even its folder is missing, it can only be told. It
+// gives where the place lies in the project.
+func (n *namer) hold(from, name string, dir bool, why string) (rel string) {
+	place, b := n.abs(from, name), below{n.layers, n.tree}
+	outside := n.common != nil && place != n.repo.Common && pathname.Below(place, n.repo.Common)
+	at := ""
+	if outside {
+		b.at, at = n.common, relative(n.repo.Common, place)
+	} else if rel = n.executes(place); rel == "" {
+		return ""
+	} else {
+		at = rel
 	}
-	slices.Sort(o.Scope.Unmade)
-	o.Scope.Unmade = slices.Compact(o.Scope.Unmade)
-	return nil
+	what, err := b.at.Look(at)
+	above, fault := b.at.Look(path.Dir(at))
+	switch absent := err == nil && what.Kind == beneath.Absent; {
+	case absent && (fault != nil || above.Kind != beneath.Dir):
+		n.note(true, "%s is not there, and the agent can make it: %s", place, why)
+	case absent:
+		b.placeholder(Placeholder{Rel: at, Dir: dir}, why)
+	case !outside:
+		n.placeholders = append(n.placeholders, Placeholder{Root: n.path, Rel: at, Keep: true})
+	case err != nil:
+		n.note(true, "%s cannot be protected: %s", place, why)
+	default:
+		b.keep(at, what.Kind, why)
+	}
+	return rel
+}
+
+// copyIncluded covers what git includes in a configuration, and no index holds, by
+// a copy without secrets, and reports whether it has.
+func (v *view) copyIncluded(at below, rel string) bool {
+	what, err := v.tree.Look(rel)
+	if err != nil || what.Kind != beneath.Regular || !slices.Contains(v.named.included, rel) || v.tracked.Has(rel) {
+		return false
+	}
+	content, err := v.tree.Read(rel, configLimit)
+	if err == nil {
+		at.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise(content), Why: whyConfig})
+	}
+	return err == nil
+}
+
+// unmade is what is named and nobody has made yet, but for what a placeholder
+// keeps from being made.
+func (v *view) unmade(held []Placeholder) []string {
+	list := slices.DeleteFunc(slices.Concat(v.named.executed, v.named.configured), func(rel string) bool {
+		what, err := v.tree.Look(rel)
+		return err != nil || what.Kind != beneath.Absent || slices.ContainsFunc(held, func(p Placeholder) bool {
+			return p.Root == v.path && p.Rel == rel && !p.Keep
+		})
+	})
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// order says where in the project a file lies that claudebox itself takes orders
+// from; empty: elsewhere. One that is reached through a link in the project cannot
+// be protected: the agent would exchange the link.
+func (g ground) order(file string) (rel string, err error) {
+	real, err := beneath.Canonical(file)
+	direct := err == nil && real == path.Clean(file) // no link on the way
+	if err != nil {
+		real = canonicalOr(file)
+	}
+	if g.contains(real) {
+		rel = relative(g.path, real)
+	}
+	const steps = 100
+	at, rest := "/", strings.Split(path.Clean(file), "/")
+	for n := 0; len(rest) > 0 && n < steps && !direct; n++ {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		text, err := os.Readlink(next)
+		switch {
+		case err != nil:
+			at = next
+			continue
+		case next != g.path && g.contains(next):
+			return "", diag.Errorf("take orders from "+file, "name the file itself: "+real,
+				"%s is a link in the project, which the agent could lead elsewhere", next)
+		case path.IsAbs(text):
+			at = "/"
+		}
+		rest = append(strings.Split(text, "/"), rest...)
+	}
+	return rel, nil
 }

@@ -13,7 +13,6 @@ import (
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/placeholder"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -99,7 +98,7 @@ type Project struct {
 	// OpenConfig says that their configuration can be changed inside.
 	OpenConfig bool
 
-	placeholders []placeholder.Placeholder
+	placeholders []Placeholder
 	show         []string
 }
 
@@ -141,44 +140,77 @@ type Note struct {
 // folders that must not be given away (SAND-05), and a repository whose
 // protection cannot be set up; each refusal is a [*diag.Error] with a remedy.
 func Open(req Request) (Project, error) {
-	cwd, err := beneath.Canonical(req.Dir)
+	cwd, err := canonical(req.Dir)
 	if err != nil {
-		return Project{}, &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
-	}
-	req.Home = canonicalOr(req.Home)
-	o := opener{Request: req, Project: Project{Path: cwd, Dir: cwd, Root: cwd}}
-	if err := o.open(); err != nil {
 		return Project{}, err
 	}
-	return o.Project, nil
+	req.Dir, req.Home = cwd, canonicalOr(req.Home)
+	return open(req, false)
 }
 
 // OpenBeside looks at a folder that a user gives away beside the project,
 // read-write: the host's git obeys what is in there, too. What of its
 // repositories lies elsewhere stays there, and its sockets were asked for.
-func OpenBeside(req Request) (Project, error) {
-	o := opener{Request: req, Project: Project{Path: req.Dir, Dir: req.Dir, Root: req.Dir}, beside: true}
-	if err := o.open(); err != nil {
+func OpenBeside(req Request) (Project, error) { return open(req, true) }
+
+// open settles where the project is, looks at all of it, and then says what is to
+// be laid over it.
+func open(req Request, beside bool) (Project, error) {
+	where, err := find(req.Dir, req.Home)
+	if err != nil {
 		return Project{}, err
 	}
-	return o.Project, nil
+	g := ground{Request: req, path: req.Dir, root: req.Dir, beside: beside}
+	if where.worktree != "" && req.GitRoot && !where.bare && !pathname.Below(req.Dir, where.worktree+"/.git") {
+		g.path, g.root = where.worktree, where.worktree
+	}
+	l := &layers{project: g.path}
+	if !beside {
+		if err := req.judge(g.path, l); err != nil {
+			return Project{}, err
+		}
+	}
+	tree, err := beneath.Open(g.path)
+	if err != nil {
+		return Project{}, &diag.Error{
+			Op: "open the project folder", Err: err, Remedy: "start claudebox in a folder you may enter",
+		}
+	}
+	defer tree.Close()
+	g, common, err := g.in(where, l)
+	if err != nil {
+		return Project{}, err
+	}
+	if common != nil {
+		defer common.Close()
+	}
+	v, err := g.look(tree, common, l)
+	if err != nil {
+		return Project{}, err
+	}
+	return v.protect(l)
 }
 
 // Root is the root of the repository that a folder lies in, or the folder
 // itself: what [Open] takes for the project when asked for the git root.
 func Root(dir, home string) (string, error) {
-	real, err := beneath.Canonical(dir)
+	real, err := canonical(dir)
 	if err != nil {
-		return "", &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
+		return "", err
 	}
 	git, err := find(real, canonicalOr(home))
+	if err == nil && git.worktree != "" && !git.bare {
+		real = git.worktree
+	}
+	return real, err
+}
+
+func canonical(dir string) (string, error) {
+	real, err := beneath.Canonical(dir)
 	if err != nil {
-		return "", &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
+		err = &diag.Error{Op: "find the project folder", Err: err, Remedy: "change to a folder that exists"}
 	}
-	if git.worktree != "" && !git.bare {
-		return git.worktree, nil
-	}
-	return real, nil
+	return real, err
 }
 
 // canonicalOr resolves links in a path as far as it exists.
@@ -244,10 +276,10 @@ func (p Project) Appeared() (rel string) {
 
 // Hold makes the placeholders that the project's mounts rely on. It is called
 // before the sandbox starts, and released when it has ended.
-func (p Project) Hold() (*placeholder.Hold, error) { return placeholder.Make(p.placeholders) }
+func (p Project) Hold() (*Hold, error) { return hold(p.placeholders) }
 
 // Holds reports whether [Project.Hold] makes anything.
 func (p Project) Holds() bool { return len(p.placeholders) > 0 }
 
 // Placeholders are what Hold makes.
-func (p Project) Placeholders() []placeholder.Placeholder { return p.placeholders }
+func (p Project) Placeholders() []Placeholder { return p.placeholders }

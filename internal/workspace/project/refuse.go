@@ -1,8 +1,6 @@
 package project
 
 import (
-	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -22,131 +20,6 @@ const (
 	either                 // inside or around
 )
 
-// forbidden is one rule of SAND-05.
-type forbidden struct {
-	path     string // "~" at the beginning stands for the user's home
-	relation relation
-	why      string
-	except   string // a folder in path that may be a project after all
-}
-
-// forbiddenPlaces are the fixed rules; what belongs to claudebox and the
-// paths of SAND-09 come with the request.
-var forbiddenPlaces = []forbidden{
-	{"/", itself, "is the whole machine", ""},
-	{"/nix", inside, "belongs to Nix", ""},
-	{"/proc", inside, "belongs to the kernel", ""},
-	{"/home", itself, "is not a project but what holds projects", ""},
-	{"/tmp", itself, "is not a project but what holds projects", ""},
-	{"/var/tmp", itself, "is not a project but what holds projects", ""},
-	{"/run", itself, "holds the sockets of running services", ""},
-	{"/var", itself, "belongs to the system", ""},
-	{"/usr", itself, "belongs to the system", ""},
-	{"/dev", itself, "holds devices", ""},
-	{"/sys", itself, "belongs to the kernel", ""},
-	{"/boot", itself, "belongs to the system", ""},
-	{"/etc", inside, "belongs to the system", "/etc/nixos"},
-	{"~", itself, "is your home folder, with every secret in it", ""},
-	{"~", around, "holds your home folder, with every secret in it", ""},
-	{"~/.config", itself, "holds the configuration of everything you run", ""},
-	{"~/.local", itself, "holds programs and data of everything you run", ""},
-	{"~/.local/share", itself, "holds the data of everything you run", ""},
-	{"~/.cache", itself, "holds what everything you run has fetched", ""},
-	{"~/.claude", either, "holds your own Claude Code's configuration and history", ""},
-}
-
-// executedPlaces may be projects, with a red line: the host executes what is
-// written there.
-var executedPlaces = []string{
-	"/etc/nixos",
-	"~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
-	"~/.emacs.d", "~/.vim",
-}
-
-const elsewhere = "start claudebox in the folder of one project"
-
-// judge holds the canonical path of the project against SAND-05.
-func (o *opener) judge() error {
-	if why := o.forbids(o.Path); why != "" {
-		return diag.Errorf("take "+o.Path+" as the project", elsewhere, "%s", why)
-	}
-	if slices.Contains(strings.Split(o.Path, "/"), ".git") {
-		return diag.Errorf("take "+o.Path+" as the project", "start claudebox in the working tree",
-			"it lies in a .git folder, where the host's git executes hooks")
-	}
-	if place := o.executedPlace(); place != "" {
-		o.note(true, fmt.Sprintf("the host executes what is in %s: read every change before you use it", place))
-	}
-	return o.judgeOwner()
-}
-
-// forbids says why a folder must not be given to a sandbox; empty when it may.
-func (o *opener) forbids(dir string) string {
-	for _, rule := range forbiddenPlaces {
-		rule.path = o.expand(rule.path)
-		if rule.relation.holds(dir, rule.path) && (rule.except == "" || !pathname.Below(dir, rule.except)) {
-			return rule.path + " " + rule.why
-		}
-	}
-	for _, path := range o.Own {
-		if path = canonicalOr(path); either.holds(dir, path) {
-			return path + " is claudebox's own"
-		}
-	}
-	home, err := unix.Open(o.Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // once for many looks
-	if err == nil {
-		defer unix.Close(home)
-	}
-	for _, path := range o.Never {
-		if o.shows(dir, path, home) {
-			return o.expand(path) + " holds secrets (no sandbox may see it)"
-		}
-	}
-	return ""
-}
-
-// shows reports whether a folder is, holds or lies in a path of SAND-09, or what
-// that leads to when it is a link. A path that has a rule of its own above
-// keeps that: /tmp must never be seen, but a project may lie in it. home is the
-// open home of the user; there is no link in one that cannot be opened.
-func (o *opener) shows(dir, never string, home int) bool {
-	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
-		return false
-	}
-	if strings.ContainsAny(never, "*?[") {
-		return matchesEither(dir, never, o.Home)
-	}
-	path := o.expand(never)
-	if either.holds(dir, path) {
-		return true
-	}
-	var target [1]byte
-	rel, users := strings.CutPrefix(never, "~/")
-	if !users {
-		return false // only root can make a link there
-	}
-	if _, err := unix.Readlinkat(home, rel, target[:]); err != nil {
-		return false
-	}
-	return either.holds(dir, canonicalOr(path))
-}
-
-func (o *opener) expand(path string) string {
-	if rest, ok := strings.CutPrefix(path, "~"); ok {
-		return o.Home + rest
-	}
-	return path
-}
-
-func (o *opener) executedPlace() string {
-	for _, place := range executedPlaces {
-		if place = o.expand(place); pathname.Below(o.Path, place) {
-			return place
-		}
-	}
-	return ""
-}
-
 // holds compares clean paths.
 func (r relation) holds(project, forbidden string) bool {
 	switch r {
@@ -158,6 +31,141 @@ func (r relation) holds(project, forbidden string) bool {
 		return pathname.Below(forbidden, project)
 	}
 	return pathname.Below(project, forbidden) || pathname.Below(forbidden, project)
+}
+
+// forbidden is one rule of SAND-05.
+type forbidden struct {
+	path     string // "~" at the beginning stands for the user's home
+	relation relation
+	why      string
+}
+
+// forbiddenPlaces are the fixed rules; what belongs to claudebox and the
+// paths of SAND-09 come with the request.
+var forbiddenPlaces = []forbidden{
+	{"/", itself, "is the whole machine"},
+	{"/nix", inside, "belongs to Nix"},
+	{"/proc", inside, "belongs to the kernel"},
+	{"/home", itself, "is not a project but what holds projects"},
+	{"/tmp", itself, "is not a project but what holds projects"},
+	{"/var/tmp", itself, "is not a project but what holds projects"},
+	{"/run", itself, "holds the sockets of running services"},
+	{"/var", itself, "belongs to the system"},
+	{"/usr", itself, "belongs to the system"},
+	{"/dev", itself, "holds devices"},
+	{"/sys", itself, "belongs to the kernel"},
+	{"/boot", itself, "belongs to the system"},
+	{"/etc", inside, "belongs to the system"},
+	{"~", itself, "is your home folder, with every secret in it"},
+	{"~", around, "holds your home folder, with every secret in it"},
+	{"~/.config", itself, "holds the configuration of everything you run"},
+	{"~/.local", itself, "holds programs and data of everything you run"},
+	{"~/.local/share", itself, "holds the data of everything you run"},
+	{"~/.cache", itself, "holds what everything you run has fetched"},
+	{"~/.claude", either, "holds your own Claude Code's configuration and history"},
+}
+
+// allowed may be a project, whatever it lies in.
+const allowed = "/etc/nixos"
+
+// executedPlaces may be projects, with a red line: the host executes what is
+// written there.
+var executedPlaces = []string{
+	allowed, "~/.config", "~/.local/bin", "~/.local/share", "~/bin", "~/.nixpkgs", "~/.dotfiles", "~/dotfiles",
+	"~/.emacs.d", "~/.vim",
+}
+
+const elsewhere = "start claudebox in the folder of one project"
+
+// refusal says why a folder is no project.
+func refusal(dir, remedy, format string, args ...any) error {
+	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
+}
+
+// judge holds the canonical path of a project against SAND-05. A folder of
+// somebody else is refused, too: what is written there would be executed by them,
+// or was put there by them. Root must find an owner to become.
+func (req Request) judge(dir string, l *layers) error {
+	if why := req.forbids(dir); why != "" {
+		return refusal(dir, elsewhere, "%s", why)
+	}
+	if slices.Contains(strings.Split(dir, "/"), ".git") {
+		return refusal(dir, "start claudebox in the working tree",
+			"it lies in a .git folder, where the host's git executes hooks")
+	}
+	for _, place := range executedPlaces {
+		if place = req.expand(place); pathname.Below(dir, place) {
+			l.note(true, "the host executes what is in %s: read every change before you use it", place)
+			break
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return &diag.Error{Op: "look at " + dir, Err: err, Remedy: elsewhere}
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return refusal(dir, elsewhere, "it is not a folder")
+	case int(st.Uid) != req.UID:
+		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, req.UID)
+	}
+	return nil
+}
+
+// forbids says why a folder must not be given to a sandbox; empty when it may.
+func (req Request) forbids(dir string) string {
+	for _, rule := range forbiddenPlaces {
+		place := req.expand(rule.path)
+		if rule.relation.holds(dir, place) && !(place == path.Dir(allowed) && pathname.Below(dir, allowed)) {
+			return place + " " + rule.why
+		}
+	}
+	for _, own := range req.Own {
+		if own = canonicalOr(own); either.holds(dir, own) {
+			return own + " is claudebox's own"
+		}
+	}
+	home, err := unix.Open(req.Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // once for many looks
+	if err == nil {
+		defer unix.Close(home)
+	}
+	for _, never := range req.Never {
+		if req.shows(dir, never, home) {
+			return req.expand(never) + " holds secrets (no sandbox may see it)"
+		}
+	}
+	return ""
+}
+
+// shows reports whether a folder is, holds or lies in a path of SAND-09, or what
+// that leads to when it is a link. A path that has a rule of its own above
+// keeps that: /tmp must never be seen, but a project may lie in it. home is the
+// open home of the user; there is no link in one that cannot be opened.
+func (req Request) shows(dir, never string, home int) bool {
+	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
+		return false
+	}
+	if strings.ContainsAny(never, "*?[") {
+		return matchesEither(dir, never, req.Home)
+	}
+	at := req.expand(never)
+	if either.holds(dir, at) {
+		return true
+	}
+	var target [1]byte
+	rel, users := strings.CutPrefix(never, "~/")
+	if !users {
+		return false // only root can make a link there
+	}
+	_, err := unix.Readlinkat(home, rel, target[:])
+	return err == nil && either.holds(dir, canonicalOr(at))
+}
+
+func (req Request) expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		return req.Home + rest
+	}
+	return path
 }
 
 // matchesEither is [either] for a pattern ("~/.age*"), component by component.
@@ -176,22 +184,4 @@ func matchesEither(dir, pattern, home string) bool {
 		}
 	}
 	return true
-}
-
-// judgeOwner refuses a folder of somebody else: what is written there would
-// be executed by them, or was put there by them. Root must find an owner to
-// become.
-func (o *opener) judgeOwner() error {
-	var st unix.Stat_t
-	if err := unix.Lstat(o.Path, &st); err != nil {
-		return &diag.Error{Op: "look at " + o.Path, Err: err, Remedy: elsewhere}
-	}
-	op := "take " + o.Path + " as the project"
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return &diag.Error{Op: op, Err: errors.New("it is not a folder"), Remedy: elsewhere}
-	case int(st.Uid) != o.UID:
-		return diag.Errorf(op, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, o.UID)
-	}
-	return nil
 }

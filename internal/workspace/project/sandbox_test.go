@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/internal/workspace/placeholder"
 	"claudebox/internal/workspace/project"
 )
 
@@ -78,7 +77,7 @@ func (b box) fails(command string) {
 }
 
 // hold makes the placeholders until the end of the test.
-func (w world) hold(p project.Project) *placeholder.Hold {
+func (w world) hold(p project.Project) *project.Hold {
 	w.t.Helper()
 	h, err := p.Hold()
 	must(w.t, err)

@@ -8,8 +8,6 @@ import (
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/linux/identity"
-	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/secretfile"
@@ -66,12 +64,11 @@ func (s Scope) Again(tree *beneath.Folder, before *Seen, since int64) Seen {
 
 // walk looks at all there is but the indexes.
 func (s Scope) walk(tree *beneath.Folder, before *Seen, limit int, since int64) Seen {
-	var walked *survey.Survey
-	if before != nil {
-		walked = before.Survey
+	if before == nil {
+		before = &Seen{}
 	}
-	question := survey.Question{Wanted: s.wanted(), Skipped: unwalked, Limit: limit, LinksSince: since}
-	return Seen{Survey: survey.Walk(tree, question, walked)}
+	question := survey.Question{Wanted: s.wanted, Skipped: unwalked, Limit: limit, LinksSince: since}
+	return Seen{Survey: survey.Walk(tree, question, before.Survey)}
 }
 
 // Walked is what a walk depends on, as a text.
@@ -118,12 +115,10 @@ func Unpack(content []byte) *Seen {
 	return &Seen{Survey: walk, Tracked: k.Tracked, scope: k.Scope, indexes: k.Indexes}
 }
 
-// wanted tells the names that the report or the hiding may be about.
-func (s Scope) wanted() func(folder string) func(name []byte, dir bool) bool {
-	return func(folder string) func(name []byte, dir bool) bool {
-		runs, last := hostrun.In(folder), []byte(path.Base(folder))
-		return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
-	}
+// wanted tells the names in a folder that the report or the hiding may be about.
+func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
+	runs, last := hostrun.In(folder), []byte(path.Base(folder))
+	return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
 }
 
 // Hides reports whether what comes to lie at a path would be hidden for its name.
@@ -144,12 +139,10 @@ func (s Scope) looksSecret(folder, name []byte) bool {
 
 // isNamed reports whether the profile hides a name.
 func (s Scope) isNamed(name []byte) bool {
-	for _, pattern := range s.Hide {
-		if matched, err := path.Match(pattern, string(name)); err == nil && matched {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Hide, func(pattern string) bool {
+		matched, err := path.Match(pattern, string(name))
+		return err == nil && matched
+	})
 }
 
 // lastTwo are the last components of a path.
@@ -160,116 +153,4 @@ func lastTwo(name []byte) (folder, last []byte) {
 	}
 	above := name[:at]
 	return above[bytes.LastIndexByte(above, '/')+1:], name[at+1:]
-}
-
-// readIndexes reads the indexes of the project's repositories, unless they are
-// what they were.
-func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
-	places := s.indexPlaces(tree, seen.Git)
-	s.Unmade = nil
-	seen.places, seen.scope, seen.indexes = places, string(cachefile.Encode(s)), nil
-	for _, place := range places {
-		seen.indexes = append(seen.indexes, place.stamp())
-	}
-	if before != nil && seen.scope == before.scope && slices.Equal(seen.indexes, before.indexes) &&
-		slices.Equal(seen.Git, before.Git) {
-		seen.Tracked = before.Tracked
-		return
-	}
-	seen.Same = false
-	if len(places) == 0 {
-		seen.Tracked = Tracked{}
-		return
-	}
-	x := indexes{matters: s.matters(), small: mayHoldToken}
-	for _, place := range places {
-		x.read(place)
-	}
-	for _, names := range [][]string{x.Names, x.Small, x.Links, x.Runs, x.Hushed} {
-		slices.Sort(names)
-	}
-	seen.Tracked = x.Tracked
-}
-
-// indexPlaces are the git folders with an index that counts here.
-func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexPlace) {
-	if s.Index != "" {
-		list = append(list, indexPlace{git: s.Index, hash: s.Hash, strip: s.Strip})
-	}
-	for _, place := range places {
-		if place == ".git" {
-			continue
-		}
-		if git := leadsTo(tree, place); git != "" {
-			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
-			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: below})
-		}
-	}
-	return list
-}
-
-// uncounted are the names in the indexes that do not count, by what is remembered
-// of each index: those that sessions added; and those that sessions hid and that
-// are tracked since, by whom nobody knows, as git takes names out of commits and
-// other indexes, unless who added them has read the file.
-func (s Seen) uncounted(tree *beneath.Folder, of Memory) (names []string) {
-	for _, place := range s.places {
-		id := place.id()
-		for _, name := range of.Pushed(id) {
-			if rel, in := place.inProject(name); in {
-				names = append(names, rel)
-			}
-		}
-		for _, name := range of.Hidden(id) {
-			if rel, in := place.inProject(name); in && s.Has(rel) && !place.proves(tree, name) {
-				names = append(names, rel)
-			}
-		}
-	}
-	return names
-}
-
-// Indexed gives the indexes that may hold a name of the project: their git
-// folders, and the name as it stands there.
-func (s Seen) Indexed(rel string) (at []Indexed) {
-	for _, place := range s.places {
-		if below, in := strings.CutPrefix(rel, place.below); in {
-			at = append(at, Indexed{place.id(), place.strip + below})
-		}
-	}
-	return at
-}
-
-// Indexed is a name in the index of a git folder.
-type Indexed struct {
-	Git  identity.ID
-	Name string
-}
-
-func mayHoldToken(name []byte) bool {
-	folder, last := lastTwo(name)
-	return secretfile.Of(folder, last) == secretfile.Look
-}
-
-// matters tells of which names, by their path, it must be known whether they
-// are tracked.
-func (s Scope) matters() func(name []byte) bool {
-	firsts := map[string][]string{}
-	for _, list := range [][]string{executedNames, s.Places} {
-		for _, place := range list {
-			first, _, _ := strings.Cut(place, "/")
-			firsts[first] = append(firsts[first], place)
-		}
-	}
-	return func(name []byte) bool {
-		folder, last := lastTwo(name)
-		verdict := secretfile.Of(folder, last)
-		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
-			len(s.HideAt) > 0 && s.Hides(string(name)) {
-			return true
-		}
-		first, _, _ := bytes.Cut(name, []byte("/"))
-		places := firsts[string(first)]
-		return slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
-	}
 }

@@ -13,30 +13,22 @@ import (
 func ofName(name []byte) Verdict {
 	switch string(name) {
 	case ".env", "_env", ".netrc", "_netrc", ".git-credentials", ".gitcookies", ".pgpass", ".my.cnf", ".mylogin.cnf",
-		".htpasswd",
-		".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json", "kubeconfig",
-		"kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig",
-		".dockercfg", ".dockerconfigjson", ".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk",
-		"id_ed25519",
-		"id_ed25519_sk", "id_xmss", "master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private",
-		".authinfo",
-		".msmtprc", ".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml",
-		"secrets.ini",
+		".htpasswd", ".vault-token", ".s3cfg", ".boto", ".pypirc", ".terraformrc", "credentials.tfrc.json",
+		"kubeconfig", "kubeconfig.yaml", "kubeconfig.yml", ".kubeconfig", ".dockercfg", ".dockerconfigjson",
+		".credentials.json", "id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_xmss",
+		"master.key", "secring.gpg", "wallet.dat", ".dev.vars", ".envrc.private", ".authinfo", ".msmtprc",
+		".fetchmailrc", ".secrets", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml", "secrets.ini",
 		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "client_secret.json",
 		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
 		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json",
-		".bash_history",
-		".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history",
-		".rediscli_history", "fish_history":
+		".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
+		".sqlite_history", ".rediscli_history", "fish_history":
 		return Secret
 	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json",
-		"gradle.properties",
-		"local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json", "mcp.json", ".claude.json",
-		"local.settings.json", "database.yml", "web.config", "wp-config.php", "profiles.yml", "ngrok.yml",
-		"rclone.conf",
-		"google-services.json", "kaggle.json", "hosts.yml", ".databrickscfg", "sftp.json", "sftp-config.json",
-		".ftpconfig",
-		".remote-sync.json", "wg0.conf", "wg1.conf":
+		"gradle.properties", "local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json",
+		"mcp.json", ".claude.json", "local.settings.json", "database.yml", "web.config", "wp-config.php",
+		"profiles.yml", "ngrok.yml", "rclone.conf", "google-services.json", "kaggle.json", "hosts.yml",
+		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf":
 		return Ask
 	}
 	return Plain
@@ -92,8 +84,7 @@ func ofWord(name []byte) Verdict {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
 		"passphrase", "token", "tokens", "apikey", "apikeys", "key", "keys", "privkey", "private", "vault", "cookie",
 		"cookies", "adminsdk", "serviceaccount", "auth", "oauth", "oauth2", "rsa", "dsa", "ecdsa", "ed25519",
-		"keystore",
-		"appsettings", "login", "jwt", "account", "accounts":
+		"keystore", "appsettings", "login", "jwt", "account", "accounts":
 		return Ask
 	}
 	return Plain
@@ -142,11 +133,13 @@ func Of(folder, name []byte) Verdict {
 	if v := ofWhole(folder, low); v != Plain {
 		return v
 	}
-	if original := withoutCopy(low); len(original) < len(low) {
-		if v := ofWhole(folder, original); v != Plain {
-			return v
+	for _, end := range copies {
+		if original, is := bytes.CutSuffix(low, []byte(end)); is && len(original) > 0 {
+			if v := ofWhole(folder, original); v != Plain {
+				return v
+			}
+			return ofWhole(folder, bytes.TrimPrefix(original, []byte("."))) // Vim's ".NAME.swp"
 		}
-		return ofWhole(folder, bytes.TrimPrefix(original, []byte("."))) // Vim's ".NAME.swp"
 	}
 	return ofWords(name)
 }
@@ -161,15 +154,6 @@ func fold(room, name []byte) []byte {
 	return room
 }
 
-func withoutCopy(name []byte) []byte {
-	for _, end := range copies {
-		if rest, ok := bytes.CutSuffix(name, []byte(end)); ok && len(rest) > 0 {
-			return rest
-		}
-	}
-	return name
-}
-
 func ofWhole(folder, name []byte) Verdict {
 	if v := ofName(name); v != Plain {
 		return v
@@ -178,8 +162,8 @@ func ofWhole(folder, name []byte) Verdict {
 	if v := ofPlace(append(append(append(room[:0], folder...), '/'), name...)); v != Plain {
 		return v
 	}
-	if rest, ok := bytes.CutPrefix(name, []byte(".env")); ok && len(rest) > 1 &&
-		strings.IndexByte(".-_", rest[0]) >= 0 {
+	rest, ok := bytes.CutPrefix(name, []byte(".env"))
+	if ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
 		return ofVariant(string(rest[1:]))
 	}
 	if v := ofEnding(name); v != Plain {
@@ -188,22 +172,17 @@ func ofWhole(folder, name []byte) Verdict {
 	return ofBeginning(name)
 }
 
+// ofEnding judges by what stands behind the last dot, or the last two.
 func ofEnding(name []byte) Verdict {
 	dot := bytes.LastIndexByte(name, '.')
-	if dot < 0 {
+	if dot < 0 || string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])) {
 		return Plain
 	}
-	v := ofLast(name[dot+1:])
-	switch {
-	case v != Plain && string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])):
-		return Plain
-	case v != Plain:
-		return v
+	v, before := ofLast(name[dot+1:]), bytes.LastIndexByte(name[:dot], '.')
+	if v == Plain && before >= 0 {
+		v = ofLast(name[before+1:])
 	}
-	if before := bytes.LastIndexByte(name[:dot], '.'); before >= 0 {
-		return ofLast(name[before+1:])
-	}
-	return Plain
+	return v
 }
 
 // ofVariant judges ".env.REST".
@@ -218,8 +197,12 @@ func ofVariant(rest string) Verdict {
 
 // ofWords judges by the words of a name: "deploy_key", "clientSecret.json".
 func ofWords(name []byte) Verdict {
-	if !hasSettings(name) {
-		return mayHoldToken(name)
+	switch {
+	case hasSettings(name):
+	case endsIn(name, mayHold):
+		return Look
+	default:
+		return Plain
 	}
 	base := name
 	if dot := bytes.LastIndexByte(name, '.'); dot > 0 {
@@ -235,18 +218,11 @@ func ofWords(name []byte) Verdict {
 			return v
 		}
 		begin = i
-		if i < len(base) && !isLetter(base[i]) {
+		if i < len(base) && (base[i]|0x20 < 'a' || base[i]|0x20 > 'z') {
 			begin++
 		}
 	}
 	return Look
-}
-
-func mayHoldToken(name []byte) Verdict {
-	if endsIn(name, mayHold) {
-		return Look
-	}
-	return Plain
 }
 
 // hasSettings judges by what stands behind the last dot.
@@ -264,5 +240,3 @@ func ends(name []byte, i int) bool {
 	c := name[i]
 	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'
 }
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -1,3 +1,7 @@
+// Package secretfile knows files that hold secrets by their names, and where a
+// name alone does not tell, by what is in them (SEC-05).
+//
+// It is a function of values. What a token looks like is known by package leak.
 package secretfile
 
 import (
@@ -33,11 +37,9 @@ func HoldsToken(content []byte) bool {
 
 // signs are what makes a file a secret one whose name does not tell.
 var signs = []string{
-	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File",
-	"_authToken", ":_password", "_password=", "_auth=", "_auth =", "npmAuthToken", "npmAuthIdent", "\"private_key\"",
-	"\"client_secret\"",
-	"<password>", "ClearTextPassword", "\"github-oauth\"", "\"http-basic\"", "\"gitlab-token\"", "\"auth\":",
-	"assword=", "Token=", "Secret=",
+	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File", "_authToken", ":_password", "_password=", "_auth=",
+	"_auth =", "npmAuthToken", "npmAuthIdent", `"private_key"`, `"client_secret"`, "<password>", "ClearTextPassword",
+	`"github-oauth"`, `"http-basic"`, `"gitlab-token"`, `"auth":`, "assword=", "Token=", "Secret=",
 }
 
 // Holds reports whether the content of a file whose name asks is secret: by a

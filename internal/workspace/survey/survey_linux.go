@@ -1,6 +1,16 @@
+// Package survey walks a project once and says what in it matters to a
+// sandbox: places of git, sockets, and files by name.
+//
+// It imports beneath and golang.org/x/sys/unix, and trusts nothing it sees: an
+// agent wrote there. It goes by breadth, so that what is near the root is seen
+// first, follows no link, and stops after a number of entries. A second walk
+// lists only the folders that were changed since the first: no program can set
+// a folder's time of change (inode(7), st_ctim).
 package survey
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 )
 
 // Question is what a walk looks for.
@@ -45,35 +56,34 @@ type File struct {
 	Stamp beneath.Stamp
 }
 
-// Survey is what a walk saw. Paths are relative to the root and in order.
-type Survey struct {
+// Found is what matters of one folder, or of all. Paths are relative to the root.
+type Found struct {
 	Git      []string // entries named .git, of any kind
 	Bare     []string // folders that git takes for a repository by what is in them
-	Sockets  []string
-	Files    []File
-	NewLinks []string // see [Question]
-	Cut      bool     // the limit was reached
 	Closed   []string // folders of this user that cannot be read
+	Sockets  []string
 	Skipped  []string // folders that were not entered
-	Same     bool     // all is what the walk before saw
+	NewLinks []string // see [Question]
+	Files    []File
+}
+
+// Survey is what a walk saw, in order.
+type Survey struct {
+	Found
+	Cut  bool // the limit was reached
+	Same bool // all is what the walk before saw
 
 	folders map[string]*folder
 }
 
 // folder is one folder of a walk, which does not change any more. Its fields are
-// exported for package packed.
+// exported for package cachefile.
 type folder struct {
-	Rel      string
-	Stamp    beneath.Stamp // zero: list it again whatever it says
-	Folders  []string      // paths of those to be entered
-	Files    []File
-	NewLinks []string
-	Git      []string
-	Bare     bool
-	Sockets  []string
-	Skipped  []string
-	Closed   bool
-	Entries  int
+	Rel     string
+	Stamp   beneath.Stamp // zero: list it again whatever it says
+	Folders []string      // paths of those to be entered
+	Entries int
+	Found   Found
 }
 
 // Walk looks at everything below root. before is what an earlier walk by the
@@ -84,11 +94,11 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 	if before != nil {
 		s.folders = make(map[string]*folder, len(before.folders))
 	}
-	level := []string{"."}
-	if len(q.From) > 0 {
-		level = q.From
+	level, left := q.From, q.Limit
+	if len(level) == 0 {
+		level = []string{"."}
 	}
-	for left := q.Limit; len(level) > 0; {
+	for len(level) > 0 && !s.Cut {
 		var next []string
 		for _, f := range w.look(level) {
 			if left -= f.Entries; left < 0 {
@@ -96,17 +106,27 @@ func Walk(root *beneath.Folder, q Question, before *Survey) *Survey {
 				break
 			}
 			s.folders[f.Rel] = f
-			s.add(f)
+			s.add(&f.Found)
 			next = append(next, f.Folders...)
-		}
-		if s.Cut {
-			break
 		}
 		level = next
 	}
 	s.Same = before != nil && !w.changed.Load()
-	s.sort()
+	for _, list := range [][]string{s.Git, s.Bare, s.Closed, s.Sockets, s.Skipped, s.NewLinks} {
+		slices.Sort(list)
+	}
+	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
 	return s
+}
+
+func (f *Found) add(more *Found) {
+	f.Git = append(f.Git, more.Git...)
+	f.Bare = append(f.Bare, more.Bare...)
+	f.Closed = append(f.Closed, more.Closed...)
+	f.Sockets = append(f.Sockets, more.Sockets...)
+	f.Skipped = append(f.Skipped, more.Skipped...)
+	f.NewLinks = append(f.NewLinks, more.NewLinks...)
+	f.Files = append(f.Files, more.Files...)
 }
 
 // All lists every name below folders of a root; below the root itself, if there
@@ -143,28 +163,34 @@ func (s *Survey) Where(inode uint64) (rel string, found bool) {
 	return "", false
 }
 
-func (s *Survey) add(f *folder) {
-	s.Git = append(s.Git, f.Git...)
-	if f.Bare {
-		s.Bare = append(s.Bare, f.Rel)
-	}
-	if f.Closed {
-		s.Closed = append(s.Closed, f.Rel)
-	}
-	s.Sockets = append(s.Sockets, f.Sockets...)
-	s.Skipped = append(s.Skipped, f.Skipped...)
-	s.Files = append(s.Files, f.Files...)
-	s.NewLinks = append(s.NewLinks, f.NewLinks...)
+// Large reports whether a survey is worth keeping: whether a first walk takes
+// longer than to read it back.
+func (s *Survey) Large() bool {
+	const folders = 200
+	return len(s.folders) > folders
 }
 
-func (s *Survey) sort() {
-	slices.Sort(s.Git)
-	slices.Sort(s.Bare)
-	slices.Sort(s.Sockets)
-	slices.Sort(s.Closed)
-	slices.Sort(s.Skipped)
-	slices.Sort(s.NewLinks)
-	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Rel, b.Rel) })
+// Pack writes a survey down, for a later walk by the same question to go by.
+// Only this very build can read it.
+func (s *Survey) Pack() []byte {
+	list := make([]folder, 0, len(s.folders))
+	for _, f := range s.folders {
+		list = append(list, *f)
+	}
+	return cachefile.Encode(list)
+}
+
+// Unpack reads it back; nil when it is none.
+func Unpack(content []byte) *Survey {
+	var list []folder
+	if !cachefile.Decode(content, &list) {
+		return nil
+	}
+	s := &Survey{folders: make(map[string]*folder, len(list))}
+	for i := range list {
+		s.folders[list[i].Rel] = &list[i]
+	}
+	return s
 }
 
 type walker struct {
@@ -235,20 +261,20 @@ func (w *walker) again(rel string) *folder {
 		return nil
 	}
 	var files []File
-	for _, file := range was.Files {
+	for _, file := range was.Found.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			files = append(files, fileOf(file.Rel, &st))
 		}
 	}
-	same := slices.Equal(files, was.Files)
+	same := slices.Equal(files, was.Found.Files)
 	if !same {
 		w.changed.Store(true)
 	}
-	if same && len(was.NewLinks) == 0 {
+	if same && len(was.Found.NewLinks) == 0 {
 		return was
 	}
 	now := *was
-	now.Files, now.NewLinks = files, nil // links are new once
+	now.Found.Files, now.Found.NewLinks = files, nil // links are new once
 	return &now
 }
 
@@ -271,25 +297,27 @@ func fileOf(rel string, st *unix.Stat_t) File {
 // list reads a folder. Its stamp is taken before: what changes meanwhile shows.
 func (w *walker) list(rel string, buffer []byte) *folder {
 	f := &folder{Rel: rel}
-	fd, err := w.root.OpenFD(f.Rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := w.root.OpenFD(rel, unix.O_RDONLY|unix.O_DIRECTORY)
+	var st unix.Stat_t
 	if err != nil {
-		var st unix.Stat_t
-		f.Closed = unix.Fstatat(w.root.FD(), f.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
-			st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == unix.Getuid()
+		if unix.Fstatat(w.root.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+			st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == unix.Getuid() {
+			f.Found.Closed = []string{rel}
+		}
 		return f
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err == nil {
-		// What can be listed and not entered tells names only.
-		f.Closed = st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid()
-		if w.now-st.Ctim.Nano() > recent && !f.Closed {
+	if unix.Fstat(fd, &st) == nil {
+		switch {
+		case st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid(): // a listing tells names only
+			f.Found.Closed = []string{rel}
+		case w.now-st.Ctim.Nano() > recent:
 			f.Stamp = stampOf(&st)
 		}
 	}
 	l := lister{walker: w, folder: f, fd: fd}
 	if w.Wanted != nil {
-		l.wanted = w.Wanted(f.Rel)
+		l.wanted = w.Wanted(rel)
 	}
 	for f.Entries <= w.Limit {
 		n, err := unix.Getdents(fd, buffer)
@@ -298,6 +326,116 @@ func (w *walker) list(rel string, buffer []byte) *folder {
 		}
 		l.entries(buffer[:n])
 	}
-	f.Bare = l.head && (l.commondir || l.objects && l.refs)
+	if l.head && (l.commondir || l.objects && l.refs) {
+		f.Found.Bare = []string{rel}
+	}
 	return f
+}
+
+// lister sorts the entries of one folder.
+type lister struct {
+	*walker
+	folder *folder
+	fd     int
+	wanted func(name []byte, dir bool) bool
+
+	// What makes git take a folder for a repository, by name (setup.c,
+	// is_git_directory): with a commondir the rest may be elsewhere.
+	head, objects, refs, commondir bool
+}
+
+// Layout of struct linux_dirent64, from getdents64(2).
+const (
+	direntLength = 16 // offset of the record's length
+	direntType   = 18
+	direntName   = 19
+)
+
+// entries goes through what getdents64 gave.
+func (l *lister) entries(records []byte) {
+	for len(records) > direntName {
+		length := int(binary.NativeEndian.Uint16(records[direntLength:]))
+		if length <= direntName || length > len(records) {
+			return
+		}
+		name, _, _ := bytes.Cut(records[direntName:length], []byte{0})
+		if string(name) != "." && string(name) != ".." {
+			l.entry(name, records[direntType])
+		}
+		records = records[length:]
+	}
+}
+
+// entry notes one name of a type as getdents(2) gives it.
+func (l *lister) entry(name []byte, kind byte) {
+	found := &l.folder.Found
+	l.folder.Entries++
+	if kind == unix.DT_UNKNOWN { // some file systems do not say it
+		if st, ok := l.stat(name); ok {
+			kind = byte(st.Mode & unix.S_IFMT >> 12) // IFTODT(3)
+		}
+	}
+	if l.isGits(name) {
+		found.Git = append(found.Git, l.join(name))
+		return
+	}
+	switch {
+	case kind == unix.DT_SOCK:
+		found.Sockets = append(found.Sockets, l.join(name))
+	case kind == unix.DT_FIFO, l.wanted != nil && l.wanted(name, kind == unix.DT_DIR):
+		if st, ok := l.stat(name); ok {
+			found.Files = append(found.Files, fileOf(l.join(name), &st))
+		}
+	}
+	switch {
+	case kind == unix.DT_LNK && l.LinksSince > 0:
+		if st, ok := l.stat(name); ok && st.Ctim.Nano() >= l.LinksSince {
+			found.NewLinks = append(found.NewLinks, l.join(name))
+		}
+	case kind != unix.DT_DIR, l.tooDeep(name):
+	case slices.Contains(l.Skipped, string(name)):
+		found.Skipped = append(found.Skipped, l.join(name))
+	default:
+		l.folder.Folders = append(l.folder.Folders, l.join(name))
+	}
+}
+
+func (l *lister) stat(name []byte) (st unix.Stat_t, ok bool) {
+	err := unix.Fstatat(l.fd, string(name), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err == nil
+}
+
+func (l *lister) join(name []byte) string {
+	if l.folder.Rel == "." {
+		return string(name)
+	}
+	return l.folder.Rel + "/" + string(name)
+}
+
+// tooDeep reports whether a folder's path is longer than the kernel takes (path
+// names, PATH_MAX). Nobody can name what is in there: git gives up, and so does
+// every other program. To look costs the square of the depth, and an agent can
+// make a depth that would take hours.
+func (l *lister) tooDeep(name []byte) bool {
+	return len(l.root.Path())+1+len(l.folder.Rel)+1+len(name) >= unix.PathMax
+}
+
+// isGits tells an entry named .git from others, and notes the names that make
+// a folder a repository. A folder may take capitals for the same (casefold in
+// ext4(5)), so they count as the same here.
+func (l *lister) isGits(name []byte) bool {
+	is := func(sign string) bool { return len(name) == len(sign) && strings.EqualFold(string(name), sign) }
+	switch {
+	case is(".git"):
+		return true
+	case is("HEAD"):
+		l.head = true
+	case is("refs"):
+		l.refs = true
+	case is("objects"):
+		l.objects = true
+	case is("commondir"):
+		l.commondir = true
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-package placeholder
+package project
 
 import (
 	"errors"
@@ -28,13 +28,19 @@ type Hold struct {
 	locks map[string]*os.File // the placeholders' parent folders, locked as shared
 }
 
-// Make makes placeholders and holds them. One that is there already, from
+// hold makes placeholders and holds them. One that is there already, from
 // another session or a killed one, is held as well. The last session to
 // [Hold.Release] takes them away.
-func Make(list []Placeholder) (*Hold, error) {
+func hold(list []Placeholder) (*Hold, error) {
 	h := &Hold{locks: map[string]*os.File{}}
 	for _, p := range list {
-		if err := h.hold(p); err != nil {
+		parent, err := h.parent(p)
+		if err == nil && !p.Keep {
+			if err = p.make(int(parent.Fd())); err == nil {
+				h.made = append(h.made, p)
+			}
+		}
+		if err != nil {
 			h.Release()
 			return nil, &diag.Error{
 				Op: "make " + path.Join(p.Root, p.Rel) + ", which keeps the agent from making it", Err: err,
@@ -43,21 +49,6 @@ func Make(list []Placeholder) (*Hold, error) {
 		}
 	}
 	return h, nil
-}
-
-func (h *Hold) hold(p Placeholder) error {
-	parent, err := h.parent(p)
-	if err != nil {
-		return err
-	}
-	if p.Keep {
-		return nil
-	}
-	if err := p.make(int(parent.Fd())); err != nil {
-		return err
-	}
-	h.made = append(h.made, p)
-	return nil
 }
 
 // parent opens and locks the folder a placeholder stands in, once for all
@@ -88,36 +79,32 @@ func (p Placeholder) parent() string { return path.Join(p.Root, path.Dir(p.Rel))
 // make creates the placeholder in its open parent; one that is there stays.
 func (p Placeholder) make(parent int) error {
 	name := path.Base(p.Rel)
-	var err error
 	if p.Dir {
-		err = unix.Mkdirat(parent, name, 0o755)
-	} else {
-		err = writeNew(parent, name, p.Content)
+		if err := unix.Mkdirat(parent, name, 0o755); !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+		return nil
+	}
+	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		defer unix.Close(fd)
+		if _, err := unix.Write(fd, []byte(p.Content)); err != nil {
+			return errors.Join(err, unix.Unlinkat(parent, name, 0))
+		}
+		return nil
 	}
 	if !errors.Is(err, unix.EEXIST) {
 		return err
 	}
 	// Another session may be writing it; anything else was put there since the
 	// project was looked at.
-	if there, err := p.read(parent); !p.Dir && (err != nil || !strings.HasPrefix(p.Content, there)) {
+	if there, err := p.read(parent); err != nil || !strings.HasPrefix(p.Content, there) {
 		return errOther
 	}
 	return nil
 }
 
 var errOther = errors.New("something else is there")
-
-func writeNew(parent int, name, content string) error {
-	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(content)); err != nil {
-		return errors.Join(err, unix.Unlinkat(parent, name, 0))
-	}
-	return nil
-}
 
 // Release takes the placeholders away, unless another session holds them or
 // something was put there.

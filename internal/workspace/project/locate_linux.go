@@ -1,0 +1,367 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/gitconfig"
+)
+
+// The git folders that belong to a folder are found without git: .git, gitdir and
+// commondir are read here. All of them may have been written by an agent, so a git
+// folder outside counts only if it points back, and only where git would put it.
+
+// ground is a folder to be given away, and the repository that it lies in.
+type ground struct {
+	Request
+	path   string // see [Project]
+	root   string
+	repo   Repo
+	beside bool // it is not the project, but given beside it
+}
+
+// Repo is the repository that the project lies in, and what conditional
+// includes ask about it. Where Worktree lies above the project, git inside
+// finds the repository only with GIT_DISCOVERY_ACROSS_FILESYSTEM=1: the
+// folders between are of another file system there (measured).
+type Repo struct {
+	Worktree string // canonical folder that holds .git; equals Dir for a bare one
+	Dir      string // git folder of this worktree, canonical
+	Common   string // folder with config, hooks and objects; equals Dir but in a linked worktree
+
+	Branch  string   // short name that HEAD points at; empty when detached
+	Remotes []string // URLs in its configuration, as written there
+}
+
+// Root is what STATE-01 calls the canonical root: worktrees share the state
+// of their main worktree; separate git folders and submodules have their own.
+func (r Repo) Root() string {
+	if filepath.Base(r.Common) == ".git" {
+		return filepath.Dir(r.Common)
+	}
+	return r.Common
+}
+
+// found is where a repository is: names, nothing of what they hold. The zero value
+// is no repository.
+type found struct {
+	worktree string // folder with an entry .git
+	bare     bool   // the folder is itself a git folder
+}
+
+// find looks for .git in start and above as git does, up to the border of
+// the file system. A home folder under git (dotfiles) is not the project of
+// what lies in it, so the search ends there.
+func find(start, home string) (found, error) {
+	var first unix.Stat_t
+	if err := unix.Lstat(start, &first); err != nil {
+		err = &os.PathError{Op: "look at", Path: start, Err: err}
+		return found{}, &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		var st unix.Stat_t
+		if err := unix.Lstat(dir, &st); err != nil || st.Dev != first.Dev || dir == home && dir != start {
+			return found{}, nil
+		}
+		if exists(dir + "/.git") {
+			return found{worktree: dir}, nil
+		}
+		if IsGitFolder(dir) {
+			return found{dir, true}, nil
+		}
+		if dir == "/" {
+			return found{}, nil
+		}
+	}
+}
+
+// IsGitFolder reports whether a folder has what git takes for a git folder.
+func IsGitFolder(dir string) bool {
+	return exists(dir+"/HEAD") && exists(dir+"/objects") && exists(dir+"/refs")
+}
+
+func exists(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
+}
+
+// contains reports whether a canonical path lies in the project and is thus
+// the agent's already.
+func (g ground) contains(path string) bool { return pathname.Below(path, g.path) }
+
+// given reports whether a canonical path lies in the project or is a folder
+// beside it that the profile's `worktrees` give away as well.
+func (g ground) given(path string) bool {
+	rel, err := filepath.Rel(g.path, path)
+	return g.contains(path) || err == nil && slices.ContainsFunc(g.Worktrees, func(glob string) bool {
+		is, err := filepath.Match(glob, rel)
+		return is && err == nil
+	})
+}
+
+// relative gives path below base; "." for base itself.
+func relative(base, path string) string {
+	rel, err := filepath.Rel(base, path)
+	if err != nil {
+		return "." // both are absolute: cannot happen
+	}
+	return rel
+}
+
+// in settles which git folders belong to the project, and protects .git. It opens
+// the repository's common folder where that lies outside of the project.
+func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
+	if where.worktree == "" || g.beside && !g.contains(where.worktree) {
+		return g, nil, nil
+	}
+	if where.bare && where.worktree != g.path {
+		return g, nil, refusal(g.path, "start claudebox in a working tree",
+			"it lies in the git folder %s", where.worktree)
+	}
+	repo, err := g.resolve(where)
+	if err != nil {
+		return g, nil, g.unusable(where.worktree, l, err)
+	}
+	if g.beside && !g.contains(repo.Common) {
+		return g, nil, protectDotGit(where.worktree, l)
+	}
+	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
+		if branch, is := strings.CutPrefix(string(content), "ref: refs/heads/"); is {
+			repo.Branch = strings.TrimRight(branch, "\r\n")
+		}
+	}
+	g.repo, g.root = repo, repo.Root()
+	var common *beneath.Folder
+	if !g.contains(repo.Common) {
+		if common, err = beneath.Open(repo.Common); err != nil {
+			return g, nil, unprotectable(repo.Common, err.Error())
+		}
+		l.mounts = append(l.mounts, Mount{
+			Path: repo.Common, Root: repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
+		})
+		if pathname.Below(g.path, repo.Common) {
+			l.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
+		}
+	}
+	if where.worktree != g.path {
+		l.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
+			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", where.worktree)
+	}
+	return g, common, protectDotGit(repo.Worktree, l)
+}
+
+// unusable says why there is no repository inside. A .git that the agent could
+// exchange stops the launch, unless the user does without its protection.
+func (g ground) unusable(worktree string, l *layers, err error) error {
+	at := worktree + "/.git"
+	var not *notUsed
+	switch {
+	case errors.As(err, &not):
+		l.note(not.suspect, "%s", not.text)
+		if !g.contains(at) {
+			return nil
+		}
+		return protectDotGit(worktree, l)
+	case errors.Is(err, errLink) && g.WritableConfig:
+		l.note(true, "%s is not protected: %v", at, err)
+		return nil
+	}
+	return unprotectable(at, err.Error())
+}
+
+// unprotectable refuses a repository whose host-executed files cannot be
+// made read-only.
+func unprotectable(path, why string) error {
+	return diag.Errorf("protect "+path,
+		"put a real file or folder there, or set `git: {config: writable}` to do without", "%s", why)
+}
+
+// protectDotGit keeps a .git file from being pointed elsewhere.
+func protectDotGit(worktree string, l *layers) error {
+	base, err := beneath.Open(worktree)
+	if err != nil {
+		return unprotectable(worktree, err.Error())
+	}
+	defer base.Close()
+	if what, err := base.Look(".git"); err == nil && what.Kind == beneath.Dir {
+		return nil // pinned, or none of the project's
+	}
+	return below{l, base}.existing(".git", whyMoved)
+}
+
+// errLink says that the agent could exchange .git, or what it leads through:
+// it is a link or another thing that is neither file nor folder.
+var errLink = errors.New("it is a link, or leads through one: the agent could replace it")
+
+// notUsed is a .git that does not count: git will not work inside.
+type notUsed struct {
+	text    string
+	suspect bool // it leads out of the project to what is not its own
+}
+
+func (u *notUsed) Error() string { return u.text }
+
+// resolve follows .git to the git folder and the common folder. It fails with
+// a [*notUsed] for what does not count, and with [errLink].
+func (g ground) resolve(f found) (Repo, error) {
+	if f.bare {
+		return Repo{Worktree: f.worktree, Dir: f.worktree, Common: f.worktree}, nil
+	}
+	base, err := beneath.Open(f.worktree)
+	if err != nil {
+		return Repo{}, err
+	}
+	defer base.Close()
+	what, err := base.Look(".git")
+	at := base.Join(".git")
+	switch {
+	case err != nil:
+		return Repo{}, err
+	case what.Kind == beneath.Regular:
+		return g.resolveFile(base)
+	case what.Kind != beneath.Dir:
+		return Repo{}, errLink
+	}
+	if !g.contains(at) { // in a shared folder like /tmp it can be somebody else's
+		if err := g.judgeGitFolder(at); err != nil {
+			return Repo{}, &notUsed{text: fmt.Sprintf("%s is not mounted: %v", at, err)}
+		}
+	}
+	return Repo{Worktree: f.worktree, Dir: at, Common: at}, nil
+}
+
+// resolveFile follows a .git file. One that points into the project gives the
+// agent nothing new. One that points outside counts only if its target points
+// back: anybody can write the text, only the target's owner the answer.
+func (g ground) resolveFile(base *beneath.Folder) (Repo, error) {
+	at := base.Join(".git")
+	dir, err := g.target(base)
+	if errors.Is(err, errLink) {
+		return Repo{}, err
+	}
+	if err != nil {
+		return Repo{}, &notUsed{fmt.Sprintf("%s is no .git file git would accept (%v); git will not work inside",
+			at, err), false}
+	}
+	git, err := beneath.Open(dir)
+	if err != nil {
+		return Repo{}, &notUsed{fmt.Sprintf("%s points at %s, which is no folder; git will not work inside",
+			at, dir), false}
+	}
+	defer git.Close()
+	repo := Repo{Worktree: base.Path(), Dir: dir}
+	if repo.Common, err = common(git); err == nil && !g.contains(repo.Common) {
+		if err = g.judgeGitFolder(repo.Common); err == nil {
+			err = pointsBack(git, repo)
+		}
+	}
+	if err != nil {
+		return Repo{}, &notUsed{fmt.Sprintf("%s points at %s, which is not mounted: %v", at, dir, err), true}
+	}
+	return repo, nil
+}
+
+// judgeGitFolder holds a folder that would be mounted for git's sake to the
+// rules for projects, and to being a git folder of the user's.
+func (g ground) judgeGitFolder(path string) error {
+	if why := g.forbids(path); why != "" {
+		return errors.New(why)
+	}
+	var st unix.Stat_t
+	switch err := unix.Lstat(path, &st); {
+	case err != nil:
+		return err
+	case int(st.Uid) != g.UID:
+		return fmt.Errorf("it belongs to user %d", st.Uid)
+	case !IsGitFolder(path):
+		return errors.New("it is no git folder")
+	}
+	return nil
+}
+
+// target gives the canonical folder that a .git file points at. One that is
+// reached through a link below base can be exchanged by exchanging the link.
+func (g ground) target(base *beneath.Folder) (string, error) {
+	content, err := base.Read(".git", smallLimit)
+	if err != nil {
+		return "", err
+	}
+	text, ok := strings.CutPrefix(string(content), "gitdir: ")
+	if !ok {
+		return "", errors.New("it does not begin with \"gitdir: \"")
+	}
+	written, real, err := resolved(base.Path(), text)
+	if err == nil && written != real && g.contains(written) {
+		err = errLink
+	}
+	return real, err
+}
+
+// resolved makes a path that a file in folder names canonical; written is the
+// same with the links on the way.
+func resolved(folder, text string) (written, real string, err error) {
+	text = strings.TrimRight(text, "\r\n")
+	if text == "" || strings.ContainsRune(text, 0) {
+		return "", "", errors.New("it names no path")
+	}
+	if !filepath.IsAbs(text) {
+		text = folder + "/" + text
+	}
+	real, err = filepath.EvalSymlinks(text)
+	return filepath.Clean(text), real, err
+}
+
+// common gives the common folder of a git folder. Git makes a linked
+// worktree's at <common>/worktrees/<name>; any other commondir is somebody's
+// attempt to have another folder mounted.
+func common(git *beneath.Folder) (string, error) {
+	content, err := git.Read("commondir", smallLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return git.Path(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	_, dir, err := resolved(git.Path(), string(content))
+	if err == nil && dir != git.Path() && dir+"/worktrees" != filepath.Dir(git.Path()) {
+		err = fmt.Errorf("its commondir names %s, where git would not put it", dir)
+	}
+	return dir, err
+}
+
+// pointsBack checks that a git folder names the worktree's .git as its own: by
+// its gitdir file (linked worktree) or core.worktree (submodule, separate git
+// folder).
+func pointsBack(git *beneath.Folder, repo Repo) error {
+	if repo.Common != repo.Dir {
+		content, err := git.Read("gitdir", smallLimit)
+		if err != nil {
+			return err
+		}
+		if _, back, err := resolved(git.Path(), string(content)); err != nil || back != repo.Worktree+"/.git" {
+			return errors.New("it belongs to another worktree; `git worktree repair` corrects that")
+		}
+		return nil
+	}
+	content, err := git.Read("config", configLimit)
+	if err != nil {
+		return err
+	}
+	entries, _ := gitconfig.Parse(content)
+	_, back, err := resolved(git.Path(), gitconfig.Last(entries, "core.worktree"))
+	if err != nil || back != repo.Worktree {
+		return fmt.Errorf("its core.worktree does not name this folder; `git config core.worktree %s` corrects that",
+			repo.Worktree)
+	}
+	return nil
+}

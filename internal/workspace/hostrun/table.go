@@ -66,7 +66,8 @@ var table = []struct{ means, held, told string }{
 
 	{
 		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
-			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile azure-pipelines.yml",
+			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile " +
+			"azure-pipelines.yml",
 	},
 	{onPackage, "", "package.json"},
 	{

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -112,7 +113,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 	case slices.Contains(g.Closed, "."):
 		return nil
 	case odd != "" && g.Rel() == ".":
-		return unprotectable(g.Path, odd)
+		return unprotectable(g.Path, errors.New(odd))
 	case odd != "":
 		g.add(g.Rel(), Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
 		g.note(true, "%s is read-only inside: %s", g.Path, odd)
@@ -240,7 +241,8 @@ func (g *gitFolder) commondir() error {
 	rel := g.rel("commondir")
 	if e := g.Entry("commondir"); e != nil {
 		if text, _ := e.Text(); text != git.SamePlace || e.Kind != beneath.Regular {
-			return unprotectable(g.at.Join(rel), "it makes git take its configuration from elsewhere; remove it")
+			return unprotectable(g.at.Join(rel),
+				errors.New("it makes git take its configuration from elsewhere; remove it"))
 		}
 	}
 	g.placeholder(Placeholder{Rel: rel, Content: git.SamePlace}, whyMoved)

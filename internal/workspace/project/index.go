@@ -247,29 +247,16 @@ func (s Scope) matters() func(name []byte) bool {
 }
 
 // leadsTo is what an entry .git of the project leads to, relative to the
-// project; empty when it leads out of it.
+// project; empty when it leads out of it, or through a link.
 func leadsTo(tree *beneath.Folder, place string) string {
-	what, err := tree.Look(place)
-	switch {
-	case err != nil:
-		return ""
-	case what.Kind == beneath.Dir:
+	if what, err := tree.Look(place); err == nil && what.Kind == beneath.Dir {
 		return place
-	case what.Kind != beneath.Regular:
+	}
+	written, real, err := gitFile(tree, place)
+	if err != nil || written != real || !pathname.Below(real, tree.Path()) {
 		return ""
 	}
-	content, _ := tree.Read(place, smallLimit)
-	target, ok := strings.CutPrefix(strings.TrimRight(string(content), "\r\n"), "gitdir: ")
-	if !ok {
-		return ""
-	}
-	if !path.IsAbs(target) {
-		target = tree.Join(path.Dir(place)) + "/" + target
-	}
-	if git := relative(tree.Path(), path.Clean(target)); !strings.HasPrefix(git, "..") {
-		return git
-	}
-	return ""
+	return relative(tree.Path(), real)
 }
 
 // sha1Size is the length of git's usual object names, in bytes.

@@ -128,11 +128,17 @@ func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
 		return g, nil, refusal(g.path, "start claudebox in a working tree",
 			"it lies in the git folder %s", where.worktree)
 	}
-	repo, err := g.resolve(where)
-	if err != nil {
-		return g, nil, g.unusable(where.worktree, l, err)
-	}
-	if g.beside && !g.contains(repo.Common) {
+	at := where.worktree + "/.git"
+	repo, used, err := g.resolve(where, l)
+	switch {
+	case errors.Is(err, errLink) && g.WritableConfig:
+		l.note(true, "%s is not protected: %v", at, err)
+		return g, nil, nil
+	case err != nil:
+		return g, nil, unprotectable(at, err)
+	case !used && !g.contains(at):
+		return g, nil, nil
+	case !used || g.beside && !g.contains(repo.Common):
 		return g, nil, protectDotGit(where.worktree, l)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
@@ -144,7 +150,7 @@ func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
 	var common *beneath.Folder
 	if !g.contains(repo.Common) {
 		if common, err = beneath.Open(repo.Common); err != nil {
-			return g, nil, unprotectable(repo.Common, err.Error())
+			return g, nil, unprotectable(repo.Common, err)
 		}
 		l.mounts = append(l.mounts, Mount{
 			Path: repo.Common, Root: repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
@@ -160,37 +166,18 @@ func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
 	return g, common, protectDotGit(repo.Worktree, l)
 }
 
-// unusable says why there is no repository inside. A .git that the agent could
-// exchange stops the launch, unless the user does without its protection.
-func (g ground) unusable(worktree string, l *layers, err error) error {
-	at := worktree + "/.git"
-	var not *notUsed
-	switch {
-	case errors.As(err, &not):
-		l.note(not.suspect, "%s", not.text)
-		if !g.contains(at) {
-			return nil
-		}
-		return protectDotGit(worktree, l)
-	case errors.Is(err, errLink) && g.WritableConfig:
-		l.note(true, "%s is not protected: %v", at, err)
-		return nil
-	}
-	return unprotectable(at, err.Error())
-}
-
 // unprotectable refuses a repository whose host-executed files cannot be
 // made read-only.
-func unprotectable(path, why string) error {
-	return diag.Errorf("protect "+path,
-		"put a real file or folder there, or set `git: {config: writable}` to do without", "%s", why)
+func unprotectable(path string, err error) error {
+	remedy := "put a real file or folder there, or set `git: {config: writable}` to do without"
+	return &diag.Error{Op: "protect " + path, Err: err, Remedy: remedy}
 }
 
 // protectDotGit keeps a .git file from being pointed elsewhere.
 func protectDotGit(worktree string, l *layers) error {
 	base, err := beneath.Open(worktree)
 	if err != nil {
-		return unprotectable(worktree, err.Error())
+		return unprotectable(worktree, err)
 	}
 	defer base.Close()
 	if what, err := base.Look(".git"); err == nil && what.Kind == beneath.Dir {
@@ -203,72 +190,68 @@ func protectDotGit(worktree string, l *layers) error {
 // it is a link or another thing that is neither file nor folder.
 var errLink = errors.New("it is a link, or leads through one: the agent could replace it")
 
-// notUsed is a .git that does not count: git will not work inside.
-type notUsed struct {
-	text    string
-	suspect bool // it leads out of the project to what is not its own
-}
-
-func (u *notUsed) Error() string { return u.text }
-
-// resolve follows .git to the git folder and the common folder. It fails with
-// a [*notUsed] for what does not count, and with [errLink].
-func (g ground) resolve(f found) (Repo, error) {
+// resolve follows .git to the git folder and the common folder. One that does not
+// count is not used: git will not work inside, which is said. It fails with
+// [errLink] for one that the agent could exchange.
+func (g ground) resolve(f found, l *layers) (repo Repo, used bool, err error) {
+	repo = Repo{Worktree: f.worktree, Dir: f.worktree, Common: f.worktree}
 	if f.bare {
-		return Repo{Worktree: f.worktree, Dir: f.worktree, Common: f.worktree}, nil
+		return repo, true, nil
 	}
 	base, err := beneath.Open(f.worktree)
 	if err != nil {
-		return Repo{}, err
+		return repo, false, err
 	}
 	defer base.Close()
 	what, err := base.Look(".git")
 	at := base.Join(".git")
 	switch {
 	case err != nil:
-		return Repo{}, err
+		return repo, false, err
 	case what.Kind == beneath.Regular:
-		return g.resolveFile(base)
+		return g.resolveFile(base, l)
 	case what.Kind != beneath.Dir:
-		return Repo{}, errLink
+		return repo, false, errLink
 	}
+	repo.Dir, repo.Common = at, at
 	if !g.contains(at) { // in a shared folder like /tmp it can be somebody else's
 		if err := g.judgeGitFolder(at); err != nil {
-			return Repo{}, &notUsed{text: fmt.Sprintf("%s is not mounted: %v", at, err)}
+			l.note(false, "%s is not mounted: %v", at, err)
+			return repo, false, nil
 		}
 	}
-	return Repo{Worktree: f.worktree, Dir: at, Common: at}, nil
+	return repo, true, nil
 }
 
 // resolveFile follows a .git file. One that points into the project gives the
 // agent nothing new. One that points outside counts only if its target points
 // back: anybody can write the text, only the target's owner the answer.
-func (g ground) resolveFile(base *beneath.Folder) (Repo, error) {
+func (g ground) resolveFile(base *beneath.Folder, l *layers) (repo Repo, used bool, err error) {
 	at := base.Join(".git")
-	dir, err := g.target(base)
-	if errors.Is(err, errLink) {
-		return Repo{}, err
-	}
+	written, dir, err := gitFile(base, ".git")
 	if err != nil {
-		return Repo{}, &notUsed{fmt.Sprintf("%s is no .git file git would accept (%v); git will not work inside",
-			at, err), false}
+		l.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
+		return repo, false, nil
+	}
+	if written != dir && g.contains(written) { // exchanging a link exchanges what is behind it
+		return repo, false, errLink
 	}
 	git, err := beneath.Open(dir)
 	if err != nil {
-		return Repo{}, &notUsed{fmt.Sprintf("%s points at %s, which is no folder; git will not work inside",
-			at, dir), false}
+		l.note(false, "%s points at %s, which is no folder; git will not work inside", at, dir)
+		return repo, false, nil
 	}
 	defer git.Close()
-	repo := Repo{Worktree: base.Path(), Dir: dir}
+	repo = Repo{Worktree: base.Path(), Dir: dir}
 	if repo.Common, err = common(git); err == nil && !g.contains(repo.Common) {
 		if err = g.judgeGitFolder(repo.Common); err == nil {
 			err = pointsBack(git, repo)
 		}
 	}
 	if err != nil {
-		return Repo{}, &notUsed{fmt.Sprintf("%s points at %s, which is not mounted: %v", at, dir, err), true}
+		l.note(true, "%s points at %s, which is not mounted: %v", at, dir, err)
 	}
-	return repo, nil
+	return repo, err == nil, nil
 }
 
 // judgeGitFolder holds a folder that would be mounted for git's sake to the
@@ -289,22 +272,17 @@ func (g ground) judgeGitFolder(path string) error {
 	return nil
 }
 
-// target gives the canonical folder that a .git file points at. One that is
-// reached through a link below base can be exchanged by exchanging the link.
-func (g ground) target(base *beneath.Folder) (string, error) {
-	content, err := base.Read(".git", smallLimit)
+// gitFile gives where a .git file of a folder leads, as [resolved] does.
+func gitFile(base *beneath.Folder, rel string) (written, real string, err error) {
+	content, err := base.Read(rel, smallLimit)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	text, ok := strings.CutPrefix(string(content), "gitdir: ")
 	if !ok {
-		return "", errors.New("it does not begin with \"gitdir: \"")
+		return "", "", errors.New("it does not begin with \"gitdir: \"")
 	}
-	written, real, err := resolved(base.Path(), text)
-	if err == nil && written != real && g.contains(written) {
-		err = errLink
-	}
-	return real, err
+	return resolved(filepath.Dir(base.Join(rel)), text)
 }
 
 // resolved makes a path that a file in folder names canonical; written is the

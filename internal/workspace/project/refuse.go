@@ -1,6 +1,7 @@
 package project
 
 import (
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -125,12 +126,8 @@ func (req Request) forbids(dir string) string {
 			return own + " is claudebox's own"
 		}
 	}
-	home, err := unix.Open(req.Home, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // once for many looks
-	if err == nil {
-		defer unix.Close(home)
-	}
 	for _, never := range req.Never {
-		if req.shows(dir, never, home) {
+		if req.shows(dir, never) {
 			return req.expand(never) + " holds secrets (no sandbox may see it)"
 		}
 	}
@@ -139,9 +136,8 @@ func (req Request) forbids(dir string) string {
 
 // shows reports whether a folder is, holds or lies in a path of SAND-09, or what
 // that leads to when it is a link. A path that has a rule of its own above
-// keeps that: /tmp must never be seen, but a project may lie in it. home is the
-// open home of the user; there is no link in one that cannot be opened.
-func (req Request) shows(dir, never string, home int) bool {
+// keeps that: /tmp must never be seen, but a project may lie in it.
+func (req Request) shows(dir, never string) bool {
 	if slices.ContainsFunc(forbiddenPlaces, func(f forbidden) bool { return f.path == never }) {
 		return false
 	}
@@ -152,12 +148,10 @@ func (req Request) shows(dir, never string, home int) bool {
 	if either.holds(dir, at) {
 		return true
 	}
-	var target [1]byte
-	rel, users := strings.CutPrefix(never, "~/")
-	if !users {
+	if !strings.HasPrefix(never, "~/") {
 		return false // only root can make a link there
 	}
-	_, err := unix.Readlinkat(home, rel, target[:])
+	_, err := os.Readlink(at)
 	return err == nil && either.holds(dir, canonicalOr(at))
 }
 

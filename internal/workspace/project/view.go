@@ -115,7 +115,7 @@ func (v *view) find(l *layers) error {
 	if v.hide, err = matches(v.tree, "hide", v.scope.HideAt); err != nil {
 		return err
 	}
-	names := slices.Concat(perhaps(v.tree, hostrun.Held()), v.named.executed, v.named.configured, globs)
+	names := slices.Concat(hostrun.Held(), v.named.executed, v.named.configured, globs)
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
 		what, err := below{l, v.tree}.look(rel)
@@ -127,24 +127,6 @@ func (v *view) find(l *layers) error {
 		}
 	}
 	return nil
-}
-
-// perhaps leaves out those of the places that cannot be there, by one listing of
-// the root instead of a look at each. A folder may take capitals for the same,
-// and more than that for names that are not plain (casefold in ext4(5)): such a
-// listing tells nothing.
-func perhaps(tree *beneath.Folder, places []string) []string {
-	const many = 100 // to compare them takes as long as the looks
-	names, err := tree.Names(".", many)
-	notPlain := func(r rune) bool { return r <= ' ' || r >= '~' }
-	if err != nil || strings.ContainsFunc(strings.Join(names, ""), notPlain) {
-		return places
-	}
-	return slices.DeleteFunc(places, func(place string) bool {
-		first, _, _ := strings.Cut(place, "/")
-		same := func(name string) bool { return len(name) == len(first) && strings.EqualFold(name, first) }
-		return !slices.ContainsFunc(names, same)
-	})
 }
 
 // matches lists what globs of the profile match.

@@ -1,6 +1,15 @@
+// Package cover keeps files of a project covered in a running sandbox. A mount
+// over a file goes when a program of the host replaces that file, as editors
+// and `git config` do: the kernel drops it, and the agent could read the new
+// secret or write the new configuration. This package sees the replacement
+// (inotify(7)) and covers the file anew from outside.
+//
+// For that it makes mounts in the sandbox's namespace, see package within. It
+// trusts nothing inside.
 package cover
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,8 +30,8 @@ import (
 type File struct {
 	Path   string
 	Folder bool
-	// Remake gives what is to cover it, by its path; nil: it covers itself,
-	// read-only. An empty cover is not nil.
+	// Remake gives what is to cover it, by its path: of a folder, that it is empty.
+	// Nil: it covers itself, read-only.
 	Remake func(path string) ([]byte, error)
 }
 
@@ -121,27 +130,6 @@ func (w *Watch) follow(fd int, dir string, known map[string]bool) {
 	}
 }
 
-// isReadOnly looks at what a process sees at a path. All covers are read-only,
-// and nothing else below a project is.
-func isReadOnly(process int, name string) bool {
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(root)
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS,
-	}
-	fd, err := unix.Openat2(root, name, &how)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
-}
-
 // serve looks at every file that appears under the name of a covered one. It
 // ends when the watch is closed.
 func (w *Watch) serve(events *os.File) {
@@ -188,23 +176,10 @@ func (w *Watch) look(name string) {
 		return // the sandbox is gone, or all is well
 	}
 	err := f.cover(process)
-	if err == nil || errors.Is(err, within.ErrGone) { // nobody is left to see it
-		return
-	}
-	if inode(name) == now {
+	// When the sandbox is gone, nobody is left to see it.
+	if err != nil && !errors.Is(err, within.ErrGone) && inode(name) == now {
 		go w.failed(name, err)
 	}
-}
-
-// cover lays the file's cover over it in the sandbox of a process.
-func (f File) cover(process int) (err error) {
-	var content []byte
-	if f.Remake != nil {
-		if content, err = f.Remake(f.Path); err != nil {
-			return err
-		}
-	}
-	return over(process, f.Path, f.Folder, content)
 }
 
 // inode is the number of what is at a path; 0: nothing.
@@ -214,4 +189,63 @@ func inode(name string) uint64 {
 		return 0
 	}
 	return st.Ino
+}
+
+// isReadOnly looks at what a process sees at a path. All covers are read-only,
+// and nothing else below a project is.
+func isReadOnly(process int, name string) bool {
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", process), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// tries is how often a cover is made before it counts as impossible: an agent
+// that is quick enough may remove one before it is mounted. It can write in the
+// room meanwhile: the cover has a name that it cannot know before, and is
+// mounted by its descriptor, whatever lies under that name by then.
+const tries = 20
+
+// cover lays the file's cover over it in the sandbox of a process, read-only.
+func (f File) cover(process int) (err error) {
+	var content []byte
+	if f.Remake != nil {
+		if content, err = f.Remake(f.Path); err != nil {
+			return err
+		}
+	}
+	for range tries {
+		var s within.Script
+		var mount within.File
+		target := s.Open(f.Path)
+		switch {
+		case f.Remake == nil:
+			mount = s.Bind(target)
+		case f.Folder:
+			s.Furnish()
+			mount = s.Bind(s.Open(within.Room))
+			s.Clear()
+		default:
+			s.Furnish()
+			mount = s.Made(rand.Text(), content, 0o444, new(unix.Stat_t))
+			s.Clear()
+		}
+		s.ReadOnly(mount)
+		s.Lay(mount, target)
+		if err = within.Run(process, &s); err == nil {
+			break
+		}
+	}
+	return err
 }

@@ -99,12 +99,10 @@ func (p Placeholder) make(parent int) error {
 	// Another session may be writing it; anything else was put there since the
 	// project was looked at.
 	if there, err := p.read(parent); err != nil || !strings.HasPrefix(p.Content, there) {
-		return errOther
+		return errors.New("something else is there")
 	}
 	return nil
 }
-
-var errOther = errors.New("something else is there")
 
 // Release takes the placeholders away, unless another session holds them or
 // something was put there.
@@ -151,17 +149,11 @@ func (p Placeholder) read(parent int) (string, error) {
 	return string(content[:max(n, 0)]), err
 }
 
-// A lock on a folder is held for microseconds when it is exclusive, so a few
-// tries are enough; somebody who holds it longer must not hang the launch.
-const (
-	lockTries = 50
-	lockPause = 5 * time.Millisecond
-)
-
-var errLocked = errors.New("another program holds a lock on the folder")
-
+// lock waits for a shared lock only. An exclusive one is held for microseconds, so
+// a few tries are enough; somebody who holds it longer must not hang the launch.
 func lock(f *os.File, how int) error {
-	for range lockTries {
+	const tries, pause = 50, 5 * time.Millisecond
+	for range tries {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
@@ -169,7 +161,7 @@ func lock(f *os.File, how int) error {
 		if how == unix.LOCK_EX {
 			break
 		}
-		time.Sleep(lockPause)
+		time.Sleep(pause)
 	}
-	return errLocked
+	return errors.New("another program holds a lock on the folder")
 }

@@ -1,8 +1,6 @@
 package project
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,31 +28,25 @@ type Request struct {
 	Strict         bool     // protect_mode: strict: tracked files are read-only too
 	Worktrees      []string // globs of folders beside the project that are given away with it, relative to the project
 	Protect        []string // globs of the profile, relative to the project
-	// globs of the profile: with a slash relative to the project, without one for the last component
-	Hide, Show []string
-	Orders     []string // files that claudebox itself takes orders from
+	Hide, Show     []string // the same with a slash; without one, for the last component
+	Orders         []string // files that claudebox itself takes orders from
 
-	// UserGit is the user's own git configuration, which git obeys in the project.
-	UserGit []UserGit
+	UserGit []UserGit // the user's own git configuration, which git obeys in the project
 
-	// Memory is what is remembered of earlier sessions; nil: nothing.
+	// What earlier sessions left to be known; each may be nil, and give nothing.
 	Memory Memory
-	// Known gives what an earlier look at the same scope saw; it may be nil,
-	// and give nil.
-	Known func(Scope) *Seen
-	// Filled gives what was found before in the folders of a project that tools
-	// fill. It may be nil, and give nothing.
-	Filled func(project string) Filled
+	Known  func(Scope) *Seen           // what the last look at the same scope saw
+	Filled func(project string) Filled // what was found in the folders that tools fill
 }
 
 // Memory is what is remembered of earlier sessions, and known of those that
-// live, by the identity of files: it is the same from any folder.
+// live, by the identity of files: it is the same from any folder. Names are
+// relative to a git folder's working tree.
 type Memory interface {
-	// Pushed gives the names that sessions added to the index of a git folder:
-	// they count as untracked. They are relative to the working tree.
+	// Pushed gives the names that sessions added to its index: they count as
+	// untracked.
 	Pushed(git identity.ID) []string
-	// Hidden gives the names that sessions hid in the working tree of a git
-	// folder. They are relative to the working tree.
+	// Hidden gives the names that sessions hid there.
 	Hidden(git identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
@@ -65,6 +57,7 @@ type Memory interface {
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.
+// Places in it are relative to Path.
 type Project struct {
 	Path   string  // canonical; mounted read-write at its own path
 	Dir    string  // canonical folder where the agent starts, at or below Path
@@ -73,30 +66,18 @@ type Project struct {
 	Mounts []Mount // beyond the project itself, a shorter path before a longer one
 	Notes  []Note
 
-	// Reported are tracked places that the host executes: they stay writable,
-	// and a change in them must be told. Relative to Path.
-	Reported []string
+	Hidden   []string // files and folders that are covered
+	Stay     []string // of them: also in later sessions, whatever becomes of the link or repository that tells them
+	ReadOnly []string // cannot be changed inside; git's own left out
+	Reported []string // tracked, and executed by the host: writable, and a change must be told
+	Tracked  []string // names in git's indexes that no session put there
+	Cut      bool     // not all was looked at: what is beyond is neither hidden nor protected
 
-	// Hidden are the files and folders that are covered, relative to Path.
-	Hidden []string
-	// Stay are those that later sessions must not see either, whatever the agent
-	// does to the link or the repository that tells them. Relative to Path.
-	Stay []string
-	// ReadOnly are the places that cannot be changed inside, git's own left
-	// out. Relative to Path.
-	ReadOnly []string
-	// Cut says that not all of the project was looked at: what is beyond is
-	// neither hidden nor protected.
-	Cut bool
-
-	Tracked []string // names in git's indexes that no session put there
-
-	Scope  Scope        // what is to be looked at when a session has ended
-	Seen   Seen         // what was there
-	Filled Filled       // and in the folders that tools fill
-	Before git.Snapshot // the git places, those of the repository's common folder included
-	// OpenConfig says that their configuration can be changed inside.
-	OpenConfig bool
+	Scope      Scope        // what is to be looked at when a session has ended
+	Seen       Seen         // what was there
+	Filled     Filled       // and in the folders that tools fill
+	Before     git.Snapshot // the git places, those of the repository's common folder included
+	OpenConfig bool         // their configuration can be changed inside
 
 	placeholders []Placeholder
 	show         []string
@@ -213,17 +194,13 @@ func canonical(dir string) (string, error) {
 	return real, err
 }
 
-// canonicalOr resolves links in a path as far as it exists.
+// canonicalOr resolves links in a path, whether something is there or not; in one
+// that goes in a circle none.
 func canonicalOr(path string) string {
-	path = filepath.Clean(path)
-	real, err := beneath.Canonical(path)
-	switch {
-	case err == nil:
+	if real, err := beneath.Leads(path); err == nil {
 		return real
-	case !errors.Is(err, fs.ErrNotExist) || path == "/":
-		return path
 	}
-	return filepath.Join(canonicalOr(filepath.Dir(path)), filepath.Base(path))
+	return filepath.Clean(path)
 }
 
 // Identity is what conditional includes of the user's git configuration may
@@ -274,8 +251,8 @@ func (p Project) Appeared() (rel string) {
 	return ""
 }
 
-// Hold makes the placeholders that the project's mounts rely on. It is called
-// before the sandbox starts, and released when it has ended.
+// Hold makes the placeholders that the project's mounts rely on, before the
+// sandbox starts. It is released when that has ended.
 func (p Project) Hold() (*Hold, error) { return hold(p.placeholders) }
 
 // Holds reports whether [Project.Hold] makes anything.

@@ -11,27 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relation is how a forbidden path and a project may not lie to each other.
+// relation is how a forbidden path and a project may not lie to each other. The
+// project is never that very path.
 type relation int
 
 const (
-	itself relation = iota // the project is this very folder
-	inside                 // the project is it or lies in it
-	around                 // the project is it or holds it
-	either                 // inside or around
+	itself relation = 0
+	inside relation = 1               // the project lies in it
+	around relation = 2               // the project holds it
+	either          = inside | around // one or the other
 )
 
 // holds compares clean paths.
 func (r relation) holds(project, forbidden string) bool {
-	switch r {
-	case itself:
-		return project == forbidden
-	case inside:
-		return pathname.Below(project, forbidden)
-	case around:
-		return pathname.Below(forbidden, project)
-	}
-	return pathname.Below(project, forbidden) || pathname.Below(forbidden, project)
+	return project == forbidden || r&inside != 0 && pathname.Below(project, forbidden) ||
+		r&around != 0 && pathname.Below(forbidden, project)
 }
 
 // forbidden is one rule of SAND-05.

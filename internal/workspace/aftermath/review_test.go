@@ -12,7 +12,9 @@ import (
 
 // TestReviewIsAFunctionOfValues compares two looks at a folder that is nowhere.
 func TestReviewIsAFunctionOfValues(t *testing.T) {
-	saw := func(files ...survey.File) seen { return seen{Seen: project.Seen{Survey: &survey.Survey{Files: files}}} }
+	saw := func(files ...survey.File) seen {
+		return seen{Seen: project.Seen{Survey: &survey.Survey{Found: survey.Found{Files: files}}}}
+	}
 	file := func(rel string, inode uint64) survey.File {
 		return survey.File{Rel: rel, Kind: beneath.Regular, Stamp: beneath.Stamp{Ino: inode}}
 	}

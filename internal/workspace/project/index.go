@@ -234,15 +234,10 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		folder, last := lastTwo(name)
-		verdict := secretfile.Of(folder, last)
-		if verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(last) || string(last) == "config" ||
-			len(s.HideAt) > 0 && s.Hides(string(name)) {
-			return true
-		}
+		_, last := lastTwo(name)
 		first, _, _ := bytes.Cut(name, []byte("/"))
-		places := firsts[string(first)]
-		return slices.ContainsFunc(places, func(place string) bool { return pathname.Below(string(name), place) })
+		within := func(place string) bool { return pathname.Below(string(name), place) }
+		return s.hides(name) || string(last) == "config" || slices.ContainsFunc(firsts[string(first)], within)
 	}
 }
 

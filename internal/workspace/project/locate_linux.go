@@ -43,44 +43,27 @@ type Repo struct {
 	Remotes []string // URLs in its configuration, as written there
 }
 
-// Root is what STATE-01 calls the canonical root: worktrees share the state
-// of their main worktree; separate git folders and submodules have their own.
-func (r Repo) Root() string {
-	if filepath.Base(r.Common) == ".git" {
-		return filepath.Dir(r.Common)
-	}
-	return r.Common
-}
-
-// found is where a repository is: names, nothing of what they hold. The zero value
-// is no repository.
-type found struct {
-	worktree string // folder with an entry .git
-	bare     bool   // the folder is itself a git folder
-}
-
 // find looks for .git in start and above as git does, up to the border of
-// the file system. A home folder under git (dotfiles) is not the project of
-// what lies in it, so the search ends there.
-func find(start, home string) (found, error) {
+// the file system, or for a folder that is itself a git folder (bare). A home
+// folder under git (dotfiles) is not the project of what lies in it, so the search
+// ends there. An empty folder says that there is no repository.
+func find(start, home string) (worktree string, bare bool, err error) {
 	var first unix.Stat_t
 	if err := unix.Lstat(start, &first); err != nil {
 		err = &os.PathError{Op: "look at", Path: start, Err: err}
-		return found{}, &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
+		return "", false, &diag.Error{Op: "look for a repository", Err: err, Remedy: elsewhere}
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
 		var st unix.Stat_t
-		if err := unix.Lstat(dir, &st); err != nil || st.Dev != first.Dev || dir == home && dir != start {
-			return found{}, nil
-		}
-		if exists(dir + "/.git") {
-			return found{worktree: dir}, nil
-		}
-		if IsGitFolder(dir) {
-			return found{dir, true}, nil
-		}
-		if dir == "/" {
-			return found{}, nil
+		switch err := unix.Lstat(dir, &st); {
+		case err != nil || st.Dev != first.Dev || dir == home && dir != start:
+			return "", false, nil
+		case exists(dir + "/.git"):
+			return dir, false, nil
+		case IsGitFolder(dir):
+			return dir, true, nil
+		case dir == "/":
+			return "", false, nil
 		}
 	}
 }
@@ -120,16 +103,18 @@ func relative(base, path string) string {
 
 // in settles which git folders belong to the project, and protects .git. It opens
 // the repository's common folder where that lies outside of the project.
-func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
-	if where.worktree == "" || g.beside && !g.contains(where.worktree) {
+func (g ground) in(worktree string, bare bool, l *layers) (ground, *beneath.Folder, error) {
+	at := worktree + "/.git"
+	switch {
+	case worktree == "" || g.beside && !g.contains(worktree):
 		return g, nil, nil
+	case bare && worktree != g.path:
+		return g, nil, refusal(g.path, "start claudebox in a working tree", "it lies in the git folder %s", worktree)
 	}
-	if where.bare && where.worktree != g.path {
-		return g, nil, refusal(g.path, "start claudebox in a working tree",
-			"it lies in the git folder %s", where.worktree)
+	repo, used, err := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true, error(nil)
+	if !bare {
+		repo, used, err = g.resolve(worktree, l)
 	}
-	at := where.worktree + "/.git"
-	repo, used, err := g.resolve(where, l)
 	switch {
 	case errors.Is(err, errLink) && g.WritableConfig:
 		l.note(true, "%s is not protected: %v", at, err)
@@ -139,14 +124,16 @@ func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
 	case !used && !g.contains(at):
 		return g, nil, nil
 	case !used || g.beside && !g.contains(repo.Common):
-		return g, nil, protectDotGit(where.worktree, l)
+		return g, nil, protectDotGit(worktree, l)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
 		if branch, is := strings.CutPrefix(string(content), "ref: refs/heads/"); is {
 			repo.Branch = strings.TrimRight(branch, "\r\n")
 		}
 	}
-	g.repo, g.root = repo, repo.Root()
+	// Worktrees share the state of their main worktree; separate git folders and
+	// submodules have their own (STATE-01).
+	g.repo, g.root = repo, strings.TrimSuffix(repo.Common, "/.git")
 	var common *beneath.Folder
 	if !g.contains(repo.Common) {
 		if common, err = beneath.Open(repo.Common); err != nil {
@@ -159,9 +146,9 @@ func (g ground) in(where found, l *layers) (ground, *beneath.Folder, error) {
 			l.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
 		}
 	}
-	if where.worktree != g.path {
+	if worktree != g.path {
 		l.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
-			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", where.worktree)
+			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", worktree)
 	}
 	return g, common, protectDotGit(repo.Worktree, l)
 }
@@ -193,12 +180,8 @@ var errLink = errors.New("it is a link, or leads through one: the agent could re
 // resolve follows .git to the git folder and the common folder. One that does not
 // count is not used: git will not work inside, which is said. It fails with
 // [errLink] for one that the agent could exchange.
-func (g ground) resolve(f found, l *layers) (repo Repo, used bool, err error) {
-	repo = Repo{Worktree: f.worktree, Dir: f.worktree, Common: f.worktree}
-	if f.bare {
-		return repo, true, nil
-	}
-	base, err := beneath.Open(f.worktree)
+func (g ground) resolve(worktree string, l *layers) (repo Repo, used bool, err error) {
+	base, err := beneath.Open(worktree)
 	if err != nil {
 		return repo, false, err
 	}
@@ -213,7 +196,7 @@ func (g ground) resolve(f found, l *layers) (repo Repo, used bool, err error) {
 	case what.Kind != beneath.Dir:
 		return repo, false, errLink
 	}
-	repo.Dir, repo.Common = at, at
+	repo = Repo{Worktree: worktree, Dir: at, Common: at}
 	if !g.contains(at) { // in a shared folder like /tmp it can be somebody else's
 		if err := g.judgeGitFolder(at); err != nil {
 			l.note(false, "%s is not mounted: %v", at, err)

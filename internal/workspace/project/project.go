@@ -137,13 +137,13 @@ func OpenBeside(req Request) (Project, error) { return open(req, true) }
 // open settles where the project is, looks at all of it, and then says what is to
 // be laid over it.
 func open(req Request, beside bool) (Project, error) {
-	where, err := find(req.Dir, req.Home)
+	worktree, bare, err := find(req.Dir, req.Home)
 	if err != nil {
 		return Project{}, err
 	}
 	g := ground{Request: req, path: req.Dir, root: req.Dir, beside: beside}
-	if where.worktree != "" && req.GitRoot && !where.bare && !pathname.Below(req.Dir, where.worktree+"/.git") {
-		g.path, g.root = where.worktree, where.worktree
+	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
+		g.path, g.root = worktree, worktree
 	}
 	l := &layers{project: g.path}
 	if !beside {
@@ -158,7 +158,7 @@ func open(req Request, beside bool) (Project, error) {
 		}
 	}
 	defer tree.Close()
-	g, common, err := g.in(where, l)
+	g, common, err := g.in(worktree, bare, l)
 	if err != nil {
 		return Project{}, err
 	}
@@ -179,9 +179,9 @@ func Root(dir, home string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	git, err := find(real, canonicalOr(home))
-	if err == nil && git.worktree != "" && !git.bare {
-		real = git.worktree
+	worktree, bare, err := find(real, canonicalOr(home))
+	if err == nil && worktree != "" && !bare {
+		real = worktree
 	}
 	return real, err
 }

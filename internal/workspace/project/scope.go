@@ -122,11 +122,13 @@ func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 }
 
 // Hides reports whether what comes to lie at a path would be hidden for its name.
-func (s Scope) Hides(rel string) bool {
-	folder, name := lastTwo([]byte(rel))
+func (s Scope) Hides(rel string) bool { return s.hides([]byte(rel)) }
+
+func (s Scope) hides(rel []byte) bool {
+	folder, name := lastTwo(rel)
 	verdict := secretfile.Of(folder, name)
 	return verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(name) ||
-		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, rel) })
+		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, string(rel)) })
 }
 
 // MayHide tells the same of a file whose content would decide.

@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -24,19 +25,25 @@ type Placeholder struct {
 // Hold is the placeholders of one running session. The zero value holds
 // nothing.
 type Hold struct {
-	made  []Placeholder
-	locks map[string]*os.File // the placeholders' parent folders, locked as shared
+	made    []Placeholder
+	parents map[string]parent
+}
+
+// parent is a folder that placeholders stand in, locked as shared.
+type parent struct {
+	*beneath.Folder
+	lock *os.File
 }
 
 // hold makes placeholders and holds them. One that is there already, from
 // another session or a killed one, is held as well. The last session to
 // [Hold.Release] takes them away.
 func hold(list []Placeholder) (*Hold, error) {
-	h := &Hold{locks: map[string]*os.File{}}
+	h := &Hold{parents: map[string]parent{}}
 	for _, p := range list {
-		parent, err := h.parent(p)
+		in, err := h.parent(p)
 		if err == nil && !p.Keep {
-			if err = p.make(int(parent.Fd())); err == nil {
+			if err = p.make(in); err == nil {
 				h.made = append(h.made, p)
 			}
 		}
@@ -53,100 +60,78 @@ func hold(list []Placeholder) (*Hold, error) {
 
 // parent opens and locks the folder a placeholder stands in, once for all
 // placeholders in it.
-func (h *Hold) parent(p Placeholder) (*os.File, error) {
-	if f := h.locks[p.parent()]; f != nil {
-		return f, nil
+func (h *Hold) parent(p Placeholder) (in parent, err error) {
+	if in, ok := h.parents[p.parent()]; ok {
+		return in, nil
 	}
 	base, err := beneath.Open(p.Root)
 	if err != nil {
-		return nil, err
+		return in, err
 	}
 	defer base.Close()
-	f, err := base.OpenDir(path.Dir(p.Rel))
-	if err != nil {
-		return nil, err
+	if in.Folder, err = base.Sub(path.Dir(p.Rel)); err != nil {
+		return in, err
 	}
-	if err := lock(f, unix.LOCK_SH); err != nil {
-		f.Close()
-		return nil, err
+	if in.lock, err = in.OpenDir("."); err == nil {
+		if err = lock(in.lock, unix.LOCK_SH); err == nil {
+			h.parents[p.parent()] = in
+			return in, nil
+		}
+		in.lock.Close()
 	}
-	h.locks[p.parent()] = f
-	return f, nil
+	in.Close()
+	return in, err
 }
 
 func (p Placeholder) parent() string { return path.Join(p.Root, path.Dir(p.Rel)) }
 
-// make creates the placeholder in its open parent; one that is there stays.
-func (p Placeholder) make(parent int) error {
+// make creates the placeholder in its parent; one that is there stays.
+func (p Placeholder) make(in parent) error {
 	name := path.Base(p.Rel)
 	if p.Dir {
-		if err := unix.Mkdirat(parent, name, 0o755); !errors.Is(err, unix.EEXIST) {
+		if err := in.Mkdir(name, 0o755); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
 	}
-	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
-	if err == nil {
-		defer unix.Close(fd)
-		if _, err := unix.Write(fd, []byte(p.Content)); err != nil {
-			return errors.Join(err, unix.Unlinkat(parent, name, 0))
-		}
-		return nil
-	}
-	if !errors.Is(err, unix.EEXIST) {
+	err := in.Create(name, []byte(p.Content), 0o644)
+	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	// Another session may be writing it; anything else was put there since the
 	// project was looked at.
-	if there, err := p.read(parent); err != nil || !strings.HasPrefix(p.Content, there) {
+	if there, err := in.Read(name, int64(len(p.Content))); err != nil || !strings.HasPrefix(p.Content, string(there)) {
 		return errors.New("something else is there")
 	}
 	return nil
 }
 
 // Release takes the placeholders away, unless another session holds them or
-// something was put there.
+// something was put there. A folder that is not empty stays by itself.
 func (h *Hold) Release() {
 	alone := map[string]bool{}
-	for dir, f := range h.locks {
-		alone[dir] = lock(f, unix.LOCK_EX) == nil
+	for dir, in := range h.parents {
+		alone[dir] = lock(in.lock, unix.LOCK_EX) == nil
 	}
 	for _, p := range h.made {
-		if dir := p.parent(); alone[dir] {
-			p.remove(int(h.locks[dir].Fd()))
+		in, name := h.parents[p.parent()], path.Base(p.Rel)
+		if !alone[p.parent()] {
+			continue
+		}
+		if p.Dir {
+			_ = unix.Unlinkat(in.FD(), name, unix.AT_REMOVEDIR)
+			continue
+		}
+		there, err := in.Read(name, int64(len(p.Content))+1)
+		if err == nil && strings.TrimRight(string(there), "\n") == strings.TrimRight(p.Content, "\n") {
+			_ = in.Remove(name)
 		}
 	}
-	for _, f := range h.locks {
-		f.Close()
+	for _, in := range h.parents {
+		in.lock.Close()
+		in.Close()
 	}
-	h.made, h.locks = nil, nil
-}
-
-// remove deletes what is still as it was made. A folder that is not empty
-// stays by itself.
-func (p Placeholder) remove(parent int) {
-	name := path.Base(p.Rel)
-	if p.Dir {
-		_ = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
-		return
-	}
-	if there, err := p.read(parent); err == nil &&
-		strings.TrimRight(there, "\n") == strings.TrimRight(p.Content, "\n") {
-		_ = unix.Unlinkat(parent, name, 0)
-	}
-}
-
-// read gives what stands in a file's place, but no more than tells it from
-// the placeholder.
-func (p Placeholder) read(parent int) (string, error) {
-	fd, err := unix.Openat(parent, path.Base(p.Rel), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(fd)
-	content := make([]byte, len(p.Content)+1)
-	n, err := unix.Read(fd, content)
-	return string(content[:max(n, 0)]), err
+	h.made, h.parents = nil, nil
 }
 
 // lock waits for a shared lock only. An exclusive one is held for microseconds, so

@@ -149,16 +149,15 @@ func (g *gitFolder) protect(tooMany bool) error {
 	return nil
 }
 
-// heldNames are the names that are covered, or have covered ones in them.
-var heldNames = []string{"config", "config.worktree", "modules", "worktrees"}
-
 // odd says why names in a git folder cannot be held one by one: nothing can be
 // mounted over a link. Empty: they can.
 func (g *gitFolder) odd() string {
+	held := []string{"modules", "worktrees", "config", "config.worktree"} // or have held ones in them
+	if g.v.WritableConfig {
+		held = held[:2]
+	}
 	for _, e := range g.Entries {
-		first, _, _ := strings.Cut(e.Name, "/")
-		open := g.v.WritableConfig && first != "modules" && first != "worktrees"
-		if e.Kind == beneath.Link && !open && slices.Contains(heldNames, first) {
+		if first, _, _ := strings.Cut(e.Name, "/"); e.Kind == beneath.Link && slices.Contains(held, first) {
 			return e.Name + " is a link, which the agent could replace"
 		}
 	}

@@ -31,13 +31,10 @@ type Question struct {
 	// each name. Nil wants nothing, and pipes are noted all the same: whoever opens
 	// one waits.
 	Wanted func(folder string) func(name []byte, dir bool) bool
-	// Skipped folders are not entered. Folders named .git never are.
-	Skipped []string
-	// From are the folders where the walk begins; the root, if there are none.
-	From []string
-	// Limit is how many entries are looked at before the walk ends. What is
-	// behind it is not known.
-	Limit int
+
+	Skipped []string // folders that are not entered; those named .git never are
+	From    []string // where the walk begins; the root, if there are none
+	Limit   int      // of entries that are looked at; what is behind it is not known
 	// LinksSince notes symbolic links that were made then or later, in
 	// nanoseconds since 1970, where the walk lists a folder; 0: none.
 	LinksSince int64
@@ -48,11 +45,10 @@ func Everything(string) func([]byte, bool) bool { return func([]byte, bool) bool
 
 // File is a wanted name.
 type File struct {
-	Rel  string
-	Kind beneath.Kind
-	Exec bool // somebody may execute it
-	// Names counts hard links.
-	Names uint64
+	Rel   string
+	Kind  beneath.Kind
+	Exec  bool   // somebody may execute it
+	Names uint64 // hard links
 	Stamp beneath.Stamp
 }
 

@@ -79,8 +79,27 @@ type configuration struct {
 	users   bool   // it is the user's own, for every repository
 }
 
-// learn takes down what all configurations of git name.
-func (v *view) learn(l *layers) {
+// ofConfig is what the configuration of the project's own repository says of it: its
+// remotes, and the length of its object names.
+func (v *view) ofConfig() (remotes []string, hash int) {
+	for _, g := range v.folders {
+		if !g.own {
+			continue
+		}
+		main := g.settings("config")
+		hash = hashSize(main)
+		for _, e := range main {
+			if e.Section == "remote" && e.Name == "url" {
+				remotes = append(remotes, e.Value)
+			}
+		}
+	}
+	return remotes, hash
+}
+
+// learn takes down what all configurations of git name, and what claudebox takes
+// orders from.
+func (v *view) learn(l *layers) (named, error) {
 	n := namer{view: v, layers: l}
 	trees := []string{v.path}
 	if v.repo.Worktree != "" {
@@ -90,16 +109,7 @@ func (v *view) learn(l *layers) {
 		if !g.guarded {
 			continue
 		}
-		main := g.settings("config")
-		if g.own {
-			v.scope.Hash = hashSize(main)
-			for _, e := range main {
-				if e.Section == "remote" && e.Name == "url" {
-					v.repo.Remotes = append(v.repo.Remotes, e.Value)
-				}
-			}
-		}
-		n.learn(configuration{main, g.Path, g.tree, false})
+		n.learn(configuration{g.settings("config"), g.Path, g.tree, false})
 		n.learn(configuration{g.settings("config.worktree"), g.Path, g.tree, false})
 	}
 	for _, place := range v.seen.Git {
@@ -119,7 +129,16 @@ func (v *view) learn(l *layers) {
 			}
 		}
 	}
-	v.named = n.named
+	for _, file := range v.Orders {
+		rel, err := v.order(file)
+		if err != nil {
+			return named{}, err
+		}
+		if rel != "" {
+			n.named.configured = append(n.named.configured, rel)
+		}
+	}
+	return n.named, nil
 }
 
 // namer takes down what configurations of git name.

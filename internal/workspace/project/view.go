@@ -28,7 +28,7 @@ type view struct {
 	pushed  []string // names in the index that count as untracked
 }
 
-// look looks at all that matters.
+// look looks at all that matters. Each step goes by what those before it saw.
 func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
 	v := &view{ground: g, tree: tree, common: common, scope: g.scope(common != nil)}
 	var known *Seen
@@ -43,14 +43,21 @@ func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
 	for _, rel := range v.seen.Closed {
 		below{l, tree}.closed(rel)
 	}
-	if err := v.gather(l); err != nil {
+	var err error
+	if v.before, v.folders, err = v.gather(l); err != nil {
 		return nil, err
 	}
-	v.learn(l)
-	if err := v.find(l); err != nil {
+	v.repo.Remotes, v.scope.Hash = v.ofConfig()
+	if v.named, err = v.learn(l); err != nil {
 		return nil, err
 	}
-	v.track(known)
+	if v.found, v.hide, err = v.find(below{l, tree}); err != nil {
+		return nil, err
+	}
+	v.scope.Places = v.places()
+	v.scope.readIndexes(tree, &v.seen, known)
+	v.pushed = v.uncounted()
+	v.tracked = v.seen.Tracked.Without(v.pushed)
 	return v, nil
 }
 
@@ -73,60 +80,50 @@ func (g ground) scope(outside bool) Scope {
 
 // gather looks at the git folders of the project, and of the repository that it
 // lies in.
-func (v *view) gather(l *layers) (err error) {
-	if v.before, err = git.Gather(v.tree, v.scope.GitPlaces(v.seen)); err != nil {
-		return err
+func (v *view) gather(l *layers) (all git.Snapshot, folders []gitFolder, err error) {
+	if all, err = git.Gather(v.tree, v.scope.GitPlaces(v.seen)); err != nil {
+		return all, nil, err
 	}
-	if at := v.repo.Common; at != "" && v.contains(at) && v.before.Folder(at) == nil {
+	if at := v.repo.Common; at != "" && v.contains(at) && all.Folder(at) == nil {
 		own, err := git.Gather(v.tree, git.Look{Own: []string{relative(v.path, at)}})
 		if err != nil {
-			return err
+			return all, nil, err
 		}
-		v.before = v.before.And(own)
+		all = all.And(own)
 	}
-	inside := v.gitFolders(below{l, v.tree}, v.before)
+	inside := v.gitFolders(below{l, v.tree}, all)
 	if v.common != nil {
 		theirs, err := git.Gather(v.common, git.Look{Own: []string{"."}})
 		if err != nil {
-			return err
+			return all, nil, err
 		}
-		v.before, v.folders = v.before.And(theirs), v.gitFolders(below{l, v.common}, theirs)
+		all, folders = all.And(theirs), v.gitFolders(below{l, v.common}, theirs)
 	}
-	v.folders = append(v.folders, inside...)
-	return nil
+	return all, append(folders, inside...), nil
 }
 
 // find lists what of all that the host executes is there, in order, and what the
 // profile hides.
-func (v *view) find(l *layers) error {
-	for _, file := range v.Orders {
-		rel, err := v.order(file)
-		if err != nil {
-			return err
-		}
-		if rel != "" {
-			v.named.configured = append(v.named.configured, rel)
-		}
-	}
+func (v *view) find(at below) (found, hide []string, err error) {
 	globs, err := matches(v.tree, "protect", v.Protect)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if v.hide, err = matches(v.tree, "hide", v.scope.HideAt); err != nil {
-		return err
+	if hide, err = matches(v.tree, "hide", v.scope.HideAt); err != nil {
+		return nil, nil, err
 	}
 	names := slices.Concat(hostrun.Held(), v.named.executed, v.named.configured, globs)
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
-		what, err := below{l, v.tree}.look(rel)
+		what, err := at.look(rel)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if what.Kind != beneath.Absent && what.Kind != beneath.Special {
-			v.found = append(v.found, rel)
+			found = append(found, rel)
 		}
 	}
-	return nil
+	return found, hide, nil
 }
 
 // matches lists what globs of the profile match.
@@ -143,28 +140,33 @@ func matches(tree *beneath.Folder, key string, globs []string) (all []string, er
 	return all, nil
 }
 
-// track reads git's indexes. What a session put there does not count.
-func (v *view) track(known *Seen) {
-	v.scope.Places = slices.Concat(v.found, v.hide)
+// places are the names in indexes of which it must be known whether they are
+// tracked, beyond the built-in lists.
+func (v *view) places() []string {
+	list := slices.Concat(v.found, v.hide)
 	for _, git := range v.seen.Git {
 		for _, rel := range v.found { // as its own index names it
 			if below, ok := strings.CutPrefix(rel, path.Dir(git)+"/"); ok {
-				v.scope.Places = append(v.scope.Places, below)
+				list = append(list, below)
 			}
 		}
 	}
-	v.scope.readIndexes(v.tree, &v.seen, known)
-	v.tracked = v.seen.Tracked
+	return list
+}
+
+// uncounted are the names in the indexes that count as untracked, as a session put
+// them there.
+func (v *view) uncounted() []string {
 	if v.Memory == nil {
-		return
+		return nil
 	}
-	v.pushed = v.seen.uncounted(v.tree, v.Memory)
-	for _, name := range v.tracked.All() {
+	names := v.seen.uncounted(v.tree, v.Memory)
+	for _, name := range v.seen.All() {
 		if v.Memory.Doubted(v.tree.Join(name)) {
-			v.pushed = append(v.pushed, name)
+			names = append(names, name)
 		}
 	}
-	v.tracked = v.tracked.Without(v.pushed)
+	return names
 }
 
 // protect says what is to be laid over what was seen. It looks into files, and at

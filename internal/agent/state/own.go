@@ -24,17 +24,13 @@ func (e *foreignError) Error() string { return e.link + " is a link that an agen
 // those that only root or Nix can make. It fails with a [*foreignError] for
 // others, else as lstat(2) does.
 func (r Request) own(name string) (string, error) {
-	homes := r.homes
-	if homes.user == "" {
-		homes = r.resolveHomes()
-	}
 	at, rest := "/", name
 	if below, is := strings.CutPrefix(name, r.UserHome+"/"); is {
-		at, rest = homes.user, below
+		at, rest = r.homes.user, below
 	} else if below, is := strings.CutPrefix(name, r.Home+"/"); is {
-		at, rest = homes.state, below
+		at, rest = r.homes.state, below
 	}
-	trusted := []string{homes.user, homes.user + "/.claude", homes.state}
+	trusted := []string{r.homes.user, r.homes.user + "/.claude", r.homes.state}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
 		owner, _ := info.Sys().(*syscall.Stat_t)
 		roots := strings.HasPrefix(name, "/nix/store/") || owner != nil && owner.Uid == 0
@@ -48,8 +44,6 @@ func (r Request) own(name string) (string, error) {
 // homes are the two folders that a path of the user begins with, free of
 // links.
 type homes struct{ user, state string }
-
-func (r Request) resolveHomes() homes { return homes{canonical(r.UserHome), canonical(r.Home)} }
 
 // canonical resolves the way to a folder that is the user's own.
 func canonical(name string) string {

@@ -108,9 +108,9 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	if err != nil {
 		return nil //nolint:nilerr // none, or one of the agent's making
 	}
-	host, note, err := req.readOwn(name)
-	if note != "" {
-		err = errors.New(note)
+	host, why, err := req.readOwn(name)
+	if why != "" {
+		err = errors.New("your " + why)
 	}
 	if err != nil {
 		return err

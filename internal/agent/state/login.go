@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path"
 
@@ -62,18 +61,17 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		}
 	}
 	for _, name := range agenthome.LoginFiles(c.req.Request) {
-		real, err := c.req.own(name)
-		var foreign *foreignError
+		real, why, err := c.req.find(name)
 		switch {
-		case errors.As(err, &foreign):
-			note("your login " + name + " does not enter: " + foreign.Error())
-			continue
-		case err != nil && missing(err):
+		case why != "":
+			note("your login " + why)
 			continue
 		case err != nil && !may:
 			return "", nil
 		case err != nil:
 			return "", c.failed("look at your login "+name, err)
+		case real == "":
+			continue
 		}
 		if what, err := os.Lstat(name); err == nil && what.Mode()&os.ModeSymlink != 0 {
 			// Claude Code outside has its locks beside the link, and puts a file in its place.

@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -155,9 +154,16 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	if what.Kind == beneath.Regular {
 		old, _ = c.now.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
-	sources, foreign, err := c.req.readSources(f.Sources(c.req.Request))
-	if err != nil {
-		return c.failed("read your own "+f.Name, err)
+	var sources [][]byte
+	var foreign []string
+	for _, name := range f.Sources(c.req.Request) {
+		content, why, err := c.req.readOwn(name)
+		if err != nil {
+			return c.failed("read your own "+f.Name, err)
+		}
+		if sources = append(sources, content); why != "" {
+			foreign = append(foreign, "your "+why)
+		}
 	}
 	made, err := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
 	if err != nil {
@@ -202,11 +208,9 @@ const importRoot = "/run/claudebox/import"
 // without a folder behind it goes.
 func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
-		own := path.Join(c.req.UserHome, ".claude", name)
-		real, err := c.req.own(own)
-		var foreign *foreignError
-		if errors.As(err, &foreign) {
-			c.Notes = append(c.Notes, "your "+own+" does not enter: "+foreign.Error())
+		real, why, err := c.req.find(path.Join(c.req.UserHome, ".claude", name))
+		if why != "" {
+			c.Notes = append(c.Notes, "your "+why)
 		}
 		var st unix.Stat_t
 		if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {

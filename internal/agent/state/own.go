@@ -53,42 +53,30 @@ func canonical(name string) string {
 	return name
 }
 
-// readOwn reads a file of the user: nil when there is none, or when the way to
-// it is not theirs; then a note says so.
-func (r Request) readOwn(name string) (content []byte, note string, err error) {
-	real, err := r.own(name)
+// find is [Request.own] for what need not be there, or need not be the user's:
+// real is empty then, and why says which link is not.
+func (r Request) find(name string) (real, why string, err error) {
+	real, err = r.own(name)
 	var foreign *foreignError
 	switch {
 	case errors.As(err, &foreign):
-		return nil, "your " + name + " does not enter: " + foreign.Error(), nil
-	case err != nil && missing(err):
-		return nil, "", nil
-	case err != nil:
-		return nil, "", err
+		return "", name + " does not enter: " + foreign.Error(), nil
+	case missing(err):
+		return "", "", nil
 	}
-	dir, err := beneath.Open(filepath.Dir(real))
-	if err != nil {
-		return nil, "", err
-	}
-	defer dir.Close()
-	content, err = dir.Read(filepath.Base(real), fileLimit)
-	return slices.Clip(content), "", err
+	return real, "", err
 }
 
-// readSources reads files of the user. Links are followed, for home-manager
-// makes them, as far as they are the user's; notes name those that are not.
-func (r Request) readSources(names []string) (contents [][]byte, notes []string, err error) {
-	contents = make([][]byte, len(names))
-	for i, name := range names {
-		content, note, err := r.readOwn(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if contents[i] = content; note != "" {
-			notes = append(notes, note)
-		}
+// readOwn reads a file of the user: nil when there is none, or when the way to
+// it is not theirs; then why says so. Links are followed, for home-manager makes
+// them, as far as they are the user's.
+func (r Request) readOwn(name string) (content []byte, why string, err error) {
+	real, why, err := r.find(name)
+	if err != nil || real == "" {
+		return nil, why, err
 	}
-	return contents, notes, nil
+	content, err = beneath.ReadIn(filepath.Dir(real), filepath.Base(real), fileLimit)
+	return slices.Clip(content), "", err
 }
 
 // missing reports whether a file is not there, unlike one that cannot be read.

@@ -111,12 +111,7 @@ func (in *Instance) KeepRefused(hosts []string) error {
 }
 
 func readLines(dir, name string) (lines []string) {
-	folder, err := beneath.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer folder.Close()
-	content, err := folder.Read(name, linesLimit)
+	content, err := beneath.ReadIn(dir, name, linesLimit)
 	if err != nil || json.Unmarshal(content, &lines) != nil {
 		return nil
 	}

@@ -12,18 +12,6 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// watchCovers keeps the files of the project, and of the folders beside it, covered
-// while the session runs.
-func (s *Session) watchCovers(bwrap int, lost *uncovered) (watches []*cover.Watch) {
-	tell := func(file string, err error) { s.tellUncovered(lost, file, err) }
-	for _, given := range s.given() {
-		if !s.isMoved(given) {
-			watches = append(watches, cover.Begin(bwrap, given.Path, covers(given), tell))
-		}
-	}
-	return watches
-}
-
 // covers are the files of a folder that stay covered, whatever replaces them on
 // the host.
 func covers(given project.Project) []cover.File {

@@ -212,7 +212,7 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 	if m.Kind != plan.Bind && m.Kind != plan.ROBind || !userNamed(m) {
 		return nil
 	}
-	for i, given := range s.given() {
+	for i, given := range s.all() {
 		for _, kept := range given.Mounts {
 			granted := m.Secret && m.Source == kept.Path && m.Kind == plan.ROBind
 			if granted || !opens(m, kept) || i > 0 && given.Path == m.Source {

@@ -72,7 +72,7 @@ func (s *Session) judgeSearchPlaces() error {
 		if _, err := os.Lstat(real); err == nil {
 			continue
 		}
-		for _, given := range s.given() {
+		for _, given := range s.all() {
 			if pathname.Below(real, given.Path) {
 				return diag.Errorf("protect "+place, "remove that link, or make the file or folder that it leads to",
 					"it is a link to %s, which is not there: the agent could make it, and claudebox or git "+

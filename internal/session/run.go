@@ -18,8 +18,8 @@ func (s *Session) Run() (err error) {
 	s.runner.Post = launch.Listen(s.ignored)
 	defer s.reap()
 	for _, step := range []func() error{
-		s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
-		s.holdGiven, s.makeEmptyFolder,
+		s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.keys.open,
+		func() error { return s.hold(s.emptyFolder()) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -38,7 +38,8 @@ func (s *Session) Run() (err error) {
 	}()
 	var after []*aftermath.Session
 	s.runner.Before = func() (err error) {
-		after, err = s.beginAftermath()
+		agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
+		after, err = s.begin(s.folders.Home, agent)
 		return err
 	}
 	s.runner.Laid = func() error { return s.lookAgain(after) }
@@ -54,10 +55,10 @@ func (s *Session) Run() (err error) {
 	err = s.launch(&after)
 	s.mendModes(modes)
 	settle() // before a word is said: whoever is to read it may keep us waiting
-	s.endNetwork()
+	s.network.end()
 	s.keepRefused()
-	s.endSecrets()
-	s.endKeys()
+	s.secrets.end()
+	s.keys.end()
 	s.endState()
 	return err
 }
@@ -73,6 +74,17 @@ func (s *Session) reap() {
 func (s *Session) openNetwork() (err error) {
 	s.runner.Network, err = s.network.open(s.Launch)
 	return err
+}
+
+func (s *Session) openNix() (err error) {
+	if s.nix.dir != "" {
+		s.Launch, err = s.nix.open(s.Launch, s.keeper.store())
+	}
+	return err
+}
+
+func (s *Session) openSecrets() error {
+	return s.secrets.open(secretKeeper{&s.Instance, &s.secrets.refused})
 }
 
 // takeFiles puts copies and pipes in place of standard descriptors that are
@@ -93,50 +105,18 @@ func takeFiles() (giveBack func() error, err error) {
 	}, nil
 }
 
-// beginAftermath writes down what lies in the project and in the folders mounted
-// read-write beside it, for the end of the session. On an error it returns what
-// was begun till then.
-func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
-	agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
-	for _, given := range s.given() {
-		begun, err := aftermath.Begin(s.folders.Home, given, agent)
-		if err != nil {
-			return after, err
-		}
-		after = append(after, begun)
-		agent = aftermath.Agent{} // once is enough
-	}
-	return after, nil
-}
-
-// lookAgain refuses a secret that came into the project, or into a folder mounted
-// read-write beside it, while the sandbox was set up. It looks only where another
-// session lived meanwhile.
-func (s *Session) lookAgain(after []*aftermath.Session) error {
-	for i, given := range s.given() {
-		if !after[i].Overlaps() {
-			continue
-		}
-		if rel := given.Appeared(); rel != "" {
-			return diag.Errorf("hide "+given.Path+"/"+rel, "start again",
-				"it came there while the sandbox was set up: another session, or a program of yours, works there")
-		}
-	}
-	return nil
-}
-
 // launch runs bwrap, and watches over the covers meanwhile.
 func (s *Session) launch(after *[]*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered
 	s.runner.Started = func(bwrap int) {
-		s.followSecrets()
-		s.beginNix()
+		s.secrets.follow(s.Instance.Guard())
+		s.nix.begin()
 		for _, session := range *after {
 			session.Follow()
 		}
 		s.keeper.keepNow()
-		watches = s.watchCovers(bwrap, &lost)
+		watches = s.watch(bwrap, func(file string, err error) { s.tellUncovered(&lost, file, err) })
 	}
 	s.runner.Launch = s.Launch
 	err := s.runner.Run()
@@ -157,28 +137,8 @@ func (s *Session) endState() {
 		diag.Print(s.caller.Stderr, err)
 	}
 	for _, text := range s.Instance.Ended {
-		if !s.report.silent {
+		if !s.options.NoReport {
 			diag.Note(s.caller.Stderr, text)
 		}
-	}
-}
-
-// holdGiven makes the placeholders that the mounts of the project rely on, and
-// those of the folders mounted read-write beside it.
-func (s *Session) holdGiven() error {
-	for _, given := range s.given() {
-		hold, err := given.Hold()
-		if err != nil {
-			return err
-		}
-		s.holding = append(s.holding, hold)
-	}
-	return nil
-}
-
-// release takes the placeholders away.
-func (s *Session) release() {
-	for _, hold := range s.holding {
-		hold.Release()
 	}
 }

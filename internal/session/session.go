@@ -91,15 +91,15 @@ type Session struct {
 	runner  launch.Runner // of the launch, once it runs
 	keeper  *keeper
 	shared
-	led      []string          // see [call.ledElsewhere]
-	linked   map[string]string // sources of mounts that were reached by a link which an agent could have made
-	covered  []string          // files of the user's own folders that do not enter
-	report   report
-	network  outside
-	secrets  secrets
-	keys     keys
-	nix      nixInside
-	gitFiles gitFiles
+	led     []string          // see [call.ledElsewhere]
+	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
+	covered []string          // files of the user's own folders that do not enter
+	report  report
+	network outside
+	secrets secrets
+	keys    keys
+	nix     nixInside
+	git     userGit
 }
 
 // Close lets go of what the session held. It may be called at any stage.
@@ -143,6 +143,7 @@ func newSession(c call) *Session {
 	return &Session{
 		call: c, keeper: &keeper{call: c},
 		network: outside{call: c}, secrets: secrets{call: c}, keys: keys{call: c}, nix: nixInside{call: c},
+		git: userGit{c, map[string]gitFile{}}, linked: map[string]string{},
 	}
 }
 
@@ -252,7 +253,7 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		Orders:  slices.Concat(s.planned.orders, s.led),
-		UserGit: s.userGit(),
+		UserGit: s.git.all(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
 		Known:   func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
@@ -338,7 +339,7 @@ func agentMount(m agent.Mount) launch.Mount {
 func (s *Session) addGit(h *launch.Host, p plan.Plan) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
 		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
-		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.gitFiles.read, Canonical: filepath.EvalSymlinks,
+		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.git.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
 		return &diag.Error{

@@ -84,18 +84,18 @@ func (u *uncovered) rest() string {
 
 // tellUncovered says at once what could not be covered again. With
 // `protect_mode: strict` the session ends.
-func (s *Session) tellUncovered(lost *uncovered, file string, err error) {
-	strict, end := s.Launch.Plan.Protect.Mode == "strict", ""
+func (r *running) tellUncovered(file string, err error) {
+	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {
 		end = "; the session ends"
 	}
-	if lost.note(file) {
+	if r.lost.note(file) {
 		// The terminal may be in raw mode: a carriage return begins the line.
-		fmt.Fprintf(s.caller.Stderr,
+		fmt.Fprintf(r.caller.Stderr,
 			"\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
 			diag.Visible(file), diag.Visible(err.Error()), end)
 	}
 	if strict {
-		s.runner.Post.End()
+		r.runner.Post.End()
 	}
 }

@@ -1,13 +1,20 @@
 package session
 
 import (
-	"sync"
-
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
 )
+
+// running is a session while it runs: what is open and at work.
+type running struct {
+	*Session
+	runner  launch.Runner
+	after   []*aftermath.Session // of the folders that the agent may change
+	reports []aftermath.Report   // on them, once they are settled
+	lost    uncovered
+}
 
 // Run makes what the launch needs on the host, runs it, and takes away again
 // what was made for it. Its error is a [launch.ExitError] when the agent's
@@ -15,10 +22,10 @@ import (
 func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
-	s.runner.Post = launch.Listen(s.ignored)
-	defer s.reap()
+	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.ignored)}}
+	defer r.reap()
 	for _, step := range []func() error{
-		s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.keys.open,
+		r.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.keys.open,
 		func() error { return s.hold(s.emptyFolder()) },
 	} {
 		if err := step(); err != nil {
@@ -36,25 +43,11 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	var after []*aftermath.Session
-	s.runner.Before = func() (err error) {
-		agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
-		after, err = s.begin(s.folders.Home, agent)
-		return err
-	}
-	s.runner.Laid = func() error { return s.lookAgain(after) }
-	s.runner.Hold = s.holdLimits
-	var reports []aftermath.Report
-	settle := sync.OnceFunc(func() {
-		for _, session := range after {
-			reports = append(reports, session.End())
-		}
-	})
-	defer func() { settle(); s.announce(reports) }()
+	defer func() { r.settle(); s.announce(r.reports) }()
 	modes := noteModes(s.Launch)
-	err = s.launch(&after)
+	err = r.launch()
 	s.mendModes(modes)
-	settle() // before a word is said: whoever is to read it may keep us waiting
+	r.settle() // before a word is said: whoever is to read it may keep us waiting
 	s.network.end()
 	s.keepRefused()
 	s.secrets.end()
@@ -64,16 +57,53 @@ func (s *Session) Run() (err error) {
 }
 
 // reap waits for the processes that are to end by themselves.
-func (s *Session) reap() {
-	s.runner.Post.Reap()
-	if s.network.reap != nil {
-		s.network.reap()
+func (r *running) reap() {
+	r.runner.Post.Reap()
+	if r.network.reap != nil {
+		r.network.reap()
 	}
 }
 
-func (s *Session) openNetwork() (err error) {
-	s.runner.Network, err = s.network.open(s.Launch)
+func (r *running) openNetwork() (err error) {
+	r.runner.Network, err = r.network.open(r.Launch)
 	return err
+}
+
+// launch runs bwrap, and watches over the covers meanwhile.
+func (r *running) launch() error {
+	var watches []*cover.Watch
+	r.runner.Launch, r.runner.Hold = r.Launch, r.holdLimits
+	r.runner.Before = func() (err error) {
+		agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
+		r.after, err = r.begin(r.folders.Home, agent)
+		return err
+	}
+	r.runner.Laid = func() error { return r.lookAgain(r.after) }
+	r.runner.Started = func(bwrap int) {
+		r.secrets.follow(r.Instance.Guard())
+		r.nix.begin()
+		for _, session := range r.after {
+			session.Follow()
+		}
+		r.keeper.keepNow()
+		watches = r.watch(bwrap, r.tellUncovered)
+	}
+	err := r.runner.Run()
+	for _, watch := range watches {
+		watch.Close()
+	}
+	if rest := r.lost.rest(); rest != "" {
+		diag.Note(r.caller.Stderr, rest)
+	}
+	return err
+}
+
+// settle judges, once, what was left in the folders that the agent may change.
+func (r *running) settle() {
+	for _, session := range r.after {
+		r.reports = append(r.reports, session.End())
+	}
+	r.after = nil
 }
 
 func (s *Session) openNix() (err error) {
@@ -103,30 +133,6 @@ func takeFiles() (giveBack func() error, err error) {
 		defer restore()
 		return arrived()
 	}, nil
-}
-
-// launch runs bwrap, and watches over the covers meanwhile.
-func (s *Session) launch(after *[]*aftermath.Session) error {
-	var watches []*cover.Watch
-	var lost uncovered
-	s.runner.Started = func(bwrap int) {
-		s.secrets.follow(s.Instance.Guard())
-		s.nix.begin()
-		for _, session := range *after {
-			session.Follow()
-		}
-		s.keeper.keepNow()
-		watches = s.watch(bwrap, func(file string, err error) { s.tellUncovered(&lost, file, err) })
-	}
-	s.runner.Launch = s.Launch
-	err := s.runner.Run()
-	for _, watch := range watches {
-		watch.Close()
-	}
-	if rest := lost.rest(); rest != "" {
-		diag.Note(s.caller.Stderr, rest)
-	}
-	return err
 }
 
 // endState lets go of the agent's home, now that nobody writes there, and says

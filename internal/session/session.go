@@ -88,7 +88,6 @@ type Session struct {
 	Instance state.Instance
 
 	planned planned
-	runner  launch.Runner // of the launch, once it runs
 	keeper  *keeper
 	shared
 	led     []string          // see [call.ledElsewhere]

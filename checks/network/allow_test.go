@@ -173,7 +173,7 @@ func TestTierAllowThatCannotBe(t *testing.T) {
 		layout world.Layout
 		said   string
 	}{
-		"no hosts":      {func(*user) []string { return []string{"--network", "allow"} }, nil, "lists no hosts"},
+		"no hosts":      {func(u *user) []string { return u.profile(t, "network: {tier: allow}\nagent: another") }, nil, "lists no hosts"},
 		"an empty list": {func(u *user) []string { return u.allowing(t, "") }, nil, "profile.yaml:3:"},
 		"a bad pattern": {func(u *user) []string { return u.allowing(t, `"*.com"`) }, nil, "profile.yaml:3:"},
 		"an address":    {func(u *user) []string { return u.allowing(t, "203.0.113.10") }, nil, "profile.yaml:3:"},

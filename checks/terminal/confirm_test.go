@@ -27,7 +27,8 @@ func TestTheAnswerDecides(t *testing.T) {
 		"Enter":  {"\n", false, 125},
 		"Ctrl-C": {"\x03", false, 130},
 		"Ctrl-D": {"\x04", false, 125},
-		"yellow": {"yellow\n", false, 125},
+		"none":   {"yellow\nn\n", false, 125},
+		"later":  {"yellow\ny\n", true, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

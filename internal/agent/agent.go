@@ -173,9 +173,15 @@ func (f *finder) first(folders []string, word string, suits func(found) bool) st
 	return ""
 }
 
+// packages are the agents of nixpkgs, by their programs.
+var packages = map[string]string{"codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
+
 // howToGet says how an agent is got.
 func (f *finder) howToGet(word string) string {
 	switch {
+	case packages[word] != "":
+		return "install " + word + ", add it to the profile (`packages: [" + packages[word] + "]`), " +
+			"or give its path in agent: {command: [...]}"
 	case word != "claude":
 		return "install " + word +
 			", add its package to the profile's packages, or give its path in agent: {command: [...]}"

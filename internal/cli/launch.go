@@ -6,31 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
 )
-
-// newShellCommand runs something else in the very sandbox of a launch.
-func newShellCommand(sys System) *cobra.Command {
-	var o *options
-	c := &cobra.Command{
-		Use:   "shell [flags] [-- command…]",
-		Short: "The same sandbox with a shell, or a command, instead of the agent",
-		RunE: func(_ *cobra.Command, words []string) error {
-			if len(words) == 0 {
-				words = []string{"bash"}
-			}
-			return runLaunch(sys, *o, words)
-		},
-	}
-	c.Flags().SetInterspersed(false)
-	o = addLaunchFlags(c.Flags(), shellFlags...)
-	return c
-}
 
 // runLaunch prepares a session, shows what will enter, asks, and runs it. A dry
 // run stops after showing.
@@ -62,13 +42,16 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	if err := launch.CheckBwrap(s.Launch.Bwrap); err != nil {
 		return nil, err
 	}
-	if seen == nil || !slices.Equal(seen, audit.Lines(s.Launch)) {
-		if approved, err = approve(sys, s, o.Yes); err != nil || approved != nil {
+	about := subjectOf(s, command)
+	if seen == nil || !slices.Equal(seen, about.lines) {
+		if approved, err = approve(sys, s, about, o.Yes); err != nil || approved != nil {
 			return approved, err
 		}
 		sys.announce(s)
 	}
-	s.Instance.Approve(seen)
+	if seen != nil {
+		s.Instance.Approve(about.name, seen)
+	}
 	began := time.Now()
 	err = s.Run()
 	sys.askAboutLogin(s, o)
@@ -119,19 +102,44 @@ func show(sys System, s *session.Session) error {
 	return err
 }
 
+// subject is what a user is asked about: its name, by which the answer is kept,
+// its lines, and those that were approved of last.
+type subject struct {
+	name            string
+	lines, approved []string
+}
+
+// subjectOf is a profile with its agent, or a command of the user's own in the
+// same sandbox: of a command's sandbox nothing new is to be seen where the agent's
+// was approved of and had all that is in it.
+func subjectOf(s *session.Session, command []string) subject {
+	about := subject{name: s.Launch.Plan.Profile, lines: audit.Lines(s.Launch)}
+	about.approved = s.Instance.Approved(about.name)
+	if command == nil {
+		return about
+	}
+	about.lines = slices.DeleteFunc(about.lines, func(line string) bool { return strings.HasPrefix(line, "agent ") })
+	isNew := func(line string) bool { return !slices.Contains(about.approved, line) }
+	if len(about.approved) > 0 && !slices.ContainsFunc(about.lines, isNew) {
+		about.approved = about.lines
+		return about
+	}
+	about.name += ", a command"
+	about.approved = s.Instance.Approved(about.name)
+	return about
+}
+
 // approve shows what will enter and has the user confirm it, unless a flag or the
 // profile say that it need not be. What they approved of is given back; nil: nobody
 // was asked.
-func approve(sys System, s *session.Session, yes bool) (lines []string, err error) {
+func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {
-		return nil, refuseLinked(s)
+		return nil, refuseLinked(s, about.approved)
 	}
-	lines = audit.Lines(s.Launch)
-	approved := s.Instance.Approved()
-	if s.Launch.Plan.Confirm == "changed" && slices.Equal(lines, approved) {
+	if s.Launch.Plan.Confirm == "changed" && slices.Equal(about.lines, about.approved) {
 		return nil, nil
 	}
-	return lines, sys.question(s, audit.Difference(approved, lines), len(approved) > 0)
+	return about.lines, sys.question(s, audit.Difference(about.approved, about.lines), len(about.approved) > 0)
 }
 
 // question shows what will enter and asks about it, until the user has said
@@ -155,8 +163,10 @@ func (sys System) question(s *session.Session, changes []string, earlier bool) e
 			err = page(s.Launch, view.Text(s.Launch)+view.Changes(changes))
 		case "p", "plan":
 			err = page(s.Launch, view.Plan(s.Launch))
-		default:
+		case "", "n", "no", "q":
 			return errDeclined
+		default:
+			diag.Note(sys.Stderr, diag.Visible(answer)+" is none of y, n, d, p")
 		}
 		if err != nil {
 			return err
@@ -176,27 +186,13 @@ func (sys System) announce(s *session.Session) {
 
 // refuseLinked refuses what a person has to look at once, when none is asked: a
 // mount whose source an agent could have exchanged.
-func refuseLinked(s *session.Session) error {
+func refuseLinked(s *session.Session, approved []string) error {
 	for _, m := range s.Linked() {
-		if !slices.Contains(s.Instance.Approved(), audit.MountLine(m.Mount)) {
+		if !slices.Contains(approved, audit.MountLine(m.Mount)) {
 			return diag.Errorf("mount "+m.Source+" ("+m.Why+")",
 				"name that path itself, or look at the link and start once without `--yes` to approve of it",
 				"it is reached by the link %s, which an agent could have made", m.Link)
 		}
 	}
 	return nil
-}
-
-// Bound is the launch that a call of claudebox with these words would run. It
-// changes nothing, and is there for measurements.
-func Bound(args []string, sys System) (launch.Launch, error) {
-	o, err := split(args)
-	if err != nil {
-		return launch.Launch{}, err
-	}
-	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
-	if err != nil {
-		return launch.Launch{}, err
-	}
-	return s.Launch, s.Close()
 }

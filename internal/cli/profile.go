@@ -62,7 +62,7 @@ func newProfileCommand(sys System) *cobra.Command {
 			Short: "Write a commented profile to start from",
 			Args:  oneWord,
 			RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, refs []string) error {
-				return initProfile(sys.Stdout, files, append(refs, profile.Default)[0])
+				return initProfile(sys, files, append(refs, profile.Default)[0])
 			}),
 		},
 		&cobra.Command{
@@ -178,7 +178,7 @@ func lookUp(sys System, ref string, prof profile.Profile) error {
 }
 
 // initProfile writes a new profile and prints its file.
-func initProfile(w io.Writer, files profiledir.Files, ref string) error {
+func initProfile(sys System, files profiledir.Files, ref string) error {
 	name, file := ref, filepath.Join(files.Own(), ref+profile.Extensions[0])
 	if profile.IsFile(ref) {
 		file = files.Absolute(ref, diag.Position{})
@@ -202,7 +202,12 @@ func initProfile(w io.Writer, files profiledir.Files, ref string) error {
 	if err := writeNew(file, text); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, file)
+	if ref == profile.Default {
+		diag.Note(sys.Stderr, "every launch goes by it that names no other profile")
+	} else {
+		diag.Note(sys.Stderr, "launch by it: claudebox -P "+ref)
+	}
+	_, err = fmt.Fprintln(sys.Stdout, file)
 	return err
 }
 

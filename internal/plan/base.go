@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 )
@@ -64,6 +65,18 @@ var networkMounts = []Mount{
 	{Kind: File, Source: string(MadeResolv), Destination: "/etc/resolv.conf", Mode: "0444"},
 }
 
+// toolLinks are the few fixed paths that scripts rely on, by the tool they
+// lead to.
+var toolLinks = []struct{ tool, destination string }{
+	{resolve.ToolEnv, "/usr/bin/env"},
+	{resolve.ToolBash, "/bin/sh"},
+}
+
+// compatLinks serve programs that were built for other distributions.
+var compatLinks = []struct{ tool, destination string }{
+	{resolve.ToolBash, "/bin/bash"},
+}
+
 // caches are folders below home where package managers keep what they
 // fetched. They lie in the instance, never shared between projects. Only
 // the first is a mount; the others are links into it, as a mount costs
@@ -77,8 +90,18 @@ var caches = []string{
 // hostVariables are the variables that pass from the caller when they are
 // set (SAND-03). Each is a habit of terminals, locales or people, and none is
 // secret. The keys of agents stand in [agents].
-var hostVariables = []string{
-	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "TERM", "TZ", "USER", "VISUAL",
+var hostVariables = []Env{
+	{Name: "COLORTERM"},
+	{Name: "EDITOR"},
+	{Name: "FORCE_COLOR"},
+	{Name: "LANG"},
+	{Name: "LC_ALL"},
+	{Name: "LC_CTYPE"},
+	{Name: "NO_COLOR"},
+	{Name: "TERM"},
+	{Name: "TZ"},
+	{Name: "USER"},
+	{Name: "VISUAL"},
 }
 
 // madeVariables have a value that claudebox makes (SAND-03). PWD stands
@@ -105,37 +128,52 @@ var toolVariables = []struct{ name, tool string }{
 // knownAgent is what an agent needs that a profile names without more words.
 // To know another one is an entry in [agents], and a preset for its hosts.
 type knownAgent struct {
-	args []string // always passed, before the caller's words: it asks nothing, and its own sandbox is off
-	home []string // folders of its home that are kept for the project
-	keys []string // host variables that hold its keys; they pass when they are set
-	env  []Env    // what else it needs to know
+	preset string   // its own hosts, see [hostpattern.Presets]
+	args   []string // always passed, before the caller's words: it asks nothing, and its own sandbox is off
+	home   []string // folders of its home that are kept for the project
+	keys   []string // host variables that hold its keys; they pass when they are set
+	env    []Env    // what else it needs to know
 }
 
 // agents are those that claudebox knows, by the name of their program.
 var agents = map[string]knownAgent{
 	"claude": {
-		args: []string{"--dangerously-skip-permissions"},
-		keys: []string{"ANTHROPIC_API_KEY"},
+		preset: "anthropic",
+		args:   []string{"--dangerously-skip-permissions"},
+		keys:   []string{"ANTHROPIC_API_KEY"},
 	},
 	"codex": {
-		args: []string{"--dangerously-bypass-approvals-and-sandbox"},
-		home: []string{".codex"},
-		keys: []string{"CODEX_API_KEY", "OPENAI_API_KEY"},
+		preset: "openai",
+		args:   []string{"--dangerously-bypass-approvals-and-sandbox"},
+		home:   []string{".codex"},
+		keys:   []string{"CODEX_API_KEY", "OPENAI_API_KEY"},
 	},
 	"gemini": {
-		args: []string{"--approval-mode=yolo"},
-		home: []string{".gemini"},
-		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		env:  []Env{{Name: "GEMINI_CLI_TRUST_WORKSPACE", Value: "true"}, {Name: "GEMINI_SANDBOX", Value: "false"}},
+		preset: "gemini",
+		args:   []string{"--approval-mode=yolo"},
+		home:   []string{".gemini"},
+		keys:   []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		env:    []Env{{Name: "GEMINI_CLI_TRUST_WORKSPACE", Value: "true"}, {Name: "GEMINI_SANDBOX", Value: "false"}},
 	},
 	"opencode": {
-		home: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode"},
-		keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		preset: "opencode",
+		home:   []string{".config/opencode", ".local/share/opencode", ".local/state/opencode"},
+		keys:   []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		env: []Env{
 			{Name: "OPENCODE_DISABLE_AUTOUPDATE", Value: "1"},
 			{Name: "OPENCODE_PERMISSION", Value: `{"*":"allow"}`},
 		},
 	},
+}
+
+// allowed are the hosts that tier allow lists: those of a profile, else the
+// agent's own.
+func allowed(prof profile.Profile) []string {
+	own := agents[prof.Agent.Name].preset
+	if len(prof.Network.Allow) == 0 && own != "" && prof.Network.Tier == profile.TierAllow {
+		return hostpattern.Expand([]string{own})
+	}
+	return hostpattern.Expand(prof.Network.Allow)
 }
 
 // keptFolders are the folders of the agent's home that are kept between

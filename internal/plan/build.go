@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/secret/leak"
@@ -81,7 +80,7 @@ var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug",
 func network(prof profile.Profile) Network {
 	from := prof.Network
 	return Network{
-		Tier: string(from.Tier), Allow: hostpattern.Expand(from.Allow), Except: ordered(from.Except),
+		Tier: string(from.Tier), Allow: allowed(prof), Except: ordered(from.Except),
 		Private: ordered(from.Private), Via: from.Via, In: ordered(prof.Ports.In), Out: ordered(prof.Ports.Out),
 	}
 }
@@ -116,8 +115,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	if !known {
 		agent = agents["claude"] // one that is not known may have the key of the default one
 	}
-	for _, name := range hostVariables {
-		add(Env{Name: name}, FromHost, Base)
+	for _, e := range hostVariables {
+		add(e, FromHost, Base)
 	}
 	for _, key := range agent.keys {
 		add(Env{Name: key, Secret: true}, FromHost, Base)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 )
@@ -125,6 +126,21 @@ func TestPresetsStandInThePlanAsTheirHosts(t *testing.T) {
 	got := build(t, prof).Network.Allow
 	if want := []string{"example.org:22", "files.pythonhosted.org", "pypi.org"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTierAllowWithoutAListIsTheAgentsOwnHosts(t *testing.T) {
+	prof := example()
+	prof.Network = profile.Network{Tier: profile.TierAllow}
+	for name, known := range agents {
+		prof.Agent.Name = name
+		if got := build(t, prof).Network.Allow; len(got) == 0 || !slices.Equal(got, hostpattern.Expand([]string{known.preset})) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	prof.Agent.Name = "another"
+	if got := build(t, prof).Network.Allow; len(got) != 0 {
+		t.Errorf("of an agent that is not known: %q", got)
 	}
 }
 

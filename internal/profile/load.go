@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -80,11 +81,13 @@ const (
 // profile and warnings, or an error: [diag.Problems] for what is wrong in the
 // files, all of it in one run; a *[diag.Error] when ref itself cannot be read.
 func Load(ref string, open Opener) (Profile, diag.Problems, error) {
-	p, err := load(ref, open)
+	merged, sources, warnings, err := load(ref, open)
 	if err != nil {
-		return Profile{}, p.warnings, err
+		return Profile{}, warnings, err
 	}
-	return p.profile(), p.warnings, nil
+	p := build(merged)
+	p.Sources = sources
+	return p, warnings, nil
 }
 
 // ProjectFile is the profile that a project may bring, at its root. What it
@@ -97,17 +100,19 @@ const ProjectFile = ".claudebox.yaml"
 // agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name it
 // gives itself, and the profile keeps the name that it has without it.
 func LoadOver(ref, over string, src []byte, open Opener) (base, laid Profile, warnings diag.Problems, err error) {
-	below, err := load(ref, open)
+	merged, sources, warnings, err := load(ref, open)
 	if err != nil {
-		return Profile{}, Profile{}, below.warnings, err
+		return Profile{}, Profile{}, warnings, err
 	}
-	all, err := load(ref, open, project{over, src, open})
+	base = build(merged)
+	base.Sources = sources
+	merged, sources, warnings, err = load(ref, open, project{over, src, open})
 	if err != nil {
-		return Profile{}, Profile{}, all.warnings, err
+		return Profile{}, Profile{}, warnings, err
 	}
-	base, laid = below.profile(), all.profile()
-	laid.Name, laid.Description = base.Name, base.Description
-	return base, laid, all.warnings, nil
+	laid = build(merged)
+	laid.Name, laid.Description, laid.Sources = base.Name, base.Description, sources
+	return base, laid, warnings, nil
 }
 
 // project is the Opener behind a [ProjectFile].
@@ -137,42 +142,29 @@ func IsFile(ref string) bool {
 // document: each value with its origin, and the defaults. Reading it gives the
 // same profile. With mask, constants that look secret are not shown.
 func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
-	p, err := load(ref, open)
+	merged, _, warnings, err := load(ref, open)
 	if err != nil {
-		return nil, p.warnings, err
+		return nil, warnings, err
 	}
 	style := shape.Style{Origin: func(at shape.Place) string { return string(origin(at)) }}
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	text, err := style.Document(schema, p.merged)
-	return text, p.warnings, err
-}
-
-// loaded is what the documents of a profile say together.
-type loaded struct {
-	merged   shape.Value
-	sources  []Source
-	warnings diag.Problems
-}
-
-func (l loaded) profile() Profile {
-	p := build(l.merged)
-	p.Sources = l.sources
-	return p
+	text, err := style.Document(schema, merged)
+	return text, warnings, err
 }
 
 // load merges what ref names, with what the project brings laid over it, and
 // judges it.
-func load(ref string, open Opener, over ...project) (loaded, error) {
+func load(ref string, open Opener, over ...project) (shape.Value, []Source, diag.Problems, error) {
 	l := loader{open: open}
 	if err := l.root(ref); err != nil {
-		return loaded{}, err
+		return shape.Value{}, nil, nil, err
 	}
 	for _, p := range over {
 		l.open, l.over = p, p.file
 		if err := l.root(p.file); err != nil {
-			return loaded{}, err
+			return shape.Value{}, nil, nil, err
 		}
 	}
 	var merged shape.Value
@@ -184,9 +176,9 @@ func load(ref string, open Opener, over ...project) (loaded, error) {
 	l.inOrder(l.problems)
 	l.inOrder(warnings)
 	if len(l.problems) > 0 {
-		return loaded{warnings: warnings}, l.problems
+		return shape.Value{}, nil, warnings, l.problems
 	}
-	return loaded{merged, l.sources, warnings}, nil
+	return merged, l.sources, warnings, nil
 }
 
 // NameOf is the name of a profile that says none: its file's, without folder
@@ -267,8 +259,8 @@ func (l *loader) document(name, file string, src []byte) {
 		l.extend(ref)
 	}
 	l.stack = l.stack[:len(l.stack)-1]
-	sum := fmt.Sprintf("%x", sha256.Sum256(src))
-	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: sum})
+	sum := sha256.Sum256(src)
+	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: hex.EncodeToString(sum[:])})
 	if file == BuiltIn {
 		doc.Name = "built-in" // in origins: its lines are not those of a default of one's own
 	}

@@ -124,10 +124,6 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 		"network: {tier: allow, allow: []}",
 		`work.yaml:1:31: allow: the list is empty; expected at least one entry`,
 	},
-	"tier allow without a list": {
-		"network: allow",
-		`work.yaml:1:10: network: tier allow needs a list of hosts under allow -> write network: {tier: allow, allow: [api.anthropic.com]}`,
-	},
 	"an allow list for another tier": {
 		"network: {tier: inet, allow: [github.com]}",
 		`work.yaml:1:30: allow: a list of hosts is for tier allow, and the tier is inet -> write tier: allow, or remove the list`,

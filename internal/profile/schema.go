@@ -109,7 +109,7 @@ var networkShape = short("tier", record(
 		"allow: the listed hosts only. none: loopback only.", "full", "inet", "allow", "none")),
 	key("allow", filled(list(allowedShape,
 		"Tier allow: the hosts, with a port if need be; *.example.com covers all names below, not "+
-			"example.com itself. "+
+			"example.com itself. Left out: those of the agent itself. "+
 			"A preset stands for a list of hosts. {host: NAME, private: true} is a host of your own network."))),
 	key("except", list(text(&exceptedPlace, ""),
 		"Tier inet: hosts and networks of your own that the agent reaches all the same, by address, with a "+

@@ -29,20 +29,20 @@ import (
 // nixInside is what a launch needs besides its words to have a Nix store of its
 // own.
 type nixInside struct {
-	call
 	dir    string // folder of the store; empty: there is none
+	only   []string
 	slot   *inside.Slot
 	filter *inside.Filter
 }
 
-// add decides what Nix uses inside (SAND-07).
-func (n *nixInside) add(h *launch.Host, p plan.Plan) error {
+// addDaemon decides what Nix uses inside (SAND-07).
+func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
 	var err error
 	switch p.Nix.Daemon {
 	case "own":
-		err = n.addOwnStore(h, p)
+		err = s.addOwnStore(h, p, why)
 	case "host":
-		err = n.addHostDaemon(h, p)
+		err = s.addHostDaemon(h, p, why)
 	default:
 		h.NixConf = inside.NoConf("Nix is off in this sandbox")
 	}
@@ -56,8 +56,8 @@ func (n *nixInside) add(h *launch.Host, p plan.Plan) error {
 }
 
 // addOwnStore gives the sandbox a store of its own over the host's.
-func (n *nixInside) addOwnStore(h *launch.Host, p plan.Plan) error {
-	err := n.tryStore(h)
+func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
+	err := s.tryStore(h, why)
 	if p.Nix.Store == "closure" && !h.OwnPIDs {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
@@ -66,12 +66,12 @@ func (n *nixInside) addOwnStore(h *launch.Host, p plan.Plan) error {
 		h.Warnings = append(h.Warnings, "Nix inside neither builds nor fetches: "+err.Error())
 		return nil
 	}
-	dir, extra := inside.Choose(filepath.Join(h.State, "nix"))
+	dir, extra := inside.Choose(filepath.Join(s.Instance.Dir, "nix"))
 	if extra {
 		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in "+
 			"this one is gone at its end")
 	}
-	n.dir, h.NixStore = dir, dir
+	s.nix.dir, h.NixStore = dir, dir
 	allowed, err := hostpattern.ParseList(p.Network.Allow)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ const httpsPort = 443
 // tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
-func (c call) tryStore(h *launch.Host) error {
+func (c call) tryStore(h *launch.Host, why Purpose) error {
 	var st unix.Stat_t
 	if err := unix.Stat(c.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
@@ -122,7 +122,7 @@ func (c call) tryStore(h *launch.Host) error {
 	}
 	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, c.folders.Home)
 	file := filepath.Join(c.folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || c.why.Look {
+	if string(cachefile.Read(file)) == key || why.Look {
 		return nil
 	}
 	if err := launch.TryStore(h.Bwrap, h.Env, c.folders.Home); err != nil {
@@ -138,74 +138,77 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// open makes the store ready, and the socket of the filter in front of the
-// host's. It gives the launch, in another store where that is taken by now.
-func (n *nixInside) open(l launch.Launch, store *nixdaemon.Store) (_ launch.Launch, err error) {
-	n.slot, err = inside.Open(n.dir)
+// openNix makes the store ready, and the socket of the filter in front of the
+// host's.
+func (s *Session) openNix() (err error) {
+	if s.nix.dir == "" {
+		return nil
+	}
+	s.nix.slot, err = inside.Open(s.nix.dir)
 	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
-		dir, _ := inside.Choose(filepath.Dir(n.dir))
-		l = l.WithNixStore(n.dir, dir)
-		n.dir = dir
-		n.slot, err = inside.Open(dir)
+		dir, _ := inside.Choose(filepath.Dir(s.nix.dir))
+		s.Launch = s.Launch.WithNixStore(s.nix.dir, dir)
+		s.nix.dir = dir
+		s.nix.slot, err = inside.Open(dir)
 	}
 	if err != nil {
-		return l, err
+		return err
 	}
-	for _, note := range n.slot.Notes {
-		diag.Note(n.caller.Stderr, note)
+	for _, note := range s.nix.slot.Notes {
+		diag.Note(s.caller.Stderr, note)
 	}
-	var only []string
-	if l.Plan.Nix.Store == "closure" {
-		only = l.Closure
-		if err := n.slot.Lay(only, storetree.Points); err != nil {
-			return l, &diag.Error{Op: "prepare the Nix store inside", Err: err}
+	if s.Launch.Plan.Nix.Store == "closure" {
+		s.nix.only = s.Launch.Closure
+		if err := s.nix.slot.Lay(s.nix.only, storetree.Points); err != nil {
+			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	n.filter, err = inside.Listen(inside.Request{
-		Dir: n.dir, Known: n.slot.Known, Only: only,
+	store := s.keeper.store()
+	s.nix.filter, err = inside.Listen(inside.Request{
+		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
 		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Lost: func(why string) {
-			diag.Note(n.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
+			diag.Note(s.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
 		},
 	})
-	return l, err
+	return err
 }
 
-// begin has the filter answer, and says so when it cannot be confined. It
+// beginNix has the filter answer, and says so when it cannot be confined. It
 // serves nobody then, so nothing has to wait for it.
-func (n *nixInside) begin() {
-	if n.filter == nil {
+func (s *Session) beginNix() {
+	if s.nix.filter == nil {
 		return
 	}
 	go func(filter *inside.Filter) {
 		if err := filter.Begin(); err != nil {
-			diag.Print(n.caller.Stderr, err)
+			diag.Print(s.caller.Stderr, err)
 		}
-	}(n.filter)
+	}(s.nix.filter)
 }
 
-// close ends the filter and lets go of the store.
-func (n *nixInside) close() {
-	if n.filter != nil {
-		n.filter.Close()
+// closeNix ends the filter and lets go of the store.
+func (s *Session) closeNix() {
+	if s.nix.filter != nil {
+		s.nix.filter.Close()
 	}
-	if n.slot != nil {
-		n.slot.Close()
+	if s.nix.slot != nil {
+		s.nix.slot.Close()
 	}
-	n.filter, n.slot = nil, nil
+	s.nix.filter, s.nix.slot = nil, nil
 }
 
 // addHostDaemon lets the sandbox reach the host's daemon: in tier full only, as
 // what it fetches passes no tier, and only when the daemon itself says that it
 // does not trust this user, as for a trusted one its socket is a way to become
 // root.
-func (c call) addHostDaemon(h *launch.Host, p plan.Plan) error {
+func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
 	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if p.Network.Tier != "full" {
 		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
-	said, err := c.askDaemon(p)
+	said, err := c.askDaemon(p, why)
 	switch {
 	case err != nil:
 		return err
@@ -254,7 +257,7 @@ const (
 // askDaemon is what the daemon says of this user and of what it builds. Asking
 // costs more than the rest of a launch, so the answer is kept until something
 // changes that it depends on. A look builds nothing.
-func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
+func (c call) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
 	key, err := daemonKey(socket, c.Facts.UID)
 	if err != nil {
@@ -276,7 +279,7 @@ func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
 	switch {
 	case said.Trust != nixdaemon.NotTrusted.String():
 		return said, nil // no sandbox reaches it
-	case c.why.Look:
+	case why.Look:
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}

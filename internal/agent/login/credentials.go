@@ -3,6 +3,7 @@ package login
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,8 @@ func (l login) sum() string {
 	if !l.good() {
 		return ""
 	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(l.access+"\x00"+l.refresh)))[:32]
+	sum := sha256.Sum256([]byte(l.access + "\x00" + l.refresh))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Faults of a file. They say nothing of its content, which is secret.

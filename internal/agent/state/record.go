@@ -3,6 +3,7 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
 
 	"claudebox/internal/linux/beneath"
@@ -83,43 +84,66 @@ func readRecord(dir *beneath.Folder) record {
 
 func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
 
-// Lists of lines lie beside the agent's home, out of the agent's reach.
+// What is kept as JSON lies beside the agent's home, out of the agent's reach.
 const (
 	approvedName = "approved"
 	refusedName  = "refused"
-	linesLimit   = 1 << 20 // bytes
+	jsonLimit    = 1 << 20 // bytes
 )
 
-// Approved gives the lines that the user approved last here; none when there
-// are none.
-func (in *Instance) Approved() []string { return readLines(in.Dir, approvedName) }
+// approvals are the lines that the user approved last, by what they are of.
+type approvals map[string][]string
+
+// Approved gives the lines that the user approved last here, of one subject (a
+// profile, say); none when there are none.
+func (in *Instance) Approved(of string) []string { return readAs[approvals](in.Dir, approvedName)[of] }
 
 // Approve keeps what the user has approved. It is written by
 // [Instance.Prepare]: before that there may be no instance.
-func (in *Instance) Approve(lines []string) { in.approval = lines }
+func (in *Instance) Approve(of string, lines []string) { in.approval = approvals{of: lines} }
+
+// keepApproval adds it to the others.
+func (in *Instance) keepApproval() error {
+	if in.approval == nil {
+		return nil
+	}
+	all := readAs[approvals](in.Dir, approvedName)
+	if all == nil {
+		all = approvals{}
+	}
+	maps.Copy(all, in.approval)
+	return in.writeJSON(approvedName, all)
+}
 
 // Refused are the hosts that the last session of an instance was refused; none
 // where nothing is known. An agent decides what it asks for.
-func Refused(dir string) (hosts []string) { return readLines(dir, refusedName) }
+func Refused(dir string) (hosts []string) { return readAs[[]string](dir, refusedName) }
 
 // KeepRefused writes them, while the instance is prepared.
 func (in *Instance) KeepRefused(hosts []string) error {
 	if in.open == nil {
 		return nil
 	}
-	return in.writeLines(refusedName, hosts)
+	return in.writeJSON(refusedName, hosts)
 }
 
-func readLines(dir, name string) (lines []string) {
-	content, err := beneath.ReadIn(dir, name, linesLimit)
-	if err != nil || json.Unmarshal(content, &lines) != nil {
-		return nil
+// readAs is what a file of [held.writeJSON] holds; nothing when there is none.
+func readAs[T any](dir, name string) (value T) {
+	var nothing T
+	folder, err := beneath.Open(dir)
+	if err != nil {
+		return nothing
 	}
-	return lines
+	defer folder.Close()
+	content, err := folder.Read(name, jsonLimit)
+	if err != nil || json.Unmarshal(content, &value) != nil {
+		return nothing
+	}
+	return value
 }
 
-func (h *held) writeLines(name string, lines []string) error {
-	content, err := json.Marshal(lines)
+func (h *held) writeJSON(name string, value any) error {
+	content, err := json.Marshal(value)
 	if err == nil {
 		err = h.open.Rewrite(name, append(content, '\n'), privateFile)
 	}

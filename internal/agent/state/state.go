@@ -3,8 +3,8 @@ package state
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -40,7 +40,7 @@ type Request struct {
 	Post login.Post
 	Key  broker.Key // of the placeholders, where the instance has none yet
 
-	homes homes // resolved by Look
+	homes homes // resolved once; the zero value: not yet
 }
 
 // Instance is the state of one project. A value made by [Look] is what is
@@ -77,14 +77,16 @@ type draft struct {
 
 // work is what Prepare needs to know; it is shared by copies of an Instance.
 type work struct {
+	req      Request
+	approval approvals // noted before the instance was there
 	held
-	approval []string     // noted before the instance was there
-	guard    *login.Guard // of what stays outside, from Prepare to Close
+	guard *login.Guard // of what stays outside, from Prepare to Close
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.
 func ID(root string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16]
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:8])
 }
 
 const (
@@ -137,44 +139,45 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.homes, req.Host = homes{canonical(req.UserHome), canonical(req.Home)}, req.Kind == Host
+	req.homes, req.Host = req.resolveHomes(), req.Kind == Host
 	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
-	at := place{req: req, rel: rel, dir: path.Join(req.Home, rel)}
-	in := Instance{ID: id, Dir: at.dir, work: &work{held: held{place: at}}}
-	in.draft, err = look(at)
+	at := place{home: req.Home, rel: rel, dir: path.Join(req.Home, rel), uid: req.UID}
+	in := Instance{ID: id, Dir: at.dir, work: &work{req: req, held: held{place: at}}}
+	in.draft, err = look(req, at)
 	return in, err
 }
 
 // look compares what is there with what should be.
-func look(at place) (draft, error) {
-	home, err := beneath.Open(at.req.Home)
+func look(req Request, at place) (draft, error) {
+	home, err := beneath.Open(at.home)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return compare(at, nil)
+		return compare(req, at, nil)
 	case err != nil:
-		return draft{}, at.failed("open "+at.req.Home, err)
+		return draft{}, at.failed("open "+at.home, err)
 	}
 	defer home.Close()
-	switch dir, err := at.find(home); {
+	dir, err := at.find(home)
+	switch {
 	case err != nil:
 		return draft{}, err
-	case dir != nil:
-		return lookInto(at, dir)
+	case dir == nil:
+		return compare(req, at, nil)
 	}
-	return compare(at, nil)
+	return lookInto(req, at, dir)
 }
 
 // lookInto closes dir, the instance's folder. Nothing keeps others from removing
 // it: what was found wrong counts when it is still there then.
-func lookInto(at place, dir *beneath.Folder) (draft, error) {
+func lookInto(req Request, at place, dir *beneath.Folder) (draft, error) {
 	defer dir.Close()
 	err := at.judge(dir)
 	var d draft
 	if err == nil {
-		d, err = compare(at, dir)
+		d, err = compare(req, at, dir)
 	}
 	if err == nil || at.isStill(dir) {
 		return d, err
 	}
-	return compare(at, nil)
+	return compare(req, at, nil)
 }

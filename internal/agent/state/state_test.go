@@ -286,13 +286,17 @@ func TestApprovalsAreKeptOutOfReach(t *testing.T) {
 	w := newWorld(t)
 	in, err := state.Look(w.request())
 	must(t, err)
-	in.Approve([]string{"a line", "another\nwith a line end"})
-	must(t, in.Prepare())
-	must(t, in.Close())
-	again, err := state.Look(w.request())
-	must(t, err)
-	if got := again.Approved(); len(got) != 2 || got[1] != "another\nwith a line end" {
-		t.Errorf("got %q", got)
+	for _, profile := range []string{"default", "work"} {
+		in.Approve(profile, []string{"a line", "another of " + profile + "\nwith a line end"})
+		must(t, in.Prepare())
+		must(t, in.Close())
+		in, err = state.Look(w.request())
+		must(t, err)
+	}
+	for _, profile := range []string{"default", "work"} {
+		if got := in.Approved(profile); len(got) != 2 || got[1] != "another of "+profile+"\nwith a line end" {
+			t.Errorf("%s: got %q", profile, got)
+		}
 	}
 	if strings.Contains(strings.Join(w.tree(rel(w, in.Dir)+"/.claude"), " "), "approved") {
 		t.Error("approvals lie in the agent's home")

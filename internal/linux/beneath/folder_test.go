@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/alone"
+	"claudebox/internal/linux/alone"
 	"claudebox/internal/linux/beneath"
 )
 

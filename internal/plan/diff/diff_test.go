@@ -178,6 +178,14 @@ func TestOf(t *testing.T) {
 
 // TestNoFieldOfAPlanChangesUnseen changes each value of a plan, those that
 // later versions add among them, there and back.
+func TestAProfileThatExtendsOneOfItsOwnNameIsEqualToItself(t *testing.T) {
+	p := example()
+	p.Sources = []plan.Source{{Name: "default", SHA256: "00"}, {Name: "default", SHA256: "01"}}
+	if got := Of(p, p); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestNoFieldOfAPlanChangesUnseen(t *testing.T) {
 	before := example()
 	leaves(reflect.ValueOf(&before).Elem(), "", func(path string, _ reflect.Value) {

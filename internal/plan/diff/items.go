@@ -304,8 +304,13 @@ var memberRanks = map[string]int{
 // sources are the files that a plan was made of.
 func sources(p plan.Plan) []item {
 	list := []item{{name: "name", same: p.Profile, show: p.Profile}}
+	count := map[string]int{} // a profile may extend one of its own name
 	for _, s := range p.Sources {
-		list = append(list, item{name: s.Name, same: s.SHA256, note: "its file has changed"})
+		name := s.Name
+		if count[name]++; count[name] > 1 {
+			name += fmt.Sprintf(" (%d)", count[name])
+		}
+		list = append(list, item{name: name, same: s.SHA256, note: "its file has changed"})
 	}
 	return list
 }

@@ -235,14 +235,18 @@ func (r *resolver) want() (all []*wanted) {
 
 // position turns an origin ("work:12") into a place in that profile's file.
 func (r *resolver) position(origin profile.Origin) diag.Position {
-	name, number, _ := strings.Cut(string(origin), ":")
-	line, _ := strconv.Atoi(number) // none: 0
+	text := string(origin)
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return diag.Position{File: text}
+	}
+	line, _ := strconv.Atoi(text[i+1:])
 	for _, s := range r.Sources {
-		if s.Name == name {
+		if s.Name == text[:i] {
 			return diag.Position{File: s.File, Line: line}
 		}
 	}
-	return diag.Position{File: name, Line: line}
+	return diag.Position{File: text[:i], Line: line}
 }
 
 // fail notes why the package cannot be had.

@@ -181,23 +181,24 @@ func (s *Shape) names() []string {
 	return names
 }
 
-// element is the shape of a key's value; nil: the key is not known.
-func (s *Shape) element(key string) *Shape {
-	for _, known := range s.Keys {
-		if known.Name == key {
-			return known.Shape
+// index is the place of a key in Keys, or -1.
+func (s *Shape) index(name string) int {
+	for i := range s.Keys {
+		if s.Keys[i].Name == name {
+			return i
 		}
 	}
-	return s.Elem
+	return -1
 }
 
 // Key returns the shape of a record's key; asking for an unknown one is a
 // fault of the program.
 func (s *Shape) Key(name string) *Shape {
-	if known := s.element(name); known != nil {
-		return known
+	i := s.index(name)
+	if i < 0 {
+		panic("bug: no key " + name)
 	}
-	panic("bug: no key " + name)
+	return s.Keys[i].Shape
 }
 
 // isScalar reports whether the kind is written as a YAML scalar.

@@ -4,9 +4,5 @@ import "slices"
 
 // FieldNames are the fields of a profile that Narrow judges.
 func FieldNames() []string {
-	var names []string
-	for _, s := range settings {
-		names = append(names, s.field)
-	}
-	return slices.Compact(names)
+	return slices.Compact(mapped(settings, func(s setting) string { return s.field }))
 }

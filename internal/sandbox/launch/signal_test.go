@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"claudebox/checks/alone"
+	"claudebox/internal/linux/alone"
 )
 
 // Go ends a program that writes to a standard stream that nobody reads.

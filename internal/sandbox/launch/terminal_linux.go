@@ -62,9 +62,10 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 // keyboard protocol (which has a stack for each screen, hence twice),
 // alternate screen, modifyOtherKeys, mouse, focus, colour scheme and paste
 // reports; then wrapping, cursor, character set, colours and scroll region.
-// The cursor is saved first: leaving the alternate screen restores it, also
-// where there was none to leave.
-const resetModes = "\x1b[?2026l\x1b[<u\x1b7\x1b[?1049l\x1b[<u\x1b[>4m" +
+// Leaving the alternate screen puts the cursor where it was when that was
+// entered, in tmux also where it had been left long before. So it is entered
+// first: that does nothing for who is there, and saves the cursor for who is not.
+const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/checks/alone"
+	"claudebox/internal/linux/alone"
 	"claudebox/internal/secret/broker"
 )
 

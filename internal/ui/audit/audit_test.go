@@ -151,11 +151,11 @@ func TestDifferenceNamesWhatIsNewAndWhatIsGone(t *testing.T) {
 	l.Tier = "none"
 	l.Mounts = l.Mounts[:3]
 	want := []string{
+		"+ network none",
 		"- mount ro " + plan.DaemonSocketDir + " at " + plan.DaemonSocketDir,
 		"- mount rw /srv/data at /data",
 		"- network full",
 		"- nix daemon",
-		"+ network none",
 	}
 	got := Difference(before, Lines(l))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -203,7 +203,7 @@ func TestTheNetworkIsToldInWords(t *testing.T) {
 				"network   allow: these hosts only, by their names: *.b.example:443, a.example",
 				"this host reaches inside, on 127.0.0.1: 3000", "the agent reaches services of this host, on 127.0.0.1: 5432",
 			},
-			[]string{"network allow *.b.example:443 a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
+			[]string{"network allow", "network host a.example", "port 3000 of this host leads inside", "port 5432 inside leads to this host"},
 		},
 		"full, where ports are the host's": {
 			plan.Network{Tier: "full", In: []int{3000}}, []string{"network   full: "}, []string{"network full"},

@@ -44,7 +44,7 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 		p.one("remarks", fmt.Sprintf("%d, which d shows", n), "")
 	}
 	if len(changes) > 0 {
-		p.one("changed", p.list(visible(changes), "", p.room()), layout.Yellow)
+		p.few("changed", p.list(visible(byWeight(changes)), "", p.columns(each)), layout.Yellow, each)
 	}
 	p.few("network", p.reach(l, each), reachColour(l), each)
 	p.secrets(l, each)
@@ -199,11 +199,7 @@ func reachColour(l launch.Launch) string {
 // secrets says which secrets can be read inside, and which are used from
 // outside.
 func (p *page) secrets(l launch.Launch, lines int) {
-	list := p.readable(l)
-	var outside []string
-	for _, o := range l.Outside {
-		outside = append(outside, diag.Visible(o.Name))
-	}
+	list, outside := p.readable(l), outside(l)
 	if len(list) == 0 && len(outside) == 0 {
 		p.one("secrets", "none can be read inside", "")
 		return
@@ -218,6 +214,15 @@ func (p *page) secrets(l launch.Launch, lines int) {
 		const head = "can be read inside: "
 		p.few(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), layout.Red, lines)
 	}
+}
+
+// outside are the secrets that are used and never enter, by name.
+func outside(l launch.Launch) []string {
+	var list []string
+	for _, o := range l.Outside {
+		list = append(list, diag.Visible(o.Name))
+	}
+	return list
 }
 
 // readable are the secrets that a plan lets in as they are.

@@ -154,7 +154,7 @@ func TestAHostOfTheOwnNetworkAndAProxyAreTold(t *testing.T) {
 		t.Error("a list of public hosts is red")
 	}
 	l.Plan.Network.Private, l.Plan.Network.Via = []string{"gitlab.corp"}, "http://proxy.corp:3128"
-	if changes := Difference(before, Lines(l)); len(changes) != 2 || !strings.Contains(changes[1], "gitlab.corp (may be in your own network) via http://proxy.corp:3128") {
+	if changes := Difference(before, Lines(l)); len(changes) != 4 || !strings.Contains(strings.Join(changes, "\n"), "network host gitlab.corp (may be in your own network)") {
 		t.Errorf("changed: %q", changes)
 	}
 	for name, text := range map[string]string{"question": v.Brief(l, nil), "audit": v.Text(l)} {

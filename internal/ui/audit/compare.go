@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,11 @@ func Lines(l launch.Launch) []string {
 		"profile " + l.Plan.Profile,
 		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
 		"state " + l.Plan.State,
+	}
+	if l.Tier == "allow" {
+		for _, host := range l.Plan.Network.Hosts() {
+			lines = append(lines, "network host "+host)
+		}
 	}
 	if l.Tier != "full" {
 		for _, port := range l.Plan.Network.In {
@@ -56,10 +62,11 @@ func Lines(l launch.Launch) []string {
 	return slices.Compact(lines)
 }
 
-// networkLine is the tier with what it is narrowed and widened by.
+// networkLine is the tier with what it is narrowed by. Hosts have lines of their
+// own.
 func networkLine(l launch.Launch) string {
 	n := l.Plan.Network
-	words := slices.Concat([]string{"network", l.Tier}, n.Hosts())
+	words := []string{"network", l.Tier}
 	if len(n.Except) > 0 {
 		words = append(words, "except "+strings.Join(n.Except, " "))
 	}
@@ -75,20 +82,37 @@ func MountLine(m launch.Mount) string {
 }
 
 // Difference is what changed between two sorted lists of lines: each new one
-// behind "+ ", each gone one behind "- ".
+// behind "+ ", then each gone one behind "- ".
 func Difference(before, after []string) []string {
-	var diff []string
-	for _, line := range before {
-		if _, kept := slices.BinarySearch(after, line); !kept {
-			diff = append(diff, "- "+line)
+	return append(without("+ ", after, before), without("- ", before, after)...)
+}
+
+// weightiest are the beginnings of lines that a person is to see first.
+var weightiest = []string{"network", "port", "secret", "variable", "mount rw", "mount"}
+
+// byWeight are changes in the order in which a person is to see them: what is new
+// before what is gone.
+func byWeight(changes []string) []string {
+	weight := func(change string) int {
+		i := slices.IndexFunc(weightiest, func(word string) bool { return strings.HasPrefix(change[2:], word) })
+		if i < 0 {
+			i = len(weightiest)
+		}
+		return i
+	}
+	return slices.SortedStableFunc(slices.Values(changes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(weight(a), weight(b)))
+	})
+}
+
+// without are the lines that are not among others, each behind a mark.
+func without(mark string, lines, others []string) (list []string) {
+	for _, line := range lines {
+		if _, found := slices.BinarySearch(others, line); !found {
+			list = append(list, mark+line)
 		}
 	}
-	for _, line := range after {
-		if _, known := slices.BinarySearch(before, line); !known {
-			diff = append(diff, "+ "+line)
-		}
-	}
-	return diff
+	return list
 }
 
 // Changes renders a difference from the last launch that the user approved;

@@ -56,7 +56,7 @@ func found(l launch.Launch, asked Asked) Answer {
 
 // visible says how a path can be seen.
 func visible(m launch.Mount, inside string, asked Asked) Answer {
-	a := yes(asked.shown(asked.Path)+" is inside, read-only", m.Why, "")
+	a := Answer{Inside: true, Rule: m.Why, Says: asked.shown(asked.Path) + " is inside, read-only"}
 	if m.Kind == plan.Bind {
 		a.Says = asked.shown(asked.Path) + " is inside, read-write"
 	}
@@ -78,13 +78,14 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 func unseen(l launch.Launch, asked Asked) Answer {
 	m := nearest(l.Mounts, asked.Path)
 	not := asked.shown(asked.Path) + " is not inside"
-	a := no(not, "", mountable(m, asked))
+	a := Answer{Says: not, Change: mountable(m, asked)}
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
 	switch relation {
 	case profile.Within:
 		a.Says += fmt.Sprintf(": it is %s, or lies there (%s)", secret.Path, secret.What)
-		a.Change = fmt.Sprintf("`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall "+
-			"read it", asked.shown(asked.Path))
+		a.Change = fmt.Sprintf(
+			"`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
+			asked.shown(asked.Path))
 	case profile.Around:
 		a.Says += fmt.Sprintf(": it holds %s (%s)", secret.Path, secret.What)
 		a.Change = "mount the files and folders in it that are needed"
@@ -113,12 +114,11 @@ func mountable(m *launch.Mount, asked Asked) string {
 	if m != nil && m.Kind == plan.Closure {
 		return "`packages` in the profile, or `nix: {store: full}`"
 	}
-	shown := asked.shown(asked.Path)
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
 	if fault != "" || m != nil && m.Destination == asked.Path {
-		return "`--mount-ro " + shown + ":INSIDE` shows it at another path"
+		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.shown(asked.Path))
 	}
-	return "`--mount-ro " + shown + "`, or an entry in the profile's mounts"
+	return fmt.Sprintf("`--mount-ro %s`, or an entry in the profile's mounts", asked.shown(asked.Path))
 }
 
 // instead is what is at a path inside, in the place of the host's.

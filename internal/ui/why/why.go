@@ -19,12 +19,6 @@ type Answer struct {
 	Change string // what would change it; empty: nothing does
 }
 
-func yes(says, rule, change string) Answer {
-	return Answer{Inside: true, Says: says, Rule: rule, Change: change}
-}
-
-func no(says, rule, change string) Answer { return Answer{Says: says, Rule: rule, Change: change} }
-
 // Text is the answer, for people, in lines of at most width characters where
 // that can be.
 func (a Answer) Text(width int) string {
@@ -52,7 +46,7 @@ func (a Answer) Text(width int) string {
 // host: file is the program of that name inside; empty: there is none.
 func Program(word, file string) Answer {
 	if file != "" {
-		return yes(word+" is a program inside, "+file, "PATH inside", "")
+		return Answer{Inside: true, Says: word + " is a program inside, " + file, Rule: "PATH inside"}
 	}
 	return Answer{
 		Open: true,
@@ -71,26 +65,32 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 	}
 	for _, note := range l.Notes {
 		if strings.HasPrefix(note, name+" (") { // the remark on a variable that cannot be used inside
-			return no(note, "", "")
+			return Answer{Says: note}
 		}
 	}
 	for _, e := range l.Plan.Env {
 		if e.Name == name && e.From == plan.FromHost {
-			return no(name+" may enter, and is not set here", e.Why, "set it")
+			return Answer{Says: name + " may enter, and is not set here", Rule: e.Why, Change: "set it"}
 		}
 	}
 	for _, secret := range l.Plan.Secrets {
 		if secret.Variable == name {
-			return no(name+" is not set here, so there is no placeholder of it", secret.Why, "set it")
+			says := name + " is not set here, so there is no placeholder of it"
+			return Answer{Says: says, Rule: secret.Why, Change: "set it"}
 		}
 	}
-	a := no(name+" is set here, and nothing lets it in", "",
-		fmt.Sprintf("`extra_env_passthrough: [%[1]s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%[1]s for one launch", name))
+	a := Answer{
+		Says: name + " is set here, and nothing lets it in",
+		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch",
+			name, name),
+	}
 	if !set {
 		a.Says = name + " is not set here, and nothing would let it in"
 	}
 	if reason := leak.Variable(name, value); reason != "" {
 		a.Says += "; it is probably a secret: " + reason
+		a.Change = fmt.Sprintf("`secrets: [{env: %s, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; "+
+			"`extra_env_passthrough: [%s]` lets it in", name, name)
 	}
 	return a
 }
@@ -102,7 +102,7 @@ var origins = map[plan.EnvFrom]string{
 }
 
 func entering(v launch.Variable) Answer {
-	a := yes(fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), v.Why, "")
+	a := Answer{Inside: true, Says: fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), Rule: v.Why}
 	if v.Secret {
 		a.Says += ", a secret"
 	}

@@ -106,7 +106,7 @@ func TestVariables(t *testing.T) {
 		"ADDED=x":             "yes:    ADDED enters with your value, \"x\"\nrule:   CLAUDEBOX_EXTRA_ENV\nchange: leave it out of CLAUDEBOX_EXTRA_ENV\n",
 		"EDITOR=vim":          "no:     EDITOR (vim) does not enter: that program is not inside\n",
 		"LC_ALL":              "no:     LC_ALL may enter, and is not set here\nrule:   base\nchange: set it\n",
-		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `extra_env_passthrough: [MY_PASSWORD]` in the profile, or CLAUDEBOX_EXTRA_ENV=MY_PASSWORD for one launch\n",
+		"MY_PASSWORD=hunter2": "no:     MY_PASSWORD is set here, and nothing lets it in; it is probably a secret: name holds PASSW\nchange: `secrets: [{env: MY_PASSWORD, hosts: [HOST]}]` in the profile: used on the way to that host, and stays outside; `extra_env_passthrough: [MY_PASSWORD]` lets it in\n",
 		"OTHER":               "no:     OTHER is not set here, and nothing would let it in\nchange: `extra_env_passthrough: [OTHER]` in the profile, or CLAUDEBOX_EXTRA_ENV=OTHER for one launch\n",
 	} {
 		name, value, set := strings.Cut(entry, "=")

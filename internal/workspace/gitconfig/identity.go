@@ -44,6 +44,17 @@ func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 	return id, nil
 }
 
+// Missing is the first key that git would ask for before it commits; empty: none.
+func (id Identity) Missing() string {
+	switch {
+	case id.Name == "" && (id.AuthorName == "" || id.CommitterName == ""):
+		return "user.name"
+	case id.Email == "" && (id.AuthorEmail == "" || id.CommitterEmail == ""):
+		return "user.email"
+	}
+	return ""
+}
+
 // unfelt are sections that change nothing for an agent: other programs', and
 // those of logins and keys, which are spoken of elsewhere.
 var unfelt = []string{

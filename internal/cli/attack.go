@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,11 @@ func checkAttacks(sys System, o options, format string) error {
 		return diag.Errorf("attack a sandbox of profile "+p.Profile, "", "%d of %d attacks got something", failed,
 			len(findings))
 	}
+	said := fmt.Sprintf("%d attacks got nothing", doctor.Count(findings, doctor.OK))
+	if open := doctor.Count(findings, doctor.Info); open > 0 {
+		said += fmt.Sprintf("; %d are open by tier %s", open, p.Network.Tier)
+	}
+	diag.Note(sys.Stderr, said)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func TestReasonsOfFailures(t *testing.T) {
 			"python3Package.requests.x", `{"error":"missing","rest":["python3Package","requests","x"],"near":[]}`,
 			nixeval.Failure{
 				Reason: nixeval.Missing, Message: "python3Package.requests.x is not in nixpkgs",
-				Remedy: "find its attribute path: nix search nixpkgs x",
+				Remedy: "find its attribute path: nix --extra-experimental-features 'nix-command flakes' search nixpkgs x",
 			},
 		},
 		"tells what is no set": {

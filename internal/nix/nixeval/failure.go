@@ -115,7 +115,8 @@ func (a answer) missing(attr string) *Failure {
 		f.Similar = append(f.Similar, set+name)
 	}
 	if f.Similar == nil {
-		f.Remedy = "find its attribute path: nix search nixpkgs " + a.Rest[len(a.Rest)-1]
+		f.Remedy = "find its attribute path: nix --extra-experimental-features 'nix-command flakes' search nixpkgs " +
+			a.Rest[len(a.Rest)-1]
 	}
 	return f
 }

@@ -70,7 +70,7 @@ func Judge(loot Loot, tier string) []doctor.Finding {
 	var list []doctor.Finding
 	for _, a := range tries() {
 		got, tried := loot[a.name]
-		f := doctor.Finding{Name: a.name, Level: doctor.OK, Detail: "held: " + a.gets}
+		f := doctor.Finding{Name: a.name, Level: doctor.OK, Detail: "not got: " + a.gets}
 		switch {
 		case !tried:
 			f.Level, f.Detail, f.Remedy = doctor.Failed, "not tried: "+a.gets, "report this"

@@ -82,7 +82,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
 	switch relation {
 	case profile.Within:
-		a.Says += fmt.Sprintf(": it is %s, or lies there (%s)", secret.Path, secret.What)
+		a.Says += fmt.Sprintf(": %s holds secrets (%s)", secret.Path, secret.What)
 		a.Change = fmt.Sprintf(
 			"`mounts: [{host: %s, mode: ro, secret: true}]` in the profile, if the agent shall read it",
 			asked.shown(asked.Path))

@@ -173,14 +173,7 @@ func (f folderLook) disarm(rel, why string) {
 
 // inside looks at all that is in a git folder.
 func (f folderLook) inside(depth int) error {
-	names, err := f.list(f.rel)
-	if err != nil && f.Before == nil {
-		f.Closed = append(f.Closed, ".")
-	}
-	if errors.Is(err, beneath.ErrTooLarge) {
-		f.disarm(f.rel, tooMuch)
-		names, err = nil, nil
-	}
+	names, err := f.within(f.rel)
 	if err != nil {
 		return err
 	}
@@ -189,6 +182,23 @@ func (f folderLook) inside(depth int) error {
 		faults = append(faults, f.entry(n, depth))
 	}
 	return errors.Join(append(faults, f.deep())...)
+}
+
+// within lists a folder. One with too many names goes.
+func (f folderLook) within(at string) ([]named, error) {
+	list, err := f.list(at)
+	if err != nil && at == f.rel && f.Before == nil {
+		f.Closed = append(f.Closed, ".")
+	}
+	switch {
+	case !errors.Is(err, beneath.ErrTooLarge):
+		return list, err
+	case at == f.rel:
+		f.disarm(at, tooMuch)
+	default:
+		f.aside(at, tooMuch)
+	}
+	return nil, nil
 }
 
 // entry notes one name, and those below it as its rule says.
@@ -270,11 +280,7 @@ func backOf(folder, text string) string {
 
 // files notes the files of a folder with a rule for each.
 func (f folderLook) files(dir string) error {
-	list, err := f.list(path.Join(f.rel, dir))
-	if errors.Is(err, beneath.ErrTooLarge) {
-		f.aside(path.Join(f.rel, dir), tooMuch)
-		return nil
-	}
+	list, err := f.within(path.Join(f.rel, dir))
 	for _, n := range list {
 		f.note(dir+"/"+n.name, n.what)
 	}
@@ -298,11 +304,7 @@ func (f folderLook) foreign(name string) {
 // places looks at the git folders in modules/ and worktrees/. A submodule's
 // name may hold slashes, so a folder that is none is looked into.
 func (f folderLook) places(at, name string, depth int) error {
-	list, err := f.list(at)
-	if errors.Is(err, beneath.ErrTooLarge) {
-		f.aside(at, tooMuch)
-		return nil
-	}
+	list, err := f.within(at)
 	for _, n := range list {
 		if err == nil && ruleOf(n.name).sort != ours {
 			err = f.inner(path.Join(at, n.name), name, depth)

@@ -39,40 +39,50 @@ func (m *Mender) Apply(r Repair) error {
 	case err == nil && what.Kind == beneath.Absent:
 		return nil // it went with the folder that it was in
 	}
-	if r.Do != Disarm { // no repository in what is moved is one any more
-		if err := m.disarmAll(r.Rel); err != nil {
-			return err
-		}
-	}
-	said := func(to string) string { return "moved to " + to + ": " + r.Why }
-	switch r.Do {
-	case Rename:
-		return m.rename(r.Rel, r.Why)
-	case Disarm:
+	if r.Do == Disarm {
 		for _, sign := range signs {
 			at := path.Join(r.Rel, sign)
 			if what, err := m.Root.Look(at); err == nil && what.Kind != beneath.Absent && what.Kind != beneath.Dir {
-				return m.rename(at, r.Why)
+				return m.Apply(Repair{Do: Rename, Rel: at, Why: r.Why})
 			}
 		}
 		return nil
-	case Rewrite:
-		said = func(to string) string { return r.Why + " taken out; as it was: " + to }
 	}
-	if err := m.aside(r, said); err != nil || r.Do != Rewrite {
+	if err := m.disarmAll(r.Rel); err != nil { // no repository in what is moved is one any more
 		return err
 	}
-	return m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
+	name, before := r.Rel+suffix, "-"
+	if r.Do != Rename {
+		var err error
+		if name, err = m.nameAside(r); err != nil {
+			return err
+		}
+		before = "."
+	}
+	to, err := m.move(r.Rel, name, before)
+	if err != nil {
+		return err
+	}
+	said := map[Action]string{
+		Rename: "renamed to " + path.Base(to) + ": " + r.Why, MoveAside: "moved to " + to + ": " + r.Why,
+		Rewrite: r.Why + " taken out; as it was: " + to,
+	}
+	m.Changes = append(m.Changes, Change{r.Rel, said[r.Do], to})
+	if r.Do == Rewrite {
+		err = m.allowed(path.Dir(r.Rel), func() error { return m.Root.Create(r.Rel, r.Content, 0o644) })
+	}
+	return err
 }
 
 // signs are the files by one of which git takes a folder for a repository.
 var signs = []string{"HEAD", "commondir"}
 
-// aside moves something of a git folder into a new folder in it.
-func (m *Mender) aside(r Repair, said func(to string) string) error {
+// nameAside names the place in a new folder of a git folder for something that
+// is in it.
+func (m *Mender) nameAside(r Repair) (string, error) {
 	kept, err := m.keep(r.Git)
 	if err != nil {
-		return err
+		return "", err
 	}
 	name := r.Rel
 	if r.Git != "." {
@@ -82,24 +92,10 @@ func (m *Mender) aside(r Repair, said func(to string) string) error {
 	if base := path.Base(to); base == "HEAD" || base == ".git" { // or git takes the folder for a repository
 		to += suffix
 	}
-	return m.take(r.Rel, to, ".", said)
-}
-
-// rename gives something another name, beside the old one.
-func (m *Mender) rename(rel, why string) error {
-	return m.take(rel, rel+suffix, "-", func(to string) string { return "renamed to " + path.Base(to) + ": " + why })
+	return to, nil
 }
 
 const suffix = ".claudebox-aside"
-
-// take moves something to a name, and notes what said tells of that.
-func (m *Mender) take(rel, name, before string, said func(to string) string) error {
-	to, err := m.move(rel, name, before)
-	if err == nil {
-		m.Changes = append(m.Changes, Change{rel, said(to), to})
-	}
-	return err
-}
 
 // move moves something to a name, or to a free one like it. It takes things out of
 // a folder that the agent has made read-only, too.

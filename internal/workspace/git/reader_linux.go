@@ -2,13 +2,10 @@ package git
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/beneath"
 )
@@ -78,35 +75,26 @@ func (r reader) list(rel string) (list []named, err error) {
 }
 
 func (r reader) names(rel string) ([]named, error) {
-	d, err := r.root.OpenDir(rel)
+	in, err := r.root.Sub(rel)
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	entries, err := d.ReadDir(nameLimit + 1)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
+	defer in.Close()
+	names, err := in.Names(".", nameLimit)
+	if err != nil {
 		return nil, err
-	case len(entries) > nameLimit:
-		return nil, beneath.ErrTooLarge
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	list := make([]named, 0, len(entries))
-	for _, e := range entries {
-		name := e.Name()
-		if path.Base(rel) == "hooks" && strings.HasSuffix(name, ".sample") && e.Type().IsRegular() {
-			continue
-		}
-		var st unix.Stat_t
-		switch err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); {
-		case errors.Is(err, unix.ENOENT):
-			continue
-		case err != nil:
+	slices.Sort(names)
+	list := make([]named, 0, len(names))
+	for _, name := range names {
+		what, err := in.Look(name)
+		if err != nil {
 			return nil, err
 		}
-		list = append(list, named{name, beneath.Entry{
-			Kind: beneath.KindOf(st.Mode), Stamp: beneath.Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
-		}})
+		sample := path.Base(rel) == "hooks" && strings.HasSuffix(name, ".sample") && what.Kind == beneath.Regular
+		if what.Kind != beneath.Absent && !sample {
+			list = append(list, named{name, what})
+		}
 	}
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -236,24 +237,9 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"},
 				true
 		}
-		return aside(whyNot(e.Name))
+		return aside(cmp.Or(rule.why, "git does not write it like that"))
 	}
 	return Repair{}, false
-}
-
-// whyNot says why a file may not be new.
-func whyNot(name string) string {
-	switch first, _, _ := strings.Cut(name, "/"); {
-	case first == "hooks":
-		return "git would run it"
-	case first == "remotes" || first == "branches":
-		return "it sends git elsewhere"
-	case strings.HasSuffix(name, ".lock"):
-		return StaysLocked
-	case name == "info/attributes":
-		return "git runs the filters that it names"
-	}
-	return "git does not write it like that"
 }
 
 // setting leaves, in a configuration, what is harmless and what stood in it
@@ -313,7 +299,7 @@ func (j Judgement) leads(f Folder, e Entry) string {
 		}
 		return ""
 	}
-	return "it sends git elsewhere"
+	return elsewhere
 }
 
 // SamePlace is a commondir that changes nothing: git finds all in the folder

@@ -2,10 +2,13 @@ package git
 
 import (
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // sort is how a name in a git folder is looked at.
@@ -31,6 +34,7 @@ type rule struct {
 	names string
 	sort  sort
 	may   grammar // what a file may hold that was not there before
+	why   string  // why one that may not be new goes; empty: git does not write it like that
 }
 
 // table holds every name that git itself makes in a git folder (git 2.55 and
@@ -38,69 +42,70 @@ type rule struct {
 // bisect.c). What it makes and would obey has the grammar [nothing]. The first
 // rule for a name counts, and those without a pattern before all.
 var table = []rule{
-	{"config", setting, nil},
-	{"config.worktree", setting, nil},
-	{"commondir", leads, nil},
-	{"gitdir", leads, nil}, // of a linked worktree
-	{"objects/info/alternates", leads, nil},
+	{"config", setting, nil, ""},
+	{"config.worktree", setting, nil, ""},
+	{"commondir", leads, nil, ""},
+	{"gitdir", leads, nil, ""}, // of a linked worktree
+	{"objects/info/alternates", leads, nil, ""},
 
-	{"hooks info remotes branches", listed, nil},
-	{"hooks/*", file, nothing},
-	{"info/exclude info/sparse-checkout info/refs", file, text},
-	{"info/attributes", file, attributes},
-	{"info/*", file, nothing},    // grafts show another history
-	{"remotes/*", file, nothing}, // addresses of remotes, until git 3.0
-	{"branches/*", file, nothing},
+	{"hooks info remotes branches", listed, nil, ""},
+	{"hooks/*", file, nothing, "git would run it"},
+	{"info/exclude info/sparse-checkout info/refs", file, text, ""},
+	{"info/attributes", file, attributes, "git runs the filters that it names"},
+	{"info/*", file, nothing, ""},                      // grafts show another history
+	{"remotes/* branches/*", file, nothing, elsewhere}, // addresses of remotes, until git 3.0
 
-	{"objects", store, nil},
-	{"refs logs reftable lost-found lfs", tree, nil},
-	{"rr-cache", kept, nil}, // it turns the reuse of recorded merges on
-	{"modules worktrees", places, nil},
+	{"objects", store, nil, ""},
+	{"refs logs reftable lost-found lfs", tree, nil, ""},
+	{"rr-cache", kept, nil, ""}, // it turns the reuse of recorded merges on
+	{"modules worktrees", places, nil, ""},
 
-	{"index sharedindex.* MERGE_RR", file, anything},
-	{"*.lock", file, nothing},
-	{"gc.pid", file, nothing},
-	{"HEAD NOTES_MERGE_REF", file, oneLine},
-	{"packed-refs description gc.log FETCH_HEAD MERGE_MSG SQUASH_MSG BISECT_LOG BISECT_RUN", file, text},
-	{"COMMIT_EDITMSG TAG_EDITMSG NOTES_EDITMSG EDIT_DESCRIPTION locked", file, text},
-	{"shallow ORIG_HEAD MERGE_HEAD MERGE_AUTOSTASH NOTES_MERGE_PARTIAL CHERRY_PICK_HEAD", file, hashes},
-	{"REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_HEAD BISECT_EXPECTED_REV", file, hashes},
-	{"MERGE_MODE BISECT_ANCESTORS_OK BISECT_FIRST_PARENT BISECT_TERMS", file, flag},
-	{"BISECT_START", file, branch},
-	{"BISECT_NAMES", file, words},
+	{"index sharedindex.* MERGE_RR", file, anything, ""},
+	{"*.lock", file, nothing, StaysLocked},
+	{"gc.pid", file, nothing, ""},
+	{"HEAD NOTES_MERGE_REF", file, oneLine, ""},
+	{"packed-refs description gc.log FETCH_HEAD MERGE_MSG SQUASH_MSG BISECT_LOG BISECT_RUN", file, text, ""},
+	{"COMMIT_EDITMSG TAG_EDITMSG NOTES_EDITMSG EDIT_DESCRIPTION locked", file, text, ""},
+	{"shallow ORIG_HEAD MERGE_HEAD MERGE_AUTOSTASH NOTES_MERGE_PARTIAL CHERRY_PICK_HEAD", file, hashes, ""},
+	{"REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_HEAD BISECT_EXPECTED_REV", file, hashes, ""},
+	{"MERGE_MODE BISECT_ANCESTORS_OK BISECT_FIRST_PARENT BISECT_TERMS", file, flag, ""},
+	{"BISECT_START", file, branch, ""},
+	{"BISECT_NAMES", file, words, ""},
 
 	// An interrupted rebase; `git am`, or a rebase by its means; a cherry-pick.
-	{"rebase-merge rebase-apply sequencer", state, nil},
+	{"rebase-merge rebase-apply sequencer", state, nil, ""},
 	// bash's git prompt runs what stands in these.
-	{"rebase-merge/msgnum rebase-merge/end rebase-apply/next rebase-apply/last", file, number},
-	{"rebase-merge/head-name rebase-apply/head-name", file, branch},
-	{"rebase-merge/onto rebase-merge/orig-head rebase-merge/stopped-sha rebase-merge/amend", file, hashes},
-	{"rebase-merge/squash-onto rebase-merge/autostash rebase-apply/autostash", file, hashes},
-	{"rebase-apply/onto rebase-apply/orig-head rebase-apply/original-commit", file, hashes},
-	{"rebase-apply/abort-safety sequencer/abort-safety sequencer/head", file, hashes},
-	{"rebase-merge/git-rebase-todo rebase-merge/git-rebase-todo.backup rebase-merge/done", file, steps},
-	{"sequencer/todo", file, steps},
-	{"sequencer/opts", file, options},
-	{"rebase-merge/message rebase-merge/message-squash rebase-merge/message-fixup", file, text},
-	{"rebase-merge/current-fixups rebase-merge/rewritten-list rebase-merge/rewritten-pending", file, text},
-	{"rebase-merge/refs-to-delete rebase-merge/update-refs", file, text},
-	{"rebase-apply/msg rebase-apply/msg-clean rebase-apply/final-commit", file, text},
-	{"rebase-apply/info rebase-apply/rewritten", file, text},
-	{"rebase-merge/author-script rebase-apply/author-script", file, author},
-	{"rebase-merge/strategy rebase-apply/strategy", file, strategy},
-	{"rebase-merge/strategy_opts", file, words},
-	{"rebase-apply/apply-opt", file, applying},
-	{"rebase-merge/gpg_sign_opt rebase-apply/gpg_sign_opt", file, signing},
-	{"rebase-merge/patch rebase-apply/patch rebase-apply/patch-merge-index", file, anything},
-	{"rebase-apply/[0-9][0-9][0-9][0-9]*", file, anything},
-	{"rebase-merge/* rebase-apply/*", file, flag},
+	{"rebase-merge/msgnum rebase-merge/end rebase-apply/next rebase-apply/last", file, number, ""},
+	{"rebase-merge/head-name rebase-apply/head-name", file, branch, ""},
+	{"rebase-merge/onto rebase-merge/orig-head rebase-merge/stopped-sha rebase-merge/amend", file, hashes, ""},
+	{"rebase-merge/squash-onto rebase-merge/autostash rebase-apply/autostash", file, hashes, ""},
+	{"rebase-apply/onto rebase-apply/orig-head rebase-apply/original-commit", file, hashes, ""},
+	{"rebase-apply/abort-safety sequencer/abort-safety sequencer/head", file, hashes, ""},
+	{"rebase-merge/git-rebase-todo rebase-merge/git-rebase-todo.backup rebase-merge/done", file, steps, ""},
+	{"sequencer/todo", file, steps, ""},
+	{"sequencer/opts", file, options, ""},
+	{"rebase-merge/message rebase-merge/message-squash rebase-merge/message-fixup", file, text, ""},
+	{"rebase-merge/current-fixups rebase-merge/rewritten-list rebase-merge/rewritten-pending", file, text, ""},
+	{"rebase-merge/refs-to-delete rebase-merge/update-refs", file, text, ""},
+	{"rebase-apply/msg rebase-apply/msg-clean rebase-apply/final-commit", file, text, ""},
+	{"rebase-apply/info rebase-apply/rewritten", file, text, ""},
+	{"rebase-merge/author-script rebase-apply/author-script", file, author, ""},
+	{"rebase-merge/strategy rebase-apply/strategy", file, strategy, ""},
+	{"rebase-merge/strategy_opts", file, words, ""},
+	{"rebase-apply/apply-opt", file, applying, ""},
+	{"rebase-merge/gpg_sign_opt rebase-apply/gpg_sign_opt", file, signing, ""},
+	{"rebase-merge/patch rebase-apply/patch rebase-apply/patch-merge-index", file, anything, ""},
+	{"rebase-apply/[0-9][0-9][0-9][0-9]*", file, anything, ""},
+	{"rebase-merge/* rebase-apply/*", file, flag, ""},
 
-	{Aside + "*", ours, nil},
+	{Aside + "*", ours, nil, ""},
 }
 
 // Aside is what the folders in a git folder are called, with a number where
 // there are several, in which lies what was taken out of it.
 const Aside = "claudebox-aside"
+
+const elsewhere = "it sends git elsewhere"
 
 // byName has the rules without a pattern by their name, and the others in order.
 var byName = sync.OnceValues(func() (exact map[string]rule, patterns []rule) {
@@ -108,7 +113,7 @@ var byName = sync.OnceValues(func() (exact map[string]rule, patterns []rule) {
 	for _, r := range table {
 		for name := range strings.FieldsSeq(r.names) {
 			if strings.ContainsAny(name, "*[") {
-				patterns = append(patterns, rule{name, r.sort, r.may})
+				patterns = append(patterns, rule{name, r.sort, r.may, r.why})
 			} else {
 				exact[name] = r
 			}
@@ -144,3 +149,107 @@ func (r rule) kind() beneath.Kind {
 // Known reports whether git makes a name in a git folder. Other tools have
 // configurations of their own there.
 func Known(name string) bool { return ruleOf(name).sort != unknown }
+
+// Held are the names in a git folder of the user's that must not be written to
+// during a session, and that nobody makes inside in an ordinary way: what would
+// go if an agent had made it, and other tools' files. Hooks, configurations and
+// what leads elsewhere are left out.
+func (f *Folder) Held() (held []string) {
+	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, rel: f.rel, in: f.in}
+	var j Judgement
+	for _, e := range f.Entries {
+		first, _, inner := strings.Cut(e.Name, "/")
+		top := ruleOf(first).sort
+		switch {
+		case !inner && top == unknown && (e.Kind == beneath.Regular || e.Kind == beneath.Dir):
+			held = append(held, e.Name)
+		case !inner || top != listed && top != state || slices.Contains(made, first),
+			e.Kind == beneath.Link, strings.HasSuffix(e.Name, ".lock"):
+		default:
+			if _, bad := j.entry(anew, e); bad || e.Name == "info/attributes" {
+				held = append(held, e.Name)
+			}
+		}
+	}
+	return held
+}
+
+// grammar reports whether a file may hold this, whoever wrote it. None but
+// [anything] lets control characters through: some of these files reach the
+// terminal.
+type grammar func(content string) bool
+
+func anything(string) bool { return true }
+
+func nothing(string) bool { return false }
+
+func text(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r >= 0x7f && r < 0xa0
+	})
+}
+
+func oneLine(s string) bool { return text(s) && strings.Count(strings.TrimRight(s, "\n"), "\n") == 0 }
+
+// matching takes what a pattern matches as a whole. It is compiled when it is
+// first asked: all of them together take 3 ms, and most launches ask none.
+func matching(pattern string) grammar {
+	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + pattern + `)\z`) })
+	return func(s string) bool { return compiled().MatchString(s) }
+}
+
+var (
+	number = matching(`[0-9]{0,9}\s*`)
+	// hashes are object names, several on a line where git maps old to new.
+	hashes = matching(`(?:[0-9a-f]{4,64}\s*)*`)
+	// flag is a file that counts by being there, or holds a plain word.
+	flag   = matching(`(?:[A-Za-z0-9-]{0,60}\s*){0,4}`)
+	branch = matching(`(?:[A-Za-z0-9._/+@=#-]{1,1000}|detached HEAD)?\s*`)
+	// words are arguments without what a shell would take for more.
+	words    = matching(`[A-Za-z0-9._/=:@~^, '\n-]*`)
+	author   = matching(`(?:GIT_AUTHOR_(?:NAME|EMAIL|DATE)='(?:[^'[:cntrl:]]|'\\'')*'\n?)*`)
+	signing  = matching(`(?:-S[0-9A-Fa-f]*|--no-gpg-sign)?\s*`)
+	strategy = matching(`(?:ort|recursive|resolve|octopus|ours|subtree)?\s*`)
+	// applying are options of git-apply that choose no file.
+	applying = matching(`(?: ?'?(?:-C[0-9]+|-p[0-9]+|--ignore-whitespace|--whitespace=[a-z-]+|--reject|--3way)'?)*\s*`)
+)
+
+// harmlessSteps are the commands of a list that run no program (git-rebase(1)).
+var harmlessSteps = []string{
+	"pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d", "break", "b", "label", "l",
+	"reset", "t", "merge", "m", "update-ref", "u", "noop", "revert",
+}
+
+func steps(s string) bool {
+	for line := range strings.Lines(s) {
+		if words := strings.Fields(line); len(words) > 0 && words[0][0] != '#' &&
+			!slices.Contains(harmlessSteps, words[0]) {
+			return false
+		}
+	}
+	return text(s)
+}
+
+// attributes choose none of the user's own filters, diff and merge drivers.
+func attributes(s string) bool {
+	for line := range strings.Lines(s) {
+		words := strings.Fields(line)
+		for _, word := range words[min(1, len(words)):] {
+			name, _, set := strings.Cut(strings.TrimLeft(word, "-!"), "=")
+			if strings.HasPrefix(words[0], "[attr]") ||
+				set && slices.Contains([]string{"filter", "diff", "merge"}, name) {
+				return false
+			}
+		}
+	}
+	return text(s) && !strings.ContainsAny(s, "\"")
+}
+
+// options are those of an interrupted cherry-pick.
+func options(s string) bool {
+	entries, err := gitconfig.Parse([]byte(s))
+	return err == nil && text(s) && !slices.ContainsFunc(entries, func(e gitconfig.Entry) bool {
+		return e.Section != "options" || e.Name == "strategy" && !strategy(e.Value) ||
+			e.Name == "gpg-sign" && !signing("-S"+e.Value)
+	})
+}

@@ -1,3 +1,15 @@
+// Package gitconfig reads git's configuration files the way git does, without
+// running git: the identity that the user's own configuration gives for one
+// folder, the made ~/.gitconfig of the sandbox, and a copy of a project's
+// configuration with the secrets taken out.
+//
+// Running git in a project executes what the project's configuration names
+// (core.fsmonitor, hooks), so claudebox never does. The grammar is that of
+// git's config.c; a differential test holds it against the real program.
+//
+// The package imports diag and the standard library's pure parts only. It
+// touches nothing: files are read through a function that the caller gives.
+// It trusts nobody: bytes of a project come from the attacker.
 package gitconfig
 
 import (
@@ -248,4 +260,45 @@ func lower(c byte) byte {
 		c += 'a' - 'A'
 	}
 	return c
+}
+
+// Render writes entries as a configuration file that git reads back to the
+// same entries, in the same order. Comments are gone.
+func Render(entries []Entry) []byte {
+	var b strings.Builder
+	header := ""
+	for _, e := range entries {
+		if h := renderHeader(e); h != header {
+			b.WriteString(h)
+			header = h
+		}
+		b.WriteString("\t" + e.Name)
+		if !e.Bare {
+			b.WriteString(" = \"" + escaped(e.Value, valueEscapes) + `"`)
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}
+
+// valueEscapes and nameEscapes are what git's syntax cannot have as it is
+// (git-config(1), "Syntax"), each before how it is written.
+var (
+	valueEscapes = []string{`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`}
+	nameEscapes  = []string{`\`, `\\`, `"`, `\"`}
+)
+
+// escaped leaves alone what has nothing to escape, which is nearly everything.
+func escaped(text string, escapes []string) string {
+	if !strings.ContainsAny(text, "\\\"\n\t\b") {
+		return text
+	}
+	return strings.NewReplacer(escapes...).Replace(text)
+}
+
+func renderHeader(e Entry) string {
+	if e.Sub {
+		return "[" + e.Section + ` "` + escaped(e.Subsection, nameEscapes) + "\"]\n"
+	}
+	return "[" + e.Section + "]\n"
 }

@@ -116,3 +116,105 @@ func find(folder string, name []byte, below bool) string {
 	}
 	return ""
 }
+
+const (
+	onPush  = "your forge runs it when you push"
+	onInst  = "your package manager runs what it names when you install"
+	onBuild = "your build runs it"
+	onTest  = "your test run executes it"
+	onOpen  = "your editor may run it when you open the folder"
+	onEnter = "your shell runs it when you enter the folder"
+	onHooks = "git runs it when you commit, once the hooks are installed"
+	onAgent = "your own agent obeys it outside the sandbox"
+	onNix   = "Nix evaluates it, and `nix develop` runs it"
+	onTool  = "your tools run what it names"
+
+	onCargo   = "cargo runs it when you build"
+	onPackage = "npm runs its scripts when you install or build"
+	onCompose = "docker runs what it names, with the mounts it names"
+
+	onToolchain = "cargo fetches and runs the toolchain that it names"
+	onPython    = "Python runs it when it starts in that folder"
+	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
+)
+
+// table has the patterns by what they mean. Those that are held are read-only
+// besides, where they lie at a project's root: nobody is asked before they run.
+var table = []struct{ means, held, told string }{
+	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
+	{"direnv runs it when you enter the folder", ".envrc.local", ""},
+	{
+		onEnter, ".tool-versions mise.toml .mise.toml .bashrc .profile .zshrc",
+		".mise/config.toml mise.local.toml .mise.local.toml .mise/config.local.toml .config/mise.toml " +
+			".config/mise/config.toml",
+	},
+	{onToolchain, "", "rust-toolchain rust-toolchain.toml"},
+	{
+		onOpen, ".vscode/** .idea/** .zed/** .cursor/** .devcontainer/** .vimrc .nvimrc .nvim.lua .exrc .lvimrc " +
+			".dir-locals.el",
+		".run/** .devcontainer.json .lazy.lua .helix/**",
+	},
+	{
+		onAgent, ".mcp.json CLAUDE.md AGENTS.md .claude/settings.json .claude/settings.local.json .claude/hooks/** " +
+			".claude/commands/** .claude/agents/** .claude/skills/**",
+		"CLAUDE.local.md GEMINI.md .claude/rules/** .gemini/** .codex/** opencode.json .cursorrules",
+	},
+	{"claudebox obeys it at the next launch, once you allow it", ".claudebox.yaml", ""},
+
+	{"git fetches and checks out what it names", ".gitmodules", ""},
+	{"git runs the filters that it names", "", ".gitattributes"},
+	{"git-lfs obeys it", "", ".lfsconfig"},
+	{onHooks, ".husky/** .pre-commit-config.yaml lefthook.yml", ".lefthook.yml"},
+	{"git blame obeys it", ".git-blame-ignore-revs", ""},
+	{"lazygit runs what it names", "", ".lazygit.yml"},
+	{"Mercurial runs the hooks in it", ".hg/hgrc", ".hg/hgrc-not-shared"},
+	{"Mercurial takes its configuration from where it leads", "", ".hg/sharedpath"},
+	{"a Mercurial repository: hg runs the hooks that its configuration names", "", ".hg"},
+	{"jj runs what it names", ".jj/repo/config.toml", ".jj/workspace-config.toml"},
+	{"jj takes its configuration from where it leads", "", ".jj/repo"},
+	{"jj has git run in the repository where it leads", "", ".jj/repo/store/git_target"},
+	{"a jj repository: jj runs what its configuration names", "", ".jj"},
+	{"Sapling runs the hooks in it", ".sl/config", ""},
+	{"Sapling takes its configuration from where it leads", "", ".sl/sharedpath"},
+	{"a Sapling repository: sl runs the hooks that its configuration names", "", ".sl"},
+	{"a Bazaar or Breezy repository: bzr obeys its configuration", "", ".bzr"},
+	{"a Pijul repository: pijul runs the hooks that its configuration names", "", ".pijul"},
+	{onFossil, "", ".fslckout _FOSSIL_"},
+
+	{
+		onPush, "", ".github/workflows/** .github/actions/** .gitlab-ci.yml .forgejo/workflows/** " +
+			".gitea/workflows/** .woodpecker/** .woodpecker.yml .circleci/** .travis.yml Jenkinsfile " +
+			"azure-pipelines.yml",
+	},
+	{onPackage, "", "package.json"},
+	{
+		onInst, "", ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs bunfig.toml Gemfile " +
+			"setup.py pyproject.toml pip.conf composer.json mix.exs",
+	},
+	{
+		onBuild, "", "Makefile makefile GNUmakefile justfile .justfile Justfile Taskfile.yml Rakefile CMakeLists.txt " +
+			"meson.build Cargo.toml build.zig build.gradle build.gradle.kts settings.gradle settings.gradle.kts " +
+			"gradlew gradle/wrapper/** mvnw pom.xml .mvn/** build.sbt BUILD.bazel .bazelrc Dockerfile",
+	},
+	{onCargo, "", "build.rs"},
+	{"cargo runs what it names", "", ".cargo/config.toml .cargo/config"},
+	{onCompose, "", "compose.yaml docker-compose.yml docker-compose.yaml"},
+	{onTool, "", "Procfile ansible.cfg eslint.config.js"},
+	{onNix, "devenv.nix .nix/**", "flake.nix shell.nix default.nix devenv.yaml"},
+	{"it says what your flake's inputs are", "", "flake.lock"},
+	{"devbox runs what it names when you enter its shell", "", "devbox.json"},
+	{"vagrant runs it", "", "Vagrantfile"},
+	{"tilt runs it", "", "Tiltfile"},
+	{onTest, "", "conftest.py tox.ini noxfile.py pytest.ini"},
+	{onPython, "", "sitecustomize.py usercustomize.py"},
+}
+
+// Units are places that are told of as one, because nobody reads what is in
+// them. They are relative to the project's root, and most lie in folders that
+// no walk enters.
+var Units = []Rule{
+	{"node_modules/.bin", "npx and package scripts run what is in it"},
+	{".venv/bin", "your shell runs what is in it when you activate the environment"},
+	{".venv/pyvenv.cfg", "Python of that environment obeys it"},
+	{".direnv", "direnv runs what is in it"},
+}

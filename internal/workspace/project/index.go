@@ -15,8 +15,8 @@ import (
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
-	"claudebox/internal/workspace/gitindex"
 	"claudebox/internal/workspace/hostrun"
 	"claudebox/internal/workspace/secretfile"
 )
@@ -97,13 +97,13 @@ func (p indexPlace) read(t *Tracked, matters func(name []byte) bool) {
 		p.hash = hashSize(entries)
 	}
 	// What comes before a fault counts: git reads it, and so may the agent.
-	_ = gitindex.Scan(content, p.hash, func(e gitindex.Entry) {
+	_ = git.ScanIndex(content, p.hash, func(e git.IndexEntry) {
 		name, in := bytes.CutPrefix(e.Name, []byte(p.strip))
 		if !in || len(name) == 0 {
 			return
 		}
 		add := func(list *[]string) { *list = append(*list, p.below+string(name)) }
-		if e.Mode == gitindex.Gitlink {
+		if e.Mode == git.Gitlink {
 			add(&t.Links)
 		}
 		if e.Hushed {
@@ -135,7 +135,7 @@ func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
 	blob := append([]byte("blob "+strconv.Itoa(len(file))+"\x00"), file...)
 	short, long := sha1.Sum(blob), sha256.Sum256(blob)
 	for _, sum := range [][]byte{short[:], long[:]} {
-		_ = gitindex.Scan(index, len(sum), func(e gitindex.Entry) {
+		_ = git.ScanIndex(index, len(sum), func(e git.IndexEntry) {
 			found = found || string(e.Name) == name && bytes.Equal(e.Sum, sum)
 		})
 	}
@@ -177,9 +177,9 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 		if place == ".git" {
 			continue
 		}
-		if git := leadsTo(tree, place); git != "" {
+		if at := leadsTo(tree, place); at != "" {
 			below := strings.TrimPrefix(path.Dir(place)+"/", "./")
-			list = append(list, indexPlace{git: tree.Join(git), hash: max(s.Hash, sha1Size), below: below})
+			list = append(list, indexPlace{git: tree.Join(at), hash: max(s.Hash, sha1Size), below: below})
 		}
 	}
 	return list

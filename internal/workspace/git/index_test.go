@@ -1,4 +1,4 @@
-package gitindex_test
+package git_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"claudebox/internal/workspace/gitindex"
+	"claudebox/internal/workspace/git"
 )
 
 // index makes a real one of a version, with some files in it.
@@ -50,7 +50,7 @@ func TestScanSeesEveryName(t *testing.T) {
 	want := []string{".envrc", "a-b", "a/b/c", "a/b/d", "ab", "z"}
 	for _, version := range []string{"2", "4"} {
 		var got []string
-		err := gitindex.Scan(index(t, version), 20, func(e gitindex.Entry) {
+		err := git.ScanIndex(index(t, version), 20, func(e git.IndexEntry) {
 			const empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 			if e.Mode != 0o100644 || hex.EncodeToString(e.Sum) != empty {
 				t.Errorf("%s has mode %o and object %x", e.Name, e.Mode, e.Sum)
@@ -75,7 +75,7 @@ func FuzzScan(f *testing.F) {
 			hash = 20
 		}
 		scan := func(content []byte) (names []string) {
-			_ = gitindex.Scan(content, hash, func(e gitindex.Entry) { names = append(names, string(e.Name)) })
+			_ = git.ScanIndex(content, hash, func(e git.IndexEntry) { names = append(names, string(e.Name)) })
 			return names
 		}
 		whole := scan(content)

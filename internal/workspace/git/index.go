@@ -1,4 +1,4 @@
-package gitindex
+package git
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// ErrFormat says that what was read is no index of a version known here.
-var ErrFormat = errors.New("not a git index")
+// ErrIndex says that what was read is no index of a version known here.
+var ErrIndex = errors.New("not a git index")
 
 // Layout of the index, from git's Documentation/gitformat-index.txt.
 const (
@@ -24,8 +24,8 @@ const (
 // submodule, in the working tree.
 const Gitlink = 0o160000
 
-// Entry is one file that an index holds.
-type Entry struct {
+// IndexEntry is one file that an index holds.
+type IndexEntry struct {
 	Name []byte
 	Mode uint32
 	Sum  []byte // the name of the object with its content
@@ -34,30 +34,31 @@ type Entry struct {
 	Hushed bool
 }
 
-// Scan calls see for every entry of an index, in order. What it is given is
+// ScanIndex calls see for every entry of an index, in order. What it is given is
 // valid during the call only. On an error the entries before the fault have been
-// seen. A split index keeps most names elsewhere: those are not seen.
-func Scan(index []byte, hashSize int, see func(Entry)) error {
+// seen, as an agent may have written it. A split index keeps most names elsewhere:
+// those are not seen.
+func ScanIndex(index []byte, hashSize int, see func(IndexEntry)) error {
 	if len(index) < headerSize || string(index[:4]) != "DIRC" {
-		return ErrFormat
+		return ErrIndex
 	}
 	version := binary.BigEndian.Uint32(index[4:])
 	if version < 2 || version > 4 {
-		return ErrFormat
+		return ErrIndex
 	}
 	s := scanner{rest: index[headerSize:], version: version, stat: statSize + hashSize}
 	for range binary.BigEndian.Uint32(index[8:]) {
 		if !s.next() {
-			return ErrFormat
+			return ErrIndex
 		}
-		see(s.Entry)
+		see(s.IndexEntry)
 	}
 	return nil
 }
 
 // scanner goes through the entries of an index in memory.
 type scanner struct {
-	Entry
+	IndexEntry
 	rest    []byte
 	version uint32
 	stat    int // bytes before the flags

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/watch"
 	"claudebox/internal/secret/broker"
 )
 
@@ -45,7 +49,7 @@ type Guard struct {
 	renewed time.Time
 	refused int // how often because its server refused it
 	timer   *time.Timer
-	watch   *watcher
+	watch   *watch.Watch
 	notes   []string
 	kept    bool // one was made inside
 	done    bool
@@ -185,12 +189,16 @@ func (g *Guard) Begin(tell func(access, scope string)) {
 	defer g.mu.Unlock()
 	g.tell = tell
 	g.plan()
-	g.watch = watchLater(g.folders(), func(name string) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if !g.done && (name == "" || name == MadeName || g.users != nil && name == g.users.name) {
-			g.follow()
-		}
+	g.watch = watch.Later(watch.Question{
+		Folders: g.folders, Events: unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE,
+		See: func(file string) {
+			name := path.Base(file)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if !g.done && (file == "" || name == MadeName || g.users != nil && name == g.users.name) {
+				g.follow()
+			}
+		},
 	})
 }
 
@@ -373,9 +381,9 @@ func (g *Guard) Close() (notes []string) {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-	watch := g.watch
+	watched := g.watch
 	g.mu.Unlock()
-	watch.stop()
+	watched.Close()
 	g.renewing.Lock() // a renewal that has begun is brought to its end: what it used works once
 	defer g.renewing.Unlock()
 	g.closeFolders()

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/watch"
 )
 
 // liveCopy is a file inside the sandbox that is kept equal to one of the
@@ -20,20 +19,11 @@ type liveCopy struct {
 	fd       int // of the copy, open for writing
 }
 
-// copies are the live copies of a launch, and what watches their originals.
+// copies are the live copies of a launch.
 type copies struct {
 	list  []liveCopy
-	start *time.Timer // of the watch
-
-	mu     sync.Mutex
-	watch  *os.File // inotify(7); nil while nothing is watched
-	closed bool
+	watch *watch.Watch // of their originals; nil: none
 }
-
-// settled is how long a session must last for its copies to be kept up to
-// date. Closing an inotify descriptor waits for the kernel's grace period,
-// some 15 ms, which a short command would feel.
-const settled = time.Second
 
 // copiesOf takes descriptors of its own on the live copies among those that
 // bwrap gets.
@@ -54,46 +44,34 @@ func copiesOf(list []Descriptor, fds opened) (*copies, error) {
 }
 
 func (c *copies) close() {
-	if c.start != nil {
-		c.start.Stop()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
+	c.watch.Close()
 	for _, live := range c.list {
 		unix.Close(live.fd)
 	}
-	if c.watch != nil {
-		c.watch.Close()
-	}
 }
 
-// follow keeps the copies up to date until close.
+// follow keeps the copies up to date until close. A kernel that cannot leaves them
+// as they were at the start, which is what a program that reads resolv.conf once
+// has to live with as well. Folders are watched, not files: most writers replace
+// the file.
 func (c *copies) follow() {
-	if len(c.list) > 0 {
-		c.start = time.AfterFunc(settled, c.begin)
-	}
-}
-
-// begin watches the originals. A kernel that cannot leaves the copies as they
-// were at the start, which is what a program that reads resolv.conf once has
-// to live with as well.
-func (c *copies) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil || c.closed {
+	if len(c.list) == 0 {
 		return
 	}
-	for _, live := range c.list {
-		for _, dir := range folders(live.original) {
-			// Folders, not files: most writers replace the file.
-			unix.InotifyAddWatch(fd, dir, unix.IN_CLOSE_WRITE|unix.IN_MOVED_TO|unix.IN_CREATE)
-		}
-		live.update()
-	}
-	c.watch = os.NewFile(uintptr(fd), "inotify")
-	go c.serve(c.watch)
+	c.watch = watch.Later(watch.Question{
+		Folders: func() (dirs []string) {
+			for _, live := range c.list {
+				dirs = append(dirs, folders(live.original)...)
+			}
+			return dirs
+		},
+		Events: unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_CREATE,
+		See: func(string) {
+			for _, live := range c.list {
+				live.update()
+			}
+		},
+	})
 }
 
 // folders are those that the file and each link on the way to it lie in.
@@ -103,22 +81,6 @@ func folders(file string) []string {
 		dirs = append(dirs, filepath.Dir(real))
 	}
 	return dirs
-}
-
-// serve brings the copies up to date whenever something changes beside their
-// originals. It ends when the watch is closed.
-func (c *copies) serve(watch *os.File) {
-	events := make([]byte, 4096)
-	for {
-		if _, err := watch.Read(events); err != nil {
-			return
-		}
-		c.mu.Lock()
-		for _, live := range c.list {
-			live.update()
-		}
-		c.mu.Unlock()
-	}
 }
 
 // update follows the original. One that is gone, or empty while it is being

@@ -2,26 +2,24 @@
 // over a file goes when a program of the host replaces that file, as editors
 // and `git config` do: the kernel drops it, and the agent could read the new
 // secret or write the new configuration. This package sees the replacement
-// (inotify(7)) and covers the file anew from outside.
+// and covers the file anew from outside.
 //
 // For that it makes mounts in the sandbox's namespace, see package within. It
 // trusts nothing inside.
 package cover
 
 import (
+	"cmp"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/proctree"
+	"claudebox/internal/linux/watch"
 	"claudebox/internal/linux/within"
 )
 
@@ -37,128 +35,60 @@ type File struct {
 
 var errMoved = errors.New("the folder was moved away, and what comes in its place is not covered")
 
-// settled is how long a session must last for its covers to be watched.
-// Closing an inotify descriptor waits for the kernel's grace period, some
-// 15 ms, which a short command would feel.
-const settled = time.Second
-
 // Watch keeps the files of one sandbox covered.
 type Watch struct {
+	*watch.Watch
 	bwrap  int
 	top    string
 	failed func(path string, err error)
-	start  *time.Timer
-
-	mu     sync.Mutex
-	files  map[string]File  // by path
-	dirs   map[int32]string // by watch descriptor
-	events *os.File         // inotify(7); nil while nothing is watched
-	closed bool
+	files  map[string]File // by path
 }
 
 // Begin watches over the files of a sandbox that has just been started, by the
 // process id of its bwrap. top is the folder below which the agent may rename
 // folders. failed is told, in a goroutine of its own, what could not be covered
-// again: the agent can read or write it now.
+// again: the agent can read or write it now. What was covered when the watch is
+// closed stays so.
 func Begin(bwrap int, top string, files []File, failed func(path string, err error)) *Watch {
-	w := &Watch{bwrap: bwrap, top: top, failed: failed, files: map[string]File{}, dirs: map[int32]string{}}
+	w := &Watch{bwrap: bwrap, top: top, failed: failed, files: map[string]File{}}
 	for _, f := range files {
 		w.files[f.Path] = f
 	}
 	if len(files) > 0 {
-		w.start = time.AfterFunc(settled, w.begin)
+		w.Watch = watch.Later(watch.Question{
+			Folders: w.folders, Events: unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW,
+			See: w.look, Moved: func(dir string) { go failed(dir, errMoved) }, Failed: w.unwatched,
+		})
 	}
 	return w
 }
 
-// Close ends the watch. What was covered stays so.
-func (w *Watch) Close() {
-	if w.start != nil {
-		w.start.Stop()
+// unwatched says that a folder cannot be watched: one that is gone was moved away
+// before the watch began.
+func (w *Watch) unwatched(dir string, err error) {
+	if errors.Is(err, unix.ENOENT) {
+		err = errMoved
+	} else {
+		err = fmt.Errorf("watch what is covered: %w", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	if w.events != nil {
-		w.events.Close()
-	}
+	go w.failed(cmp.Or(dir, "the project"), err)
 }
 
-// begin watches the folders of the files. Folders, not files: a file that is
-// replaced is another one then.
-func (w *Watch) begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return
-	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		w.failed("the project", fmt.Errorf("watch what is covered: %w", err))
-		return
-	}
-	w.events = os.NewFile(uintptr(fd), "inotify")
+// folders are those of the files, and those on the way to them from the top. A
+// file that is replaced is another one then; and whoever moves a folder away moves
+// the covers with it, and what is made in its place has none.
+func (w *Watch) folders() (list []string) {
 	known := map[string]bool{}
 	for name := range w.files {
-		w.follow(fd, path.Dir(name), known)
-	}
-	for name := range w.files {
-		w.look(name) // what was replaced before
-	}
-	go w.serve(w.events)
-}
-
-// follow watches a folder of files, and those on the way to it from the top:
-// whoever moves one of them away moves the covers with it, and what is made in
-// its place has none.
-func (w *Watch) follow(fd int, dir string, known map[string]bool) {
-	for ; !known[dir]; dir = path.Dir(dir) {
-		known[dir] = true
-		wd, err := unix.InotifyAddWatch(fd, dir,
-			unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_MOVE_SELF|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
-		switch {
-		case err == nil:
-			w.dirs[int32(wd)] = dir
-		case errors.Is(err, unix.ENOENT):
-			go w.failed(dir, errMoved) // before the watch began
-		default:
-			go w.failed(dir, fmt.Errorf("watch what is covered: %w", err))
-		}
-		if !strings.HasPrefix(dir, w.top+"/") {
-			return
-		}
-	}
-}
-
-// serve looks at every file that appears under the name of a covered one. It
-// ends when the watch is closed.
-func (w *Watch) serve(events *os.File) {
-	buffer := make([]byte, 8<<10)
-	for {
-		n, err := events.Read(buffer)
-		if err != nil {
-			return
-		}
-		w.mu.Lock()
-		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
-			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]),
-				binary.NativeEndian.Uint32(rest[12:])
-			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
-			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
-			rest = rest[end:]
-			switch {
-			case mask&unix.IN_Q_OVERFLOW != 0:
-				for name := range w.files {
-					w.look(name)
-				}
-			case mask&unix.IN_MOVE_SELF != 0:
-				go w.failed(w.dirs[wd], errMoved)
-			default:
-				w.look(path.Join(w.dirs[wd], name))
+		for dir := path.Dir(name); !known[dir]; dir = path.Dir(dir) {
+			known[dir] = true
+			list = append(list, dir)
+			if !strings.HasPrefix(dir, w.top+"/") {
+				break
 			}
 		}
-		w.mu.Unlock()
 	}
+	return list
 }
 
 // look covers a file that is not covered as it should be: it was replaced, or,
@@ -166,6 +96,12 @@ func (w *Watch) serve(events *os.File) {
 // cover went elsewhere. What counts is what is seen inside: a file that is
 // another one may have the number of the one before.
 func (w *Watch) look(name string) {
+	if name == "" { // any may have been
+		for name := range w.files {
+			w.look(name)
+		}
+		return
+	}
 	f, ok := w.files[name]
 	now := inode(name)
 	if !ok || now == 0 {

@@ -1,0 +1,124 @@
+// Package watch tells what happens to the names in folders while a session runs
+// (inotify(7)).
+package watch
+
+import (
+	"encoding/binary"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// settled is how long a session must last before anything is watched. Closing an
+// inotify descriptor waits for the kernel's grace period, some 15 ms, which a
+// short command would feel.
+const settled = time.Second
+
+// Question is what is watched, and who is told. Told are called one at a time,
+// and not after [Watch.Close].
+type Question struct {
+	Folders func() []string // called when the watch begins
+	Events  uint32          // unix.IN_CREATE and its like
+	// See is told the path of each name that something happened to. Empty: anything
+	// may have happened, as before the watch began.
+	See func(path string)
+	// Moved is told of a folder that was moved itself; needed for IN_MOVE_SELF only.
+	Moved func(folder string)
+	// Failed is told of a folder that cannot be watched; empty: none can. Nil: it
+	// does not matter.
+	Failed func(folder string, err error)
+}
+
+// Watch is one that runs, or will. The nil watch does nothing.
+type Watch struct {
+	Question
+	start *time.Timer
+
+	mu     sync.Mutex
+	dirs   map[int32]string // by watch descriptor
+	events *os.File         // nil: it has not begun
+	closed bool
+}
+
+// Later begins to watch after a second.
+func Later(q Question) *Watch {
+	w := &Watch{Question: q, dirs: map[int32]string{}}
+	w.start = time.AfterFunc(settled, w.begin)
+	return w
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	if w == nil {
+		return
+	}
+	w.start.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.events != nil {
+		w.events.Close()
+	}
+}
+
+func (w *Watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		w.fail("", err)
+		return
+	}
+	w.events = os.NewFile(uintptr(fd), "inotify")
+	for _, dir := range w.Folders() {
+		wd, err := unix.InotifyAddWatch(fd, dir, w.Events|unix.IN_ONLYDIR)
+		if err != nil {
+			w.fail(dir, err)
+			continue
+		}
+		w.dirs[int32(wd)] = dir
+	}
+	w.See("")
+	go w.serve(w.events)
+}
+
+func (w *Watch) fail(dir string, err error) {
+	if w.Failed != nil {
+		w.Failed(dir, err)
+	}
+}
+
+// serve passes on what happens until the watch is closed.
+func (w *Watch) serve(events *os.File) {
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := events.Read(buffer)
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		for rest := buffer[:n]; len(rest) >= unix.SizeofInotifyEvent && !w.closed; {
+			wd, mask, length := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:]),
+				binary.NativeEndian.Uint32(rest[12:])
+			end := min(unix.SizeofInotifyEvent+int(length), len(rest))
+			name := strings.TrimRight(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
+			rest = rest[end:]
+			switch {
+			case mask&unix.IN_Q_OVERFLOW != 0:
+				w.See("")
+			case mask&unix.IN_MOVE_SELF != 0:
+				w.Moved(w.dirs[wd])
+			default:
+				w.See(path.Join(w.dirs[wd], name))
+			}
+		}
+		w.mu.Unlock()
+	}
+}

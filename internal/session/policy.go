@@ -144,7 +144,7 @@ func (s *Session) gitObeys() []string {
 		for _, e := range file.Entries {
 			section, _, _ := strings.Cut(e.Section, ".")
 			if gitconfig.IsInclude(e) {
-				list = append(list, s.included(file.Dir, e.Value))
+				list = append(list, gitconfig.Path(file.Dir, e.Value, s.Facts.Home))
 			} else if !slices.Contains(nameNoCommand, section) {
 				list = append(list, s.pathsIn(e.Value)...)
 			}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"path/filepath"
-	"strings"
 
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
@@ -27,19 +26,9 @@ func (s *Session) userGit() []project.UserGit {
 		list = append(list, project.UserGit{Dir: filepath.Dir(files[i]), Entries: entries})
 		for _, e := range entries {
 			if gitconfig.IsInclude(e) {
-				files = append(files, s.included(filepath.Dir(files[i]), e.Value))
+				files = append(files, gitconfig.Path(filepath.Dir(files[i]), e.Value, s.Facts.Home))
 			}
 		}
 	}
 	return list
-}
-
-func (c call) included(from, name string) string {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		return filepath.Join(c.Facts.Home, rest)
-	}
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(from, name)
 }

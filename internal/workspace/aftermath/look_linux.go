@@ -59,7 +59,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 		return slices.DeleteFunc(slices.Clone(after.Closed),
 			func(dir string) bool { return slices.Contains(was.Closed, dir) })
 	}
-	openUntil(tree, func() []string {
+	survey.OpenUntil(tree, func() []string {
 		after.Seen = was.Scope.Again(tree, before, was.since())
 		return closed()
 	})
@@ -67,7 +67,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	places = was.Scope.GitPlaces(after.Seen)
 	old := func(rel string) bool { return !git.Touched(tree, rel, was.since()) }
 	var filled *survey.Survey // what tools fill: nobody looked there before
-	openUntil(tree, func() []string {
+	survey.OpenUntil(tree, func() []string {
 		filled = was.Scope.LookFilled(tree, after.Seen)
 		return slices.DeleteFunc(slices.Clone(filled.Closed), old)
 	})
@@ -80,20 +80,6 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	places.Git = append(places.Git, slices.DeleteFunc(filled.Git, old)...)
 	places.Bare = append(slices.Clone(places.Bare), slices.DeleteFunc(filled.Bare, old)...)
 	return after, places
-}
-
-// openUntil looks, opens the folders that were closed, and looks again.
-func openUntil(tree *beneath.Folder, look func() (closed []string)) {
-	const rounds = 20
-	for range rounds {
-		opened := false
-		for _, dir := range look() {
-			opened = tree.Chmod(dir, privateDir) == nil || opened
-		}
-		if !opened {
-			return
-		}
-	}
 }
 
 // openRoot lets the user into their project again.

@@ -25,7 +25,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 9\n" // before the record; another form, another number
+	recordForm = "claudebox session 10\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 

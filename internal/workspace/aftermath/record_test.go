@@ -10,13 +10,13 @@ import (
 // number in recordForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
-	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}"
-	const want = "claudebox session 9\n" +
+	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}, Rel string}"
+	const want = "claudebox session 10\n" +
 		"{Began int64, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
 		"Relative []string, Unmade []string}, " +
 		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
-		"Own []{A uint64, B uint64}, Closed []string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
+		"Own []{A uint64, B uint64}, Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
 		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

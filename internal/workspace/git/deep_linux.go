@@ -26,7 +26,7 @@ func (f folderLook) deep() error {
 	}
 	var trees []string
 	for _, e := range f.Entries {
-		at := path.Join(f.rel, e.Name)
+		at := path.Join(f.Rel, e.Name)
 		switch sort := ruleOf(e.Name).sort; {
 		case e.Kind != beneath.Dir:
 		case sort == store:
@@ -34,17 +34,17 @@ func (f folderLook) deep() error {
 		case sort == tree || sort == kept:
 			trees = append(trees, at)
 		case sort == ours:
-			f.strays(wholeWalk(f.root, []string{at}))
+			f.strays(openWalk(f.root, []string{at}, nil))
 		}
 	}
 	if len(trees) == 0 {
 		return nil
 	}
-	seen := openWalk(f.root, survey.Question{From: trees, Wanted: survey.Everything, Limit: 2_000_000})
+	seen := openWalk(f.root, trees, survey.Everything)
 	if seen.Cut || len(seen.Closed) > 0 {
 		return errors.New("cannot look at all of " + f.abs(trees[0]))
 	}
-	replaced := path.Join(f.rel, "refs/replace") + "/"
+	replaced := path.Join(f.Rel, "refs/replace") + "/"
 	for _, file := range seen.Files {
 		switch {
 		case file.Kind == beneath.Link || file.Kind == beneath.Special:
@@ -94,10 +94,7 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 	seen := survey.Walk(root, survey.Question{
 		From: []string{rel}, Limit: limit, LinksSince: 1,
 		Wanted: func(folder string) func([]byte, bool) bool {
-			if isKept(folder) {
-				return nil
-			}
-			return survey.Everything(folder)
+			return func([]byte, bool) bool { return !isKept(folder) }
 		},
 	}, nil)
 	odd := slices.Clone(seen.NewLinks)
@@ -114,7 +111,7 @@ func Touched(root *beneath.Folder, rel string, since int64) bool {
 func (f folderLook) objects(at string, before *Entry) {
 	list, err := f.list(at)
 	if err != nil {
-		f.disarm(f.rel, "its objects cannot be looked at")
+		f.disarm(f.Rel, "its objects cannot be looked at")
 		return
 	}
 	what, err := f.look(at)

@@ -107,13 +107,13 @@ func (g *gatherer) place(rel string) error {
 		at := path.Join(dir, name)
 		if what, err := g.look(at); err == nil && what.Kind != beneath.Absent && !g.seen[at] {
 			g.seen[at] = true
-			g.Named = append(g.Named, File{Path: g.abs(at), Kind: what.Kind, Stamp: what.Stamp, rel: at})
+			g.Named = append(g.Named, File{Path: g.abs(at), Kind: what.Kind, Stamp: what.Stamp, Rel: at})
 		}
 	}
 	if what.Kind == beneath.Dir {
 		return g.folder(rel, "", Whole, depthLimit)
 	}
-	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, rel: rel}
+	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, Rel: rel}
 	if what.Kind == beneath.Regular && g.Before != nil {
 		f.text, f.read = g.read(rel, f.Kind)
 	}
@@ -138,7 +138,7 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 		return nil
 	}
 	g.seen[rel] = true
-	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, rel: rel, in: in}}
+	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, Rel: rel, In: in}}
 	if g.Before != nil {
 		f.before = g.Before.Folder(f.Path)
 	}
@@ -173,7 +173,7 @@ func (f folderLook) disarm(rel, why string) {
 
 // inside looks at all that is in a git folder.
 func (f folderLook) inside(depth int) error {
-	names, err := f.within(f.rel)
+	names, err := f.within(f.Rel)
 	if err != nil {
 		return err
 	}
@@ -187,13 +187,13 @@ func (f folderLook) inside(depth int) error {
 // within lists a folder. One with too many names goes.
 func (f folderLook) within(at string) ([]named, error) {
 	list, err := f.list(at)
-	if err != nil && at == f.rel && f.Before == nil {
+	if err != nil && at == f.Rel && f.Before == nil {
 		f.Closed = append(f.Closed, ".")
 	}
 	switch {
 	case !errors.Is(err, beneath.ErrTooLarge):
 		return list, err
-	case at == f.rel:
+	case at == f.Rel:
 		f.disarm(at, tooMuch)
 	default:
 		f.aside(at, tooMuch)
@@ -218,12 +218,12 @@ func (f folderLook) entry(n named, depth int) (err error) {
 		err = f.files(n.name)
 	case store:
 		const leads = "objects/info/alternates"
-		what, fault := f.look(path.Join(f.rel, leads))
+		what, fault := f.look(path.Join(f.Rel, leads))
 		if err = fault; err == nil {
 			f.note(leads, what)
 		}
 	case places:
-		err = f.places(path.Join(f.rel, n.name), n.name, depth)
+		err = f.places(path.Join(f.Rel, n.name), n.name, depth)
 	}
 	if err != nil && f.Before == nil {
 		f.Closed = append(f.Closed, n.name)
@@ -238,7 +238,7 @@ func (f folderLook) note(name string, what beneath.Entry) {
 		return
 	}
 	e := Entry{Name: name, Kind: what.Kind, Stamp: what.Stamp}
-	at, sort := path.Join(f.rel, name), ruleOf(name).sort
+	at, sort := path.Join(f.Rel, name), ruleOf(name).sort
 	if f.judges(e, sort) {
 		e.text, e.read = f.read(at, e.Kind)
 	}
@@ -280,7 +280,7 @@ func backOf(folder, text string) string {
 
 // files notes the files of a folder with a rule for each.
 func (f folderLook) files(dir string) error {
-	list, err := f.within(path.Join(f.rel, dir))
+	list, err := f.within(path.Join(f.Rel, dir))
 	for _, n := range list {
 		f.note(dir+"/"+n.name, n.what)
 	}
@@ -293,9 +293,9 @@ func (f folderLook) foreign(name string) {
 	if f.Role == Bare || f.Before != nil && f.before.Entry(name) == nil {
 		return
 	}
-	for _, file := range survey.All(f.root, foreignLimit, path.Join(f.rel, name)).Files {
+	for _, file := range survey.All(f.root, foreignLimit, path.Join(f.Rel, name)).Files {
 		if file.Kind != beneath.Dir {
-			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(f.rel+"/", "./"))
+			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(f.Rel+"/", "./"))
 			f.Entries = append(f.Entries, Entry{Name: below, Kind: file.Kind, Stamp: file.Stamp})
 		}
 	}
@@ -326,9 +326,9 @@ func (f folderLook) inner(at, name string, depth int) error {
 		rel := strings.TrimPrefix(f.abs(at), f.Path+"/")
 		f.Entries = append(f.Entries, Entry{Name: rel, Kind: what.Kind, Stamp: what.Stamp})
 	case name == "worktrees":
-		return f.folder(at, f.rel, Linked, depth-1)
+		return f.folder(at, f.Rel, Linked, depth-1)
 	case f.isGitFolder(at):
-		return f.folder(at, f.rel, Whole, depth-1)
+		return f.folder(at, f.Rel, Whole, depth-1)
 	case depth == 1:
 		f.aside(at, tooDeep)
 	default:

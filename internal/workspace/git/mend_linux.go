@@ -138,7 +138,7 @@ func (m *Mender) disarmAll(rel string) error {
 		return nil //nolint:nilerr // what cannot be looked at is moved all the same
 	}
 	for from, depth := []string{rel}, 0; len(from) > 0; depth++ {
-		seen := wholeWalk(m.Root, from)
+		seen := openWalk(m.Root, from, nil)
 		if seen.Cut || depth > 100 {
 			return errors.New("there is too much in it")
 		}
@@ -171,25 +171,14 @@ func (m *Mender) disarmAll(rel string) error {
 	return nil
 }
 
-// wholeWalk looks for git places and pipes in folders, and opens what the agent
-// closed.
-func wholeWalk(root *beneath.Folder, from []string) *survey.Survey {
-	const limit = 1_000_000
-	return openWalk(root, survey.Question{From: from, Limit: limit})
-}
-
-// openWalk is [survey.Walk] that opens what the agent closed.
-func openWalk(root *beneath.Folder, question survey.Question) *survey.Survey {
-	seen := survey.Walk(root, question, nil)
-	for range depthLimit {
-		if len(seen.Closed) == 0 {
-			break
-		}
-		for _, dir := range seen.Closed {
-			_ = root.Chmod(dir, 0o755)
-		}
-		seen = survey.Walk(root, question, nil)
-	}
+// openWalk looks for git places and pipes in folders, and for names that are
+// wanted, and opens what the agent closed.
+func openWalk(root *beneath.Folder, from []string, wanted survey.Wanted) (seen *survey.Survey) {
+	const limit = 2_000_000
+	survey.OpenUntil(root, func() []string {
+		seen = survey.Walk(root, survey.Question{From: from, Wanted: wanted, Limit: limit}, nil)
+		return seen.Closed
+	})
 	return seen
 }
 

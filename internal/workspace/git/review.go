@@ -68,7 +68,7 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 		for _, f := range j.After.Folders {
 			judged[f.Path] = j.folder(f)
 			gone := slices.ContainsFunc(judged[f.Path], func(r Repair) bool {
-				return r.Rel == f.rel && (r.Do == MoveAside || r.Do == Disarm)
+				return r.Rel == f.Rel && (r.Do == MoveAside || r.Do == Disarm)
 			})
 			if gone && j.good[f.Path] {
 				j.good[f.Path], again = false, true
@@ -78,20 +78,20 @@ func Review(j Judgement) (repairs []Repair, remarks []Remark) {
 	for _, f := range j.After.Folders {
 		remarks = append(remarks, f.remarks()...)
 		for _, r := range judged[f.Path] {
-			if r.Git = f.rel; r.Rel == f.rel {
-				r.Git = f.in
+			if r.Git = f.Rel; r.Rel == f.Rel {
+				r.Git = f.In
 			}
 			repairs = append(repairs, r)
 		}
 	}
 	for _, f := range j.After.Files {
 		if why := j.file(f); why != "" {
-			repairs = append(repairs, Repair{Do: Rename, Rel: f.rel, Why: why})
+			repairs = append(repairs, Repair{Do: Rename, Rel: f.Rel, Why: why})
 		}
 	}
 	for _, f := range j.After.Named {
 		if fileIn(j.Before.Named, f.Path) == nil {
-			repairs = append(repairs, Repair{Do: Rename, Rel: f.rel, Why: ByYourConfiguration})
+			repairs = append(repairs, Repair{Do: Rename, Rel: f.Rel, Why: ByYourConfiguration})
 		}
 	}
 	return repairs, remarks
@@ -119,17 +119,17 @@ func (f Folder) remarks() (list []Remark) {
 		standIn := was == nil && e.Stamp.Size == 0
 		if ruleOf(e.Name).sort == setting && !e.same(was) && !standIn &&
 			!(e.read && slices.Equal(e.sums(), f.before.Own)) { // as a tracked one that is checked out anew
-			list = append(list, Remark{path.Join(f.rel, e.Name), "git runs what its configuration names", false})
+			list = append(list, Remark{path.Join(f.Rel, e.Name), "git runs what its configuration names", false})
 		}
 		if text := underWay[e.Name]; text != "" && was == nil {
 			text += ", since this session: `git status` shows it"
-			list = append(list, Remark{path.Join(f.rel, e.Name), text, true})
+			list = append(list, Remark{path.Join(f.Rel, e.Name), text, true})
 		}
 	}
 	packed := f.Entry("packed-refs")
 	if f.replaces || packed != nil && packed.read && strings.Contains(packed.text, " refs/replace/") {
 		list = append(list, Remark{
-			path.Join(f.rel, "refs/replace"), "git shows other commits in place of some (`git replace -l`)", true,
+			path.Join(f.Rel, "refs/replace"), "git shows other commits in place of some (`git replace -l`)", true,
 		})
 	}
 	return list
@@ -142,7 +142,7 @@ func (j Judgement) place(at string) bool {
 
 func (j Judgement) folder(f Folder) []Repair {
 	if why := j.unlinked(f); f.Role == Linked && why != "" {
-		return []Repair{{Do: MoveAside, Rel: f.rel, Why: why}}
+		return []Repair{{Do: MoveAside, Rel: f.Rel, Why: why}}
 	}
 	repairs := slices.Clone(f.odd)
 	for _, e := range f.Entries {
@@ -153,7 +153,7 @@ func (j Judgement) folder(f Folder) []Repair {
 	repairs = crowded(repairs)
 	if f.Role == Bare && f.before == nil && len(repairs) > 0 {
 		// It may be a folder of the user's to which only this was added.
-		return []Repair{{Do: Disarm, Rel: f.rel, Why: "git took it for a repository, and would run what is in it"}}
+		return []Repair{{Do: Disarm, Rel: f.Rel, Why: "git took it for a repository, and would run what is in it"}}
 	}
 	return repairs
 }
@@ -210,7 +210,7 @@ func (j Judgement) pointsAt(file, folder string) bool {
 // entry judges one name.
 func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 	before, rule := f.before.Entry(e.Name), ruleOf(e.Name)
-	at := path.Join(f.rel, e.Name)
+	at := path.Join(f.Rel, e.Name)
 	aside := func(why string) (Repair, bool) { return Repair{Do: MoveAside, Rel: at, Why: why}, why != "" }
 	switch {
 	case e.Kind != beneath.Dir && e.same(before), rule.sort == ours && e.Kind == beneath.Dir:
@@ -234,7 +234,7 @@ func (j Judgement) entry(f Folder, e Entry) (Repair, bool) {
 		return aside(j.leads(f, e))
 	case rule.sort == file && !e.isIndex() && !(e.read && rule.may(e.text)):
 		if top, _, inner := strings.Cut(e.Name, "/"); inner && ruleOf(top).sort == state {
-			return Repair{Do: MoveAside, Rel: path.Join(f.rel, top), Why: "git or your prompt would run what is in it"},
+			return Repair{Do: MoveAside, Rel: path.Join(f.Rel, top), Why: "git or your prompt would run what is in it"},
 				true
 		}
 		return aside(cmp.Or(rule.why, "git does not write it like that"))

@@ -51,7 +51,8 @@ type Folder struct {
 	Entries []Entry
 	Own     []Sum    // of the settings in its configurations
 	Closed  []string // names in it that could not be looked at, or "." for itself
-	rel, in string   // below the root: the folder, and the git folder that it lies in
+	Rel     string   // of the folder, below the root that it was seen from
+	In      string   // of the git folder that it lies in; empty: none
 	odd     []Repair
 	// replaces says that refs were made since by which git shows other commits.
 	replaces bool
@@ -74,7 +75,7 @@ type File struct {
 	Path  string
 	Kind  beneath.Kind
 	Stamp beneath.Stamp
-	rel   string
+	Rel   string // below the root
 	text  string
 	read  bool
 }
@@ -130,15 +131,6 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 		slices.Concat(s.Named, other.Named),
 	}
 }
-
-// Rel is where the folder lies below the root that it was seen from.
-func (f *Folder) Rel() string { return f.rel }
-
-// In is the git folder that it lies in, below the root; empty: none.
-func (f *Folder) In() string { return f.in }
-
-// Rel is where the file lies below the root that it was seen from.
-func (f *File) Rel() string { return f.rel }
 
 // Text is what a file holds, and whether it was read: before a session that is so
 // for configurations and for what leads elsewhere.

@@ -155,7 +155,7 @@ func Known(name string) bool { return ruleOf(name).sort != unknown }
 // go if an agent had made it, and other tools' files. Hooks, configurations and
 // what leads elsewhere are left out.
 func (f *Folder) Held() (held []string) {
-	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, rel: f.rel, in: f.in}
+	made, anew := []string{"hooks", "remotes", "branches"}, Folder{Path: f.Path, Role: f.Role, Rel: f.Rel, In: f.In}
 	var j Judgement
 	for _, e := range f.Entries {
 		first, _, inner := strings.Cut(e.Name, "/")

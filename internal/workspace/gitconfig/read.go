@@ -147,6 +147,17 @@ func (r *reader) includes(e Entry, file string) bool {
 	return IsInclude(e) && !e.Bare && e.Sub == (e.Section == "includeif") && (!e.Sub || r.holds(e.Subsection, file))
 }
 
+// Path is where a path leads that a configuration names, from a folder.
+func Path(from, name, home string) string {
+	if rest, is := strings.CutPrefix(name, "~/"); is {
+		return path.Join(home, rest)
+	}
+	if !path.IsAbs(name) {
+		name = from + "/" + name
+	}
+	return path.Clean(name)
+}
+
 // expand resolves a leading "~/". Other users' homes and git's own prefix are
 // not known here.
 func expand(name, home string) (string, bool) {

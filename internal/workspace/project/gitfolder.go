@@ -48,20 +48,18 @@ func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 		f := &seen.Folders[i]
 		list = append(list, gitFolder{below: at, Folder: f, v: v, own: f.Path == v.repo.Common})
 	}
-	slices.SortFunc(list, func(a, b gitFolder) int {
-		switch {
-		case a.own == b.own:
-			return strings.Compare(a.Path, b.Path)
-		case a.own:
-			return -1
+	first := func(g gitFolder) string {
+		if g.own {
+			return ""
 		}
-		return 1
-	})
+		return g.Path
+	}
+	slices.SortFunc(list, func(a, b gitFolder) int { return strings.Compare(first(a), first(b)) })
 	guarded := map[string]bool{}
 	for i := range list {
 		g := &list[i]
-		g.guarded = g.own || strings.EqualFold(path.Base(g.Path), ".git") || guarded[g.In()]
-		guarded[g.Rel()], g.tree = g.guarded, g.checkout()
+		g.guarded = g.own || strings.EqualFold(path.Base(g.Path), ".git") || guarded[g.In]
+		guarded[g.Rel], g.tree = g.guarded, g.checkout()
 	}
 	return list
 }
@@ -93,7 +91,7 @@ func (g *gitFolder) settings(name string) []gitconfig.Entry {
 }
 
 // rel is where a name of the folder lies below the root.
-func (g *gitFolder) rel(name string) string { return path.Join(g.Rel(), name) }
+func (g *gitFolder) rel(name string) string { return path.Join(g.Rel, name) }
 
 // protect protects a git folder of a project, or of a folder mounted read-write
 // beside it; one of too many as a whole. A folder that is a repository by what is
@@ -106,7 +104,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 	if !g.guarded {
 		return g.secrets()
 	}
-	g.pin(g.Rel(), whyConfig)
+	g.pin(g.Rel, whyConfig)
 	odd := g.odd()
 	if tooMany {
 		odd = "there are more than " + strconv.Itoa(repoLimit) + " git folders"
@@ -114,10 +112,10 @@ func (g *gitFolder) protect(tooMany bool) error {
 	switch {
 	case slices.Contains(g.Closed, "."):
 		return nil
-	case odd != "" && g.Rel() == ".":
+	case odd != "" && g.Rel == ".":
 		return unprotectable(g.Path, errors.New(odd))
 	case odd != "":
-		g.add(g.Rel(), Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
+		g.add(g.Rel, Mount{Mode: ReadOnly, Dir: true, Why: whyConfig})
 		g.note(true, "%s is read-only inside: %s", g.Path, odd)
 		return g.secrets()
 	case g.Role == git.Linked:
@@ -254,7 +252,7 @@ func (g *gitFolder) commondir() error {
 // otherwise.
 func (g *gitFolder) secrets() error {
 	if g.at == g.v.tree {
-		g.judged = append(g.judged, g.Rel())
+		g.judged = append(g.judged, g.Rel)
 	}
 	for _, name := range []string{"config", "config.worktree"} {
 		if err := g.coverFile(g.rel(name), withoutSecrets); err != nil {

@@ -1,7 +1,7 @@
 package project
 
 import (
-	"os"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -169,23 +169,12 @@ func (n *namer) learn(c configuration) {
 			}
 		case isCommand(e):
 			for _, word := range words(e.Value) {
-				if at := n.abs(c.tree, word); strings.Contains(word, "/") && !n.isGitsOwn(at) {
+				if at := gitconfig.Path(c.tree, word, n.Home); strings.Contains(word, "/") && !n.isGitsOwn(at) {
 					n.executes(at)
 				}
 			}
 		}
 	}
-}
-
-// abs is where a path leads that a configuration names.
-func (n *namer) abs(from, name string) string {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		name = path.Join(n.Home, rest)
-	}
-	if !filepath.IsAbs(name) {
-		name = from + "/" + name
-	}
-	return path.Clean(name)
 }
 
 // executes adds a path to those the host executes, when it lies in the project;
@@ -214,7 +203,7 @@ func (n *namer) isGitsOwn(at string) bool {
 // would obey it at once. Where even its folder is missing, it can only be told. It
 // gives where the place lies in the project.
 func (n *namer) hold(from, name string, dir bool, why string) (rel string) {
-	place, b := n.abs(from, name), below{n.layers, n.tree}
+	place, b := gitconfig.Path(from, name, n.Home), below{n.layers, n.tree}
 	outside := n.common != nil && place != n.repo.Common && pathname.Below(place, n.repo.Common)
 	at := ""
 	if outside {
@@ -271,7 +260,7 @@ func (v *view) unmade(held []Placeholder) []string {
 // order says where in the project a file lies that claudebox itself takes orders
 // from; empty: elsewhere. One that is reached through a link in the project cannot
 // be protected: the agent would exchange the link.
-func (g ground) order(file string) (rel string, err error) {
+func (g ground) order(file string) (rel string, link error) {
 	real, err := beneath.Canonical(file)
 	direct := err == nil && real == path.Clean(file) // no link on the way
 	if err != nil {
@@ -280,23 +269,18 @@ func (g ground) order(file string) (rel string, err error) {
 	if g.contains(real) {
 		rel = relative(g.path, real)
 	}
-	const steps = 100
-	at, rest := "/", strings.Split(path.Clean(file), "/")
-	for n := 0; len(rest) > 0 && n < steps && !direct; n++ {
-		next := path.Join(at, rest[0])
-		rest = rest[1:]
-		text, err := os.Readlink(next)
-		switch {
-		case err != nil:
-			at = next
-			continue
-		case next != g.path && g.contains(next):
-			return "", diag.Errorf("take orders from "+file, "name the file itself: "+real,
-				"%s is a link in the project, which the agent could lead elsewhere", next)
-		case path.IsAbs(text):
-			at = "/"
+	if direct {
+		return rel, nil
+	}
+	_, _ = beneath.Follow(beneath.OnDisk{}, "/", path.Clean(file), func(at string, info fs.FileInfo, _ bool) error {
+		if info.Mode()&fs.ModeSymlink != 0 && at != g.path && g.contains(at) {
+			link = diag.Errorf("take orders from "+file, "name the file itself: "+real,
+				"%s is a link in the project, which the agent could lead elsewhere", at)
 		}
-		rest = append(strings.Split(text, "/"), rest...)
+		return link
+	})
+	if link != nil {
+		return "", link
 	}
 	return rel, nil
 }

@@ -91,7 +91,7 @@ type Project struct {
 	Before     git.Snapshot // the git places, those of the repository's common folder included
 	OpenConfig bool         // their configuration can be changed inside
 
-	placeholders []Placeholder
+	Placeholders []Placeholder // what [Project.Hold] makes
 	show         []string
 }
 
@@ -265,10 +265,4 @@ func (p Project) Appeared() (rel string) {
 
 // Hold makes the placeholders that the project's mounts rely on, before the
 // sandbox starts. It is released when that has ended.
-func (p Project) Hold() (*Hold, error) { return hold(p.placeholders) }
-
-// Holds reports whether [Project.Hold] makes anything.
-func (p Project) Holds() bool { return len(p.placeholders) > 0 }
-
-// Placeholders are what Hold makes.
-func (p Project) Placeholders() []Placeholder { return p.placeholders }
+func (p Project) Hold() (*Hold, error) { return hold(p.Placeholders) }

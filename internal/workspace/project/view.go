@@ -179,7 +179,7 @@ func (v *view) protect(l *layers) (Project, error) {
 	}
 	at := below{l, v.tree}
 	for i := range v.before.Files {
-		if err := at.existing(v.before.Files[i].Rel(), whyMoved); err != nil {
+		if err := at.existing(v.before.Files[i].Rel, whyMoved); err != nil {
 			return Project{}, err
 		}
 	}
@@ -205,7 +205,7 @@ func (v *view) protect(l *layers) (Project, error) {
 		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: l.notes,
 		Reported: reported, Hidden: hidden, Stay: l.stay, ReadOnly: slices.Concat(l.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: filled,
-		Before: v.before, OpenConfig: v.WritableConfig, placeholders: l.placeholders, show: v.Show,
+		Before: v.before, OpenConfig: v.WritableConfig, Placeholders: l.placeholders, show: v.Show,
 	}, nil
 }
 

@@ -23,15 +23,14 @@ import (
 	"claudebox/internal/linux/cachefile"
 )
 
+// Wanted gives, for a folder by its path from the root ("." for the root itself),
+// what tells the names that are to be noted in it, those of folders and of all
+// else. It is called once for each folder, what it gives once for each name.
+type Wanted func(folder string) func(name []byte, dir bool) bool
+
 // Question is what a walk looks for.
 type Question struct {
-	// Wanted gives, for a folder by its path from the root ("." for the root
-	// itself), what tells the names that are to be noted in it, those of folders
-	// and of all else. It is called once for each folder, what it gives once for
-	// each name. Nil wants nothing, and pipes are noted all the same: whoever opens
-	// one waits.
-	Wanted func(folder string) func(name []byte, dir bool) bool
-
+	Wanted  Wanted   // nil: nothing but pipes, which are noted all the same: whoever opens one waits
 	Skipped []string // folders that are not entered; those named .git never are
 	From    []string // where the walk begins; the root, if there are none
 	Limit   int      // of entries that are looked at; what is behind it is not known
@@ -129,6 +128,21 @@ func (f *Found) add(more *Found) {
 // are none.
 func All(root *beneath.Folder, limit int, from ...string) *Survey {
 	return Walk(root, Question{From: from, Wanted: Everything, Limit: limit}, nil)
+}
+
+// OpenUntil looks, opens the folders that an agent has closed, as look gives them,
+// and looks again.
+func OpenUntil(root *beneath.Folder, look func() (closed []string)) {
+	const rounds = 20
+	for range rounds {
+		opened := false
+		for _, dir := range look() {
+			opened = root.Chmod(dir, 0o700) == nil || opened
+		}
+		if !opened {
+			return
+		}
+	}
 }
 
 // ChangedSince reports whether a folder that was walked, or a file that was
@@ -322,7 +336,8 @@ func (w *walker) list(rel string, buffer []byte) *folder {
 		}
 		l.entries(buffer[:n])
 	}
-	if l.head && (l.commondir || l.objects && l.refs) {
+	const head, commondir, rest = 1, 2, 4 | 8 // of [signs]
+	if l.signs&head != 0 && (l.signs&commondir != 0 || l.signs&rest == rest) {
 		f.Found.Bare = []string{rel}
 	}
 	return f
@@ -334,10 +349,7 @@ type lister struct {
 	folder *folder
 	fd     int
 	wanted func(name []byte, dir bool) bool
-
-	// What makes git take a folder for a repository, by name (setup.c,
-	// is_git_directory): with a commondir the rest may be elsewhere.
-	head, objects, refs, commondir bool
+	signs  int // a bit for each of [signs] that is there
 }
 
 // Layout of struct linux_dirent64, from getdents64(2).
@@ -416,22 +428,19 @@ func (l *lister) tooDeep(name []byte) bool {
 	return len(l.root.Path())+1+len(l.folder.Rel)+1+len(name) >= unix.PathMax
 }
 
+// signs make git take a folder for a repository, by name (setup.c,
+// is_git_directory): with a HEAD and a commondir the others may be elsewhere.
+var signs = []string{"HEAD", "commondir", "objects", "refs"}
+
 // isGits tells an entry named .git from others, and notes the names that make
 // a folder a repository. A folder may take capitals for the same (casefold in
 // ext4(5)), so they count as the same here.
 func (l *lister) isGits(name []byte) bool {
 	is := func(sign string) bool { return len(name) == len(sign) && strings.EqualFold(string(name), sign) }
-	switch {
-	case is(".git"):
-		return true
-	case is("HEAD"):
-		l.head = true
-	case is("refs"):
-		l.refs = true
-	case is("objects"):
-		l.objects = true
-	case is("commondir"):
-		l.commondir = true
+	for n, sign := range signs {
+		if is(sign) {
+			l.signs |= 1 << n
+		}
 	}
-	return false
+	return is(".git")
 }

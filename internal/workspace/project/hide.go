@@ -197,11 +197,6 @@ func listens(tree *beneath.Folder, rel string) bool {
 	return !errors.Is(err, unix.ECONNREFUSED)
 }
 
-// anchored are the patterns that are relative to the project.
-func anchored(patterns []string) []string {
-	return slices.DeleteFunc(slices.Clone(patterns), func(p string) bool { return !strings.Contains(p, "/") })
-}
-
 // Shown reports whether patterns of a profile's `show` let a path in: it, or a
 // folder above.
 func Shown(patterns []string, rel string) bool {

@@ -185,27 +185,6 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 	return list
 }
 
-// uncounted are the names in the indexes that do not count, by what is remembered
-// of each index: those that sessions added; and those that sessions hid and that
-// are tracked since, by whom nobody knows, as git takes names out of commits and
-// other indexes, unless who added them has read the file.
-func (s Seen) uncounted(tree *beneath.Folder, of Memory) (names []string) {
-	for _, place := range s.places {
-		id := place.id()
-		for _, name := range of.Pushed(id) {
-			if rel, in := place.inProject(name); in {
-				names = append(names, rel)
-			}
-		}
-		for _, name := range of.Hidden(id) {
-			if rel, in := place.inProject(name); in && s.Has(rel) && !place.proves(tree, name) {
-				names = append(names, rel)
-			}
-		}
-	}
-	return names
-}
-
 // Indexed gives the indexes that may hold a name of the project: their git
 // folders, and the name as it stands there.
 func (s Seen) Indexed(rel string) (at []Indexed) {

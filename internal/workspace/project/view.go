@@ -63,8 +63,14 @@ func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
 
 // scope is what of the project is looked at, as far as it is known by now.
 func (g ground) scope(outside bool) Scope {
-	s := Scope{Build: g.Build, Path: g.path, HideAt: anchored(g.Hide), Relative: relativeNames(g.UserGit)}
-	s.Hide = slices.DeleteFunc(slices.Clone(g.Hide), func(p string) bool { return strings.Contains(p, "/") })
+	s := Scope{Build: g.Build, Path: g.path, Relative: relativeNames(g.UserGit)}
+	for _, pattern := range g.Hide {
+		if strings.Contains(pattern, "/") {
+			s.HideAt = append(s.HideAt, pattern)
+		} else {
+			s.Hide = append(s.Hide, pattern)
+		}
+	}
 	if g.repo.Dir == "" {
 		return s
 	}
@@ -154,13 +160,28 @@ func (v *view) places() []string {
 	return list
 }
 
-// uncounted are the names in the indexes that count as untracked, as a session put
-// them there.
-func (v *view) uncounted() []string {
+// uncounted are the names in the indexes that count as untracked, by what is
+// remembered of each index: those that sessions added; those that sessions hid and
+// that are tracked since, by whom nobody knows, as git takes names out of commits
+// and other indexes, unless who added them has read the file; and those that a
+// session may have added which still lives.
+func (v *view) uncounted() (names []string) {
 	if v.Memory == nil {
 		return nil
 	}
-	names := v.seen.uncounted(v.tree, v.Memory)
+	for _, place := range v.seen.places {
+		id := place.id()
+		for _, name := range v.Memory.Pushed(id) {
+			if rel, in := place.inProject(name); in {
+				names = append(names, rel)
+			}
+		}
+		for _, name := range v.Memory.Hidden(id) {
+			if rel, in := place.inProject(name); in && v.seen.Has(rel) && !place.proves(v.tree, name) {
+				names = append(names, rel)
+			}
+		}
+	}
 	for _, name := range v.seen.All() {
 		if v.Memory.Doubted(v.tree.Join(name)) {
 			names = append(names, name)

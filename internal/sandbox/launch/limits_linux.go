@@ -55,13 +55,31 @@ func (r Runner) hold(child *sandbox) error {
 	return r.Hold(proctree.All(child.pid))
 }
 
-// limitProcesses limits the processes of a sandbox that waits at its gate. A
-// process is limited before its children are listed: what it starts later
-// inherits the limit.
-func limitProcesses(bwrap int, most uint64) error {
+// limitProcesses limits the processes of a sandbox that waits at its gate, or is
+// on its way there; 0: not at all. A process that bwrap is just starting has bwrap's
+// old limits already and is no child of it yet: so bwrap has to have said first that
+// its process 1 is there (bwrap(1), --json-status-fd), or be gone.
+func (s *sandbox) limitProcesses(most uint64) error {
 	if most == 0 {
 		return nil
 	}
+	raw, err := s.status.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		said := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		err = uninterrupted(func() error { _, err := unix.Poll(said, -1); return err })
+	})
+	if failed != nil || err != nil {
+		return errors.Join(failed, err)
+	}
+	return limitProcesses(s.pid, most)
+}
+
+// limitProcesses limits a process and those it has started. Each is limited before
+// its children are listed: what it starts later inherits the limit.
+func limitProcesses(bwrap int, most uint64) error {
 	limit := unix.Rlimit{Cur: most, Max: most}
 	for list := []int{bwrap}; len(list) > 0; list = list[1:] {
 		if err := unix.Prlimit(list[0], unix.RLIMIT_NPROC, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {

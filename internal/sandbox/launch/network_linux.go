@@ -37,7 +37,7 @@ func (r Runner) connect(child *sandbox) error {
 		err = done(r.Laid)
 	}
 	if err == nil {
-		err = limitProcesses(child.pid, r.processes())
+		err = child.limitProcesses(r.processes())
 	}
 	if err == nil && r.Held {
 		err = r.hold(child)

@@ -47,14 +47,13 @@ func LeftIn(instance *beneath.Folder) Left {
 	}
 	defer home.Close()
 	found := read(home, FileName)
-	if key, there := keyIn(instance); there && key.In(broker.ClaudeLogin, found.access) {
-		return Nothing
-	}
+	key, there := keyIn(instance)
+	placeholder := there && key.In(broker.ClaudeLogin, found.access)
 	lent := lentIn(instance) != ""
 	switch {
-	case lent && (found.good() || found.fault != nil):
+	case !placeholder && lent && (found.good() || found.fault != nil):
 		return Lent
-	case !lent && found.good(), hasKey(home):
+	case !placeholder && !lent && found.good(), hasKey(home):
 		return Own
 	}
 	return Nothing
@@ -184,11 +183,12 @@ func accountOf(content []byte, err error) (account, organization string) {
 
 // adopt keeps a login that was made inside as the instance's own.
 func adopt(instance, home *beneath.Folder, key broker.Key) error {
-	if _, err := instanceKey(instance, key); err != nil {
+	key, err := instanceKey(instance, key)
+	if err != nil {
 		return err
 	}
 	found := read(home, FileName)
-	if !found.good() || found.refresh == "" {
+	if !found.good() || found.refresh == "" || key.In(broker.ClaudeLogin, found.access) {
 		return nil
 	}
 	content := mustEncode(object{keyOf: objectOf(found.content)[keyOf]})

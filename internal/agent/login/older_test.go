@@ -210,6 +210,19 @@ func TestAKeyThatClaudeCodeMadeInsideIsTakenOut(t *testing.T) {
 	}
 }
 
+func TestAKeyBesidePlaceholdersIsTakenOutAndTheyAreNotTakenForALogin(t *testing.T) {
+	w, e := guarded(t)
+	w.guard("a", e).Close()
+	w.write("a/.claude/.claude.json", `{"primaryApiKey":"sk-ant-api03-x","kept":1}`)
+	notes, err := w.takeOut()
+	if got := w.read("a/.claude/.claude.json"); err != nil || got != `{"kept":1}` || len(notes) != 1 {
+		t.Errorf("%s, %q, %v", got, notes, err)
+	}
+	if w.exists("a/" + MadeName) {
+		t.Errorf("a placeholder is kept as a login: %s", w.read("a/"+MadeName))
+	}
+}
+
 func TestPlaceholdersAreNotTakenForALogin(t *testing.T) {
 	w, e := guarded(t)
 	g := w.guard("a", e)

@@ -151,7 +151,7 @@ func TestAProxyConnectsToTheHostsOfTheList(t *testing.T) {
 			if strings.Count(got.stdout, "curl: (7)") != 3 {
 				t.Errorf("three are refused:\n%s", got.stdout)
 			}
-			if want := "2 × rebind.test:80 (the proxy answered "; !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, "\x1b") {
+			if want := "2 × rebind.test:80 (the proxy refused: "; !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, "\x1b") {
 				t.Errorf("the user is told %q; want %q", got.stderr, want)
 			}
 			if got, want := p.heard(), []string{"nowhere.test:22", "nowhere.test:80", "rebind.test:80"}; !slices.Equal(got, want) {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Proxy is one that needs no password. The zero one is none.
+// Proxy is a proxy without a password. The zero value means: connect directly.
 type Proxy struct {
 	Address string // HOST:PORT
 	socks   bool
@@ -26,19 +26,21 @@ func Parse(text string) (Proxy, error) {
 	if text == "" {
 		return Proxy{}, nil
 	}
+	// Before anything else, for the other faults show the text: "user:password@host:80" has the scheme "user".
+	if strings.Contains(text, "@") {
+		return Proxy{}, errors.New("a proxy's user and password cannot be named here, where everybody reads them")
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return Proxy{}, errors.New("this is no URL of a proxy")
-	case u.User != nil:
-		return Proxy{}, errors.New("a proxy's user and password cannot be named here, where everybody reads them")
+		return Proxy{}, errors.New("not a proxy URL; expected http://HOST:PORT or socks5://HOST:PORT")
 	case u.Scheme != "http" && u.Scheme != "socks5":
-		return Proxy{}, fmt.Errorf("%q is no URL of a proxy that is spoken to by HTTP or SOCKS 5", text)
+		return Proxy{}, fmt.Errorf("%q is not a proxy URL; expected http://HOST:PORT or socks5://HOST:PORT", text)
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
 		return Proxy{}, fmt.Errorf("%q has more than a host and a port", text)
 	}
 	if strings.Trim(u.Host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]") != "" {
-		return Proxy{}, fmt.Errorf("%q is no host in its ASCII form", u.Host)
+		return Proxy{}, fmt.Errorf("%q has characters that a host name cannot have", u.Host)
 	}
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 || u.Hostname() == "" {
 		return Proxy{}, fmt.Errorf("%q has no host with a port", text)
@@ -76,7 +78,7 @@ func connectHTTP(conn io.ReadWriter, name string, port uint16) error {
 	case status == 502 || status == 503 || status == 504:
 		return syscall.EHOSTUNREACH
 	}
-	return &Refused{fmt.Sprintf("the proxy answered %d", status)}
+	return &Refused{fmt.Sprintf("the proxy refused: HTTP status %d", status)}
 }
 
 // readStatus reads an answer's head and not a byte more: what follows is the
@@ -86,7 +88,7 @@ func readStatus(r io.Reader) (int, error) {
 	var head []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {
 		if len(head) == longest {
-			return 0, &Refused{"the proxy's answer is no HTTP"}
+			return 0, &Refused{"the proxy's answer is not HTTP, or too long"}
 		}
 		if _, err := io.ReadFull(r, one); err != nil {
 			return 0, err
@@ -95,16 +97,16 @@ func readStatus(r io.Reader) (int, error) {
 	}
 	words := strings.Fields(string(head[:bytes.IndexByte(head, '\n')]))
 	if len(words) < 2 || !strings.HasPrefix(words[0], "HTTP/1.") {
-		return 0, &Refused{"the proxy's answer is no HTTP"}
+		return 0, &Refused{"the proxy's answer is not HTTP"}
 	}
 	status, err := strconv.Atoi(words[1])
 	if err != nil || len(words[1]) != 3 {
-		return 0, &Refused{"the proxy's answer is no HTTP"}
+		return 0, &Refused{"the proxy's answer is not HTTP"}
 	}
 	return status, nil
 }
 
-// Words of SOCKS 5.
+// Byte values of RFC 1928.
 const (
 	version5    = 5
 	noPassword  = 0
@@ -127,7 +129,7 @@ func connectSOCKS(conn io.ReadWriter, name string, port uint16) error {
 		return err
 	}
 	if chosen != [2]byte{version5, noPassword} {
-		return &Refused{"the proxy wants a password, or speaks no SOCKS 5"}
+		return &Refused{"the proxy wants a password, or is not SOCKS 5"}
 	}
 	request := append([]byte{version5, toConnect, 0, addressName, byte(len(name))}, name...)
 	if _, err := conn.Write(append(request, byte(port>>8), byte(port))); err != nil {
@@ -136,6 +138,9 @@ func connectSOCKS(conn io.ReadWriter, name string, port uint16) error {
 	var answer [4]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
 		return err
+	}
+	if answer[0] != version5 {
+		return &Refused{"the proxy's answer is not SOCKS 5"}
 	}
 	if err := socksError(answer[1]); err != nil {
 		return err
@@ -155,7 +160,7 @@ func socksError(reply byte) error {
 	case 5:
 		return syscall.ECONNREFUSED
 	}
-	return &Refused{fmt.Sprintf("the proxy answered %d", reply)}
+	return &Refused{fmt.Sprintf("the proxy refused: SOCKS reply %d", reply)}
 }
 
 // skipAddress reads the address and port that end a reply.
@@ -173,7 +178,7 @@ func skipAddress(r io.Reader, kind byte) error {
 		}
 		size = int(length[0])
 	default:
-		return &Refused{"the proxy's answer is no SOCKS 5"}
+		return &Refused{"the proxy's answer is not SOCKS 5"}
 	}
 	_, err := io.ReadFull(r, make([]byte, size+2))
 	return err

@@ -18,6 +18,9 @@ func TestParseTakesAHostAndAPortAndNoPassword(t *testing.T) {
 		"http://proxy.corp:3128/":      "proxy.corp:3128",
 		"socks5://[::1]:1080":          "[::1]:1080",
 		"http://user:pw@proxy.corp:80": "!",
+		"user:pw@proxy.corp:3128":      "!",
+		"//user:pw@proxy.corp:3128":    "!",
+		"user:pw@proxy.corp:31 28":     "!",
 		"https://proxy.corp:443":       "!",
 		"http://proxy.corp":            "!",
 		"http://:3128":                 "!",
@@ -65,6 +68,7 @@ func TestConnectReadsTheAnswerAndNotAByteMore(t *testing.T) {
 		"SOCKS, nobody listens":   {"socks5://p:1", "\x05\x00\x05\x05\x00\x01", "", syscall.ECONNREFUSED},
 		"SOCKS, not reached":      {"socks5://p:1", "\x05\x00\x05\x04\x00\x01", "", syscall.EHOSTUNREACH},
 		"SOCKS, not allowed":      {"socks5://p:1", "\x05\x00\x05\x02\x00\x01", "", errRefusal},
+		"SOCKS, another version":  {"socks5://p:1", "\x05\x00\x04\x00\x00\x01\x7f\x00\x00\x01\x12\x34", "", errRefusal},
 		"SOCKS, another address":  {"socks5://p:1", "\x05\x00\x05\x00\x00\x09", "", errRefusal},
 	} {
 		t.Run(name, func(t *testing.T) {

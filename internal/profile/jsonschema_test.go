@@ -143,7 +143,7 @@ var onlyDecoder = []string{
 	"mounts that show what must not be seen",
 	"mounts at places that are taken",
 	"mounts that conflict name each other",
-	"nixpkgs that is not locked",
+	"nixpkgs that is not locked", "nixpkgs by an owner with a name like a revision",
 	"binary data",
 }
 

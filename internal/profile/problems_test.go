@@ -134,7 +134,7 @@ work.yaml:1:68: in: expected a whole number, found the number 999999999999999999
 	},
 	"exceptions that cannot be": {
 		"network: {tier: inet, except: [\"127.0.0.1:5432\"]}",
-		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address with a port: 192.168.1.20:5432`,
+		`work.yaml:1:32: except: 127.0.0.1:5432 cannot be opened: it is this machine itself -> write an address or a network, with a port if need be: 192.168.1.20:5432`,
 	},
 	"a proxy for another tier": {
 		"network: {tier: inet, via: \"http://proxy.corp:3128\"}",
@@ -199,6 +199,10 @@ work.yaml:1:117: packages: the text is empty -> write a value, or remove the key
 	"nixpkgs that is not locked": {
 		"nixpkgs: github:NixOS/nixpkgs/nixos-unstable",
 		`work.yaml:1:10: nixpkgs: "github:NixOS/nixpkgs/nixos-unstable" is not locked; expected a reference with a revision or narHash -> add the revision: github:NixOS/nixpkgs/REV, of 40 hexadecimal digits`,
+	},
+	"nixpkgs by an owner with a name like a revision": {
+		"nixpkgs: github:391b592eb44808b3bd0cb80bb71b63a5a118b8bb/nixpkgs/main",
+		`work.yaml:1:10: nixpkgs: "github:391b592eb44808b3bd0cb80bb71b63a5a118b8bb/nixpkgs/main" is not locked; expected a reference with a revision or narHash -> add the revision: github:NixOS/nixpkgs/REV, of 40 hexadecimal digits`,
 	},
 	"nixpkgs that is a word": {
 		"nixpkgs: unstable",

@@ -116,12 +116,12 @@ func checkNixpkgs(text string) *shape.Fault {
 // forges are the schemes that may hold the revision in their path.
 var forges = []string{"github", "gitlab", "sourcehut"}
 
-// isLocked reports whether a flake reference names one content: by a revision
-// in its path or query, or by the hash of what it unpacks to.
+// isLocked reports whether a flake reference always means the same files: it has a full revision or a narHash.
 func isLocked(text string) bool {
 	place, query, _ := strings.Cut(text, "?")
 	scheme, place, _ := strings.Cut(place, ":")
-	if slices.Contains(forges, scheme) && slices.ContainsFunc(strings.Split(place, "/"), isRevision) {
+	// OWNER/REPO/REV: an owner or a repository may well be called like a revision.
+	if names := strings.Split(place, "/"); slices.Contains(forges, scheme) && len(names) == 3 && isRevision(names[2]) {
 		return true
 	}
 	for parameter := range strings.SplitSeq(query, "&") {
@@ -164,10 +164,10 @@ func checkAllowed(text string) *shape.Fault {
 	return nil
 }
 
-// checkExcepted judges an address or network of the user's own.
+// checkExcepted judges an entry of network exceptions: ADDRESS[:PORT] or NETWORK/BITS[:PORT].
 func checkExcepted(text string) *shape.Fault {
 	if _, err := policy.ParseException(text); err != nil {
-		return fault("write an address with a port: 192.168.1.20:5432", "%v", err)
+		return fault("write an address or a network, with a port if need be: 192.168.1.20:5432", "%v", err)
 	}
 	return nil
 }

@@ -161,3 +161,36 @@ func TestTheDetailsAndThePlanAreShownAtTheQuestion(t *testing.T) {
 		t.Errorf("status %d:\n%s", got, c.text())
 	}
 }
+
+// A command of the user's own asks nothing where its agent was approved of, and is
+// no answer for the agent.
+func TestACommandAndItsAgentAreAskedAboutOnce(t *testing.T) {
+	w := newWorld(t)
+	agent := "agent: {command: [" + w.home + "/bin/probe]}"
+	w.profile(t, "probe", agent, "confirm: changed")
+	command := func(asked bool) {
+		t.Helper()
+		c := on(t, w.claudebox("shell", "--profile", w.file("probe"), "--", "true"))
+		if asked {
+			c.await(t, question)
+			c.press(t, "y\n")
+		}
+		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
+			t.Errorf("a command: status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
+		}
+	}
+	command(true)
+	command(false)
+	for _, asked := range []bool{true, false} {
+		c := on(t, w.claudebox())
+		if asked {
+			c.await(t, question)
+			c.press(t, "y\n")
+		}
+		w.agent(t).say(t, "exit 0")
+		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
+			t.Errorf("status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
+		}
+		command(false)
+	}
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -42,6 +43,9 @@ func (v *flagValue) String() string { return v.text }
 func (v *flagValue) Type() string { return cmp.Or(v.flag.value, "bool") }
 
 func (v *flagValue) Set(text string) error {
+	if v.flag.value == "" && text != "true" {
+		return errors.New("it takes no value")
+	}
 	v.text = text
 	v.flag.set(text)
 	return nil

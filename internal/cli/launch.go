@@ -12,8 +12,8 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// runLaunch prepares a session, shows what will enter, asks, and runs it. A dry
-// run stops after showing.
+// runLaunch prepares a session, shows what will enter, asks, and runs it; it asks
+// again where what enters has changed since the answer. A dry run stops after showing.
 func runLaunch(sys System, o options, command []string) error {
 	var seen []string
 	for {
@@ -25,11 +25,10 @@ func runLaunch(sys System, o options, command []string) error {
 	}
 }
 
-// startSeen starts what the user has seen, and shows what they have not. What
-// they approve of is given back, and is to be prepared anew: an answer takes
-// time, and meanwhile they, or another session, make files that have to be
-// hidden and protected. It is kept, so that the next audit can say what has
-// changed since.
+// startSeen prepares a session, and runs it where what enters is what the user has
+// seen, or need not be asked about. Else it asks, and gives back what they approved
+// of, to be called with again: while they thought, files may have been made that have
+// to be hidden. What was approved is kept, for the next question to say what changed.
 func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
@@ -43,14 +42,13 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 		return nil, err
 	}
 	about := subjectOf(s, command)
-	if seen == nil || !slices.Equal(seen, about.lines) {
+	if slices.Equal(seen, about.lines) {
+		s.Instance.Approve(about.name, seen)
+	} else {
 		if approved, err = approve(sys, s, about, o.Yes); err != nil || approved != nil {
 			return approved, err
 		}
 		sys.announce(s)
-	}
-	if seen != nil {
-		s.Instance.Approve(about.name, seen)
 	}
 	began := time.Now()
 	err = s.Run()
@@ -68,14 +66,14 @@ func (sys System) sayResume(s *session.Session, o options, began time.Time) {
 		slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
 		return
 	}
-	const clock = time.Second // what times of files may be behind
+	const clock = time.Second // by which the times of files may be behind
 	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
 		diag.Note(sys.Stderr, "resume with: claudebox "+o.sandboxWords()+"--resume "+id)
 	}
 }
 
-// sandboxWords are the flags that make the sandbox what it is, as a shell reads
-// them, with a blank behind: without them the next one could be wider.
+// sandboxWords are the flags of this launch that decide what the sandbox is, quoted
+// for a shell, with a blank behind each. Resumed without them it could be wider.
 func (o options) sandboxWords() string {
 	var b strings.Builder
 	for _, f := range o.flags() {
@@ -89,8 +87,8 @@ func (o options) sandboxWords() string {
 	return b.String()
 }
 
-// show prints the very launch: for people on standard error, the words on
-// standard output.
+// show prints a launch without starting it: the audit on standard error, bwrap's
+// words on standard output.
 func show(sys System, s *session.Session) error {
 	argv, err := s.Launch.Argv()
 	if err != nil {
@@ -102,36 +100,36 @@ func show(sys System, s *session.Session) error {
 	return err
 }
 
-// subject is what a user is asked about: its name, by which the answer is kept,
-// its lines, and those that were approved of last.
+// subject is what a user is asked about: the name by which the answer is kept, what
+// enters, and what was approved of last.
 type subject struct {
 	name            string
 	lines, approved []string
 }
 
 // subjectOf is a profile with its agent, or a command of the user's own in the
-// same sandbox: of a command's sandbox nothing new is to be seen where the agent's
-// was approved of and had all that is in it.
+// same sandbox. A command needs no answer where the agent's sandbox was approved of
+// and has all that the command's has; else it has an answer of its own.
 func subjectOf(s *session.Session, command []string) subject {
-	about := subject{name: s.Launch.Plan.Profile, lines: audit.Lines(s.Launch)}
-	about.approved = s.Instance.Approved(about.name)
+	profile := s.Launch.Plan.Profile
+	about := subject{profile, audit.Lines(s.Launch), s.Instance.Approved(profile)}
 	if command == nil {
 		return about
 	}
+	about.name += ", a command"
 	about.lines = slices.DeleteFunc(about.lines, func(line string) bool { return strings.HasPrefix(line, "agent ") })
 	isNew := func(line string) bool { return !slices.Contains(about.approved, line) }
 	if len(about.approved) > 0 && !slices.ContainsFunc(about.lines, isNew) {
 		about.approved = about.lines
-		return about
+	} else {
+		about.approved = s.Instance.Approved(about.name)
 	}
-	about.name += ", a command"
-	about.approved = s.Instance.Approved(about.name)
 	return about
 }
 
-// approve shows what will enter and has the user confirm it, unless a flag or the
-// profile say that it need not be. What they approved of is given back; nil: nobody
-// was asked.
+// approve shows what will enter and asks, unless a flag, the profile, or an earlier
+// answer makes that needless. What was approved of is given back; nil: nobody was
+// asked. Then a mount that a link leads to has to have been approved of before.
 func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {
 		return nil, refuseLinked(s, about.approved)
@@ -139,17 +137,18 @@ func approve(sys System, s *session.Session, about subject, yes bool) (lines []s
 	if s.Launch.Plan.Confirm == "changed" && slices.Equal(about.lines, about.approved) {
 		return nil, nil
 	}
-	return about.lines, sys.question(s, audit.Difference(about.approved, about.lines), len(about.approved) > 0)
+	var changes []string
+	if len(about.approved) > 0 {
+		changes = audit.Difference(about.approved, about.lines)
+	}
+	return about.lines, sys.question(s, changes)
 }
 
-// question shows what will enter and asks about it, until the user has said
-// yes or no. Without an earlier launch that was approved here nothing changed.
-func (sys System) question(s *session.Session, changes []string, earlier bool) error {
+// question shows what will enter, with its changes since the last answer, and asks
+// about it until the user has said yes or no.
+func (sys System) question(s *session.Session, changes []string) error {
 	s.JudgeImports()
 	view := viewOn(sys.Stderr, s.Facts)
-	if !earlier {
-		changes = nil
-	}
 	for {
 		fmt.Fprint(sys.Stderr, view.Brief(s.Launch, changes))
 		answer, err := ask(audit.Question, "pass `--yes`, or set `confirm: never` in the profile")
@@ -184,8 +183,8 @@ func (sys System) announce(s *session.Session) {
 	}
 }
 
-// refuseLinked refuses what a person has to look at once, when none is asked: a
-// mount whose source an agent could have exchanged.
+// refuseLinked refuses, where nobody is asked, a mount that nobody has approved of and
+// that is reached by a link which an agent could have made.
 func refuseLinked(s *session.Session, approved []string) error {
 	for _, m := range s.Linked() {
 		if !slices.Contains(approved, audit.MountLine(m.Mount)) {

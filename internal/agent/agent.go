@@ -57,7 +57,7 @@ func Find(r Request) (Program, error) {
 	if r.Files == nil {
 		r.Files = hostFiles{}
 	}
-	r.Files = seen{r.Files, map[string]look{}}
+	r.Files = lstatCache{r.Files, map[string]look{}}
 	f := &finder{Request: r}
 	word, rest := r.Name, []string(nil)
 	if len(r.Command) > 0 {

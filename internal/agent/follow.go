@@ -17,13 +17,12 @@ import (
 // found is a file at the end of all links.
 type found struct {
 	name  string   // free of links
-	names []string // the links that led to it by its last component, free of links above, then name
+	names []string // each link followed for a path's last component (folders above it resolved), then name itself
 	info  fs.FileInfo
 	fault error // why the way to it, or the file, cannot be trusted; nil: it can
 }
 
-// follow resolves every link of name and judges every component on the way:
-// whoever may write one of them decides what is run.
+// follow resolves name through all links. file.fault says why a folder, link or file on the way cannot be trusted.
 func (f *finder) follow(name string) (file found, err error) {
 	met := func(name string, info fs.FileInfo, last bool) error {
 		file.fault = cmp.Or(file.fault, f.fault(name, info))
@@ -47,12 +46,12 @@ func (f *finder) follow(name string) (file found, err error) {
 	return file, nil
 }
 
-// staffGroup is Debian's group for those who may change /usr/local, which
-// makes them as good as root for what is found there.
+// staffGroup is Debian's group for those who may change /usr/local, which makes them as good as root for what is found
+// there. Other systems use the number for another group; none is known that lets it write folders of programs.
 const staffGroup = 50
 
-// fault says why a file or folder on the way to a program cannot be trusted;
-// nil when only root and the user may write it. The store is Nix's to guard.
+// fault says who else could change a file or folder on the way to a program; nil: nobody who matters. What the store
+// holds, members of root's and Debian's staff group, and sticky folders are trusted.
 func (f *finder) fault(name string, info fs.FileInfo) error {
 	if within(name, store) {
 		return nil
@@ -96,8 +95,7 @@ func (f *finder) trusted(name string) (found, error) {
 	return file, nil
 }
 
-// mayExecute asks the mode, as the kernel will for the user and their primary
-// group.
+// mayExecute reports whether the mode bits let the user execute the file. It knows only their primary group.
 func (f *finder) mayExecute(file found) bool {
 	owner, ok := file.info.Sys().(*syscall.Stat_t)
 	bits := file.info.Mode().Perm()
@@ -130,9 +128,8 @@ type hostFiles struct{ beneath.OnDisk }
 
 func (hostFiles) Open(name string) (File, error) { return os.Open(name) }
 
-// seen looks at each name once: what was judged is what is used, and a system
-// call is saved for every folder that two paths share.
-type seen struct {
+// lstatCache looks at each name once, so that a file is used as it was when it was judged.
+type lstatCache struct {
 	Files
 	looks map[string]look
 }
@@ -142,7 +139,7 @@ type look struct {
 	err  error
 }
 
-func (s seen) Lstat(name string) (fs.FileInfo, error) {
+func (s lstatCache) Lstat(name string) (fs.FileInfo, error) {
 	l, ok := s.looks[name]
 	if !ok {
 		l.info, l.err = s.Files.Lstat(name)

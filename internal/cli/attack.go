@@ -18,12 +18,11 @@ import (
 	"claudebox/internal/ui/doctor"
 )
 
-// attackPatience bounds all attacks together.
+// attackPatience bounds the start of the sandbox and all attacks together.
 const attackPatience = 30 * time.Second
 
-// checkAttacks starts a sandbox as a launch with these options would, with our
-// own program as the attacker in it, and prints what that got. Its error is
-// that it got something.
+// checkAttacks plans with these options, launches that plan in a planted project with claudebox itself as the attacker,
+// and prints what it got. It fails if an attack got something, or could not be run.
 func checkAttacks(sys System, o options, format string) error {
 	if err := knownFormat(format); err != nil {
 		return err
@@ -76,21 +75,24 @@ func attackInside(sys System, p plan.Plan, made *attack.Made) (attack.Loot, erro
 	if err != nil {
 		return nil, err
 	}
-	open, err := os.Open(made.HostFile)
+	leaked, err := os.Open(made.HostFile)
 	if err != nil {
 		return nil, err
 	}
-	defer open.Close()
+	defer leaked.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), attackPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, "shell", "--yes", "--no-report", "--plan", file, "--mount-ro",
 		self+":"+attack.Place,
 		"--", attack.Place, string(targets))
 	var out bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = made.Project, &out, sys.Stderr, []*os.File{open}
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = made.Project, &out, sys.Stderr, []*os.File{leaked}
 	cmd.Env = append(os.Environ(), "CLAUDEBOX_ATTACK="+made.Canary,
 		"CLAUDEBOX_HOME="+filepath.Join(made.Folder(), "state"))
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("the attacks took longer than %s", attackPatience)
+		}
 		return nil, &diag.Error{Op: "attack a sandbox", Err: err, Remedy: "`claudebox check` says what a launch needs"}
 	}
 	var loot attack.Loot

@@ -8,15 +8,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags of a launch that commands take as well.
+// planFlags decide what the sandbox is; plan, why and check take them. shellFlags are all that shell takes.
 var (
 	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw", "publish"}
 	shellFlags = append([]string{"yes", "dry-run", "no-report", "report-json", "network-log"}, planFlags...)
 )
 
-// addLaunchFlags declares flags of a launch to cobra, for help, man pages and
-// completion, and returns the options that a command reads them into. No names:
-// all flags.
+// addLaunchFlags declares the named launch flags (without names: all) and returns the options that parsing fills.
 func addLaunchFlags(flags *pflag.FlagSet, names ...string) *options {
 	o := &options{}
 	for _, f := range o.flags() {

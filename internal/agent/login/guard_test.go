@@ -213,7 +213,7 @@ func TestAFullDiskIsNoticedBeforeTheLoginIsRenewed(t *testing.T) {
 	w, e := guarded(t)
 	g := w.guard("a", e)
 	for _, room := range []uint64{0, 4 << 10} {
-		alone.WithRoom(t, room, func() {
+		alone.WithFileLimit(t, room, func() {
 			if g.Renew(t.Context(), "") == nil {
 				t.Error("no error")
 			}

@@ -19,11 +19,11 @@ import (
 // Older versions put the user's login into the agent's home, and left one there
 // that was made inside. What they left is taken out.
 
-// RecordName is the file of theirs, beside the agent's home and out of its reach,
-// that says what was lent. Without one nothing was.
+// RecordName is the file of older versions, beside the agent's home and out of its reach, that records which login was
+// lent to the agent. Without one none was.
 const RecordName = "login"
 
-// Place says where the user's login is, and an instance. All paths are absolute.
+// Place names the files that [TakeOut] needs. All paths are absolute.
 type Place struct {
 	Host     string // the user's file, canonical; empty: there is none
 	Accounts string // the user's .claude.json, which says whose it is
@@ -36,10 +36,10 @@ type Left int
 const (
 	Nothing Left = iota // placeholders at most
 	Lent                // the user's login, or one that was renewed from it
-	Own                 // one that was made inside
+	Own                 // one that was made inside, or an API key
 )
 
-// LeftIn looks into an instance.
+// LeftIn says which kind of login, if any, lies in the agent's home of an instance.
 func LeftIn(instance *beneath.Folder) Left {
 	home, err := instance.Sub(agentHome)
 	if err != nil {
@@ -59,7 +59,7 @@ func LeftIn(instance *beneath.Folder) Left {
 	return Nothing
 }
 
-// lentIn is the sum of the login that was lent; empty: none was.
+// lentIn returns the hash of the login that was lent; empty: none was.
 func lentIn(instance *beneath.Folder) string {
 	var was struct {
 		Base string `json:"base"`
@@ -72,10 +72,9 @@ func lentIn(instance *beneath.Folder) string {
 	return was.Base
 }
 
-// TakeOut takes true logins and keys out of the agent's home in an instance. The
-// user's is brought to their file first where it was renewed; one that was made
-// inside is the instance's own from then on. What else lies in the agent's files
-// stays, as far as it can be read. notes are for people.
+// TakeOut removes true logins and API keys from the agent's home. A lent login that was renewed inside is first written
+// to the user's file; a login made inside is kept as the instance's own; an API key is dropped. What else lies in the
+// agent's files stays, as far as it can be read. notes are for people.
 func TakeOut(place Place, key broker.Key) (notes []string, err error) {
 	instance, err := beneath.Open(place.Instance)
 	if err != nil {
@@ -100,7 +99,8 @@ func TakeOut(place Place, key broker.Key) (notes []string, err error) {
 		err = putLogin(home, nil)
 	}
 	if err == nil && hasKey(home) {
-		notes = append(notes, "an API key that Claude Code had made inside is taken out of "+home.Path())
+		notes = append(notes, "an API key that Claude Code made inside was removed from "+home.Path()+
+			"; log in again to get another")
 		err = stripKey(home)
 	}
 	if err == nil {
@@ -119,8 +119,8 @@ func removed(dir *beneath.Folder, name string) error {
 	return nil
 }
 
-// bringBack brings a login that was renewed inside to the user, unless theirs is
-// as new. Another account's is the instance's own.
+// bringBack writes a login that was renewed inside to the user's file, unless theirs was renewed too. A login of
+// another account is kept as the instance's own.
 func bringBack(place Place, instance, home *beneath.Folder, key broker.Key) (notes []string, err error) {
 	if place.Host == "" {
 		return nil, nil // nobody is logged in: a logout is not undone
@@ -144,8 +144,8 @@ func bringBack(place Place, instance, home *beneath.Folder, key broker.Key) (not
 	return []string{"your login was renewed inside; " + place.Host + " has the new one"}, nil
 }
 
-// isNewer reports whether a login inside came from that with the sum base, and
-// the user has none that did.
+// isNewer reports whether the login inside was renewed since it was lent (base: its hash then), while the user's file
+// still has the lent one or one that no longer works.
 func isNewer(host, inside reading, base string) bool {
 	renewed := base != "" && inside.good() && inside.refresh != "" && inside.sum() != base
 	// Claude Code outside may have been refused with what the one inside has used.
@@ -181,7 +181,7 @@ func accountOf(content []byte, err error) (account, organization string) {
 	return file.OAuthAccount.AccountUUID, file.OAuthAccount.OrganizationUUID
 }
 
-// adopt keeps a login that was made inside as the instance's own.
+// adopt keeps a login that was made inside as the instance's own. A placeholder is none.
 func adopt(instance, home *beneath.Folder, key broker.Key) error {
 	key, err := instanceKey(instance, key)
 	if err != nil {
@@ -228,17 +228,16 @@ func readAccounts(home *beneath.Folder) object {
 
 func hasKey(home *beneath.Folder) bool { return !isNull(readAccounts(home)[madeKey]) }
 
-// stripKey removes such a key.
+// stripKey removes an API key that Claude Code made from .claude.json inside.
 func stripKey(home *beneath.Folder) error {
 	file := readAccounts(home)
 	delete(file, madeKey)
 	return home.Replace(accountsName, mustEncode(file), privateFile)
 }
 
-// Take makes a login that was made inside, in the instance in a folder, the
-// user's: it is in their file from then on, and no more the instance's own. It
-// takes Claude Code's locks.
-func Take(instance, users string) error {
+// Take moves the login that was made inside from an instance (a folder) to the user's credentials file. It takes Claude
+// Code's locks.
+func Take(instance, usersFile string) error {
 	own, err := beneath.Open(instance)
 	if err != nil {
 		return err
@@ -251,12 +250,12 @@ func Take(instance, users string) error {
 	case !made.good():
 		return ErrNoneMade
 	}
-	dir, err := beneath.Open(filepath.Dir(users))
+	dir, err := beneath.Open(filepath.Dir(usersFile))
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	to := &file{dir, filepath.Base(users)}
+	to := &file{dir, filepath.Base(usersFile)}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	locks, err := claimAll(ctx, to)

@@ -267,7 +267,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	w := newWorld(t, numbered(1))
 	w.write(insideA, numbered(2))
 	w.lent(1)
-	alone.WithRoom(t, 0, func() {
+	alone.WithFileLimit(t, 0, func() {
 		if _, err := w.takeOut(); err == nil {
 			t.Error("no error")
 		}

@@ -16,16 +16,14 @@ const (
 	recordLimit = 1 << 20                  // bytes
 )
 
-// record is what is known about an instance from earlier launches. It lies
-// beside the agent's home, out of the agent's reach. One that is lost or
-// cannot be read costs a comparison of contents, nothing else.
+// record caches, from earlier launches, what each file in the agent's home was made of. Without it contents are
+// compared. It lies beside the agent's home, out of the agent's reach.
 type record struct {
 	Root  string
 	Files []seen
 }
 
-// seen says that a file was right as it stood when it was made of certain
-// inputs.
+// seen is one file that claudebox wrote into the agent's home: the hash of its inputs, and its stamp as written.
 type seen struct {
 	Name   string        // in the agent's home
 	Inputs string        // hash of what it was made of
@@ -102,7 +100,7 @@ func (in *Instance) Approved(of string) []string { return readAs[approvals](in.D
 // [Instance.Prepare]: before that there may be no instance.
 func (in *Instance) Approve(of string, lines []string) { in.approval = approvals{of: lines} }
 
-// keepApproval adds it to the others.
+// keepApproval adds the new approval to the stored ones.
 func (in *Instance) keepApproval() error {
 	if in.approval == nil {
 		return nil
@@ -115,11 +113,11 @@ func (in *Instance) keepApproval() error {
 	return in.writeJSON(approvedName, all)
 }
 
-// Refused are the hosts that the last session of an instance was refused; none
-// where nothing is known. An agent decides what it asks for.
+// Refused lists the hosts that the last session of an instance was refused; nil if unknown. The agent chose the names:
+// do not trust them.
 func Refused(dir string) (hosts []string) { return readAs[[]string](dir, refusedName) }
 
-// KeepRefused writes them, while the instance is prepared.
+// KeepRefused stores the refused hosts; between [Instance.Prepare] and [Instance.Close] only, else it does nothing.
 func (in *Instance) KeepRefused(hosts []string) error {
 	if in.open == nil {
 		return nil

@@ -38,15 +38,14 @@ func In(t *testing.T, attributes *syscall.SysProcAttr) bool {
 	return false
 }
 
-// LinkedWithC reports whether this program is linked with C, as claudebox never
-// is: Go cannot reach all threads of it then, so it cannot be confined.
+// LinkedWithC reports whether this program uses cgo, as claudebox never does. Go cannot change all threads then, so
+// package confine does not work.
 func LinkedWithC() bool {
 	_, _, errno := syscall.AllThreadsSyscall(syscall.SYS_GETPID, 0, 0, 0)
 	return errno == syscall.ENOTSUP
 }
 
-// WithoutC runs the tests of a package once more, by a program that is not
-// linked with C, and gives the exit status.
+// WithoutC builds this folder's tests with CGO_ENABLED=0 and the tag lab, runs them, and returns the exit status.
 func WithoutC() int {
 	dir, err := os.MkdirTemp("", "tests")
 	if err != nil {
@@ -68,10 +67,9 @@ func WithoutC() int {
 	return 0
 }
 
-// WithRoom does something while no file can grow beyond so many bytes: writing
-// more fails with EFBIG, as it does with ENOSPC on a full disk. Go ignores the
-// signal that comes with it.
-func WithRoom(t *testing.T, bytes uint64, do func()) {
+// WithFileLimit runs do while no file can grow beyond bytes: writes fail with EFBIG, much as they do with ENOSPC on a
+// full disk. Go ignores the signal that comes with it.
+func WithFileLimit(t *testing.T, bytes uint64, do func()) {
 	t.Helper()
 	if os.Getenv(marker) != t.Name() {
 		t.Fatal("bug: the limit is the whole process's; call In before")

@@ -156,7 +156,7 @@ func TestAFailedReplaceLeavesNothing(t *testing.T) {
 		t.Error("a folder was replaced")
 	}
 	var err error
-	alone.WithRoom(t, 4, func() { err = f.Replace("file", []byte("too long"), 0o600) })
+	alone.WithFileLimit(t, 4, func() { err = f.Replace("file", []byte("too long"), 0o600) })
 	if !errors.Is(err, syscall.EFBIG) || strings.Contains(err.Error(), "/.file.") {
 		t.Errorf("got %v; want the cause, and no temporary name", err)
 	}

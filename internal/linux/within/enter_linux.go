@@ -18,8 +18,9 @@ var ErrGone = errors.New("the sandbox has ended")
 
 // Error says which call of a script failed, and what for.
 type Error struct {
-	About, Step string
-	Err         error
+	About string // what the call was for; may be empty
+	Step  string // what failed, as in "cannot STEP"
+	Err   error
 }
 
 func (e *Error) Error() string {
@@ -30,7 +31,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap gives the error number.
+// Unwrap returns the system call's error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Run runs a script in the mount namespace of a process, and in the user
@@ -87,6 +88,8 @@ type outcome struct {
 	errno  syscall.Errno
 }
 
+// fork returns in this process only. The copy executes run, and ends.
+//
 //go:noinline
 //go:nosplit
 //go:norace
@@ -102,6 +105,8 @@ func (c *copied) fork() (pid uintptr, errno syscall.Errno) {
 	}
 }
 
+// run executes in the forked copy: no allocation, no stack growth, no Go runtime (see package fork).
+//
 //go:nosplit
 //go:norace
 //go:nocheckptr

@@ -47,7 +47,7 @@ type Set struct {
 // Close ends the hold. The links stay.
 func (s *Set) Close() error { return s.folder.Close() }
 
-// owner is the link to the file that a set belongs to.
+// owner names the link, in a set, to the plan file it belongs to.
 const owner = "plan"
 
 // setName differs for all sets: one that a session holds is never changed.
@@ -64,7 +64,7 @@ func (f Folder) Hold(of string, paths []string) (*Set, bool) {
 		return nil, false
 	}
 	for _, path := range paths {
-		if !s.links(path) || !f.registered(s.link(path)) {
+		if !s.hasLink(path) || !f.registered(s.link(path)) {
 			s.Close()
 			return nil, false
 		}
@@ -113,8 +113,8 @@ func (s *Set) fill(ctx context.Context, daemon Registrar, of string, paths []str
 	return daemon.AddIndirectRoots(ctx, links)
 }
 
-// open opens and locks a set. Whoever sweeps it at the moment comes first: the
-// set is as good as absent then.
+// open locks a set without waiting: while another process sweeps or checks it, open fails. With LOCK_EX it fails while
+// a session holds the set, too.
 func (f Folder) open(name string, how int) (*Set, error) {
 	dir := filepath.Join(f.Dir, name)
 	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -125,8 +125,7 @@ func (f Folder) open(name string, how int) (*Set, error) {
 		folder.Close()
 		return nil, err
 	}
-	// Who waited may have locked one that was swept meanwhile, while another of
-	// its name is held.
+	// Between open and flock another process may have swept this folder, and made a new one of its name.
 	var st unix.Stat_t
 	if err := unix.Fstat(int(folder.Fd()), &st); err != nil || st.Nlink == 0 {
 		folder.Close()
@@ -138,7 +137,7 @@ func (f Folder) open(name string, how int) (*Set, error) {
 // link is the place of a path's link.
 func (s *Set) link(path string) string { return filepath.Join(s.dir, filepath.Base(path)) }
 
-func (s *Set) links(path string) bool {
+func (s *Set) hasLink(path string) bool {
 	to, err := os.Readlink(s.link(path))
 	return err == nil && to == path
 }
@@ -183,9 +182,8 @@ func relink(to, link string) error {
 	return nil
 }
 
-// sweep takes away every set whose file is gone or is of, or that was not used
-// for sixty days, unless a session holds it. What cannot be taken away now is
-// left for the next time.
+// sweep removes each set that no session holds and that belongs to the file named of, or whose file is gone, or that is
+// unused for 60 days. What cannot be removed now is left for the next time.
 func (f Folder) sweep(now time.Time, of string) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil {

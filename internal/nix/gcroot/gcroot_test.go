@@ -194,11 +194,11 @@ func TestManyAtOnceMakeHoldAndSweep(t *testing.T) {
 					return // another sweeps it: no root then, and the plan is not kept
 				}
 			}
-			if !s.links(path) {
+			if !s.hasLink(path) {
 				t.Error("what is held has no link")
 			}
 			f.sweep(time.Now().Add(365*24*time.Hour), "")
-			if !s.links(path) {
+			if !s.hasLink(path) {
 				t.Error("what is held was swept")
 			}
 			s.Close()

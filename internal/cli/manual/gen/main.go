@@ -1,4 +1,4 @@
-// Gen writes the manual pages into a folder: go run ./internal/manual/gen DIR.
+// Gen writes the manual pages into a folder: go run ./internal/cli/manual/gen DIR.
 package main
 
 import (

@@ -38,7 +38,7 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	return list
 }
 
-// based marks mounts as those of every sandbox.
+// based marks mounts as claudebox's own, not the user's.
 func based(list []Mount) []Mount {
 	return mapped(list, func(m Mount) Mount {
 		m.Why = Base
@@ -95,9 +95,7 @@ func CacheFolders() []string { return mapped(caches[1:], CacheFolder) }
 // CacheFolder is the name, in the instance's cache, of a folder below home.
 func CacheFolder(name string) string { return "home-" + path.Base(name) }
 
-// profileMount is a mount that a profile asks for. One that says no
-// `secret: true` though its path is known to be secret is marked all the
-// same, as the profile's reader has warned.
+// profileMount turns a profile's entry into a mount. Known secret paths are marked secret even without "secret: true".
 func profileMount(m profile.Mount) Mount {
 	_, relation := profile.Exposes(m.Host)
 	kind := ROBind
@@ -110,7 +108,7 @@ func profileMount(m profile.Mount) Mount {
 	}
 }
 
-// late turns the profile's "~" and "." into late values.
+// late replaces a leading "~" by ${home} and "." by ${project}, which package launch fills in on the host.
 func late(p string) string {
 	for short, value := range map[string]string{"~": "${home}", ".": "${project}"} {
 		if rest, is := strings.CutPrefix(p, short); is && (rest == "" || rest[0] == '/') {

@@ -50,8 +50,7 @@ type Limits struct {
 	CPU    int   `json:"cpu,omitempty"`    // percent of one processor
 }
 
-// Asks reports whether the user confirms what enters (UX-02), where no flag says
-// that they do.
+// Asks reports whether the user confirms what enters, where no flag says that they do.
 func (p Plan) Asks() bool { return p.Confirm != "never" }
 
 // Source is one profile file, by name and content.

@@ -9,9 +9,8 @@ import (
 	"claudebox/internal/workspace/cover"
 )
 
-// Run makes what the launch needs on the host, runs it, and takes away again
-// what was made for it. Its error is a [launch.ExitError] when the agent's
-// status is not 0.
+// Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
+// is a [launch.ExitError] when the agent's status is not 0.
 func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
@@ -75,8 +74,8 @@ func (s *Session) openNetwork() (err error) {
 	return err
 }
 
-// takeFiles puts copies and pipes in place of standard descriptors that are
-// files. giveBack takes them away, and says what of the output is lost.
+// takeFiles replaces standard input and output that are files by copies and pipes. giveBack undoes it, and says which
+// output was lost.
 func takeFiles() (giveBack func() error, err error) {
 	restore, err := copyInput()
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *Session) lookAgain(after []*aftermath.Session) error {
 	return nil
 }
 
-// launch runs bwrap, and watches over the covers meanwhile.
+// launch runs bwrap, and watches over the covers meanwhile. *after is set once runner.Before has run.
 func (s *Session) launch(after *[]*aftermath.Session) error {
 	var watches []*cover.Watch
 	var lost uncovered

@@ -21,20 +21,20 @@ import (
 var stopping = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 const (
-	// tidying is how long the agent's own group may take to stop by itself: a
+	// tidying is how long processes in claudebox's process group (the agent's) may take to stop by themselves: a
 	// program puts the terminal in order first.
 	tidying = 300 * time.Millisecond
 	// freezing is how long all may take.
 	freezing = 3 * time.Second
-	// still are the states of those who do not run: stopped, or gone.
-	still = "TtZX"
+	// stoppedStates are those of processes that do not run: stopped, or gone.
+	stoppedStates = "TtZX"
 	// settling is how long to wait for the kernel to stop what was told to.
 	settling = time.Millisecond
 )
 
 var errRestless = errors.New("its processes do not stop, and unwatched they may read what is hidden")
 
-// pause stops the sandbox, and then this process.
+// pause stops the sandbox, then this process; when that is continued, it lets the sandbox go on.
 func (p *Post) pause(s syscall.Signal) {
 	frozen := p.freeze()
 	if p.before != nil {
@@ -61,9 +61,8 @@ func stopBy(s syscall.Signal) {
 // what the signal does by itself (SIG_DFL).
 type action struct{ handler, flags, restorer, mask uintptr }
 
-// setAction sets what a signal does, and returns what it did. [signal.Reset]
-// does not do: it leaves Go's handler in place, which takes SIGTSTP, SIGTTIN and
-// SIGTTOU and does nothing (runtime.sigdisable).
+// setAction sets what a signal does, and returns what it did. [signal.Reset] is not enough: it leaves Go's handler in
+// place, which takes SIGTSTP, SIGTTIN and SIGTTOU and does nothing (runtime.sigdisable).
 func setAction(s syscall.Signal, now action) (before action, err error) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)),
 		uintptr(unsafe.Pointer(&before)),
@@ -77,7 +76,7 @@ func setAction(s syscall.Signal, now action) (before action, err error) {
 // freeze stops everything inside. A sandbox that does not stop is ended.
 func (p *Post) freeze() frozen {
 	f := frozen{}
-	if err := f.all(p.bwrap); err != nil {
+	if err := f.stopAll(p.bwrap); err != nil {
 		p.mu.Lock()
 		p.fault = err
 		p.mu.Unlock()
@@ -89,18 +88,17 @@ func (p *Post) freeze() frozen {
 // frozen are the processes that were stopped here, and not by themselves.
 type frozen map[int]bool
 
-// all stops a process and all that descend from it: what loses its parent
-// becomes a child of bwrap's process 1, so nothing inside is elsewhere. It looks
-// again until a whole look finds nobody new and nobody who runs. Who waits for a
-// disk, or for a child that shares its memory (vfork(2)), is stopped before it
-// runs again. bwrap's own processes are let go of by no signal of a terminal.
-func (f frozen) all(bwrap int) error {
+// stopAll sends SIGSTOP until every process under bwrap has stopped; errRestless after freezing. What loses
+// its parent becomes a child of bwrap's process 1, so nothing inside is elsewhere. Who waits for a disk, or for a child that
+// shares its memory (vfork(2)), is stopped before it runs again. No signal of the terminal stops bwrap's own two
+// processes, so they get SIGSTOP at once.
+func (f frozen) stopAll(bwrap int) error {
 	group, init, begun := syscall.Getpgrp(), proctree.Init(bwrap), time.Now()
 	for {
 		waits := false
 		for _, pid := range proctree.All(bwrap) {
 			state, of := proctree.State(pid)
-			if strings.IndexByte(still, state) >= 0 || state == 'D' && f[pid] {
+			if strings.IndexByte(stoppedStates, state) >= 0 || state == 'D' && f[pid] {
 				continue
 			}
 			waits = true

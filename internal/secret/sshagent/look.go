@@ -7,29 +7,29 @@ import (
 	"claudebox/internal/linux/aside"
 )
 
-// Word is what claudebox's helper is called with, see [Look].
+// Word is argv[0] of the stage that answers [Look].
 const Word = "claudebox-ssh-keys"
 
 // Rules say what may be signed. Keys are public ones, as ssh sends them.
 type Rules struct {
-	Git   []byte `json:"git,omitempty"` // that signs for git; none: nothing is signed
+	Git   []byte `json:"git,omitempty"` // public key that may sign git objects; nil: none may
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
-// Host is one that may be logged in to, with any key.
+// Host is a server that the agent may log in to, with any key.
 type Host struct {
 	Name string   `json:"name"`
-	Keys [][]byte `json:"keys"` // its own
+	Keys [][]byte `json:"keys"` // host keys of that server
 }
 
-// Use is what became of a request for a signature.
+// Use reports one request for a signature: for git, for a login to Host, or Refused and why.
 type Use struct {
 	Git     bool   `json:"git,omitempty"`     // it signed for git
 	Host    string `json:"host,omitempty"`    // it logged in there
 	Refused string `json:"refused,omitempty"` // it did not, and why; no text of an agent's
 }
 
-// Key is a public one.
+// Key is a public key.
 type Key struct {
 	Blob        []byte // as ssh sends it
 	Line        string // as a file has it, without a comment
@@ -55,7 +55,7 @@ type Question struct {
 	Hosts   []string // to find in them: "github.com", or with a port that is not 22
 }
 
-// Found is what there is. A key that is none says why.
+// Found answers a [Question].
 type Found struct {
 	Held            []Key // by the agent
 	Public, Private Parsed
@@ -75,7 +75,7 @@ type Known struct {
 	Why   string // why it could not be found out; empty: it was
 }
 
-// Look asks claudebox's helper.
+// Look starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.
 func Look(ctx context.Context, program string, q Question) (found Found, err error) {
 	return found, aside.Ask(ctx, program, Word, q, &found)
 }

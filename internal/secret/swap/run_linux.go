@@ -12,10 +12,10 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// Run is the process of a broker: it serves until its parent is gone.
+// Run is the main function of the broker's process: it confines itself, then serves one sandbox until its parent is
+// gone.
 func Run() error {
-	// What is read from hosts goes through small buffers; there is no need to
-	// let garbage lie.
+	// Collect early: the process needs little memory, and there is one for each session.
 	const percent, limit = 50, 24 << 20
 	debug.SetGCPercent(percent)
 	debug.SetMemoryLimit(limit)
@@ -44,7 +44,7 @@ func Run() error {
 // they lead on the usual systems).
 var readable = []string{"/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/nix/store"}
 
-// confineSelf leaves this process the network, and nothing else of the host.
+// confineSelf leaves this process the network, and of the files only what looking up a name reads ([readable]).
 func confineSelf() error {
 	read := slices.DeleteFunc(slices.Clone(readable), func(path string) bool {
 		_, err := os.Stat(path)

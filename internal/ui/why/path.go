@@ -11,8 +11,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// Asked is a path of the host as the caller found it. Paths are absolute and
-// clean.
+// Asked is a path that the user asked about, and what the host has there. Paths are absolute and clean.
 type Asked struct {
 	Path string // as it was asked for
 	Real string // with links resolved, as far as it exists
@@ -98,7 +97,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
 		if rel, below := cut(asked.Path, l.Project); below {
 			a.Change = ""
-			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover: nothing is in the file that stands there
+			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover that hides the host's file
 				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
 			}
 		}

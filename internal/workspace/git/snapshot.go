@@ -27,8 +27,7 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// Snapshot is all git places of a folder, as values. Its zero value knows none:
-// what is found afterwards was made meanwhile.
+// Snapshot lists the git folders and .git files below a folder at one moment. Compared with the zero value all is new.
 type Snapshot struct {
 	Folders []Folder
 	Files   []File
@@ -53,7 +52,7 @@ type Folder struct {
 	Closed  []string // names in it that could not be looked at, or "." for itself
 	Rel     string   // of the folder, below the root that it was seen from
 	In      string   // of the git folder that it lies in; empty: none
-	odd     []Repair
+	odd     []Repair // repairs that were found to be needed while looking
 	// replaces says that refs were made since by which git shows other commits.
 	replaces bool
 	before   *Folder // the same one before the session; nil: it was not there
@@ -67,7 +66,7 @@ type Entry struct {
 	Stamp beneath.Stamp
 	text  string
 	read  bool
-	back  string // of a gitdir: where the .git file outside of the root leads that it names
+	back  string // of a gitdir file that names a .git file outside the root: where that leads
 }
 
 // File is an entry named .git that is no folder.
@@ -112,7 +111,7 @@ func fileIn(files []File, at string) *File {
 	return nil
 }
 
-// Has reports whether there is a git place at a path.
+// Has reports whether a path is among Folders and Files.
 func (s Snapshot) Has(at string) bool { return s.Folder(at) != nil || s.file(at) != nil }
 
 // Without leaves out the places that drop reports.
@@ -142,7 +141,7 @@ func (e *Entry) Settings() []gitconfig.Entry {
 	return entries
 }
 
-// sums stand for them.
+// sums returns one Sum for each setting.
 func (e *Entry) sums() (sums []Sum) {
 	for _, s := range e.Settings() {
 		sums = append(sums, sumOf(s))
@@ -171,9 +170,8 @@ func (e Entry) same(before *Entry) bool {
 	return before != nil && before.Kind == e.Kind && before.Stamp == e.Stamp
 }
 
-// leadsTo says where a path that stands in a file of a folder leads. One that
-// the kernel may take to another place than its text says is not ok: behind a
-// link ".." is not what stands before it, and C ends a text at a NUL.
+// leadsTo returns where a path leads that stands in a file of a folder. Not ok: the kernel may go elsewhere than the
+// text says, for behind a link ".." is not what stands before it, and C ends a text at a NUL.
 func leadsTo(folder, text string) (to string, ok bool) {
 	ok = text != "" && path.Clean(text) == strings.TrimSuffix(text, "/") && !strings.ContainsRune(text, 0)
 	if !filepath.IsAbs(text) {
@@ -182,13 +180,14 @@ func leadsTo(folder, text string) (to string, ok bool) {
 	return path.Clean(text), ok
 }
 
-// dotGit is the .git file that the gitdir of a git folder names.
+// dotGit returns the .git file that a gitdir file in a folder names. Not ok: it is named otherwise, or the kernel may
+// go elsewhere.
 func dotGit(folder, gitdir string) (file string, ok bool) {
 	file, ok = leadsTo(folder, strings.TrimRight(gitdir, "\n"))
 	return file, ok && path.Base(file) == ".git"
 }
 
-// target is where a .git file leads; empty: nowhere that git would go.
+// target returns the folder that a .git file names; empty: it names none. Not ok: the kernel may go elsewhere.
 func (f File) target() (to string, ok bool) {
 	text, is := strings.CutPrefix(f.text, "gitdir: ")
 	if !is {

@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/workspace/hostrun"
 )
 
-// view is what was seen of a project. It is whole before anything is covered.
+// view is what one look at a project found. It is complete before [view.protect] uses it.
 type view struct {
 	ground
 	tree    *beneath.Folder // the project
@@ -25,10 +25,11 @@ type view struct {
 	found   []string // what the host executes and is there, relative to the project
 	hide    []string // what the profile's patterns with a slash match
 	tracked Tracked  // what git's indexes hold, as far as that counts
-	pushed  []string // names in the index that count as untracked
+	doubted []string // names in the index that count as untracked
 }
 
-// look looks at all that matters. Each step goes by what those before it saw.
+// look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
+// goes by what those before it found.
 func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
 	v := &view{ground: g, tree: tree, common: common, scope: g.scope(common != nil)}
 	var known *Seen
@@ -56,8 +57,8 @@ func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
 	}
 	v.scope.Places = v.places()
 	v.scope.readIndexes(tree, &v.seen, known)
-	v.pushed = v.uncounted()
-	v.tracked = v.seen.Tracked.Without(v.pushed)
+	v.doubted = v.uncounted()
+	v.tracked = v.seen.Tracked.Without(v.doubted)
 	return v, nil
 }
 
@@ -108,8 +109,8 @@ func (v *view) gather(l *layers) (all git.Snapshot, folders []gitFolder, err err
 	return all, append(folders, inside...), nil
 }
 
-// find lists what of all that the host executes is there, in order, and what the
-// profile hides.
+// find lists the existing files that host programs execute or obey, sorted; and those that the profile's hide globs
+// match.
 func (v *view) find(at below) (found, hide []string, err error) {
 	globs, err := matches(v.tree, "protect", v.Protect)
 	if err != nil {
@@ -135,13 +136,13 @@ func (v *view) find(at below) (found, hide []string, err error) {
 // matches lists what globs of the profile match.
 func matches(tree *beneath.Folder, key string, globs []string) (all []string, err error) {
 	for _, pattern := range globs {
-		matches, err := tree.Glob(pattern)
+		matching, err := tree.Glob(pattern)
 		if err != nil {
 			return nil, &diag.Error{
 				Op: "look for " + pattern, Err: err, Remedy: "make the pattern in " + key + " narrower",
 			}
 		}
-		all = append(all, matches...)
+		all = append(all, matching...)
 	}
 	return all, nil
 }
@@ -150,9 +151,9 @@ func matches(tree *beneath.Folder, key string, globs []string) (all []string, er
 // tracked, beyond the built-in lists.
 func (v *view) places() []string {
 	list := slices.Concat(v.found, v.hide)
-	for _, git := range v.seen.Git {
+	for _, dotGit := range v.seen.Git {
 		for _, rel := range v.found { // as its own index names it
-			if below, ok := strings.CutPrefix(rel, path.Dir(git)+"/"); ok {
+			if below, ok := strings.CutPrefix(rel, path.Dir(dotGit)+"/"); ok {
 				list = append(list, below)
 			}
 		}
@@ -230,9 +231,9 @@ func (v *view) protect(l *layers) (Project, error) {
 	}, nil
 }
 
-// executed protects what the host executes. A tracked file stays writable and is
-// reported: read-only it would stop `git switch` half-way. What git or claudebox
-// reads as configuration never does: it takes hold by itself.
+// executed protects what the host executes. A tracked file stays writable and is reported: read-only it would stop
+// `git switch` half-way. Files read as configuration are read-only even if tracked: git obeys them without anybody
+// running them.
 func (v *view) executed(at below) (reported, readOnly []string, err error) {
 	for _, rel := range v.found {
 		if !v.Strict && v.tracked.Has(rel) && !slices.Contains(v.named.configured, rel) {
@@ -240,8 +241,8 @@ func (v *view) executed(at below) (reported, readOnly []string, err error) {
 			continue
 		}
 		readOnly = append(readOnly, rel)
-		if slices.ContainsFunc(v.pushed, func(name string) bool { return pathname.Below(name, rel) }) {
-			at.note(false, "%s stays read-only: it is in git's index because a session put it there", rel)
+		if slices.ContainsFunc(v.doubted, func(name string) bool { return pathname.Below(name, rel) }) {
+			at.note(false, "%s stays read-only: a session may have put it into git's index", rel)
 		}
 		if v.copyIncluded(at, rel) {
 			continue

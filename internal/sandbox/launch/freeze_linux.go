@@ -88,8 +88,8 @@ func (p *Post) freeze() frozen {
 // frozen are the processes that were stopped here, and not by themselves.
 type frozen map[int]bool
 
-// stopAll sends SIGSTOP until every process under bwrap has stopped; errRestless after freezing. What loses
-// its parent becomes a child of bwrap's process 1, so nothing inside is elsewhere. Who waits for a disk, or for a child that
+// stopAll sends SIGSTOP until every process under bwrap has stopped; errRestless after freezing. What loses its parent
+// becomes a child of bwrap's process 1, so nothing inside is elsewhere. Who waits for a disk, or for a child that
 // shares its memory (vfork(2)), is stopped before it runs again. No signal of the terminal stops bwrap's own two
 // processes, so they get SIGSTOP at once.
 func (f frozen) stopAll(bwrap int) error {

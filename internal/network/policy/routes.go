@@ -42,7 +42,7 @@ func Connected(addresses []Address, routes []Route) Host {
 		if r.Local && r.To.IsSingleIP() {
 			h.Addresses = append(h.Addresses, r.To.Addr())
 		}
-		if r.To.Bits() > 0 && !out[roadOf(r)] {
+		if r.To.Bits() > 0 && (r.Local || !out[roadOf(r)]) {
 			h.Networks = append(h.Networks, r.To.Masked())
 		}
 	}

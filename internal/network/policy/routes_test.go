@@ -82,6 +82,13 @@ func TestConnected(t *testing.T) {
 			[]string{"8.8.8.8"},
 		},
 		{
+			"a network that this machine answers for, on a tunnel to the internet",
+			nil,
+			append(routes(tunnel, "0.0.0.0/0"), policy.Route{To: netip.MustParsePrefix("203.0.113.0/28"), Device: tunnel, Local: true}),
+			[]string{"203.0.113.5"},
+			[]string{"203.0.113.16"},
+		},
+		{
 			"ECMP and via gateways (F5)",
 			[]string{lan, "198.51.100.130/25"},
 			append(routes(eth, "0.0.0.0/0 via 203.0.113.1"), routes(other, "0.0.0.0/0 via 203.0.113.129", "0.0.0.0/0 via 2001:db8:77::1")...),

@@ -23,11 +23,15 @@ var errRefused = errors.New("refused by the policy")
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
 // A dialFunc connects by the host's sockets. It has each address judged before
-// it is dialled.
-type dialFunc func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error)
+// it is dialled, and tells the one that answered.
+type dialFunc func(
+	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
+) (net.Conn, netip.AddrPort, error)
 
 // dialHost is the only way out.
-func (s *Stack) dialHost(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
+func (s *Stack) dialHost(
+	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
+) (net.Conn, netip.AddrPort, error) {
 	d := net.Dialer{
 		Resolver: s.Resolver, KeepAliveConfig: keepAlive,
 		ControlContext: func(_ context.Context, _, to string, _ syscall.RawConn) error {
@@ -38,7 +42,16 @@ func (s *Stack) dialHost(ctx context.Context, network, to string, judge func(net
 			return judge(addr)
 		},
 	}
-	return d.DialContext(ctx, network, to)
+	conn, err := d.DialContext(ctx, network, to)
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	addr, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		conn.Close()
+		return nil, netip.AddrPort{}, err
+	}
+	return conn, addr, nil
 }
 
 // dial connects to where a flow goes, by its name if it has one. The flow comes
@@ -55,7 +68,7 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 		to = net.JoinHostPort(f.Name+".", strconv.Itoa(int(f.To.Port())))
 	}
 	var refused atomic.Bool // both families are dialled side by side
-	conn, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
+	conn, answered, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
 		if addr.Addr().Unmap().Is6() {
 			select {
 			case <-s.Settled:
@@ -75,15 +88,13 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 		}
 		return nil, f, err
 	}
-	if addr, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && f.Name != "" {
-		f.To = addr
-	}
+	f.To = answered
 	return conn, f, nil
 }
 
 // dialVia has the user's proxy connect to a name that was judged.
 func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
-	conn, err := s.dialOut(ctx, "tcp", s.Via.Address, func(netip.AddrPort) error { return nil })
+	conn, _, err := s.dialOut(ctx, "tcp", s.Via.Address, func(netip.AddrPort) error { return nil })
 	if err != nil {
 		return nil, err
 	}

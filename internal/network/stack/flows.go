@@ -8,8 +8,9 @@ import (
 	"claudebox/internal/network/flow"
 )
 
-// open is a connection that is being copied. Its flow has the address that was
-// dialled.
+// open is a connection that is being dialled or copied. Its flow has the address
+// that was dialled, as soon as that is known. The zero flow is of what leads to
+// nobody outside: a question for names, or what comes in by a published port.
 type open struct {
 	flow           flow.Flow
 	sent, received atomic.Int64

@@ -138,6 +138,9 @@ func (s *Stack) Moved(h policy.Host) {
 	s.host = h
 	s.mu.Unlock()
 	for _, o := range s.flows.all() {
+		if o.flow == (flow.Flow{}) {
+			continue
+		}
 		if v := policy.Judge(s.Rules, h, o.flow); v.Action == flow.Refuse {
 			s.Journal.Refused(o.flow, v.Why)
 			o.end()

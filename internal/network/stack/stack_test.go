@@ -45,30 +45,31 @@ type outside struct {
 	opened, closed atomic.Int32 // as the journal is told
 }
 
-func (o *outside) dial(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
-	addr, err := netip.ParseAddrPort(to)
+func (o *outside) dial(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (conn net.Conn, addr netip.AddrPort, err error) {
+	addr, err = netip.ParseAddrPort(to)
 	if err != nil {
 		host, _, _ := net.SplitHostPort(to)
 		a, known := o.names[strings.TrimSuffix(host, ".")]
 		if !known {
-			return nil, &net.DNSError{IsNotFound: true}
+			return nil, addr, &net.DNSError{IsNotFound: true}
 		}
 		addr = netip.AddrPortFrom(a, 80)
 	}
 	if err := judge(addr); err != nil {
-		return nil, err
+		return nil, addr, err
 	}
 	o.mu.Lock()
 	o.dialled = append(o.dialled, network+" "+addr.String())
 	o.mu.Unlock()
 	if addr.Port() == closedPort {
-		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		return nil, addr, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	}
 	at := o.tcp
 	if network == "udp" {
 		at = o.udp
 	}
-	return new(net.Dialer).DialContext(ctx, network, at.String())
+	conn, err = new(net.Dialer).DialContext(ctx, network, at.String())
+	return conn, addr, err
 }
 
 const closedPort = 81
@@ -293,6 +294,118 @@ func TestOpenConnectionsAreEnded(t *testing.T) {
 	}
 }
 
+// While a connection is being dialled the machine may come to where it leads.
+func TestWhatIsBeingDialledIsJudgedAgain(t *testing.T) {
+	arrive := func(s *Stack) {
+		s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	}
+	e, err := policy.ParseEntry("good.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow := policy.Rules{Tier: policy.TierAllow, Allow: []policy.Entry{e}}
+	for _, tc := range []struct {
+		name, to string
+		rules    policy.Rules
+	}{
+		{"an address", "203.0.113.10:80", inet},
+		{"a name", "", allow},
+		{"a name that is answered for", "", inet},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := newOutside(t)
+			o.names["good.test"], o.names["api.test"] = netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.20")
+			s := newStack(t, o, tc.rules, answering{})
+			b := newSandbox(t, s)
+			if name := map[string]string{policy.TierAllow: "good.test:80", policy.TierInet: "api.test:443"}[tc.rules.Tier]; tc.to == "" {
+				host, port, _ := net.SplitHostPort(name)
+				a, _, _ := s.DNS.Names.Addresses(host)
+				tc.to = net.JoinHostPort(a.String(), port)
+			}
+			s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {
+				conn, addr, err := o.dial(ctx, network, to, judge)
+				arrive(s)
+				return conn, addr, err
+			}
+			c, err := b.dial(t, tc.to)
+			if err != nil {
+				return
+			}
+			c.SetDeadline(time.Now().Add(patience))
+			io.WriteString(c, "GET / HTTP/1.1\r\nHost: good.test\r\n\r\n")
+			got := make([]byte, 64)
+			if n, _ := c.Read(got); n > 0 && string(got[:n]) != "no way to api.test" {
+				t.Errorf("%q came back from this machine's own network", got[:n])
+			}
+		})
+	}
+}
+
+func TestADatagramIsJudgedAgainWhenItIsDialled(t *testing.T) {
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {
+		conn, addr, err := o.dial(ctx, network, to, judge)
+		s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+		return conn, addr, err
+	}
+	at, protocol := full("203.0.113.10:7")
+	c, err := gonet.DialUDP(b.Stack, nil, &at, protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	io.WriteString(c, "hello")
+	if n, err := c.Read(make([]byte, 10)); err == nil {
+		t.Errorf("%d bytes came back from this machine's own network", n)
+	}
+}
+
+// A dial may take minutes: one that has come to lead home ends at once.
+func TestAPendingDialEndsWithTheMove(t *testing.T) {
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	begun, ended := make(chan struct{}), make(chan struct{})
+	s.dialOut = func(ctx context.Context, _, _ string, _ func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return nil, netip.AddrPort{}, ctx.Err()
+	}
+	go b.dial(t, "203.0.113.10:80")
+	<-begun
+	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("it goes on")
+	}
+}
+
+// What stays inside or was let in is no affair of the policy's.
+func TestAMoveLeavesAloneWhatIsNotDialled(t *testing.T) {
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	c := b.mustDial(t, "169.254.1.1:53")
+	for s.flows.count() == 0 {
+		runtime.Gosched()
+	}
+	s.Moved(policy.Host{})
+	c.SetDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("DNS over TCP: %v", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.refused) > 0 {
+		t.Errorf("refused: %v", o.refused)
+	}
+}
+
 func TestWhatIsBusyIsNotIdle(t *testing.T) {
 	s := newStack(t, newOutside(t), inet, nil)
 	b := newSandbox(t, s)
@@ -386,13 +499,13 @@ func TestWhatHasBegunHasAnEnd(t *testing.T) {
 	}
 	s := newStack(t, o, policy.Rules{Tier: policy.TierAllow, Allow: []policy.Entry{e}}, nil)
 	dialled, held := make(chan struct{}), make(chan struct{})
-	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, error) {
-		conn, err := o.dial(ctx, network, to, judge)
+	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {
+		conn, addr, err := o.dial(ctx, network, to, judge)
 		if strings.HasSuffix(to, ":80") { // it answers after the session
 			close(dialled)
 			<-held
 		}
-		return conn, err
+		return conn, addr, err
 	}
 	b := newSandbox(t, s)
 	a, _, _ := s.DNS.Names.Addresses("good.test")

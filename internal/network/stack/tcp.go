@@ -124,13 +124,15 @@ func (s *Stack) serve(r *tcp.ForwarderRequest, port uint16) {
 // connect dials and copies.
 func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort, number uint32) {
 	id := r.ID()
-	o := &open{flow: f, end: func() {}}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	o := &open{flow: f, end: cancel}
 	if !s.flows.add(o) {
 		r.Complete(true)
 		return
 	}
 	defer s.flows.remove(o)
-	conn, dialled, err := s.dial(s.ctx, f)
+	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {
 		s.tellWhy(r, err, addrPort(id.RemoteAddress, id.RemotePort), to, number)
 		return
@@ -154,6 +156,10 @@ func (s *Stack) carry(p *pair, judged bool) {
 		return
 	}
 	defer s.flows.remove(p.open)
+	if s.judge(p.open.flow).Action == flow.Refuse { // the machine has moved during the dial
+		p.breakOff()
+		return
+	}
 	p.inner.resize(bufferFor(s.flows.count()))
 	if err := p.run(s.ctx, judged); err != nil {
 		s.Journal.Refused(p.open.flow, err.Error())
@@ -176,7 +182,11 @@ func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	s.begun(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
-		conn, _, err := s.dial(ctx, f)
+		conn, dialled, err := s.dial(ctx, f)
+		if err == nil && s.judge(dialled).Action == flow.Refuse { // the machine has moved
+			conn.Close()
+			return nil, errRefused
+		}
 		return conn, err
 	})
 	counted.Close()

@@ -135,6 +135,9 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		return
 	}
 	defer s.flows.remove(o)
+	if s.judge(f).Action == flow.Refuse { // the machine has moved
+		return
+	}
 	s.begun(o)
 	var answered atomic.Bool
 	var both sync.WaitGroup

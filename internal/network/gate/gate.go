@@ -56,7 +56,7 @@ func New(name string, port uint16) *Gate {
 // Client passes what the client says on to the host as long as it has to be
 // listened to. It returns nil when what comes next may pass unheard, io.EOF when
 // the client has said all, and a [Refused] when it says what it may not; of that
-// nothing has reached the host.
+// nothing has reached the host but the beginning of a line that has no version.
 func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) error {
 	// Nearly all is TLS, of which little has to be held: only a line of HTTP is long.
 	c := &listener{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, firstRead), to: host}
@@ -64,7 +64,7 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	if err != nil {
 		return err
 	}
-	if first[0] == recordHandshake {
+	if c.beginsTLS(first[0]) {
 		return c.tls()
 	}
 	if c.helloOfOld(first[0]) {
@@ -82,7 +82,7 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	case g.port == portHTTP:
 		return refusef("what is no HTTP")
 	}
-	return c.flush()
+	return c.firstLine()
 }
 
 // Server passes what the server says on to the client until it is known what it
@@ -94,7 +94,7 @@ func (g *Gate) Server(host io.Reader, client io.Writer) error {
 	for {
 		n, err := host.Read(buffer)
 		if n > 0 {
-			begin = append(begin, buffer[:n]...)
+			begin = withoutOtherRecords(append(begin, buffer[:n]...))
 			if a, known := beginning(begin); known {
 				g.settle(a)
 			}
@@ -136,11 +136,32 @@ var retryRandom = []byte{
 	0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,
 }
 
-// beginning is what a server began with, once enough of it is there. A server
-// may cut its hello into records of any size; one that does counts as wanting
-// another hello, so that whatever follows is listened to.
+// withoutOtherRecords leaves out the whole records of TLS that hold no handshake:
+// a server may send a warning before its hello.
+func withoutOtherRecords(begin []byte) []byte {
+	const header = 5
+	for len(begin) >= header && isRecord(begin[0]) && begin[0] != recordHandshake && begin[1] == 3 {
+		size := header + int(begin[3])<<8 + int(begin[4])
+		if len(begin) < size {
+			break
+		}
+		begin = begin[size:]
+	}
+	return begin
+}
+
+// beginning is what a server began with, once enough of it is there, see
+// [withoutOtherRecords]. A server may cut its hello into records of any size, and
+// put another message in front; one that does counts as wanting another hello, so
+// that whatever follows is listened to.
 func beginning(begin []byte) (a answer, known bool) {
-	const switches, record, randomAt = "HTTP/1.1 101 ", 5, 5 + 4 + 2
+	const switches, record, randomAt, serverHello = "HTTP/1.1 101 ", 5, 5 + 4 + 2, 2
+	if len(begin) == 0 {
+		return other, false
+	}
+	if begin[0] != recordHandshake && isRecord(begin[0]) && (len(begin) == 1 || begin[1] == 3) {
+		return other, false
+	}
 	if begin[0] != recordHandshake {
 		n := min(len(begin), len(switches))
 		if string(begin[:n]) != switches[:n] {
@@ -157,7 +178,7 @@ func beginning(begin []byte) (a answer, known bool) {
 	if len(begin) < randomAt+len(retryRandom) {
 		return other, false
 	}
-	if bytes.Equal(begin[randomAt:randomAt+len(retryRandom)], retryRandom) {
+	if begin[record] != serverHello || bytes.Equal(begin[randomAt:randomAt+len(retryRandom)], retryRandom) {
 		return retry, true
 	}
 	return other, true
@@ -270,8 +291,27 @@ func (c *listener) pass(hello []byte, said string) error {
 	return err
 }
 
+// beginsTLS reports whether a client begins with a record of TLS, of whatever
+// kind: servers skip a warning in front of the hello, Go's one of any version.
+func (c *listener) beginsTLS(first byte) bool {
+	const header = 5
+	if !isRecord(first) || first == recordHandshake {
+		return first == recordHandshake
+	}
+	begin, err := c.from.Peek(2)
+	if err != nil || begin[1] == 3 {
+		return err == nil
+	}
+	if first != recordAlert {
+		return false
+	}
+	begin, err = c.from.Peek(header)
+	return err == nil && begin[3] == 0 && begin[4] == 2
+}
+
 // speaksHTTP reports whether the first line is one of HTTP, or could be taken
-// for one by somebody.
+// for one by somebody. It waits for the line's end only while it is text: see
+// [listener.firstLine] for what else may be in it.
 func (c *listener) speaksHTTP() (bool, error) {
 	for n := 1; n < longestLine; n++ {
 		text, err := c.from.Peek(n)
@@ -282,7 +322,7 @@ func (c *listener) speaksHTTP() (bool, error) {
 		case n == 1 && (last == '\r' || last == '\n' || last == ' '):
 			return true, nil
 		case last == '\n':
-			return strings.Contains(strings.ToUpper(string(text)), "HTTP/") || isSimple(string(text)), nil
+			return hasVersion(text) || isSimple(text), nil
 		case n == 1 && !isTokenByte(last), last < ' ' && last != '\t' && last != '\r':
 			return false, nil
 		}
@@ -290,11 +330,62 @@ func (c *listener) speaksHTTP() (bool, error) {
 	return true, nil
 }
 
+// firstLine passes on the first line of what does not begin as HTTP does, as it
+// comes: it may have no end, and its client wait for an answer. Some servers take
+// any byte in a request line, and many kinds of space, so it is refused as soon as
+// it has a version of HTTP. After its end nothing can be a first request.
+func (c *listener) firstLine() error {
+	const kept = 1 << 10 // of the line's beginning; its last bytes are kept, too
+	var line []byte
+	for {
+		if _, err := c.from.Peek(1); err != nil {
+			return err
+		}
+		text, _ := c.from.Peek(c.from.Buffered())
+		piece, _, ended := bytes.Cut(text, []byte("\n"))
+		line = bytes.TrimLeft(spaced(append(line, piece...)), " ")
+		if hasVersion(line) || isSimple(line) || ended && len(line) == 0 {
+			return refusef("its request line is not one of HTTP/1")
+		}
+		if ended {
+			return c.flush()
+		}
+		if err := c.flush(); err != nil {
+			return err
+		}
+		if len(line) > kept {
+			line = append(line[:kept-len(version)], line[len(line)-len(version):]...)
+		}
+	}
+}
+
+// spaced has a plain space for each byte that a server may take for one: Python's
+// takes those of Latin-1.
+func spaced(line []byte) []byte {
+	line = bytes.Clone(line)
+	for i, c := range line {
+		if strings.IndexByte("\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0", c) >= 0 {
+			line[i] = ' '
+		}
+	}
+	return line
+}
+
+// version is what a line of HTTP has, in any case, from HTTP/1.0 on.
+const version = "HTTP/"
+
+func hasVersion(line []byte) bool { return bytes.Contains(bytes.ToUpper(line), []byte(version)) }
+
 // isSimple reports whether a line is a request of HTTP/0.9, which has no version
-// and no host: what comes behind it could be one that is taken for HTTP/1.
-func isSimple(line string) bool {
-	method, target, _ := strings.Cut(line, " ")
-	return isToken(method) && method == strings.ToUpper(method) && strings.HasPrefix(target, "/")
+// and no host: what comes behind it could be taken for HTTP/1, or for its fields.
+func isSimple(line []byte) bool {
+	words := bytes.Fields(spaced(line))
+	if len(words) < 2 {
+		return false
+	}
+	method, target := string(words[0]), string(words[1])
+	return isToken(method) && method == strings.ToUpper(method) &&
+		(strings.HasPrefix(target, "/") || strings.Contains(target, "://"))
 }
 
 // helloOfOld reports whether a client begins as one of SSL 2 does (RFC 5246, E.2).
@@ -330,6 +421,11 @@ func (c *listener) http() error {
 		content, err := h.framing()
 		if err != nil {
 			return err
+		}
+		if content.chunked || content.length > 0 {
+			if err := h.allowContent(); err != nil {
+				return err
+			}
 		}
 		upgrade := h.upgrade() != "" && !strings.Contains(h.upgrade(), "h2c")
 		if upgrade && !first {

@@ -97,40 +97,65 @@ func TestRequestsInTheClear(t *testing.T) {
 		want string // what the server gets; "=" is all
 		why  string // of a refusal
 	}{
-		"a request":                    {80, ok, "=", ""},
-		"two requests":                 {80, ok + ok, "=", ""},
-		"a Host with a port":           {8080, "GET / HTTP/1.1\r\nHost: GOOD.test.:8080\r\n\r\n", "=", ""},
-		"of HTTP/1.0 without a Host":   {80, "GET / HTTP/1.0\r\n\r\n", "=", ""},
-		"with a body":                  {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 5\r\n\r\nhello" + ok, "=", ""},
-		"in chunks":                    {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + ok, "=", ""},
-		"another Host":                 {80, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "another host"},
-		"another Host, later (F11)":    {8080, ok + "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", ok, "another host"},
-		"a simple request, then one":   {8080, "GET /\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "not one of HTTP/1"},
-		"a hello of SSL 2":             {8443, "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10", "", "SSL 2"},
-		"a simple question of another": {8080, "GET key\r\n", "=", ""},
-		"another Host, other port":     {8080, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "another host"},
-		"two Hosts":                    {80, "GET / HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n", "", "2 Host fields"},
-		"no Host":                      {80, "GET / HTTP/1.1\r\n\r\n", "", "0 Host fields"},
-		"a whole URL":                  {80, "GET http://evil.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", "", "whole URL"},
-		"CONNECT":                      {80, "CONNECT evil.test:443 HTTP/1.1\r\nHost: good.test\r\n\r\n", "", "whole URL"},
-		"a request behind a body":      {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\n\r\n", "another host"},
-		"two lengths":                  {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", "", "twice"},
-		"a length with a sign":         {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: +5\r\n\r\n", "", "no number"},
-		"a length that is dropped":     {80, "POST / HTTP/1.1\r\nHost: good.test\r\nConnection: Content-Length\r\nContent-Length: 5\r\n\r\n", "", "no option"},
-		"a chunk with an extension":    {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n", "=^2", "plain size"},
-		"a line break in front":        {8080, "\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
-		"a bare line feed":             {8080, "GET / HTTP/1.1\nHost: evil.test\n\n", "", "lines do not end"},
-		"a field that goes on":         {80, "GET / HTTP/1.1\r\nHost: good.test\r\n evil.test\r\n\r\n", "", "not one of HTTP/1"},
-		"HTTP/2 without asking":        {8080, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "request line"},
-		"HTTP/2 by an upgrade":         {80, "GET / HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n", ok, ""},
-		"an upgrade later":             {80, ok + "GET / HTTP/1.1\r\nHost: good.test\r\nUpgrade: websocket\r\n\r\n", ok, "middle"},
-		"what is no HTTP, at port 80":  {80, "SSH-2.0-x\r\n", "", "no HTTP"},
-		"another protocol":             {22, "SSH-2.0-x\r\nanything\x00", "=", ""},
-		"another protocol in binary":   {5432, "\x00\x00\x00\x08\x04\xd2\x16\x2f", "=", ""},
-		"another protocol that begins": {5672, "AMQP\x00\x00\x09\x01", "=", ""},
-		"nothing":                      {22, "", "", "EOF"},
-		"HTTP at the port of TLS":      {443, ok, "", "no TLS"},
-		"a message without an end":     {80, "GET / HTTP/1.1\r\nHost: good.test", "", "EOF"},
+		"a request":                     {80, ok, "=", ""},
+		"two requests":                  {80, ok + ok, "=", ""},
+		"a Host with a port":            {8080, "GET / HTTP/1.1\r\nHost: GOOD.test.:8080\r\n\r\n", "=", ""},
+		"of HTTP/1.0 without a Host":    {80, "GET / HTTP/1.0\r\n\r\n", "=", ""},
+		"with a body":                   {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 5\r\n\r\nhello" + ok, "=", ""},
+		"in chunks":                     {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + ok, "=", ""},
+		"another Host":                  {80, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "another host"},
+		"another Host, later (F11)":     {8080, ok + "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", ok, "another host"},
+		"a simple request, then one":    {8080, "GET /\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "not one of HTTP/1"},
+		"a hello of SSL 2":              {8443, "\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10", "", "SSL 2"},
+		"a simple question of another":  {8080, "GET key\r\n", "=", ""},
+		"another Host, other port":      {8080, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "another host"},
+		"two Hosts":                     {80, "GET / HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n", "", "2 Host fields"},
+		"no Host":                       {80, "GET / HTTP/1.1\r\n\r\n", "", "0 Host fields"},
+		"a whole URL":                   {80, "GET http://evil.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", "", "whole URL"},
+		"CONNECT":                       {80, "CONNECT evil.test:443 HTTP/1.1\r\nHost: good.test\r\n\r\n", "", "whole URL"},
+		"a request behind a body":       {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\n\r\n", "another host"},
+		"two lengths":                   {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", "", "twice"},
+		"a length with a sign":          {80, "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: +5\r\n\r\n", "", "no number"},
+		"a length that is dropped":      {80, "POST / HTTP/1.1\r\nHost: good.test\r\nConnection: Content-Length\r\nContent-Length: 5\r\n\r\n", "", "no option"},
+		"a chunk with an extension":     {80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n", "=^2", "plain size"},
+		"a line break in front":         {8080, "\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a bare line feed":              {8080, "GET / HTTP/1.1\nHost: evil.test\n\n", "", "lines do not end"},
+		"a field that goes on":          {80, "GET / HTTP/1.1\r\nHost: good.test\r\n evil.test\r\n\r\n", "", "not one of HTTP/1"},
+		"HTTP/2 without asking":         {8080, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "request line"},
+		"HTTP/2 by an upgrade":          {80, "GET / HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n", ok, ""},
+		"an upgrade later":              {80, ok + "GET / HTTP/1.1\r\nHost: good.test\r\nUpgrade: websocket\r\n\r\n", ok, "middle"},
+		"what is no HTTP, at port 80":   {80, "SSH-2.0-x\r\n", "", "no HTTP"},
+		"another protocol":              {22, "SSH-2.0-x\r\nanything\x00", "=", ""},
+		"another protocol in binary":    {5432, "\x00\x00\x00\x08\x04\xd2\x16\x2f", "=", ""},
+		"another protocol that begins":  {5672, "AMQP\x00\x00\x09\x01", "=", ""},
+		"nothing":                       {22, "", "", "EOF"},
+		"a form feed in the target":     {8080, "GET /\x0c HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a control byte in the target":  {8080, "GET /\x01 http/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a zero in the target":          {8080, "GET /\x00 HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a form feed as a space":        {8080, "GET\x0c/\x0cHTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a tab in front":                {8080, "\tGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a form feed in front":          {8080, "\x0cGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a no-break space in front":     {8080, "\xa0GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a line of space in front":      {8080, "\x0c\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a simple request, form feed":   {8080, "GET\x0c/\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"a simple request, a whole URL": {8080, "GET http://evil.test/\r\nHost: evil.test\r\n\r\n", "", "request line"},
+		"binary of many lines":          {8080, "\x00\x01\nGET /x HTTP/1.1", "=", ""},
+		"content of a GET": {
+			80, "GET / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 38\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "", "content in a request",
+		},
+		"content of a HEAD, in chunks": {80, "HEAD / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", "content in a request"},
+		"content of OPTIONS":           {80, "OPTIONS * HTTP/1.1\r\nHost: good.test\r\nContent-Length: 1\r\n\r\na", "", "content in a request"},
+		"a GET of no content":          {80, "GET / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 0\r\n\r\n", "=", ""},
+		"content of a DELETE": {
+			80, "DELETE / HTTP/1.1\r\nHost: good.test\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na",
+			"DELETE / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 1\r\nConnection: close\r\n\r\na", "",
+		},
+		"a DELETE without": {80, "DELETE / HTTP/1.1\r\nHost: good.test\r\nConnection: keep-alive\r\n\r\n", "=", ""},
+		"a coding with a Kelvin sign": {
+			80, "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chun\u212aed\r\n\r\n0\r\n\r\n", "", "another transfer coding",
+		},
+		"HTTP at the port of TLS":  {443, ok, "", "no TLS"},
+		"a message without an end": {80, "GET / HTTP/1.1\r\nHost: good.test", "", "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := say(t, "good.test", tc.port, tc.text)
@@ -255,6 +280,10 @@ func TestHellosThatDoNotPass(t *testing.T) {
 		"no hello":                        {443, []byte{recordHandshake, 3, 1, 0, 4, 2, 0, 0, 0}},
 		"an empty record":                 {443, []byte{recordHandshake, 3, 1, 0, 0}},
 		"a longer one":                    {443, []byte{recordHandshake, 3, 1, 0, 4, 1, 1, 0, 0}},
+		"behind a warning":                {8443, append([]byte{21, 3, 1, 0, 2, 1, 90}, hello(t, "evil.test")...)},
+		"behind a warning of any version": {8443, append([]byte{21, 1, 1, 0, 2, 1, 90}, hello(t, "evil.test")...)},
+		"behind a change of cipher":       {8443, append([]byte{20, 3, 3, 0, 1, 1}, good...)},
+		"with more behind it":             {443, together(good, hello(t, "evil.test"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := say(t, "good.test", tc.port, string(tc.text))
@@ -286,6 +315,66 @@ func hello(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return append(header, body...)
+}
+
+// together joins two messages in one record.
+func together(a, b []byte) []byte {
+	body := append(bytes.Clone(a[5:]), b[5:]...)
+	return append(binary.BigEndian.AppendUint16(bytes.Clone(a[:3]), uint16(len(body))), body...)
+}
+
+// A protocol that has no lines waits for no line's end; a request that is cut
+// into pieces is found all the same.
+func TestBytesThatAreNoTextPassAtOnce(t *testing.T) {
+	c := connect(t, "good.test", 8080)
+	for _, piece := range []string{"\x00\x01", "AMQP", "\x0cht", "tp"} {
+		io.WriteString(c.client, piece)
+		got := make([]byte, len(piece))
+		if _, err := io.ReadFull(c.server, got); err != nil || string(got) != piece {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	io.WriteString(c.client, "/1.1\r\nHost: evil.test\r\n\r\n")
+	if rest, _ := io.ReadAll(c.server); len(rest) > 0 || !isRefused(<-c.ended) {
+		t.Errorf("the server got %q", rest)
+	}
+}
+
+// A server of MySQL speaks first, and its client's answer may begin as a record does.
+func TestALoginThatBeginsAsARecordPasses(t *testing.T) {
+	login := "\x15\x01\x00\x01\x85\xa6\xff\x01" + strings.Repeat("x", 20)
+	if got, err := say(t, "good.test", 3306, login); got != login {
+		t.Errorf("the server got %q, %v", got, err)
+	}
+}
+
+func TestWhatAServerBeganWith(t *testing.T) {
+	retrying := append([]byte{recordHandshake, 3, 3, 0, 42, 2, 0, 0, 38, 3, 3}, retryRandom...)
+	agreeing := append([]byte{recordHandshake, 3, 3, 0, 42, 2, 0, 0, 38, 3, 3}, make([]byte, 32)...)
+	warning := []byte{21, 3, 3, 0, 2, 1, 112}
+	for name, tc := range map[string]struct {
+		said  []byte
+		want  answer
+		known bool
+	}{
+		"a hello":                       {agreeing, other, true},
+		"a retry":                       {retrying, retry, true},
+		"a warning":                     {warning, other, false},
+		"the beginning of a warning":    {warning[:3], other, false},
+		"one byte of a warning":         {warning[:1], other, false},
+		"a warning, then a retry":       {append(bytes.Clone(warning), retrying...), retry, true},
+		"a warning, then a hello":       {append(bytes.Clone(warning), agreeing...), other, true},
+		"another message in front":      {append([]byte{recordHandshake, 3, 3, 0, 46, 0, 0, 0, 0}, retrying[5:]...), retry, true},
+		"what is no TLS":                {[]byte("SSH-2.0"), other, true},
+		"a byte of a record in no TLS":  {[]byte{21, 0, 0, 0}, other, true},
+		"the beginning of a switch":     {[]byte("HTTP/1.1 1"), switching, false},
+		"a change to another protocol":  {[]byte("HTTP/1.1 101 S"), switching, true},
+		"a retry that is cut in pieces": {[]byte{recordHandshake, 3, 3, 0, 1, 2}, retry, true},
+	} {
+		if got, known := beginning(withoutOtherRecords(tc.said)); known != tc.known || known && got != tc.want {
+			t.Errorf("%s: %v, %t; want %v, %t", name, got, known, tc.want, tc.known)
+		}
+	}
 }
 
 // inRecords cuts a hello into records of a size.

@@ -19,6 +19,7 @@ const (
 type head struct {
 	method, target, version string
 	fields                  []field
+	last                    bool // the server is to close the connection behind it
 }
 
 type field struct{ name, value string }
@@ -108,6 +109,9 @@ func (h head) bytes() []byte {
 	if strings.Contains(h.upgrade(), "h2c") {
 		drop = append(drop, "upgrade")
 	}
+	if h.last {
+		drop = append(drop, "keep-alive", "close")
+	}
 	var b bytes.Buffer
 	b.WriteString(h.method + " " + h.target + " " + h.version + "\r\n")
 	for _, f := range h.fields {
@@ -124,6 +128,9 @@ func (h head) bytes() []byte {
 		default:
 			b.WriteString(f.name + ": " + f.value + "\r\n")
 		}
+	}
+	if h.last {
+		b.WriteString("Connection: close\r\n")
 	}
 	b.WriteString("\r\n")
 	return b.Bytes()
@@ -151,7 +158,7 @@ func (h head) framing() (body, error) {
 	case len(lengths)+len(codings) > 1:
 		return body{}, refusef("a request that says its length twice")
 	case len(codings) == 1:
-		if !strings.EqualFold(codings[0], "chunked") || h.version != "HTTP/1.1" {
+		if !isToken(codings[0]) || !strings.EqualFold(codings[0], "chunked") || h.version != "HTTP/1.1" {
 			return body{}, refusef("a request with another transfer coding than chunked")
 		}
 		return body{chunked: true}, nil
@@ -161,6 +168,20 @@ func (h head) framing() (body, error) {
 		return body{}, refusef("a request whose length is no number")
 	}
 	return body{length: int64(n)}, nil
+}
+
+// allowContent refuses content where servers do not expect any: one that leaves
+// it unread takes it for the next request (RFC 9110, 9.3.1). Where only some do,
+// the request becomes the connection's last.
+func (h *head) allowContent() error {
+	switch strings.ToUpper(h.method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE":
+		return refusef("content in a request of method %s, which a server could take for another request", h.method)
+	case "POST", "PUT", "PATCH":
+	default:
+		h.last = true
+	}
+	return nil
 }
 
 func isToken(s string) bool {

@@ -14,11 +14,13 @@ var (
 	errNotHello  = errors.New("not a TLS client hello")
 	errNoName    = errors.New("a TLS client hello without a server name")
 	errEncrypted = errors.New("an encrypted TLS client hello")
+	errMore      = errors.New("a TLS client hello with more in its last record")
 )
 
 // Content types and extensions of TLS (RFC 8446, RFC 6066, RFC 9849; the
 // draft of ESNI came before).
 const (
+	recordAlert     = 21
 	recordHandshake = 22
 	clientHello     = 1
 	longestRecord   = 1 << 14
@@ -27,6 +29,9 @@ const (
 	extECH        = 0xfe0d
 	extESNI       = 0xffce
 )
+
+// isRecord reports whether a record of TLS may begin with a byte.
+func isRecord(first byte) bool { return first >= 20 && first <= 24 }
 
 // serverName reads the name out of the TLS client hello that a connection
 // begins with, which may come in many records. It fails with errShort while it
@@ -79,8 +84,11 @@ func handshake(begin []byte) ([]byte, error) {
 			if size > longestHello {
 				return nil, errNotHello
 			}
-			if len(message) >= size {
-				return message[4:size], nil
+			if len(message) > size {
+				return nil, errMore
+			}
+			if len(message) == size {
+				return message[4:], nil
 			}
 		}
 		if len(begin) > 0 && begin[0] != recordHandshake || len(begin) > 1 && begin[1] != 3 {

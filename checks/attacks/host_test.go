@@ -98,7 +98,7 @@ func TestAFolderOfHooksThatIsNotThereYet(t *testing.T) {
 	w.git("project", "commit", "-q", "--allow-empty", "-m", "x")
 	w.wantNotTaken()
 	if w.exists("project/.githooks") {
-		t.Error("the placeholder stays")
+		t.Error("the stand-in stays")
 	}
 }
 

@@ -51,7 +51,7 @@ func (c call) addStandIns(h *launch.Host, given project.Project) {
 	if slices.ContainsFunc(given.Mounts, hidesFolder) && !slices.Contains(h.StandIns, empty) {
 		h.StandIns = append(h.StandIns, empty)
 	}
-	for _, p := range given.Placeholders {
+	for _, p := range given.StandIns {
 		h.StandIns = append(h.StandIns, launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content})
 	}
 }

@@ -162,7 +162,7 @@ func (s *Session) endState() {
 	}
 }
 
-// holdGiven makes the placeholders that the mounts of the project rely on, and
+// holdGiven makes the stand-ins that the mounts of the project rely on, and
 // those of the folders mounted read-write beside it.
 func (s *Session) holdGiven() error {
 	for _, given := range s.given() {
@@ -175,7 +175,7 @@ func (s *Session) holdGiven() error {
 	return nil
 }
 
-// release takes the placeholders away.
+// release takes the stand-ins away.
 func (s *Session) release() {
 	for _, hold := range s.holding {
 		hold.Release()

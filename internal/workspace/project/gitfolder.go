@@ -128,7 +128,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 		}
 		g.config("config", true)
 		if g.Entry("hooks") == nil { // or the agent could make it
-			g.placeholder(Placeholder{Rel: g.rel("hooks"), Dir: true}, whyHooks)
+			g.standIn(StandIn{Rel: g.rel("hooks"), Dir: true}, whyHooks)
 		}
 		g.held("hooks", whyHooks)
 	}
@@ -172,7 +172,7 @@ func (g *gitFolder) held(name, why string) {
 }
 
 // perWorktree reports whether git reads config.worktree. What git takes for false
-// in other words counts as true here: a placeholder does no harm.
+// in other words counts as true here: a stand-in does no harm.
 func (g *gitFolder) perWorktree() (on bool) {
 	main := g
 	if g.Role == git.Linked {
@@ -195,7 +195,7 @@ func (g *gitFolder) config(name string, wouldRead bool) {
 		return
 	}
 	if e == nil {
-		g.placeholder(Placeholder{Rel: rel}, whyConfig)
+		g.standIn(StandIn{Rel: rel}, whyConfig)
 		return
 	}
 	text, read := e.Text()
@@ -227,7 +227,7 @@ func (g *gitFolder) lock() {
 	rel := g.rel("locked")
 	content, err := g.at.Read(rel, smallLimit)
 	if g.Entry("locked") == nil || err == nil && string(content) == lockReason {
-		g.placeholder(Placeholder{Rel: rel, Content: lockReason}, whyMoved)
+		g.standIn(StandIn{Rel: rel, Content: lockReason}, whyMoved)
 	}
 }
 
@@ -244,7 +244,7 @@ func (g *gitFolder) commondir() error {
 				errors.New("it makes git take its configuration from elsewhere; remove it"))
 		}
 	}
-	g.placeholder(Placeholder{Rel: rel, Content: git.SamePlace}, whyMoved)
+	g.standIn(StandIn{Rel: rel, Content: git.SamePlace}, whyMoved)
 	return nil
 }
 

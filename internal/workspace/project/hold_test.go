@@ -18,11 +18,11 @@ func TestOpenMakesNothing(t *testing.T) {
 	w.repo("p", "x")
 	w.open("p")
 	if w.there("p/.git/commondir") {
-		t.Error("Open made a placeholder")
+		t.Error("Open made a stand-in")
 	}
 }
 
-func TestHoldMakesPlaceholdersAndReleaseTakesThemAway(t *testing.T) {
+func TestHoldMakesStandInsAndReleaseTakesThemAway(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
 	w.git("p", "config", "extensions.worktreeConfig", "true")
@@ -47,7 +47,7 @@ func TestHoldMakesPlaceholdersAndReleaseTakesThemAway(t *testing.T) {
 	h.Release() // a second time does nothing
 }
 
-func TestTheLastSessionTakesPlaceholdersAway(t *testing.T) {
+func TestTheLastSessionTakesStandInsAway(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")
 	first, err := w.open("p").Hold()

@@ -23,7 +23,7 @@ const whyClosed = "it cannot be looked at"
 type layers struct {
 	project      string // its path
 	mounts       []Mount
-	placeholders []Placeholder
+	standIns     []StandIn
 	notes        []Note
 	hidden, stay []string // see [Project]
 	copied       []string // configurations and logs of git that a copy without secrets covers
@@ -102,11 +102,11 @@ func (b below) hide(rel string, dir bool) {
 	}
 }
 
-// placeholder protects a place where nothing is: it will be made by
+// standIn protects a place where nothing is: it will be made by
 // [Project.Hold] and taken away again.
-func (b below) placeholder(p Placeholder, why string) {
+func (b below) standIn(p StandIn, why string) {
 	p.Root = b.at.Path()
-	b.placeholders = append(b.placeholders, p)
+	b.standIns = append(b.standIns, p)
 	b.cover(p.Rel, Mount{Mode: ReadOnly, Dir: p.Dir, Why: why})
 }
 

@@ -219,9 +219,9 @@ func (n *namer) hold(from, name string, dir bool, why string) (rel string) {
 	case absent && (fault != nil || above.Kind != beneath.Dir):
 		n.note(true, "%s is not there, and the agent can make it: %s", place, why)
 	case absent:
-		b.placeholder(Placeholder{Rel: at, Dir: dir}, why)
+		b.standIn(StandIn{Rel: at, Dir: dir}, why)
 	case !outside:
-		n.placeholders = append(n.placeholders, Placeholder{Root: n.path, Rel: at, Keep: true})
+		n.standIns = append(n.standIns, StandIn{Root: n.path, Rel: at, Keep: true})
 	case err != nil:
 		n.note(true, "%s cannot be protected: %s", place, why)
 	default:
@@ -244,12 +244,12 @@ func (v *view) copyIncluded(at below, rel string) bool {
 	return err == nil
 }
 
-// unmade is what is named and nobody has made yet, but for what a placeholder
+// unmade is what is named and nobody has made yet, but for what a stand-in
 // keeps from being made.
-func (v *view) unmade(held []Placeholder) []string {
+func (v *view) unmade(held []StandIn) []string {
 	list := slices.DeleteFunc(slices.Concat(v.named.executed, v.named.configured), func(rel string) bool {
 		what, err := v.tree.Look(rel)
-		return err != nil || what.Kind != beneath.Absent || slices.ContainsFunc(held, func(p Placeholder) bool {
+		return err != nil || what.Kind != beneath.Absent || slices.ContainsFunc(held, func(p StandIn) bool {
 			return p.Root == v.path && p.Rel == rel && !p.Keep
 		})
 	})

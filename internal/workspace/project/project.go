@@ -8,7 +8,7 @@
 // wrote there in earlier sessions. It runs no program (git in a project obeys
 // core.fsmonitor), and follows no symbolic link below the project.
 //
-// [Open] only reads. [Project.Hold] makes the few placeholders without which
+// [Open] only reads. [Project.Hold] makes the few stand-ins without which
 // an absent file would be a way to the host, and takes them away again.
 package project
 
@@ -91,8 +91,8 @@ type Project struct {
 	Before     git.Snapshot // the git places, those of the repository's common folder included
 	OpenConfig bool         // their configuration can be changed inside
 
-	Placeholders []Placeholder // what [Project.Hold] makes
-	show         []string
+	StandIns []StandIn // what [Project.Hold] makes
+	show     []string
 }
 
 // Mode is how a path is mounted over itself.
@@ -263,6 +263,6 @@ func (p Project) Appeared() (rel string) {
 	return ""
 }
 
-// Hold makes the placeholders that the project's mounts rely on, before the
+// Hold makes the stand-ins that the project's mounts rely on, before the
 // sandbox starts. It is released when that has ended.
-func (p Project) Hold() (*Hold, error) { return hold(p.Placeholders) }
+func (p Project) Hold() (*Hold, error) { return hold(p.StandIns) }

@@ -76,7 +76,7 @@ func (b box) fails(command string) {
 	}
 }
 
-// hold makes the placeholders until the end of the test.
+// hold makes the stand-ins until the end of the test.
 func (w world) hold(p project.Project) *project.Hold {
 	w.t.Helper()
 	h, err := p.Hold()

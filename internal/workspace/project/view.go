@@ -221,13 +221,13 @@ func (v *view) protect(l *layers) (Project, error) {
 	if err := v.otherNames(at); err != nil {
 		return Project{}, err
 	}
-	v.scope.Unmade = v.unmade(l.placeholders)
+	v.scope.Unmade = v.unmade(l.standIns)
 	mounts, hidden := l.sorted()
 	return Project{
 		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: l.notes,
 		Reported: reported, Hidden: hidden, Stay: l.stay, ReadOnly: slices.Concat(l.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: filled,
-		Before: v.before, OpenConfig: v.WritableConfig, Placeholders: l.placeholders, show: v.Show,
+		Before: v.before, OpenConfig: v.WritableConfig, StandIns: l.standIns, show: v.Show,
 	}, nil
 }
 

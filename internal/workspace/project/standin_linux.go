@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Placeholder is a file or folder that stands in for an absent one.
-type Placeholder struct {
+// StandIn is a file or folder that stands in for an absent one.
+type StandIn struct {
 	Root    string // canonical folder; below it no link is followed
 	Rel     string // where it stands, below Root
 	Dir     bool
@@ -22,23 +22,23 @@ type Placeholder struct {
 	Keep    bool   // another session may have made it: held, neither made nor taken away
 }
 
-// Hold is the placeholders of one running session. The zero value holds
+// Hold is the stand-ins of one running session. The zero value holds
 // nothing.
 type Hold struct {
-	made    []Placeholder
+	made    []StandIn
 	parents map[string]parent
 }
 
-// parent is a folder that placeholders stand in, locked as shared.
+// parent is a folder that holds stand-ins, locked as shared.
 type parent struct {
 	*beneath.Folder
 	lock *os.File
 }
 
-// hold makes placeholders and holds them. One that is there already, from
+// hold makes stand-ins and holds them. One that is there already, from
 // another session or a killed one, is held as well. The last session to
 // [Hold.Release] takes them away.
-func hold(list []Placeholder) (*Hold, error) {
+func hold(list []StandIn) (*Hold, error) {
 	h := &Hold{parents: map[string]parent{}}
 	for _, p := range list {
 		in, err := h.parent(p)
@@ -58,9 +58,9 @@ func hold(list []Placeholder) (*Hold, error) {
 	return h, nil
 }
 
-// parent opens and locks the folder a placeholder stands in, once for all
-// placeholders in it.
-func (h *Hold) parent(p Placeholder) (in parent, err error) {
+// parent opens and locks the folder that a stand-in is in, once for all
+// stand-ins there.
+func (h *Hold) parent(p StandIn) (in parent, err error) {
 	if in, ok := h.parents[p.parent()]; ok {
 		return in, nil
 	}
@@ -83,10 +83,10 @@ func (h *Hold) parent(p Placeholder) (in parent, err error) {
 	return in, err
 }
 
-func (p Placeholder) parent() string { return path.Join(p.Root, path.Dir(p.Rel)) }
+func (p StandIn) parent() string { return path.Join(p.Root, path.Dir(p.Rel)) }
 
-// make creates the placeholder in its parent; one that is there stays.
-func (p Placeholder) make(in parent) error {
+// make creates the stand-in in its parent; one that is there stays.
+func (p StandIn) make(in parent) error {
 	name := path.Base(p.Rel)
 	if p.Dir {
 		if err := in.Mkdir(name, 0o755); !errors.Is(err, fs.ErrExist) {
@@ -106,7 +106,7 @@ func (p Placeholder) make(in parent) error {
 	return nil
 }
 
-// Release takes the placeholders away, unless another session holds them or
+// Release takes the stand-ins away, unless another session holds them or
 // something was put there. A folder that is not empty stays by itself.
 func (h *Hold) Release() {
 	alone := map[string]bool{}

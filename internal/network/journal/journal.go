@@ -23,7 +23,9 @@ type Journal struct {
 	mu      sync.Mutex
 	log     io.Writer
 	written int64
+	full    bool // the log has its last line
 	hosts   map[place]*helper.Host
+	others  helper.Host // what was reached of more places than are remembered
 	refused map[refusal]int
 	asked   map[string][2]int // names that do not exist: how often, for each kind of address
 	names   int               // how many of refused are names
@@ -59,7 +61,7 @@ func (j *Journal) LogTo(w io.Writer) {
 type line struct {
 	Time     string `json:"time"`
 	Event    string `json:"event"`
-	Proto    string `json:"proto"`
+	Proto    string `json:"proto,omitempty"`
 	Host     string `json:"host,omitempty"`
 	Address  string `json:"address,omitempty"`
 	Port     uint16 `json:"port,omitempty"`
@@ -80,9 +82,7 @@ func lineOf(event string, f flow.Flow) line {
 func (j *Journal) Opened(f flow.Flow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := j.host(f); h != nil {
-		h.Count++
-	}
+	j.host(f).Count++
 	j.write(lineOf("opened", f))
 }
 
@@ -90,23 +90,22 @@ func (j *Journal) Opened(f flow.Flow) {
 func (j *Journal) Closed(f flow.Flow, sent, received int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := j.host(f); h != nil {
-		h.Sent += sent
-		h.Received += received
-	}
+	h := j.host(f)
+	h.Sent += sent
+	h.Received += received
 	l := lineOf("closed", f)
 	l.Sent, l.Received = &sent, &received
 	j.write(l)
 }
 
-// host is what is remembered of a flow's host; nil: there are too many.
+// host is what is remembered of a flow's host, alone or among the others.
 func (j *Journal) host(f flow.Flow) *helper.Host {
 	at := place{cmp.Or(f.Name, f.To.Addr().String()), f.To.Port()}
 	if h, known := j.hosts[at]; known {
 		return h
 	}
 	if len(j.hosts) >= mostHosts {
-		return nil
+		return &j.others
 	}
 	if j.hosts == nil {
 		j.hosts = map[place]*helper.Host{}
@@ -115,8 +114,9 @@ func (j *Journal) host(f flow.Flow) *helper.Host {
 	return j.hosts[at]
 }
 
-// Refused notes a flow that was refused.
+// Refused notes a flow that was refused. Why may have words of the sandbox's.
 func (j *Journal) Refused(f flow.Flow, why string) {
+	why = quoted(why)
 	what, named := f.To.String(), f.Name != ""
 	if named {
 		what = net.JoinHostPort(f.Name, strconv.Itoa(int(f.To.Port())))
@@ -179,11 +179,14 @@ func (j *Journal) count(r refusal, named bool) {
 	j.refused[r]++
 }
 
-// write adds a line to the log. A log that cannot be written, on a full disk,
-// is no reason to end anything.
+// write adds a line to the log; behind the last that has room it says so. A log
+// that cannot be written, on a full disk, is no reason to end anything.
 func (j *Journal) write(l line) {
-	if j.log == nil || j.written > mostWritten {
+	if j.log == nil || j.full {
 		return
+	}
+	if j.written > mostWritten {
+		j.full, l = true, line{Event: "full", Why: "the log is full"}
 	}
 	l.Time = time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 	text, err := json.Marshal(l)
@@ -201,6 +204,11 @@ func (j *Journal) Report() helper.Report {
 	r := helper.Report{More: j.more}
 	for _, h := range j.hosts {
 		r.Hosts = append(r.Hosts, *h)
+	}
+	if j.others != (helper.Host{}) {
+		others := j.others
+		others.Name = "others"
+		r.Hosts = append(r.Hosts, others)
 	}
 	slices.SortFunc(r.Hosts, func(a, b helper.Host) int {
 		return cmp.Or(cmp.Compare(b.Sent+b.Received, a.Sent+a.Received), cmp.Compare(a.Name, b.Name),

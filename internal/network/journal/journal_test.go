@@ -42,6 +42,48 @@ func TestNoiseHidesNoRefusal(t *testing.T) {
 	}
 }
 
+// What a client says in its hello is told as a name is.
+func TestReasonsAreQuoted(t *testing.T) {
+	var j Journal
+	var log bytes.Buffer
+	j.LogTo(&log)
+	j.Refused(flow.Flow{Proto: flow.TCP, To: to(443, 9)}, "TLS for another host: \u009b31m\u202e"+strings.Repeat("x", 31000))
+	got := j.Report().Refused[0].Why
+	if !strings.HasPrefix(got, `TLS for another host: \u009b31m\u202e`) || len(got) > 110 {
+		t.Errorf("got %q", got)
+	}
+	if log.Len() > 300 || strings.ContainsAny(log.String(), "\u009b\u202e") {
+		t.Errorf("the log: %q", log.String())
+	}
+}
+
+// Who reaches hundreds of places carries nothing out unseen.
+func TestPlacesBeyondTheBoundAreCountedTogether(t *testing.T) {
+	var j Journal
+	for port := range mostHosts + 3 {
+		f := flow.Flow{Proto: flow.TCP, To: to(uint16(port+1), 2)}
+		j.Opened(f)
+		j.Closed(f, 5, 7)
+	}
+	hosts := j.Report().Hosts
+	if first := hosts[0]; len(hosts) != mostHosts+1 || first.Name != "others" || first.Count != 3 || first.Sent != 15 || first.Received != 21 {
+		t.Errorf("%d hosts, the first %+v", len(hosts), first)
+	}
+}
+
+func TestALogThatIsFullSaysSo(t *testing.T) {
+	var log bytes.Buffer
+	j := Journal{written: mostWritten}
+	j.LogTo(&log)
+	for range 3 {
+		j.Opened(flow.Flow{Proto: flow.TCP, To: to(443, 9)})
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if last := lines[len(lines)-1]; len(lines) != 2 || !strings.Contains(last, `"event":"full","why":"the log is full"`) {
+		t.Errorf("the log: %q", lines)
+	}
+}
+
 // Most clients ask for both kinds of address, in any order.
 func TestAQuestionForBothKindsOfAddressCountsOnce(t *testing.T) {
 	var j Journal

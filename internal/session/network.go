@@ -233,6 +233,9 @@ func (n *outside) told() (lines []string) {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
 			"connections were lost, and what is said below is not all", n.summary.Restarted))
 	}
+	if n.summary.Lost {
+		lines = append(lines, "network: the helper did not tell what was reached and refused")
+	}
 	if text := reached(n.summary.Hosts); text != "" {
 		lines = append(lines, "network: "+text)
 	}

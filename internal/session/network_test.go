@@ -30,6 +30,14 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 	}
 }
 
+// A summary that did not come is not one of a session that reached nothing.
+func TestALostSummaryIsTold(t *testing.T) {
+	n := outside{summary: helper.Summary{Lost: true}}
+	if got := fmt.Sprint(n.told()); got != "[network: the helper did not tell what was reached and refused]" {
+		t.Error(got)
+	}
+}
+
 func TestPublishedPorts(t *testing.T) {
 	p := plan.Plan{Network: plan.Network{In: []int{3000, 5000}}}
 	got, err := published(p, []string{"8080:3000", "5000"})

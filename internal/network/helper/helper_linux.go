@@ -385,7 +385,8 @@ func (h *Helper) letGo() {
 // Summary is what a session's helpers did.
 type Summary struct {
 	Report
-	Restarted int // how often a helper ended and another was started
+	Restarted int  // how often a helper ended and another was started
+	Lost      bool // the last helper was asked for its Report, and none came
 }
 
 // Close ends the network, and tells what happened. It does not wait for the
@@ -400,12 +401,15 @@ func (h *Helper) Close() Summary {
 	if h.ending != nil {
 		h.ending.Stop()
 	}
-	if h.closed {
+	if h.closed { // the last helper's end came first, with what it knew
+		s.Lost = true
 		return s
 	}
 	h.closed = true
 	if len(h.ends) > 0 {
-		s.Report = h.now.report()
+		var came bool
+		s.Report, came = h.now.report()
+		s.Lost = !came
 	}
 	h.letGo()
 	h.now.close()
@@ -428,16 +432,17 @@ func (h *Helper) Reap() {
 	h.now.pid = 0
 }
 
-// report asks a helper for what happened so far.
-func (p process) report() Report {
+// report asks a helper for what happened so far. It is false when nothing comes in
+// time, or what is no report.
+func (p process) report() (r Report, came bool) {
 	if p.conn.send(request{}) != nil {
-		return Report{}
+		return Report{}, false
 	}
 	select {
-	case r := <-p.reports:
-		return r
+	case r, came = <-p.reports:
+		return r, came
 	case <-time.After(reportTime):
-		return Report{}
+		return Report{}, false
 	}
 }
 

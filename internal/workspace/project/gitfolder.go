@@ -161,7 +161,20 @@ func (g *gitFolder) odd() string {
 			return e.Name + " is a link, which the agent could replace"
 		}
 	}
+	if g.Role != git.Linked && g.Path != g.v.repo.Dir && g.isElsewhere() {
+		return "its commondir makes git take its configuration from elsewhere"
+	}
 	return ""
+}
+
+// isElsewhere reports whether a commondir names another place than the folder itself.
+func (g *gitFolder) isElsewhere() bool {
+	e := g.Entry("commondir")
+	if e == nil {
+		return false
+	}
+	text, _ := e.Text()
+	return text != git.SamePlace || e.Kind != beneath.Regular
 }
 
 // held protects a name if something is there.
@@ -238,11 +251,9 @@ func (g *gitFolder) lock() {
 // and finds no repository.
 func (g *gitFolder) commondir() error {
 	rel := g.rel("commondir")
-	if e := g.Entry("commondir"); e != nil {
-		if text, _ := e.Text(); text != git.SamePlace || e.Kind != beneath.Regular {
-			return unprotectable(g.at.Join(rel),
-				errors.New("it makes git take its configuration from elsewhere; remove it"))
-		}
+	if g.isElsewhere() {
+		return unprotectable(g.at.Join(rel),
+			errors.New("it makes git take its configuration from elsewhere; remove it"))
 	}
 	g.standIn(StandIn{Rel: rel, Content: git.SamePlace}, whyMoved)
 	return nil

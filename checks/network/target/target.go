@@ -61,6 +61,7 @@ const (
 	Internet    = "203.0.113.10"
 	Internet6   = "2001:db8:ffff::10"
 	LANPeer     = "192.168.77.2"
+	LANByNAT64  = "2001:db8:64::c0a8:4d02" // the same, behind a prefix that the router's resolver knows
 	ULAPeer     = "fd00:77::5"
 	Metadata    = "169.254.169.254"
 	PublicDNS   = "203.0.113.53"

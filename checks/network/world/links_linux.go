@@ -106,7 +106,7 @@ func (w *World) plugIn() error {
 			delete(beyond, netip.MustParsePrefix(a).Addr().String())
 		}
 	}
-	for _, a := range []string{target.PublicDNS, target.PublicDNS6, target.TailnetDNS} {
+	for _, a := range []string{target.PublicDNS, target.PublicDNS6, target.TailnetDNS, target.LANByNAT64} {
 		beyond[a] = true
 	}
 	for a := range beyond {

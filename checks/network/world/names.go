@@ -50,6 +50,7 @@ var zone = map[string][]string{
 	"loopback.test.": {"127.0.0.1", "::1"},
 	"house.test.":    {"192.168.88.2"},
 	"here.test.":     {target.HostLAN, target.HostULA},
+	"ipv4only.arpa.": {"192.0.0.170", "192.0.0.171", "2001:db8:64::c000:aa"}, // see [target.LANByNAT64]
 
 	// Where Claude Code logs in; who answers is a test's own.
 	"platform.claude.com.": {target.Internet, target.Internet6},

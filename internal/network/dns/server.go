@@ -122,31 +122,57 @@ func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 	return q.refused(dnsmessage.RCodeServerFailure)
 }
 
-// Addresses asks for a name's IPv6 addresses.
+// Addresses asks all resolvers at once for a name's IPv6 addresses. An error says
+// that none has answered.
 func (s *Server) Addresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	asked, err := dnsmessage.NewName(name)
 	if err != nil {
 		return nil, err
 	}
 	q := question{Question: dnsmessage.Question{Name: asked, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var list []netip.Addr
+	answered := false
 	for _, to := range s.Resolvers() {
-		text, failed := ask(ctx, to, q, false, firstWait)
-		if err = failed; err != nil {
-			continue
-		}
-		var m dnsmessage.Message
-		if err := m.Unpack(text); err != nil {
-			return nil, err
-		}
-		var list []netip.Addr
-		for _, r := range m.Answers {
-			if a, ok := r.Body.(*dnsmessage.AAAAResource); ok {
-				list = append(list, netip.AddrFrom16(a.AAAA))
+		all.Go(func() {
+			found, failed := addresses(ctx, to, q)
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil {
+				err = failed
+				return
 			}
-		}
-		return list, nil
+			list, answered = append(list, found...), true
+		})
 	}
-	return nil, err
+	all.Wait()
+	if !answered {
+		return nil, errors.Join(errors.New("no resolver answers"), err)
+	}
+	return list, nil
+}
+
+// addresses asks one resolver. None is an answer, a failure of the resolver's is
+// not.
+func addresses(ctx context.Context, to netip.AddrPort, q question) (list []netip.Addr, err error) {
+	text, err := ask(ctx, to, q, false, firstWait)
+	if err != nil {
+		return nil, err
+	}
+	var m dnsmessage.Message
+	if err := m.Unpack(text); err != nil {
+		return nil, err
+	}
+	if m.RCode != dnsmessage.RCodeSuccess && m.RCode != dnsmessage.RCodeNameError {
+		return nil, errors.New(m.RCode.String())
+	}
+	for _, r := range m.Answers {
+		if a, ok := r.Body.(*dnsmessage.AAAAResource); ok {
+			list = append(list, netip.AddrFrom16(a.AAAA))
+		}
+	}
+	return list, nil
 }
 
 // ask puts a question to one resolver, and gives its answer the client's id.

@@ -71,6 +71,19 @@ func (r *resolver) answer(query []byte) []byte {
 	}
 	m.Response, m.Additionals = true, nil
 	m.Questions[0].Name = dnsmessage.MustNewName(strings.ToLower(m.Questions[0].Name.String()))
+	switch m.Questions[0].Name.String() {
+	case "ipv4only.arpa.":
+		m.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET},
+			Body:   &dnsmessage.AAAAResource{AAAA: netip.MustParseAddr("2001:db8:64::c000:aa").As16()},
+		}}
+		packed, _ := m.Pack()
+		return packed
+	case "broken.arpa.":
+		m.RCode = dnsmessage.RCodeServerFailure
+		packed, _ := m.Pack()
+		return packed
+	}
 	count := 1
 	if strings.HasPrefix(m.Questions[0].Name.String(), "big.") {
 		count = 60
@@ -137,6 +150,26 @@ func TestTheNextResolverIsAskedWhenOneIsNotThere(t *testing.T) {
 	m := parsed(t, server(netip.MustParseAddrPort("127.0.0.1:1"), r.at).Answer(t.Context(), query(t, "host.test.", dnsmessage.TypeA, nil), false))
 	if len(m.Answers) != 1 {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// A resolver that does not answer takes no time from the others, and a failure is
+// no answer.
+func TestAddressesAreThoseOfAllResolvers(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	dead := silent.LocalAddr().(*net.UDPAddr).AddrPort()
+	ctx, cancel := context.WithTimeout(t.Context(), firstWait)
+	defer cancel()
+	good := newResolver(t, "127.0.0.1:0")
+	if list, err := server(dead, good.at).Addresses(ctx, "ipv4only.arpa."); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := server(good.at).Addresses(t.Context(), "broken.arpa."); err == nil {
+		t.Errorf("a failure is an answer: %v", list)
 	}
 }
 

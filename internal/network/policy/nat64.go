@@ -1,6 +1,9 @@
 package policy
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // wellKnown is the prefix that NAT64 has everywhere (RFC 6052, 2.1).
 var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
@@ -17,6 +20,13 @@ func (h Host) behindNAT64(a netip.Addr) (netip.Addr, string) {
 		}
 	}
 	return a, ""
+}
+
+// MayTranslate reports whether an address may be an IPv4 one behind a prefix that
+// is not known yet. [Judge] takes it for what it looks like.
+func (h Host) MayTranslate(a netip.Addr) bool {
+	return h.Unsure && a.Unmap().Is6() &&
+		!slices.ContainsFunc(h.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // Embedded is the IPv4 address in an address behind a NAT64 prefix (RFC 6052,

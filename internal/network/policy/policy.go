@@ -47,6 +47,7 @@ type Host struct {
 	Addresses []netip.Addr   // its own
 	Networks  []netip.Prefix // its own: connected ones, gateways, VPNs
 	NAT64     []netip.Prefix // by which its network reaches IPv4, see RFC 6052
+	Unsure    bool           // whether there may be more of them, see [Host.MayTranslate]
 }
 
 // Word is what claudebox's helper is called with to ask for the machine's [Host].

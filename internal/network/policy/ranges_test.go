@@ -40,6 +40,18 @@ func TestNAT64ReachesNoForbiddenAddress(t *testing.T) {
 	}
 }
 
+func TestWhatMayBeBehindAnUnknownNAT64(t *testing.T) {
+	h := Host{Networks: []netip.Prefix{netip.MustParsePrefix("fd00:77::/64")}}
+	for _, unsure := range []bool{false, true} {
+		h.Unsure = unsure
+		for a, may := range map[string]bool{"2001:db8:64::c0a8:4d02": true, "fd00:77::5": false, "203.0.113.10": false, "::ffff:203.0.113.10": false} {
+			if got := h.MayTranslate(netip.MustParseAddr(a)); got != (may && unsure) {
+				t.Errorf("%s, unsure %v: %v", a, unsure, got)
+			}
+		}
+	}
+}
+
 // behind is an IPv4 address behind a NAT64 prefix.
 func behind(p netip.Prefix, a netip.Addr) netip.Addr {
 	b, v4 := p.Addr().As16(), a.As4()

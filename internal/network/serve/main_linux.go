@@ -77,7 +77,6 @@ func serve(make NewTerminator) error {
 	}
 	if s.dns == nil {
 		close(s.known)
-		close(s.settled)
 	} else {
 		go s.follow()
 	}
@@ -122,9 +121,7 @@ type server struct {
 	stack   *stack.Stack
 	journal *journal.Journal
 	dns     *dns.Server
-	// known is closed when it is known what the machine is connected to, settled
-	// when it is, too, how its network reaches IPv4.
-	known, settled chan struct{}
+	known   chan struct{} // closed when it is known what the machine is connected to
 }
 
 func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
@@ -132,7 +129,7 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{journal: &journal.Journal{}, known: make(chan struct{}), settled: make(chan struct{})}
+	s := &server{journal: &journal.Journal{}, known: make(chan struct{})}
 	var terminator flow.Terminator
 	if len(c.Broker) > 0 {
 		parent := os.NewFile(helper.BrokerSocket, "claudebox")
@@ -152,8 +149,8 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 		}
 	}
 	s.stack, err = stack.New(context.Background(), stack.Config{
-		Rules: rules, Host: policy.Host{Networks: everything}, DNS: s.dns, Terminator: terminator, Journal: s.journal,
-		Resolver: &net.Resolver{PreferGo: true}, Settled: s.settled, Via: via,
+		Rules: rules, Host: policy.Host{Networks: everything, Unsure: true}, DNS: s.dns, Terminator: terminator,
+		Journal: s.journal, Resolver: &net.Resolver{PreferGo: true}, Via: via,
 	})
 	if err != nil {
 		return nil, err
@@ -163,23 +160,19 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 
 // follow tells the stack what the machine comes to be connected to.
 func (s *server) follow() {
-	known, settled := sync.OnceFunc(func() { close(s.known) }), sync.OnceFunc(func() { close(s.settled) })
+	known := sync.OnceFunc(func() { close(s.known) })
+	around := surroundings{moved: s.stack.Moved, ask: s.nat64, cancel: func() {}}
 	changed := func() {
 		host, err := hostnet.Read()
 		if err != nil { // nothing is known, so nothing is let through
 			host = policy.Host{Networks: everything}
 		}
-		s.stack.Moved(host)
+		around.changed(host)
 		known()
-		host.NAT64 = s.nat64()
-		if len(host.NAT64) > 0 {
-			s.stack.Moved(host)
-		}
-		settled()
 	}
 	for {
 		if hostnet.Watch(nil, changed) != nil {
-			s.stack.Moved(policy.Host{Networks: everything})
+			around.changed(policy.Host{Networks: everything})
 			known()
 			time.Sleep(watchAgain)
 		}
@@ -193,18 +186,9 @@ var everything = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 // at once that some were lost.
 const watchAgain = 100 * time.Millisecond
 
-// nat64 are the prefixes behind which the machine's network has IPv4 addresses
-// (RFC 7050).
-func (s *server) nat64() []netip.Prefix {
-	ctx, cancel := context.WithTimeout(context.Background(), nat64Time)
-	defer cancel()
+// nat64 asks for the prefixes behind which the machine's network has IPv4
+// addresses (RFC 7050).
+func (s *server) nat64(ctx context.Context) ([]netip.Prefix, error) {
 	answers, err := s.dns.Addresses(ctx, "ipv4only.arpa.")
-	if err != nil {
-		return nil
-	}
-	return policy.Discovered(answers)
+	return policy.Discovered(answers), err
 }
-
-// nat64Time bounds that question. Until it is answered nothing is dialled by
-// IPv6.
-const nat64Time = 2 * time.Second

@@ -69,18 +69,11 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	}
 	var refused atomic.Bool // both families are dialled side by side
 	conn, answered, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
-		if addr.Addr().Unmap().Is6() {
-			select {
-			case <-s.Settled:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		if s.judge(flow.Flow{Proto: f.Proto, To: addr, Name: f.Name}).Action != flow.Dial {
+		err := s.admit(ctx, flow.Flow{Proto: f.Proto, To: addr, Name: f.Name})
+		if errors.Is(err, errRefused) {
 			refused.Store(true)
-			return errRefused
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		if refused.Load() {

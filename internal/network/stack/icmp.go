@@ -48,6 +48,9 @@ func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	}
 	go func() {
 		defer func() { <-s.pings }()
+		if s.admit(s.ctx, f) != nil {
+			return
+		}
 		if answer := s.pingOut(to.Addr(), message); answer != nil {
 			copy(answer[4:6], message[4:6]) // the kernel has its own number for it
 			s.answerEcho(to.Addr(), answer)

@@ -31,9 +31,6 @@ type Config struct {
 	DNS        *dns.Server // nil: there is none
 	Terminator flow.Terminator
 	Journal    Journal
-	// Settled is closed when all is known of the machine's IPv6 network. Until
-	// then nothing is dialled by IPv6.
-	Settled <-chan struct{}
 	// Resolver looks up the names of flows that have one.
 	Resolver *net.Resolver
 	// Via connects to them, where there is one, and looks them up itself.
@@ -69,9 +66,14 @@ type Stack struct {
 	dialOut dialFunc
 	pingOut func(to netip.Addr, message []byte) []byte
 
-	mu   sync.RWMutex
-	host policy.Host
+	mu    sync.RWMutex
+	host  policy.Host
+	moved chan struct{} // closed when there is another host
+	until time.Time     // bounds the wait for one that is not [policy.Host.Unsure]
 }
+
+// sureTime is how long after a move a dial waits until the host is known well.
+const sureTime = 3 * time.Second
 
 // nic is the number of the only interface.
 const nic = 1
@@ -81,6 +83,7 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{
 		Config: c, ctx: ctx, host: c.Host, flows: newFlows(), noted: noted{list: map[*open]struct{}{}},
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
+		moved: make(chan struct{}), until: time.Now().Add(sureTime),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping
 	s.inner = tcpipstack.New(tcpipstack.Options{
@@ -135,7 +138,12 @@ func (s *Stack) now() policy.Host {
 // is judged anew, and ended where it is refused.
 func (s *Stack) Moved(h policy.Host) {
 	s.mu.Lock()
+	if h.Unsure && !s.host.Unsure {
+		s.until = time.Now().Add(sureTime)
+	}
 	s.host = h
+	close(s.moved)
+	s.moved = make(chan struct{})
 	s.mu.Unlock()
 	for _, o := range s.flows.all() {
 		if o.flow == (flow.Flow{}) {
@@ -155,6 +163,33 @@ func (s *Stack) judge(f flow.Flow) flow.Verdict {
 		s.Journal.Refused(f, v.Why)
 	}
 	return v
+}
+
+// admit judges a flow by the address that it leads to, when it is known what is
+// behind that. [errRefused] has been noted.
+func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
+	for {
+		s.mu.RLock()
+		host, moved, wait := s.host, s.moved, time.Until(s.until)
+		s.mu.RUnlock()
+		if !host.MayTranslate(f.To.Addr()) {
+			break
+		}
+		if wait <= 0 {
+			s.Journal.Refused(f, "it may lead home: the resolvers do not say which NAT64 this network has")
+			return errRefused
+		}
+		select {
+		case <-moved:
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if s.judge(f).Action == flow.Refuse {
+		return errRefused
+	}
+	return nil
 }
 
 // flowOf is a flow to an address as the sandbox sees it: of one that stands for

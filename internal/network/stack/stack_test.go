@@ -122,13 +122,11 @@ func newStack(t testing.TB, o *outside, rules policy.Rules, terminator flow.Term
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	settled := make(chan struct{})
-	close(settled)
 	if terminator != nil {
 		rules.Terminates = terminator.Terminates
 	}
 	s, err := New(ctx, Config{
-		Rules: rules, Journal: o, Settled: settled, Terminator: terminator,
+		Rules: rules, Journal: o, Terminator: terminator,
 		DNS: &dns.Server{
 			Knows: rules.Knows, Only: rules.Tier == policy.TierAllow, Names: dns.NewNames(0),
 			Unknown: func(string, bool) {}, Resolvers: func() []netip.AddrPort { return nil },
@@ -338,6 +336,30 @@ func TestWhatIsBeingDialledIsJudgedAgain(t *testing.T) {
 				t.Errorf("%q came back from this machine's own network", got[:n])
 			}
 		})
+	}
+}
+
+// While nobody says which NAT64 the network has, any IPv6 address may be one of
+// the LAN. A dial waits for a moment; names have IPv4.
+func TestIPv6IsClosedUntilItIsKnownWhatIsBehindIt(t *testing.T) {
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	c := b.mustDial(t, "[2001:db8:ffff::10]:80")
+	s.Moved(policy.Host{Unsure: true})
+	b.mustDial(t, "203.0.113.10:80")
+	time.AfterFunc(50*time.Millisecond, func() { s.Moved(policy.Host{}) })
+	b.mustDial(t, "[2001:db8:ffff::10]:80")
+	s.Moved(policy.Host{Unsure: true})
+	s.mu.Lock()
+	s.until = time.Now()
+	s.mu.Unlock()
+	if _, err := b.dial(t, "[2001:db8:ffff::10]:80"); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("while it is not known: %v", err)
+	}
+	io.WriteString(c, "x")
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Errorf("a connection of before: %v", err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (s *Stack) carry(p *pair, judged bool) {
 		return
 	}
 	defer s.flows.remove(p.open)
-	if s.judge(p.open.flow).Action == flow.Refuse { // the machine has moved during the dial
+	if s.admit(s.ctx, p.open.flow) != nil { // the machine has moved during the dial
 		p.breakOff()
 		return
 	}
@@ -183,11 +183,14 @@ func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
 		conn, dialled, err := s.dial(ctx, f)
-		if err == nil && s.judge(dialled).Action == flow.Refuse { // the machine has moved
-			conn.Close()
-			return nil, errRefused
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		if err := s.admit(ctx, dialled); err != nil { // the machine has moved
+			conn.Close()
+			return nil, err
+		}
+		return conn, nil
 	})
 	counted.Close()
 	s.over(o)

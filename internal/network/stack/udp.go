@@ -135,7 +135,7 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		return
 	}
 	defer s.flows.remove(o)
-	if s.judge(f).Action == flow.Refuse { // the machine has moved
+	if s.admit(s.ctx, f) != nil { // the machine has moved
 		return
 	}
 	s.begun(o)

@@ -63,6 +63,16 @@ func (s *sandbox) limitProcesses(most uint64) error {
 	if most == 0 {
 		return nil
 	}
+	if s.status != nil { // else it is tried, and runs nothing of an agent's
+		if err := s.reported(); err != nil {
+			return err
+		}
+	}
+	return limitProcesses(s.pid, most)
+}
+
+// reported returns when bwrap has said something, or is gone.
+func (s *sandbox) reported() error {
 	raw, err := s.status.SyscallConn()
 	if err != nil {
 		return err
@@ -71,10 +81,7 @@ func (s *sandbox) limitProcesses(most uint64) error {
 		said := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		err = uninterrupted(func() error { _, err := unix.Poll(said, -1); return err })
 	})
-	if failed != nil || err != nil {
-		return errors.Join(failed, err)
-	}
-	return limitProcesses(s.pid, most)
+	return errors.Join(failed, err)
 }
 
 // limitProcesses limits a process and those it has started. Each is limited before

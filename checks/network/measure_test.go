@@ -22,7 +22,7 @@ import (
 // rival is one of the ways to a network that are measured beside each other.
 type rival struct {
 	name string
-	run  func(t *testing.T, u *user, words ...string) *exec.Cmd
+	run  runs
 }
 
 // rivals are the host itself, claudebox by both interfaces and in tier allow,
@@ -30,12 +30,8 @@ type rival struct {
 func rivals(t *testing.T) []rival {
 	list := []rival{
 		{"host", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.plainly(probe(), words...) }},
-		{"inet", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.probe(t, "inet", words...) }},
-		{"inet, no tun", func(t *testing.T, u *user, words ...string) *exec.Cmd {
-			u.layout = withoutTun()
-			defer func() { u.layout = world.Systemd }()
-			return u.probe(t, "inet", words...)
-		}},
+		{"inet", tier("inet")},
+		{"inet, no tun", untunned("inet")},
 	}
 	for _, release := range releases {
 		pasta := filepath.Join(os.Getenv("CLAUDEBOX_LAB_RELEASES"), release, "moved/pasta")
@@ -48,6 +44,22 @@ func rivals(t *testing.T) []rival {
 		}})
 	}
 	return list
+}
+
+type runs = func(t *testing.T, u *user, words ...string) *exec.Cmd
+
+func tier(name string) runs {
+	return func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.probe(t, name, words...) }
+}
+
+// untunned is a tier where there is no tun. Such a host takes a test longer to make,
+// and each of its namespaces longer to copy.
+func untunned(name string) runs {
+	return func(t *testing.T, u *user, words ...string) *exec.Cmd {
+		u.layout = withoutTun()
+		defer func() { u.layout = world.Systemd }()
+		return u.probe(t, name, words...)
+	}
 }
 
 // plainly is a program on the host, without a sandbox.
@@ -70,7 +82,7 @@ func TestMeasureTheNetwork(t *testing.T) {
 		serveTraffic(t, w)
 	}
 	all := rivals(t)
-	withFull := append(slices.Clone(all), rival{"full", func(t *testing.T, u *user, words ...string) *exec.Cmd { return u.probe(t, "full", words...) }})
+	withFull := append(slices.Clone(all), rival{"full", tier("full")}, rival{"full, no tun", untunned("full")})
 	fmt.Print("\n| network |")
 	for _, r := range withFull {
 		fmt.Printf(" %s |", r.name)

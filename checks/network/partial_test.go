@@ -15,12 +15,14 @@ import (
 func TestAHostWithOneFamilyOnly(t *testing.T) {
 	t.Parallel()
 	for name, host := range map[string]struct {
-		missing, resolver string
-		open, gone        string // targets
-		addresses         string // of good.test, as it resolves
+		missing    string
+		files      world.Layout
+		open, gone string // targets
+		addresses  string // of good.test, as it resolves
 	}{
-		"IPv4": {world.IPv6, target.PublicDNS, "internet", "internet 6", target.Internet},
-		"IPv6": {world.IPv4, target.PublicDNS6, "internet 6", "internet", target.Internet6},
+		"IPv4":                            {world.IPv6, plain("nameserver " + target.PublicDNS + "\n"), "internet", "internet 6", target.Internet},
+		"IPv6":                            {world.IPv4, plain("nameserver " + target.PublicDNS6 + "\n"), "internet 6", "internet", target.Internet6},
+		"IPv6, with a stub on 127.0.0.53": {world.IPv4, world.Systemd, "internet 6", "internet", target.Internet6},
 	} {
 		for _, c := range usual("inet") {
 			t.Run(c.name+", "+name, func(t *testing.T) {
@@ -30,7 +32,7 @@ func TestAHostWithOneFamilyOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				u := c.user(t, w)
-				u.layout = plain("nameserver " + host.resolver + "\n")
+				u.layout = host.files
 				talk := converse(t, u.probe(t, "inet", "converse"))
 				got := cellsOf(strings.Join(talk.ask(t, "matrix"), "\n"))
 				_, leak := differences("inet", got)

@@ -6,11 +6,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
 	"claudebox/internal/ui/audit"
 )
+
+// newShellCommand runs something else in the very sandbox of a launch.
+func newShellCommand(sys System) *cobra.Command {
+	var o *options
+	c := &cobra.Command{
+		Use:   "shell [flags] [-- command…]",
+		Short: "The same sandbox with a shell, or a command, instead of the agent",
+		RunE: func(_ *cobra.Command, words []string) error {
+			if len(words) == 0 {
+				words = []string{"bash"}
+			}
+			return runLaunch(sys, *o, words)
+		},
+	}
+	c.Flags().SetInterspersed(false)
+	o = addLaunchFlags(c.Flags(), shellFlags...)
+	return c
+}
 
 // runLaunch prepares a session, shows what will enter, asks, and runs it; it asks
 // again where what enters has changed since the answer. A dry run stops after showing.
@@ -194,4 +214,18 @@ func refuseLinked(s *session.Session, approved []string) error {
 		}
 	}
 	return nil
+}
+
+// Bound is the launch that a call of claudebox with these words would run. It
+// changes nothing, and is there for measurements.
+func Bound(args []string, sys System) (launch.Launch, error) {
+	o, err := split(args)
+	if err != nil {
+		return launch.Launch{}, err
+	}
+	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
+	if err != nil {
+		return launch.Launch{}, err
+	}
+	return s.Launch, s.Close()
 }

@@ -134,7 +134,10 @@ func printStorePaths(sys System, o planOptions) error {
 // planFormats render a plan.
 var planFormats = map[string]func(plan.Plan) (string, error){
 	"json": func(p plan.Plan) (string, error) { return string(p.Encode()), nil },
-	"yaml": planYAML,
+	"yaml": func(p plan.Plan) (string, error) {
+		text, err := shape.OfJSON(p.Encode())
+		return string(text), err
+	},
 }
 
 type launchFormat func(audit.View, planOptions, launch.Launch) (string, error)
@@ -207,15 +210,6 @@ func script(l launch.Launch) (string, error) {
 			"tier %s and ports need more than bwrap", l.Tier)
 	}
 	return l.Script(plan.ToolPath(l.Plan, resolve.ToolBash))
-}
-
-// planYAML is the plan's JSON as YAML.
-func planYAML(p plan.Plan) (string, error) {
-	text, err := shape.OfJSON(p.Encode())
-	if err != nil {
-		return "", fmt.Errorf("bug: write the plan as YAML: %w", err)
-	}
-	return string(text), nil
 }
 
 // jsonText is for machine-readable output that is one value.

@@ -65,18 +65,6 @@ var networkMounts = []Mount{
 	{Kind: File, Source: string(MadeResolv), Destination: "/etc/resolv.conf", Mode: "0444"},
 }
 
-// toolLinks are the few fixed paths that scripts rely on, by the tool they
-// lead to.
-var toolLinks = []struct{ tool, destination string }{
-	{resolve.ToolEnv, "/usr/bin/env"},
-	{resolve.ToolBash, "/bin/sh"},
-}
-
-// compatLinks serve programs that were built for other distributions.
-var compatLinks = []struct{ tool, destination string }{
-	{resolve.ToolBash, "/bin/bash"},
-}
-
 // caches are folders below home where package managers keep what they
 // fetched. They lie in the instance, never shared between projects. Only
 // the first is a mount; the others are links into it, as a mount costs
@@ -90,18 +78,8 @@ var caches = []string{
 // hostVariables are the variables that pass from the caller when they are
 // set (SAND-03). Each is a habit of terminals, locales or people, and none is
 // secret. The keys of agents stand in [agents].
-var hostVariables = []Env{
-	{Name: "COLORTERM"},
-	{Name: "EDITOR"},
-	{Name: "FORCE_COLOR"},
-	{Name: "LANG"},
-	{Name: "LC_ALL"},
-	{Name: "LC_CTYPE"},
-	{Name: "NO_COLOR"},
-	{Name: "TERM"},
-	{Name: "TZ"},
-	{Name: "USER"},
-	{Name: "VISUAL"},
+var hostVariables = []string{
+	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "TERM", "TZ", "USER", "VISUAL",
 }
 
 // madeVariables have a value that claudebox makes (SAND-03). PWD stands

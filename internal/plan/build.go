@@ -115,8 +115,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	if !known {
 		agent = agents["claude"] // one that is not known may have the key of the default one
 	}
-	for _, e := range hostVariables {
-		add(e, FromHost, Base)
+	for _, name := range hostVariables {
+		add(Env{Name: name}, FromHost, Base)
 	}
 	for _, key := range agent.keys {
 		add(Env{Name: key, Secret: true}, FromHost, Base)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +29,7 @@ type file struct {
 func (p Plan) Encode() []byte { return encode(file{Digest: p.Digest(), Plan: p}) }
 
 // Digest is the sha256, in hex, of the plan's bytes.
-func (p Plan) Digest() string {
-	sum := sha256.Sum256(encode(p))
-	return hex.EncodeToString(sum[:])
-}
+func (p Plan) Digest() string { return fmt.Sprintf("%x", sha256.Sum256(encode(p))) }
 
 func encode(v any) []byte {
 	var b bytes.Buffer

@@ -51,6 +51,8 @@ func SortMounts(list []Mount) {
 	slices.SortStableFunc(list, func(a, b Mount) int { return cmp.Compare(a.Destination, b.Destination) })
 }
 
+// links are the few fixed paths that scripts rely on, and those that serve
+// programs that were built for other distributions.
 func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	var list []Mount
 	add := func(tool, destination string) {
@@ -58,20 +60,16 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 			list = append(list, Mount{Kind: Symlink, Source: t, Destination: destination})
 		}
 	}
-	for _, l := range toolLinks {
-		add(l.tool, l.destination)
+	add(resolve.ToolEnv, "/usr/bin/env")
+	add(resolve.ToolBash, "/bin/sh")
+	if prof.Compat == profile.CompatNixLd {
+		loader := "/lib64/ld-linux-x86-64.so.2" // where such programs look for it (the psABI)
+		if res.System == "aarch64-linux" {
+			loader = "/lib/ld-linux-aarch64.so.1"
+		}
+		add(resolve.ToolBash, "/bin/bash")
+		add(resolve.ToolLoader, loader)
 	}
-	if prof.Compat != profile.CompatNixLd {
-		return list
-	}
-	for _, l := range compatLinks {
-		add(l.tool, l.destination)
-	}
-	loader := "/lib64/ld-linux-x86-64.so.2" // where programs of other distributions look for it (the psABI)
-	if res.System == "aarch64-linux" {
-		loader = "/lib/ld-linux-aarch64.so.1"
-	}
-	add(resolve.ToolLoader, loader)
 	return list
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -81,13 +80,11 @@ const (
 // profile and warnings, or an error: [diag.Problems] for what is wrong in the
 // files, all of it in one run; a *[diag.Error] when ref itself cannot be read.
 func Load(ref string, open Opener) (Profile, diag.Problems, error) {
-	merged, sources, warnings, err := load(ref, open)
+	p, err := load(ref, open)
 	if err != nil {
-		return Profile{}, warnings, err
+		return Profile{}, p.warnings, err
 	}
-	p := build(merged)
-	p.Sources = sources
-	return p, warnings, nil
+	return p.profile(), p.warnings, nil
 }
 
 // ProjectFile is the profile that a project may bring, at its root. What it
@@ -100,19 +97,17 @@ const ProjectFile = ".claudebox.yaml"
 // agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name it
 // gives itself, and the profile keeps the name that it has without it.
 func LoadOver(ref, over string, src []byte, open Opener) (base, laid Profile, warnings diag.Problems, err error) {
-	merged, sources, warnings, err := load(ref, open)
+	below, err := load(ref, open)
 	if err != nil {
-		return Profile{}, Profile{}, warnings, err
+		return Profile{}, Profile{}, below.warnings, err
 	}
-	base = build(merged)
-	base.Sources = sources
-	merged, sources, warnings, err = load(ref, open, project{over, src, open})
+	all, err := load(ref, open, project{over, src, open})
 	if err != nil {
-		return Profile{}, Profile{}, warnings, err
+		return Profile{}, Profile{}, all.warnings, err
 	}
-	laid = build(merged)
-	laid.Name, laid.Description, laid.Sources = base.Name, base.Description, sources
-	return base, laid, warnings, nil
+	base, laid = below.profile(), all.profile()
+	laid.Name, laid.Description = base.Name, base.Description
+	return base, laid, all.warnings, nil
 }
 
 // project is the Opener behind a [ProjectFile].
@@ -142,29 +137,42 @@ func IsFile(ref string) bool {
 // document: each value with its origin, and the defaults. Reading it gives the
 // same profile. With mask, constants that look secret are not shown.
 func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
-	merged, _, warnings, err := load(ref, open)
+	p, err := load(ref, open)
 	if err != nil {
-		return nil, warnings, err
+		return nil, p.warnings, err
 	}
 	style := shape.Style{Origin: func(at shape.Place) string { return string(origin(at)) }}
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	text, err := style.Document(schema, merged)
-	return text, warnings, err
+	text, err := style.Document(schema, p.merged)
+	return text, p.warnings, err
+}
+
+// loaded is what the documents of a profile say together.
+type loaded struct {
+	merged   shape.Value
+	sources  []Source
+	warnings diag.Problems
+}
+
+func (l loaded) profile() Profile {
+	p := build(l.merged)
+	p.Sources = l.sources
+	return p
 }
 
 // load merges what ref names, with what the project brings laid over it, and
 // judges it.
-func load(ref string, open Opener, over ...project) (shape.Value, []Source, diag.Problems, error) {
+func load(ref string, open Opener, over ...project) (loaded, error) {
 	l := loader{open: open}
 	if err := l.root(ref); err != nil {
-		return shape.Value{}, nil, nil, err
+		return loaded{}, err
 	}
 	for _, p := range over {
 		l.open, l.over = p, p.file
 		if err := l.root(p.file); err != nil {
-			return shape.Value{}, nil, nil, err
+			return loaded{}, err
 		}
 	}
 	var merged shape.Value
@@ -176,9 +184,9 @@ func load(ref string, open Opener, over ...project) (shape.Value, []Source, diag
 	l.inOrder(l.problems)
 	l.inOrder(warnings)
 	if len(l.problems) > 0 {
-		return shape.Value{}, nil, warnings, l.problems
+		return loaded{warnings: warnings}, l.problems
 	}
-	return merged, l.sources, warnings, nil
+	return loaded{merged, l.sources, warnings}, nil
 }
 
 // NameOf is the name of a profile that says none: its file's, without folder
@@ -259,8 +267,8 @@ func (l *loader) document(name, file string, src []byte) {
 		l.extend(ref)
 	}
 	l.stack = l.stack[:len(l.stack)-1]
-	sum := sha256.Sum256(src)
-	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: hex.EncodeToString(sum[:])})
+	sum := fmt.Sprintf("%x", sha256.Sum256(src))
+	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: sum})
 	if file == BuiltIn {
 		doc.Name = "built-in" // in origins: its lines are not those of a default of one's own
 	}

@@ -209,7 +209,7 @@ func (j *judge) source(m Mount, at shape.Place) bool {
 // there, and what to do instead; empty when nothing is. Secrets are
 // [Exposes]'s affair.
 func SourceFault(host string) (message, remedy string) {
-	if _, forbidden := find(kernelPaths, host); forbidden {
+	if find(kernelPaths, host) != "" {
 		return host + " shows the processes and devices of the host", "remove the mount; the sandbox has one of its own"
 	}
 	return "", ""
@@ -226,22 +226,20 @@ var takenPaths = []string{"/proc", "/sys", "/dev", "/nix", "/run/claudebox", "~/
 // them; paths below may be mounted.
 var wholePaths = []string{"/", "~", "/etc", "/home", "/run", "/usr", "/var"}
 
-// find returns the folder of a list that a path is, or lies in.
-func find(folders []string, name string) (string, bool) {
-	for _, folder := range folders {
-		if isBelow(name, folder) {
-			return folder, true
-		}
+// find returns the folder of a list that a path is, or lies in; "": none.
+func find(folders []string, name string) string {
+	i := slices.IndexFunc(folders, func(folder string) bool { return isBelow(name, folder) })
+	if i < 0 {
+		return ""
 	}
-	return "", false
+	return folders[i]
 }
 
 // DestinationFault says why nothing can be mounted at a path inside, and what
 // to do instead; empty when it can. Homes are known as [Exposes] knows them.
 func DestinationFault(inside string) (message, remedy string) {
-	taken, found := find(takenPaths, guessTilde(inside))
-	switch {
-	case found:
+	switch taken := find(takenPaths, guessTilde(inside)); {
+	case taken != "":
 		return inside + " is in " + taken + ", which claudebox makes inside", "choose another path inside"
 	case slices.Contains(wholePaths, guessTilde(inside)):
 		return inside + " holds what the sandbox needs", "mount single files or folders"

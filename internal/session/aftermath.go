@@ -13,25 +13,23 @@ import (
 
 // report is what is to be said when the session has ended, and where to.
 type report struct {
-	silent bool            // for people
 	folder *beneath.Folder // open since before the session: inside, nobody can lead it elsewhere
 	name   string          // of the file in it
 }
 
 // openReport finds the folder of --report-json.
-func (s *Session) openReport(o Options) error {
-	s.report.silent = o.NoReport
-	if o.ReportJSON == "" {
+func (s *Session) openReport() error {
+	if s.options.ReportJSON == "" {
 		return nil
 	}
-	file := s.absolute(o.ReportJSON)
+	file := s.absolute(s.options.ReportJSON)
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err == nil {
 		s.report.folder, err = beneath.Open(dir)
 	}
 	if err != nil {
 		return &diag.Error{
-			Op: "write " + o.ReportJSON + " (--report-json)", Err: diag.Cause(err),
+			Op: "write " + s.options.ReportJSON + " (--report-json)", Err: diag.Cause(err),
 			Remedy: "name a file in a folder that exists",
 		}
 	}
@@ -40,9 +38,9 @@ func (s *Session) openReport(o Options) error {
 }
 
 // sweep ends sessions that were killed before they could do it themselves.
-func (c call) sweep(o Options) {
+func (c call) sweep() {
 	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
-		if !o.NoReport || len(r.Failures) > 0 {
+		if !c.options.NoReport || len(r.Failures) > 0 {
 			io.WriteString(c.caller.Stderr, r.Text(c.Facts.Home, c.caller.Columns()))
 		}
 	}
@@ -56,7 +54,7 @@ func (s *Session) announce(reports []aftermath.Report) {
 		Network *helper.Report     `json:"network,omitempty"` // what was reached and refused
 	}
 	for i, r := range reports {
-		if !s.report.silent && !r.Silent() || len(r.Failures) > 0 {
+		if !s.options.NoReport && !r.Silent() || len(r.Failures) > 0 {
 			io.WriteString(s.caller.Stderr, r.Text(s.Facts.Home, s.caller.Columns()))
 		}
 		if i == 0 {

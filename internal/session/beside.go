@@ -19,16 +19,6 @@ type beside struct {
 	at string // where it lies inside
 }
 
-// given are the folders that the agent may change: the project, and those that
-// are mounted read-write beside it.
-func (s *Session) given() []project.Project {
-	list := []project.Project{s.project}
-	for _, b := range s.beside {
-		list = append(list, b.Project)
-	}
-	return list
-}
-
 // guardBeside guards the folders that the user mounts read-write, and covers what
 // looks secret in those that may be read. It adds the mounts that this takes.
 func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
@@ -100,8 +90,3 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 
 // inside is where a path of the folder lies in the sandbox.
 func (b beside) inside(path string) string { return b.at + strings.TrimPrefix(path, b.Path) }
-
-// isMoved reports whether a folder lies at another path inside than out here.
-func (s *Session) isMoved(given project.Project) bool {
-	return slices.ContainsFunc(s.beside, func(b beside) bool { return b.Path == given.Path && b.at != b.Path })
-}

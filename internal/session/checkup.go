@@ -91,11 +91,11 @@ func describePlan(p plan.Plan) string {
 // parts prepares each part of the Session by itself.
 func (c *Checkup) parts(p plan.Plan) {
 	located := c.project(p)
-	h := &launch.Host{Facts: c.session.Facts}
+	h := &launch.Host{Facts: c.session.Facts, State: c.session.Instance.Dir}
 	for _, part := range []struct {
 		name  string
 		needs bool
-		add   func(*launch.Host, plan.Plan, Options, Purpose) error
+		add   func(*launch.Host, plan.Plan) error
 		done  func() string
 	}{
 		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
@@ -106,7 +106,7 @@ func (c *Checkup) parts(p plan.Plan) {
 		},
 	} {
 		if part.needs {
-			err := part.add(h, p, c.options, looking)
+			err := part.add(h, p)
 			c.judge(part.name, err, part.done())
 		}
 	}
@@ -153,7 +153,7 @@ func (c *Checkup) secrets(l launch.Launch) {
 // the folder may be mounted.
 func (c *Checkup) project(p plan.Plan) bool {
 	var err error
-	if c.session.project, err = c.session.openProject(p, Options{}, Purpose{Look: true}); err != nil {
+	if c.session.project, err = c.session.openProject(p); err != nil {
 		c.judge("project", err, "")
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 
 // addClosure adds what a program of the store refers to beyond the plan's
 // own closure.
-func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string, why Purpose) error {
+func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string) error {
 	root, err := storepath.Of(program)
 	if err != nil {
 		return err
@@ -23,13 +23,13 @@ func (s *Session) addClosure(h *launch.Host, p plan.Plan, program string, why Pu
 	if slices.Contains(p.Pins.Closure, root) {
 		return nil // and with it all that it refers to
 	}
-	h.Closure, err = s.closureOfAgent(root, why)
+	h.Closure, err = s.closureOfAgent(root)
 	return err
 }
 
 // closureOfAgent asks the daemon once for as long as the path is the one that
 // it was: a valid path loses nothing that it refers to.
-func (s *Session) closureOfAgent(root string, why Purpose) ([]string, error) {
+func (s *Session) closureOfAgent(root string) ([]string, error) {
 	file, key := filepath.Join(s.folders.Cache, "agent-closure"), root+" "+cachefile.State(root)
 	if paths, ok := keptClosure(file, key); ok {
 		return paths, nil
@@ -39,7 +39,7 @@ func (s *Session) closureOfAgent(root string, why Purpose) ([]string, error) {
 		paths, err = closure(ctx, s.keeper.store(), []string{root})
 		return err
 	})
-	if err == nil && !why.Dry {
+	if err == nil && !s.why.Dry {
 		cachefile.WriteBelow(file, []byte(key+"\n"+strings.Join(paths, "\n")))
 	}
 	return paths, err

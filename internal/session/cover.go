@@ -12,18 +12,6 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// watchCovers keeps the files of the project, and of the folders beside it, covered
-// while the session runs.
-func (s *Session) watchCovers(bwrap int, lost *uncovered) (watches []*cover.Watch) {
-	tell := func(file string, err error) { s.tellUncovered(lost, file, err) }
-	for _, given := range s.given() {
-		if !s.isMoved(given) {
-			watches = append(watches, cover.Begin(bwrap, given.Path, covers(given), tell))
-		}
-	}
-	return watches
-}
-
 // covers are the files of a folder that stay covered, whatever replaces them on
 // the host.
 func covers(given project.Project) []cover.File {
@@ -96,18 +84,18 @@ func (u *uncovered) rest() string {
 
 // tellUncovered says at once what could not be covered again. With
 // `protect_mode: strict` the session ends.
-func (s *Session) tellUncovered(lost *uncovered, file string, err error) {
-	strict, end := s.Launch.Plan.Protect.Mode == "strict", ""
+func (r *running) tellUncovered(file string, err error) {
+	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {
 		end = "; the session ends"
 	}
-	if lost.note(file) {
+	if r.lost.note(file) {
 		// The terminal may be in raw mode: a carriage return begins the line.
-		fmt.Fprintf(s.caller.Stderr,
+		fmt.Fprintf(r.caller.Stderr,
 			"\r\nclaudebox: %s is not covered any more, and the agent can read or change it: %s%s\r\n",
 			diag.Visible(file), diag.Visible(err.Error()), end)
 	}
 	if strict {
-		s.runner.Post.End()
+		r.runner.Post.End()
 	}
 }

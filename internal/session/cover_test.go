@@ -11,19 +11,18 @@ import (
 // A1: an agent that uncovers files again and again filled the terminal.
 func TestUncoveredFilesAreNamedOnceAndCounted(t *testing.T) {
 	var said bytes.Buffer
-	var lost uncovered
-	s := &Session{call: call{caller: Caller{Stderr: &said}}}
+	r := &running{Session: &Session{call: call{caller: Caller{Stderr: &said}}}}
 	for range 1000 {
-		s.tellUncovered(&lost, "/p/.env", errors.New("moved"))
+		r.tellUncovered("/p/.env", errors.New("moved"))
 	}
-	if got := strings.Count(said.String(), "\n"); got != 2 || lost.rest() != "the files that are named above were uncovered 999 times more" {
-		t.Errorf("%d lines: %s\n%s", got, said.String(), lost.rest())
+	if got := strings.Count(said.String(), "\n"); got != 2 || r.lost.rest() != "the files that are named above were uncovered 999 times more" {
+		t.Errorf("%d lines: %s\n%s", got, said.String(), r.lost.rest())
 	}
 	for n := range 1000 {
-		s.tellUncovered(&lost, fmt.Sprintf("/p/%d", n), errors.New("moved"))
+		r.tellUncovered(fmt.Sprintf("/p/%d", n), errors.New("moved"))
 	}
-	if got := strings.Count(said.String(), "not covered"); got != mostUncovered || lost.rest() != "981 more files were uncovered, all together 2000 times" {
-		t.Errorf("%d named; %s", got, lost.rest())
+	if got := strings.Count(said.String(), "not covered"); got != mostUncovered || r.lost.rest() != "981 more files were uncovered, all together 2000 times" {
+		t.Errorf("%d named; %s", got, r.lost.rest())
 	}
 	if quiet := new(uncovered); !quiet.note("x") || quiet.rest() != "" {
 		t.Error("one that was said is said again")

@@ -29,20 +29,20 @@ import (
 // nixInside is what a launch needs besides its words to have a Nix store of its
 // own.
 type nixInside struct {
+	call
 	dir    string // folder of the store; empty: there is none
-	only   []string
 	slot   *inside.Slot
 	filter *inside.Filter
 }
 
-// addDaemon decides what Nix uses inside (SAND-07).
-func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose) error {
+// add decides what Nix uses inside (SAND-07).
+func (n *nixInside) add(h *launch.Host, p plan.Plan) error {
 	var err error
 	switch p.Nix.Daemon {
 	case "own":
-		err = s.addOwnStore(h, p, why)
+		err = n.addOwnStore(h, p)
 	case "host":
-		err = s.addHostDaemon(h, p, why)
+		err = n.addHostDaemon(h, p)
 	default:
 		h.NixConf = inside.NoConf("Nix is off in this sandbox")
 	}
@@ -56,8 +56,8 @@ func (s *Session) addDaemon(h *launch.Host, p plan.Plan, o Options, why Purpose)
 }
 
 // addOwnStore gives the sandbox a store of its own over the host's.
-func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
-	err := s.tryStore(h, why)
+func (n *nixInside) addOwnStore(h *launch.Host, p plan.Plan) error {
+	err := n.tryStore(h)
 	if p.Nix.Store == "closure" && !h.OwnPIDs {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
@@ -66,12 +66,12 @@ func (s *Session) addOwnStore(h *launch.Host, p plan.Plan, why Purpose) error {
 		h.Warnings = append(h.Warnings, "Nix inside neither builds nor fetches: "+err.Error())
 		return nil
 	}
-	dir, extra := inside.Choose(filepath.Join(s.Instance.Dir, "nix"))
+	dir, extra := inside.Choose(filepath.Join(h.State, "nix"))
 	if extra {
 		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in "+
 			"this one is gone at its end")
 	}
-	s.nix.dir, h.NixStore = dir, dir
+	n.dir, h.NixStore = dir, dir
 	allowed, err := hostpattern.ParseList(p.Network.Allow)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ const httpsPort = 443
 // tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
-func (c call) tryStore(h *launch.Host, why Purpose) error {
+func (c call) tryStore(h *launch.Host) error {
 	var st unix.Stat_t
 	if err := unix.Stat(c.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
@@ -122,7 +122,7 @@ func (c call) tryStore(h *launch.Host, why Purpose) error {
 	}
 	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, c.folders.Home)
 	file := filepath.Join(c.folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || why.Look {
+	if string(cachefile.Read(file)) == key || c.why.Look {
 		return nil
 	}
 	if err := launch.TryStore(h.Bwrap, h.Env, c.folders.Home); err != nil {
@@ -138,77 +138,74 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// openNix makes the store ready, and the socket of the filter in front of the
-// host's.
-func (s *Session) openNix() (err error) {
-	if s.nix.dir == "" {
-		return nil
-	}
-	s.nix.slot, err = inside.Open(s.nix.dir)
+// open makes the store ready, and the socket of the filter in front of the
+// host's. It gives the launch, in another store where that is taken by now.
+func (n *nixInside) open(l launch.Launch, store *nixdaemon.Store) (_ launch.Launch, err error) {
+	n.slot, err = inside.Open(n.dir)
 	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
-		dir, _ := inside.Choose(filepath.Dir(s.nix.dir))
-		s.Launch = s.Launch.WithNixStore(s.nix.dir, dir)
-		s.nix.dir = dir
-		s.nix.slot, err = inside.Open(dir)
+		dir, _ := inside.Choose(filepath.Dir(n.dir))
+		l = l.WithNixStore(n.dir, dir)
+		n.dir = dir
+		n.slot, err = inside.Open(dir)
 	}
 	if err != nil {
-		return err
+		return l, err
 	}
-	for _, note := range s.nix.slot.Notes {
-		diag.Note(s.caller.Stderr, note)
+	for _, note := range n.slot.Notes {
+		diag.Note(n.caller.Stderr, note)
 	}
-	if s.Launch.Plan.Nix.Store == "closure" {
-		s.nix.only = s.Launch.Closure
-		if err := s.nix.slot.Lay(s.nix.only, storetree.Points); err != nil {
-			return &diag.Error{Op: "prepare the Nix store inside", Err: err}
+	var only []string
+	if l.Plan.Nix.Store == "closure" {
+		only = l.Closure
+		if err := n.slot.Lay(only, storetree.Points); err != nil {
+			return l, &diag.Error{Op: "prepare the Nix store inside", Err: err}
 		}
 	}
-	store := s.keeper.store()
-	s.nix.filter, err = inside.Listen(inside.Request{
-		Dir: s.nix.dir, Known: s.nix.slot.Known, Only: s.nix.only,
+	n.filter, err = inside.Listen(inside.Request{
+		Dir: n.dir, Known: n.slot.Known, Only: only,
 		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Lost: func(why string) {
-			diag.Note(s.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
+			diag.Note(n.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
 		},
 	})
-	return err
+	return l, err
 }
 
-// beginNix has the filter answer, and says so when it cannot be confined. It
+// begin has the filter answer, and says so when it cannot be confined. It
 // serves nobody then, so nothing has to wait for it.
-func (s *Session) beginNix() {
-	if s.nix.filter == nil {
+func (n *nixInside) begin() {
+	if n.filter == nil {
 		return
 	}
 	go func(filter *inside.Filter) {
 		if err := filter.Begin(); err != nil {
-			diag.Print(s.caller.Stderr, err)
+			diag.Print(n.caller.Stderr, err)
 		}
-	}(s.nix.filter)
+	}(n.filter)
 }
 
-// closeNix ends the filter and lets go of the store.
-func (s *Session) closeNix() {
-	if s.nix.filter != nil {
-		s.nix.filter.Close()
+// close ends the filter and lets go of the store.
+func (n *nixInside) close() {
+	if n.filter != nil {
+		n.filter.Close()
 	}
-	if s.nix.slot != nil {
-		s.nix.slot.Close()
+	if n.slot != nil {
+		n.slot.Close()
 	}
-	s.nix.filter, s.nix.slot = nil, nil
+	n.filter, n.slot = nil, nil
 }
 
 // addHostDaemon lets the sandbox reach the host's daemon: in tier full only, as
 // what it fetches passes no tier, and only when the daemon itself says that it
 // does not trust this user, as for a trusted one its socket is a way to become
 // root.
-func (c call) addHostDaemon(h *launch.Host, p plan.Plan, why Purpose) error {
+func (c call) addHostDaemon(h *launch.Host, p plan.Plan) error {
 	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
 	if p.Network.Tier != "full" {
 		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
 	}
-	said, err := c.askDaemon(p, why)
+	said, err := c.askDaemon(p)
 	switch {
 	case err != nil:
 		return err
@@ -257,7 +254,7 @@ const (
 // askDaemon is what the daemon says of this user and of what it builds. Asking
 // costs more than the rest of a launch, so the answer is kept until something
 // changes that it depends on. A look builds nothing.
-func (c call) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
+func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
 	key, err := daemonKey(socket, c.Facts.UID)
 	if err != nil {
@@ -279,7 +276,7 @@ func (c call) askDaemon(p plan.Plan, why Purpose) (daemonSaid, error) {
 	switch {
 	case said.Trust != nixdaemon.NotTrusted.String():
 		return said, nil // no sandbox reaches it
-	case why.Look:
+	case c.why.Look:
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}

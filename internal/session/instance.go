@@ -27,7 +27,7 @@ func keptFor(c Caller, o Options) (found project.Project, dir string, err error)
 	if err != nil {
 		return found, "", err
 	}
-	found, err = s.openProject(plan.Plan{Project: string(prof.Project)}, o, looking)
+	found, err = s.openProject(plan.Plan{Project: string(prof.Project)})
 	if err != nil {
 		return found, "", err
 	}

@@ -23,6 +23,7 @@ import (
 // keys are what an agent signs and logs in with by ssh, and never holds. The
 // zero value has none.
 type keys struct {
+	call
 	used    bool
 	request sshagent.Request
 	process *sshagent.Process
@@ -41,18 +42,18 @@ const (
 	sshRule     = "ssh.hosts"
 )
 
-// addKeys finds the keys that a plan lets be used, and leads the sandbox to the
+// add finds the keys that a plan lets be used, and leads the sandbox to the
 // agent that uses them. What cannot be had is said.
-func (s *Session) addKeys(h *launch.Host, p plan.Plan, id gitconfig.Identity, access *gitconfig.Access) {
+func (k *keys) add(h *launch.Host, p plan.Plan, id gitconfig.Identity, access *gitconfig.Access) {
 	if p.Git.Sign == "" && len(p.Git.SSH) == 0 {
 		return
 	}
-	found, file, err := s.lookForKeys(p, id)
+	found, file, err := k.look(p, id)
 	if err != nil {
 		h.Warnings = append(h.Warnings, "ssh keys cannot be used: "+err.Error())
 		return
 	}
-	r := &s.keys.request
+	r := &k.request
 	if p.Git.Sign != "" {
 		key, file, why := chooseKey(id, found, file)
 		if why != "" {
@@ -69,15 +70,15 @@ func (s *Session) addKeys(h *launch.Host, p plan.Plan, id gitconfig.Identity, ac
 		}
 	}
 	if len(p.Git.SSH) > 0 {
-		s.addLogins(h, p, found, access)
+		k.addLogins(h, p, found, access)
 	}
-	if s.keys.used = r.Rules.Git != nil || len(r.Rules.Hosts) > 0; !s.keys.used {
+	if k.used = r.Rules.Git != nil || len(r.Rules.Hosts) > 0; !k.used {
 		return
 	}
 	if len(found.Held) > 0 {
-		r.Agent = s.Facts.Env.Value("SSH_AUTH_SOCK", "")
+		r.Agent = k.Facts.Env.Value("SSH_AUTH_SOCK", "")
 	}
-	r.Dir, r.Socket = s.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
+	r.Dir, r.Socket = h.State, fmt.Sprint(socketName, os.Getpid())
 	if r.Key != nil && len(r.Rules.Hosts) == 0 {
 		r.Agent = "" // nothing of it is needed
 	}
@@ -98,35 +99,35 @@ type keyFiles struct {
 	fault           error // why private cannot be read
 }
 
-// lookForKeys finds out what a plan needs to know of the user's ssh.
-func (s *Session) lookForKeys(p plan.Plan, id gitconfig.Identity) (found sshagent.Found, f keyFiles, err error) {
-	known := []string{filepath.Join(s.Facts.Home, ".ssh/known_hosts"), knownHosts}
+// look finds out what a plan needs to know of the user's ssh.
+func (k *keys) look(p plan.Plan, id gitconfig.Identity) (found sshagent.Found, f keyFiles, err error) {
+	known := []string{filepath.Join(k.Facts.Home, ".ssh/known_hosts"), knownHosts}
 	known = slices.DeleteFunc(known, func(name string) bool {
 		_, err := os.Stat(name)
 		return err != nil
 	})
 	if p.Git.Sign != "" {
-		f = s.readKeys(id.SigningKey)
+		f = k.read(id.SigningKey)
 	}
 	program, err := ownProgram(helperName)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), keyPatience)
 		defer cancel()
 		found, err = sshagent.Look(ctx, program, sshagent.Question{
-			Agent: s.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
+			Agent: k.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
 			Known: known, Hosts: p.Git.SSH,
 		})
 	}
 	return found, f, err
 }
 
-// readKeys reads what user.signingkey says, which is a public key, or names the
+// read reads what user.signingkey says, which is a public key, or names the
 // file of one.
-func (s *Session) readKeys(said string) (f keyFiles) {
+func (k *keys) read(said string) (f keyFiles) {
 	if line, literal := literalKey(said); literal || said == "" {
 		return keyFiles{public: []byte(line)}
 	}
-	name := strings.TrimSuffix(s.absolute(said), ".pub")
+	name := strings.TrimSuffix(k.absolute(said), ".pub")
 	f.public, _ = smallfile.Read(name+".pub", maxKeyFile) // the private one will do
 	f.private, f.fault = smallfile.Read(name, maxKeyFile)
 	return f
@@ -139,7 +140,7 @@ func literalKey(said string) (line string, literal bool) {
 }
 
 // addLogins adds the keys of the hosts that may be logged in to.
-func (s *Session) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *gitconfig.Access) {
+func (k *keys) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *gitconfig.Access) {
 	if len(found.Held) == 0 {
 		h.Warnings = append(h.Warnings, "ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
@@ -159,12 +160,12 @@ func (s *Session) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, a
 				"ssh cannot log in to "+name+": it is not in your known_hosts; connect to it once outside")
 			continue
 		}
-		s.keys.request.Rules.Hosts = append(s.keys.request.Rules.Hosts, known.Host)
+		k.request.Rules.Hosts = append(k.request.Rules.Hosts, known.Host)
 		access.SSH = append(access.SSH, strings.Split(name, ":")[0])
 		lines.WriteString(known.Lines)
 		h.Notes = append(h.Notes, unreachable(p, name)...)
 	}
-	if hosts := s.keys.request.Rules.Hosts; len(hosts) > 0 {
+	if len(k.request.Rules.Hosts) > 0 {
 		h.Outside = append(h.Outside, launch.Outside{
 			Name: "the keys of your ssh agent", Hosts: access.SSH, Why: sshRule,
 		})
@@ -221,13 +222,13 @@ func chooseKey(id gitconfig.Identity, found sshagent.Found, f keyFiles) (key ssh
 	return found.Private.Key, f.private, ""
 }
 
-// openKeys starts the agent, and takes away the sockets of sessions that were
+// open starts the agent, and takes away the sockets of sessions that were
 // killed.
-func (s *Session) openKeys() (err error) {
-	if !s.keys.used {
+func (k *keys) open() (err error) {
+	if !k.used {
 		return nil
 	}
-	r := s.keys.request
+	r := k.request
 	left, _ := filepath.Glob(filepath.Join(r.Dir, socketName+"*"))
 	for _, name := range left {
 		if conn, err := net.DialTimeout("unix", name, time.Second); err == nil {
@@ -236,12 +237,12 @@ func (s *Session) openKeys() (err error) {
 			_ = os.Remove(name)
 		}
 	}
-	r.Tell = s.keys.note
+	r.Tell = k.note
 	r.Failed = func(err error) {
-		diag.Note(s.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
+		diag.Note(k.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
 	}
 	if r.Program, err = ownProgram(helperName); err == nil {
-		s.keys.process, err = sshagent.Start(r)
+		k.process, err = sshagent.Start(r)
 	}
 	if err != nil {
 		return &diag.Error{Op: "keep your ssh keys outside", Err: diag.Cause(err), Remedy: "look at " + r.Dir}
@@ -265,16 +266,16 @@ func (k *keys) close() {
 	}
 }
 
-// endKeys ends the agent, and says what it signed.
-func (s *Session) endKeys() {
-	s.keys.close()
-	if s.report.silent {
+// end ends the agent, and says what it signed.
+func (k *keys) end() {
+	k.close()
+	if k.options.NoReport {
 		return
 	}
-	s.keys.mu.Lock()
-	defer s.keys.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var lines []string
-	for use, times := range s.keys.uses {
+	for use, times := range k.uses {
 		what := "your SSH key was used to log in to " + use.Host
 		switch {
 		case use.Git:
@@ -286,6 +287,6 @@ func (s *Session) endKeys() {
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
-		diag.Note(s.caller.Stderr, line)
+		diag.Note(k.caller.Stderr, line)
 	}
 }

@@ -18,7 +18,7 @@ const scopePatience = 10 * time.Second
 
 // addLimits says which limits of the profile do not hold here. That on
 // processes holds without systemd, where the kernel counts them apart.
-func (c call) addLimits(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func (c call) addLimits(h *launch.Host, p plan.Plan) error {
 	if p.Limits.Tasks > 0 && !(h.OwnPIDs && launch.CountsProcesses()) && !byScope(p.Limits) {
 		h.Warnings = append(h.Warnings,
 			"limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")

@@ -1,14 +1,10 @@
 package session
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"claudebox/internal/agent/state"
-	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
@@ -18,17 +14,17 @@ import (
 
 // addMounts adds what the project's repository, the agent's home and the
 // command line ask for.
-func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
+func (s *Session) addMounts(h *launch.Host, p plan.Plan) error {
 	for _, m := range s.project.Mounts {
 		h.Mounts = append(h.Mounts, s.projectMount(m))
 	}
 	s.addStandIns(h, s.project)
-	for _, word := range o.MountRO {
+	for _, word := range s.options.MountRO {
 		if err := s.addFlagMount(h, word, plan.ROBind, "--mount-ro"); err != nil {
 			return err
 		}
 	}
-	for _, word := range o.MountRW {
+	for _, word := range s.options.MountRW {
 		if err := s.addFlagMount(h, word, plan.Bind, "--mount-rw"); err != nil {
 			return err
 		}
@@ -45,7 +41,7 @@ func (s *Session) addMounts(h *launch.Host, p plan.Plan, o Options, _ Purpose) e
 	return nil
 }
 
-// addStandIns adds what the mounts of a given folder rely on, see [Session.given].
+// addStandIns adds what the mounts of a given folder rely on, see [shared].
 func (c call) addStandIns(h *launch.Host, given project.Project) {
 	empty := launch.StandIn{Path: c.emptyFolder(), Dir: true}
 	if slices.ContainsFunc(given.Mounts, hidesFolder) && !slices.Contains(h.StandIns, empty) {
@@ -90,26 +86,7 @@ func (c call) projectMount(m project.Mount) launch.Mount {
 // every sandbox.
 func (c call) emptyFolder() string { return filepath.Join(c.folders.Home, "empty") }
 
-func (s *Session) hidesFolders() bool {
-	return slices.ContainsFunc(s.given(),
-		func(p project.Project) bool { return slices.ContainsFunc(p.Mounts, hidesFolder) })
-}
-
 func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
-
-// makeEmptyFolder makes it when something needs it.
-func (s *Session) makeEmptyFolder() error {
-	if !s.hidesFolders() {
-		return nil
-	}
-	if err := os.Mkdir(s.emptyFolder(), 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
-		return &diag.Error{
-			Op: "make " + s.emptyFolder(), Err: diag.Cause(err),
-			Remedy: "make its folder writable for you",
-		}
-	}
-	return nil
-}
 
 func (s *Session) isImport(path string) bool {
 	return slices.ContainsFunc(s.Instance.Imports, func(in state.Import) bool { return in.Source == path })

@@ -72,24 +72,33 @@ func (s *Session) judgeFlagMount(op string, m launch.Mount) error {
 // next time.
 var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
 
-// real resolves every link of a source that a user named. The way may lead
-// through the project, but no link of the project may lead out of it. What is
-// judged is the very way that was resolved: a live Session may change it
-// between two looks. Links that somebody else than the user could have made
-// are noted.
+// real resolves every link of a source that a user named, see [call.follow]. One
+// that was reached by a link which an agent could have made, in a folder that it
+// was given once, is noted. What lies in the project is the agent's anyway.
 func (s *Session) real(path string) (string, error) {
+	at, foreign, err := s.follow(path, s.project.Path)
+	if foreign != "" && !pathname.Below(at, s.project.Path) {
+		s.linked[at] = foreign
+	}
+	return at, err
+}
+
+// follow resolves every link of a path. The way may lead through the project,
+// but no link of the project may lead out of it. What is judged is the very way
+// that was resolved: a live session may change it between two looks. foreign is
+// the last link that somebody else than the user could have made; empty: none.
+func (c call) follow(path, project string) (at, foreign string, err error) {
 	if free, err := beneath.Canonical(path); err == nil && free == path {
-		return path, nil // no link on the way
+		return path, "", nil // no link on the way
 	}
 	const steps = 1000
-	at, rest, passed, foreign := "/", strings.Split(path, "/"), false, ""
+	at, rest, passed := "/", strings.Split(path, "/"), false
 	for range steps {
 		if len(rest) == 0 {
-			if passed && !pathname.Below(at, s.project.Path) {
-				return "", errLedOut
+			if passed && !pathname.Below(at, project) {
+				return "", "", errLedOut
 			}
-			s.noteLinked(at, foreign)
-			return at, nil
+			return at, foreign, nil
 		}
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
@@ -99,10 +108,10 @@ func (s *Session) real(path string) (string, error) {
 			at = next
 			continue
 		case err != nil:
-			return "", diag.Cause(err)
+			return "", "", diag.Cause(err)
 		}
-		passed = passed || pathname.Below(next, s.project.Path)
-		if !s.ownLink(next) {
+		passed = passed || pathname.Below(next, project)
+		if !c.ownLink(next) {
 			foreign = next
 		}
 		if filepath.IsAbs(text) {
@@ -110,7 +119,7 @@ func (s *Session) real(path string) (string, error) {
 		}
 		rest = append(strings.Split(text, "/"), rest...)
 	}
-	return "", unix.ELOOP
+	return "", "", unix.ELOOP
 }
 
 // ownLink reports whether no agent can have made a link: one of root or Nix, or one
@@ -119,19 +128,6 @@ func (c call) ownLink(link string) bool {
 	var st unix.Stat_t
 	return filepath.Dir(link) == filepath.Clean(c.Facts.Home) || pathname.Below(link, "/nix/store") ||
 		unix.Lstat(link, &st) == nil && st.Uid == 0
-}
-
-// noteLinked takes down a source that was reached by a link which an agent
-// could have made, in a folder that it was given once. What lies in the project
-// is the agent's anyway.
-func (s *Session) noteLinked(source, link string) {
-	if link == "" || pathname.Below(source, s.project.Path) {
-		return
-	}
-	if s.linked == nil {
-		s.linked = map[string]string{}
-	}
-	s.linked[source] = link
 }
 
 // LinkedMount is a mount whose source was reached by a link that an agent could
@@ -212,7 +208,7 @@ func (s *Session) judgeOverlap(m launch.Mount) error {
 	if m.Kind != plan.Bind && m.Kind != plan.ROBind || !userNamed(m) {
 		return nil
 	}
-	for i, given := range s.given() {
+	for i, given := range s.all() {
 		for _, kept := range given.Mounts {
 			granted := m.Secret && m.Source == kept.Path && m.Kind == plan.ROBind
 			if granted || !opens(m, kept) || i > 0 && given.Path == m.Source {

@@ -22,13 +22,13 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// addNetwork judges what the tier needs.
-func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) (err error) {
-	if o.NetworkLog != "" && !launch.OwnNetwork(p.Network) {
+// add judges what the tier needs.
+func (n *outside) add(h *launch.Host, p plan.Plan) (err error) {
+	if n.options.NetworkLog != "" && !launch.OwnNetwork(p.Network) {
 		return diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
 			"there is nothing to log: the tier is %s", p.Network.Tier)
 	}
-	if p.Network.Tier == "full" && len(o.Publish) > 0 {
+	if p.Network.Tier == "full" && len(n.options.Publish) > 0 {
 		h.Notes = append(h.Notes, "--publish changes nothing in tier full: every port inside is a port of this host")
 	}
 	if p.Network.Tier == launch.ListedTier {
@@ -39,16 +39,16 @@ func (s *Session) addNetwork(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 			noteProxy(h)
 		}
 	}
-	if s.network.published, err = published(p, o.Publish); err != nil {
+	if n.published, err = published(p, n.options.Publish); err != nil {
 		return err
 	}
-	for _, port := range s.network.published {
+	for _, port := range n.published {
 		if port.Outside != port.Inside && p.Network.Tier != "full" {
 			h.Notes = append(h.Notes,
 				fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
-	s.network.log, err = s.networkLog(o)
+	n.log, err = n.logFile(h.Project)
 	return err
 }
 
@@ -80,14 +80,14 @@ func noteProxy(h *launch.Host) {
 	}
 }
 
-// networkLog is where the log goes. In the project an agent could read it, or
+// logFile is where the log goes. In the project an agent could read it, or
 // have put a link there.
-func (s *Session) networkLog(o Options) (string, error) {
-	if o.NetworkLog == "" {
+func (c call) logFile(project string) (string, error) {
+	if c.options.NetworkLog == "" {
 		return "", nil
 	}
-	op := "write the network log " + o.NetworkLog
-	file, err := filepath.Abs(o.NetworkLog)
+	op := "write the network log " + c.options.NetworkLog
+	file, err := filepath.Abs(c.options.NetworkLog)
 	if err != nil {
 		return "", &diag.Error{Op: op, Err: err}
 	}
@@ -95,7 +95,7 @@ func (s *Session) networkLog(o Options) (string, error) {
 	if err != nil {
 		return "", &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file in a folder that exists"}
 	}
-	if pathname.Below(dir, s.project.Path) {
+	if pathname.Below(dir, project) {
 		return "", diag.Errorf(op, "write it to a place outside of the project",
 			"the agent can change what is in the project")
 	}
@@ -104,16 +104,22 @@ func (s *Session) networkLog(o Options) (string, error) {
 
 // outside is what serves the sandbox's network while it runs.
 type outside struct {
+	call
+	borrowed
 	published []helper.Published
-	broker    json.RawMessage // [helper.Config.Broker]
-	roots     []byte          // [helper.Config.Roots]
-	brokered  func(*os.File)  // [helper.Settings.Broker]
-	log       string          // the file of --network-log; empty: none
-	helper    *helper.Helper  // nil: none runs
-	summary   helper.Summary  // when it has ended
-	served    bool            // there was one
-	reap      func()          // waits for the end of one that was closed; nil: none was
-	lost      error           // why the network ended before the session did
+	log       string         // the file of --network-log; empty: none
+	helper    *helper.Helper // nil: none runs
+	summary   helper.Summary // when it has ended
+	served    bool           // there was one
+	reap      func()         // waits for the end of one that was closed; nil: none was
+	lost      error          // why the network ended before the session did
+}
+
+// borrowed is what the network gets of the secrets.
+type borrowed struct {
+	broker   json.RawMessage // [helper.Config.Broker]
+	roots    []byte          // [helper.Config.Roots]
+	brokered func(*os.File)  // [helper.Settings.Broker]
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
@@ -209,21 +215,21 @@ func (n *outside) close() {
 	}
 }
 
-// endNetwork ends the network, and says what was reached and what refused.
-func (s *Session) endNetwork() {
-	s.network.close()
-	if s.network.lost != nil {
-		diag.Print(s.caller.Stderr,
+// end ends the network, and says what was reached and what refused.
+func (n *outside) end() {
+	n.close()
+	if n.lost != nil {
+		diag.Print(n.caller.Stderr,
 			&diag.Error{
-				Op: "keep the sandbox's network", Err: s.network.lost,
+				Op: "keep the sandbox's network", Err: n.lost,
 				Remedy: "start again: the agent went on without a network",
 			})
 	}
-	if s.report.silent {
+	if n.options.NoReport {
 		return
 	}
-	for _, line := range s.network.told() {
-		diag.Note(s.caller.Stderr, line)
+	for _, line := range n.told() {
+		diag.Note(n.caller.Stderr, line)
 	}
 }
 

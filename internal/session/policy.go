@@ -72,7 +72,7 @@ func (s *Session) judgeSearchPlaces() error {
 		if _, err := os.Lstat(real); err == nil {
 			continue
 		}
-		for _, given := range s.given() {
+		for _, given := range s.all() {
 			if pathname.Below(real, given.Path) {
 				return diag.Errorf("protect "+place, "remove that link, or make the file or folder that it leads to",
 					"it is a link to %s, which is not there: the agent could make it, and claudebox or git "+
@@ -102,7 +102,7 @@ func (s *Session) judgeWritable(m launch.Mount) error {
 				"it would open %s: what is there says what a sandbox may do", dir)
 		}
 	}
-	for _, name := range s.gitObeys() {
+	for _, name := range s.git.obeys() {
 		if real, err := beneath.Leads(name); err == nil && pathname.Below(m.Source, real) {
 			return diag.Errorf(op, "mount it read-only",
 				"it would open %s, which your git's configuration names: this host's git obeys what is there", name)
@@ -130,36 +130,4 @@ func gitFolderAround(name string) string {
 		}
 	}
 	return ""
-}
-
-// nameNoCommand are the sections of git's configuration whose values name
-// repositories, and nothing that git would run or obey.
-var nameNoCommand = []string{"safe", "maintenance", "scalar", "gui", "remote", "url", "branch", "http", "user"}
-
-// gitObeys are the user's files of git's configuration, and all paths that
-// they name for git to obey or run: hooks, attributes, commands.
-func (s *Session) gitObeys() []string {
-	list := gitconfig.Files(s.Facts.Home, s.Facts.Env.Get)
-	for _, file := range s.userGit() {
-		for _, e := range file.Entries {
-			section, _, _ := strings.Cut(e.Section, ".")
-			if gitconfig.IsInclude(e) {
-				list = append(list, gitconfig.Path(file.Dir, e.Value, s.Facts.Home))
-			} else if !slices.Contains(nameNoCommand, section) {
-				list = append(list, s.pathsIn(e.Value)...)
-			}
-		}
-	}
-	return list
-}
-
-// pathsIn are the words of a command that are paths from the root or the home.
-func (c call) pathsIn(command string) (list []string) {
-	for _, word := range strings.FieldsFunc(command,
-		func(r rune) bool { return strings.ContainsRune(" \t\"'`;|&()<>=!$", r) }) {
-		if filepath.IsAbs(word) || strings.HasPrefix(word, "~/") {
-			list = append(list, c.absolute(word))
-		}
-	}
-	return list
 }

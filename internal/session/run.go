@@ -1,24 +1,31 @@
 package session
 
 import (
-	"sync"
-
 	"claudebox/internal/diag"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
 )
 
+// running is a session while it runs: what is open and at work.
+type running struct {
+	*Session
+	runner  launch.Runner
+	after   []*aftermath.Session // of the folders that the agent may change
+	reports []aftermath.Report   // on them, once they are settled
+	lost    uncovered
+}
+
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
 // is a [launch.ExitError] when the agent's status is not 0.
 func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
-	s.runner.Post = launch.Listen(s.ignored)
-	defer s.reap()
+	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.ignored)}}
+	defer r.reap()
 	for _, step := range []func() error{
-		s.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.openKeys,
-		s.holdGiven, s.makeEmptyFolder,
+		r.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.keys.open,
+		func() error { return s.hold(s.emptyFolder()) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -35,43 +42,78 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	var after []*aftermath.Session
-	s.runner.Before = func() (err error) {
-		after, err = s.beginAftermath()
-		return err
-	}
-	s.runner.Laid = func() error { return s.lookAgain(after) }
-	s.runner.Hold = s.holdLimits
-	var reports []aftermath.Report
-	settle := sync.OnceFunc(func() {
-		for _, session := range after {
-			reports = append(reports, session.End())
-		}
-	})
-	defer func() { settle(); s.announce(reports) }()
+	defer func() { r.settle(); s.announce(r.reports) }()
 	modes := noteModes(s.Launch)
-	err = s.launch(&after)
+	err = r.launch()
 	s.mendModes(modes)
-	settle() // before a word is said: whoever is to read it may keep us waiting
-	s.endNetwork()
+	r.settle() // before a word is said: whoever is to read it may keep us waiting
+	s.network.end()
 	s.keepRefused()
-	s.endSecrets()
-	s.endKeys()
+	s.secrets.end()
+	s.keys.end()
 	s.endState()
 	return err
 }
 
 // reap waits for the processes that are to end by themselves.
-func (s *Session) reap() {
-	s.runner.Post.Reap()
-	if s.network.reap != nil {
-		s.network.reap()
+func (r *running) reap() {
+	r.runner.Post.Reap()
+	if r.network.reap != nil {
+		r.network.reap()
 	}
 }
 
-func (s *Session) openNetwork() (err error) {
-	s.runner.Network, err = s.network.open(s.Launch)
+func (r *running) openNetwork() (err error) {
+	r.runner.Network, err = r.network.open(r.Launch)
 	return err
+}
+
+// launch runs bwrap, and watches over the covers meanwhile.
+func (r *running) launch() error {
+	var watches []*cover.Watch
+	r.runner.Launch, r.runner.Hold = r.Launch, r.holdLimits
+	r.runner.Before = func() (err error) {
+		agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
+		r.after, err = r.begin(r.folders.Home, agent)
+		return err
+	}
+	r.runner.Laid = func() error { return r.lookAgain(r.after) }
+	r.runner.Started = func(bwrap int) {
+		r.secrets.follow(r.Instance.Guard())
+		r.nix.begin()
+		for _, session := range r.after {
+			session.Follow()
+		}
+		r.keeper.keepNow()
+		watches = r.watch(bwrap, r.tellUncovered)
+	}
+	err := r.runner.Run()
+	for _, watch := range watches {
+		watch.Close()
+	}
+	if rest := r.lost.rest(); rest != "" {
+		diag.Note(r.caller.Stderr, rest)
+	}
+	return err
+}
+
+// settle judges, once, what was left in the folders that the agent may change.
+func (r *running) settle() {
+	for _, session := range r.after {
+		r.reports = append(r.reports, session.End())
+	}
+	r.after = nil
+}
+
+func (s *Session) openNix() (err error) {
+	if s.nix.dir != "" {
+		s.Launch, err = s.nix.open(s.Launch, s.keeper.store())
+	}
+	return err
+}
+
+func (s *Session) openSecrets() error {
+	return s.secrets.open(secretKeeper{&s.Instance, &s.secrets.refused})
 }
 
 // takeFiles replaces standard input and output that are files by copies and pipes. giveBack undoes it, and says which
@@ -92,62 +134,6 @@ func takeFiles() (giveBack func() error, err error) {
 	}, nil
 }
 
-// beginAftermath writes down what lies in the project and in the folders mounted
-// read-write beside it, for the end of the session. On an error it returns what
-// was begun till then.
-func (s *Session) beginAftermath() (after []*aftermath.Session, err error) {
-	agent := aftermath.Agent{Instance: s.Instance.Dir, Conversations: s.Instance.Conversations()}
-	for _, given := range s.given() {
-		begun, err := aftermath.Begin(s.folders.Home, given, agent)
-		if err != nil {
-			return after, err
-		}
-		after = append(after, begun)
-		agent = aftermath.Agent{} // once is enough
-	}
-	return after, nil
-}
-
-// lookAgain refuses a secret that came into the project, or into a folder mounted
-// read-write beside it, while the sandbox was set up. It looks only where another
-// session lived meanwhile.
-func (s *Session) lookAgain(after []*aftermath.Session) error {
-	for i, given := range s.given() {
-		if !after[i].Overlaps() {
-			continue
-		}
-		if rel := given.Appeared(); rel != "" {
-			return diag.Errorf("hide "+given.Path+"/"+rel, "start again",
-				"it came there while the sandbox was set up: another session, or a program of yours, works there")
-		}
-	}
-	return nil
-}
-
-// launch runs bwrap, and watches over the covers meanwhile. *after is set once runner.Before has run.
-func (s *Session) launch(after *[]*aftermath.Session) error {
-	var watches []*cover.Watch
-	var lost uncovered
-	s.runner.Started = func(bwrap int) {
-		s.followSecrets()
-		s.beginNix()
-		for _, session := range *after {
-			session.Follow()
-		}
-		s.keeper.keepNow()
-		watches = s.watchCovers(bwrap, &lost)
-	}
-	s.runner.Launch = s.Launch
-	err := s.runner.Run()
-	for _, watch := range watches {
-		watch.Close()
-	}
-	if rest := lost.rest(); rest != "" {
-		diag.Note(s.caller.Stderr, rest)
-	}
-	return err
-}
-
 // endState lets go of the agent's home, now that nobody writes there, and says
 // what became of the login. The agent's status stays claudebox's, whatever
 // fails.
@@ -156,28 +142,8 @@ func (s *Session) endState() {
 		diag.Print(s.caller.Stderr, err)
 	}
 	for _, text := range s.Instance.Ended {
-		if !s.report.silent {
+		if !s.options.NoReport {
 			diag.Note(s.caller.Stderr, text)
 		}
-	}
-}
-
-// holdGiven makes the stand-ins that the mounts of the project rely on, and
-// those of the folders mounted read-write beside it.
-func (s *Session) holdGiven() error {
-	for _, given := range s.given() {
-		hold, err := given.Hold()
-		if err != nil {
-			return err
-		}
-		s.holding = append(s.holding, hold)
-	}
-	return nil
-}
-
-// release takes the stand-ins away.
-func (s *Session) release() {
-	for _, hold := range s.holding {
-		hold.Release()
 	}
 }

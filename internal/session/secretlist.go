@@ -153,21 +153,21 @@ func (c call) secretFile(named plan.Secret) (name, value string, err error) {
 	return name, strings.TrimSpace(string(content)), nil
 }
 
-// judgeSecretFiles refuses a secret that stays outside and whose file is visible
+// judgeFiles refuses a secret that stays outside and whose file is visible
 // inside, in the project or by a mount.
-func (s *Session) judgeSecretFiles(p plan.Plan) error {
-	if !s.secrets.used {
+func (n *secrets) judgeFiles(p plan.Plan, mounts []launch.Mount) error {
+	if !n.used {
 		return nil
 	}
 	for _, named := range p.Secrets {
 		if named.File == "" {
 			continue
 		}
-		file, missing := beneath.Canonical(s.absolute(named.File))
+		file, missing := beneath.Canonical(n.absolute(named.File))
 		if missing != nil {
 			continue // it was read a moment ago
 		}
-		if m := visibleBy(s.Launch.Mounts, file); m != nil {
+		if m := visibleBy(mounts, file); m != nil {
 			return diag.Errorf("keep the secret "+file+" outside ("+named.Why+")",
 				"move it elsewhere, or hide it by `hide`", "the agent can read it: %s is mounted (%s)", m.Source, m.Why)
 		}
@@ -235,21 +235,21 @@ var known = map[string]string{
 	"GROQ_API_KEY": "api.groq.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
 }
 
-// hintSecrets says which variables that enter as they are could stay outside.
-func (s *Session) hintSecrets(h *launch.Host, p plan.Plan) {
-	for _, e := range s.entering(p) {
+// hint says which variables that enter as they are could stay outside.
+func (n *secrets) hint(h *launch.Host, p plan.Plan) {
+	for _, e := range n.entering(p) {
 		_, outside := h.Overrides[e.Name]
-		if hosts := known[e.Name]; hosts != "" && !outside && s.Facts.Env.Value(e.Name, "") != "" {
+		if hosts := known[e.Name]; hosts != "" && !outside && n.Facts.Env.Value(e.Name, "") != "" {
 			h.Notes = append(h.Notes,
 				e.Name+" enters as it is; `secrets: [{env: "+e.Name+", hosts: ["+hosts+"]}]` keeps it outside")
 		}
 	}
 	for _, named := range p.Secrets {
 		switch {
-		case !s.secrets.used:
+		case !n.used:
 			h.Notes = append(h.Notes,
 				named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
-		case s.secrets.placeholder(named.Variable) == "":
+		case n.placeholder(named.Variable) == "":
 			h.Notes = append(h.Notes, named.Variable+" is not set: there is no placeholder of it inside")
 		}
 	}

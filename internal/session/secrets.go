@@ -29,6 +29,7 @@ import (
 // secrets are what the agent uses and never holds: how the broker that swaps
 // them is made, and what runs of it. The zero value has none.
 type secrets struct {
+	call
 	used  bool // there is a broker
 	hello broker.Hello
 	// Of the secrets in hello, in that order.
@@ -52,24 +53,24 @@ type refusedUse struct {
 	times int
 }
 
-// findSecrets finds those that the agent is to use by a plan. In a tier without
-// a broker there are none.
-func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
+// find finds those that the agent is to use by a plan. In a tier without
+// a broker there are none. root is what the instance is kept for.
+func (n *secrets) find(p plan.Plan, root string) error {
 	if !slices.Contains(tiersWithBroker, p.Network.Tier) {
 		return nil
 	}
-	list, err := s.listSecrets(p)
+	list, err := n.listSecrets(p)
 	if err != nil || len(list) == 0 && p.Agent.Name != "claude" {
 		return err
 	}
-	s.secrets.used = true
-	s.secrets.hello = broker.Hello{Password: "PASSWORD", Proxies: s.proxies(p)} // as it is shown
-	if !why.Look {
-		s.secrets.hello.Password = rand.Text()
+	n.used = true
+	n.hello = broker.Hello{Password: "PASSWORD", Proxies: n.proxies(p)} // as it is shown
+	if !n.why.Look {
+		n.hello.Password = rand.Text()
 	}
-	s.secrets.hello.Config.Key = s.placeholderKey(p, why)
+	n.hello.Config.Key = n.placeholderKey(p, root)
 	for _, named := range list {
-		s.secrets.add(named.Secret, named.why)
+		n.use(named)
 	}
 	return nil
 }
@@ -77,24 +78,24 @@ func (s *Session) findSecrets(p plan.Plan, why Purpose) error {
 // placeholderKey is the key of the instance, which its sessions share: what one
 // of them writes into the agent's files the others read. An instance that is
 // still to be made gets a new one.
-func (s *Session) placeholderKey(p plan.Plan, why Purpose) broker.Key {
-	dir, err := state.Dir(s.folders.Home, state.Kind(p.State), s.project.Root)
+func (c call) placeholderKey(p plan.Plan, root string) broker.Key {
+	dir, err := state.Dir(c.folders.Home, state.Kind(p.State), root)
 	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
 		if key, there := login.ReadKey(real); there {
 			return key
 		}
 	}
-	if why.Look {
+	if c.why.Look {
 		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
 	}
 	return broker.NewKey()
 }
 
-// add adds a secret that a rule lets the agent use.
-func (n *secrets) add(secret broker.Secret, rule string) {
-	n.rules = append(n.rules, rule)
+// use adds a secret that a rule lets the agent use.
+func (n *secrets) use(secret namedSecret) {
+	n.rules = append(n.rules, secret.why)
 	config := &n.hello.Config
-	config.Secrets = append(config.Secrets, secret)
+	config.Secrets = append(config.Secrets, secret.Secret)
 	n.placeholders = append(n.placeholders, config.Key.Lasting(secret.Name, secret.Value))
 }
 
@@ -154,19 +155,30 @@ var extraVariables = map[string]string{
 	"NODE_EXTRA_CA_CERTS": ownAuthority, "UV_NATIVE_TLS": "true", "DENO_TLS_CA_STORE": "system,mozilla",
 }
 
-// addSecrets puts placeholders in the place of secrets, and leads the sandbox to
-// the broker.
-func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
-	if p.Network.Tier == "none" {
-		s.dropSecrets(h, p)
+// addSecrets adds the secrets, and lends them to whoever serves the sandbox's
+// network, if anybody does.
+func (s *Session) addSecrets(h *launch.Host, p plan.Plan) error {
+	login := s.Instance.Login
+	err := s.secrets.add(h, p, login.Outside || login.Made)
+	if err == nil && s.secrets.used && p.Network.Tier != proxied {
+		s.network.borrowed, err = s.secrets.lend(secretKeeper{&s.Instance, &s.secrets.refused})
 	}
-	defer s.hintSecrets(h, p)
-	if !s.secrets.used {
+	return err
+}
+
+// add puts placeholders in the place of secrets, and leads the sandbox to the
+// broker. login says that the agent's is among them.
+func (n *secrets) add(h *launch.Host, p plan.Plan, login bool) error {
+	if p.Network.Tier == "none" {
+		n.dropSecrets(h, p)
+	}
+	defer n.hint(h, p)
+	if !n.used {
 		return nil
 	}
-	config := &s.secrets.hello.Config
-	s.addPlaceholders(h, p)
-	if l := s.Instance.Login; l.Outside || l.Made {
+	config := &n.hello.Config
+	n.addPlaceholders(h, p)
+	if login {
 		h.Outside = append(h.Outside,
 			launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
 	}
@@ -178,13 +190,13 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
 	}
 	port := 0
-	if !why.Look {
+	if !n.why.Look {
 		if config.Authority, err = broker.NewAuthority(broker.Names(targets), time.Now()); err != nil {
 			return &diag.Error{Op: "make the certificates of this launch", Err: err}
 		}
 	}
-	if !why.Look && p.Network.Tier == proxied {
-		if s.secrets.listener, port, err = broker.Listen(); err != nil {
+	if !n.why.Look && p.Network.Tier == proxied {
+		if n.listener, port, err = broker.Listen(); err != nil {
 			return &diag.Error{Op: "take a port for the broker", Err: err}
 		}
 	}
@@ -198,46 +210,45 @@ func (s *Session) addSecrets(h *launch.Host, p plan.Plan, _ Options, why Purpose
 	})
 	addVariables(h)
 	if p.Network.Tier == proxied {
-		s.addProxy(h, port, broker.Names(targets))
-		return nil
+		n.addProxy(h, port, broker.Names(targets))
 	}
-	return s.lendToNetwork()
+	return nil
 }
 
 // addPlaceholders puts into the variables inside what stands there for secrets.
-func (s *Session) addPlaceholders(h *launch.Host, p plan.Plan) {
-	for i, secret := range s.secrets.hello.Config.Secrets {
+func (n *secrets) addPlaceholders(h *launch.Host, p plan.Plan) {
+	for i, secret := range n.hello.Config.Secrets {
 		if len(secret.Hosts) == 0 {
 			h.Warnings = append(h.Warnings,
 				secret.Name+" does not enter, and nothing uses it: ANTHROPIC_BASE_URL is no https address")
 		}
-		value, why := s.secrets.placeholders[i], placeholderWhy(secret)
+		value, why := n.placeholders[i], placeholderWhy(secret)
 		h.Overrides[secret.Name] = launch.Override{Value: value, Why: why, Public: true}
-		if slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == secret.Name }) {
+		if slices.ContainsFunc(p.Secrets, func(s plan.Secret) bool { return s.Variable == secret.Name }) {
 			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: why}
 			h.Made = append(h.Made, launch.Variable{Env: entry, Value: value})
 		}
 		if len(secret.Hosts) > 0 {
-			used := launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: s.secrets.rules[i]}
+			used := launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: n.rules[i]}
 			h.Outside = append(h.Outside, used)
 		}
 	}
-	s.hideCopies(h, p)
+	n.hideCopies(h, p)
 }
 
 // hideCopies puts placeholders into variables that hold the same secret under
 // another name, as GITHUB_TOKEN beside GH_TOKEN.
-func (s *Session) hideCopies(h *launch.Host, p plan.Plan) {
-	for _, e := range s.entering(p) {
-		value := s.Facts.Env.Value(e.Name, "")
+func (n *secrets) hideCopies(h *launch.Host, p plan.Plan) {
+	for _, e := range n.entering(p) {
+		value := n.Facts.Env.Value(e.Name, "")
 		if _, judged := h.Overrides[e.Name]; judged {
 			continue
 		}
-		for i, secret := range s.secrets.hello.Config.Secrets {
+		for i, secret := range n.hello.Config.Secrets {
 			if broker.CheckValue(secret.Value) != nil || !strings.Contains(value, secret.Value) {
 				continue
 			}
-			value = strings.ReplaceAll(value, secret.Value, s.secrets.placeholders[i])
+			value = strings.ReplaceAll(value, secret.Value, n.placeholders[i])
 			h.Overrides[e.Name] = launch.Override{Value: value, Why: placeholderWhy(secret), Public: true}
 			h.Notes = append(h.Notes,
 				e.Name+" holds the same secret as "+secret.Name+", and enters with its placeholder")
@@ -245,22 +256,17 @@ func (s *Session) hideCopies(h *launch.Host, p plan.Plan) {
 	}
 }
 
-// lendToNetwork gives the secrets to whoever serves the sandbox's network. The
-// login comes later.
-func (s *Session) lendToNetwork() error {
-	config := s.secrets.hello.Config
+// lend gives the secrets to whoever serves the sandbox's network. The login
+// comes later.
+func (n *secrets) lend(keeper broker.Keeper) (borrowed, error) {
+	config := n.hello.Config
 	if config.Login != nil {
 		config.Login = &broker.Login{Key: config.Key, Pending: true}
 	}
 	config.Roots = nil // long, so they go by a way of their own
 	text, err := json.Marshal(config)
-	if err != nil {
-		return err
-	}
-	s.secrets.within = &within{}
-	s.network.broker, s.network.roots = text, s.secrets.hello.Config.Roots
-	s.network.brokered = func(line *os.File) { s.secrets.within.attach(line, secretKeeper{s}) }
-	return nil
+	n.within = &within{}
+	return borrowed{text, n.hello.Config.Roots, func(line *os.File) { n.within.attach(line, keeper) }}, err
 }
 
 // within is the broker in the process that serves the sandbox's network, or in
@@ -338,10 +344,10 @@ func addVariables(h *launch.Host) {
 }
 
 // addProxy sets the variables by which programs find the broker's proxy.
-func (s *Session) addProxy(h *launch.Host, port int, names []string) {
-	user := url.UserPassword(broker.ProxyUser, s.secrets.hello.Password)
+func (n *secrets) addProxy(h *launch.Host, port int, names []string) {
+	user := url.UserPassword(broker.ProxyUser, n.hello.Password)
 	proxy := (&url.URL{Scheme: "http", User: user, Host: "127.0.0.1:" + strconv.Itoa(port)}).String()
-	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+s.secrets.hello.Proxies.No, names),
+	direct := strings.Join(notFor("localhost,127.0.0.1,::1,"+launch.Hostname+","+n.hello.Proxies.No, names),
 		",")
 	for name, value := range map[string]string{"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": direct} {
 		madeForBroker(h, name, value)
@@ -365,38 +371,38 @@ func notFor(list string, names []string) []string {
 }
 
 // postTokens asks the token endpoint, through claudebox's helper.
-func (s *Session) postTokens(ctx context.Context, body []byte) (status int, answer []byte, err error) {
+func (n *secrets) postTokens(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	program, err := ownProgram(helperName)
 	if err != nil {
 		return 0, nil, err
 	}
 	var said broker.Posted
 	err = aside.Ask(ctx, program, broker.PostWord, broker.Post{
-		Address: login.TokenEndpoint, Agent: "claudebox/" + s.caller.Version, Body: body,
-		Roots: s.secrets.hello.Config.Roots, Proxies: s.secrets.hello.Proxies,
+		Address: login.TokenEndpoint, Agent: "claudebox/" + n.caller.Version, Body: body,
+		Roots: n.hello.Config.Roots, Proxies: n.hello.Proxies,
 	}, &said)
 	return said.Status, said.Body, err
 }
 
-// openSecrets starts the broker.
-func (s *Session) openSecrets() (err error) {
-	if !s.secrets.used {
+// open starts the broker.
+func (n *secrets) open(keeper secretKeeper) (err error) {
+	if !n.used {
 		return nil
 	}
 	var now broker.Login
-	if guard := s.Instance.Guard(); guard != nil {
+	if guard := keeper.instance.Guard(); guard != nil {
 		now.Key = guard.Key()
 		now.Access, now.Scope, now.Pending = guard.Current()
-		s.secrets.hello.Config.Login = &now
+		n.hello.Config.Login = &now
 	}
-	if s.secrets.within != nil {
-		return s.tellNetwork(now)
+	if n.within != nil {
+		return n.tellNetwork(now)
 	}
-	listener := s.secrets.listener
-	s.secrets.listener = nil
+	listener := n.listener
+	n.listener = nil
 	program, err := ownProgram(helperName)
 	if err == nil {
-		s.secrets.process, err = broker.Start(program, listener, s.secrets.hello, secretKeeper{s})
+		n.process, err = broker.Start(program, listener, n.hello, keeper)
 	}
 	if err != nil {
 		return &diag.Error{Op: "keep your secrets outside", Err: err}
@@ -406,25 +412,28 @@ func (s *Session) openSecrets() (err error) {
 
 // tellNetwork gives the login to the broker in the sandbox's network, unless it
 // is to be renewed first.
-func (s *Session) tellNetwork(now broker.Login) error {
-	if now.Key != nil && !slices.Equal(now.Key, s.secrets.hello.Config.Key) {
+func (n *secrets) tellNetwork(now broker.Login) error {
+	if now.Key != nil && !slices.Equal(now.Key, n.hello.Config.Key) {
 		return diag.Errorf("keep your secrets outside", "start again",
 			"another session has just made the home of this project's agent")
 	}
 	if !now.Pending {
-		s.secrets.within.SetLogin(now.Access, now.Scope)
+		n.within.SetLogin(now.Access, now.Scope)
 	}
 	return nil
 }
 
 // secretKeeper works for the broker here.
-type secretKeeper struct{ *Session }
+type secretKeeper struct {
+	instance *state.Instance
+	refused  *refusals
+}
 
 var errNoLogin = errors.New("no login is kept here")
 
 // Renew renews the login.
 func (k secretKeeper) Renew(ctx context.Context, refused string) error {
-	if guard := k.Instance.Guard(); guard != nil {
+	if guard := k.instance.Guard(); guard != nil {
 		return guard.Renew(ctx, refused)
 	}
 	return errNoLogin
@@ -432,7 +441,7 @@ func (k secretKeeper) Renew(ctx context.Context, refused string) error {
 
 // Keep keeps a login that was made inside.
 func (k secretKeeper) Keep(made broker.Grant) error {
-	if guard := k.Instance.Guard(); guard != nil {
+	if guard := k.instance.Guard(); guard != nil {
 		return guard.Keep(made)
 	}
 	return errNoLogin
@@ -440,13 +449,13 @@ func (k secretKeeper) Keep(made broker.Grant) error {
 
 // Forget gives such a login up.
 func (k secretKeeper) Forget() {
-	if guard := k.Instance.Guard(); guard != nil {
+	if guard := k.instance.Guard(); guard != nil {
 		guard.Forget()
 	}
 }
 
 // Report notes what was refused.
-func (k secretKeeper) Report(r broker.Refusal) { k.secrets.refused.note(r) }
+func (k secretKeeper) Report(r broker.Refusal) { k.refused.note(r) }
 
 func (n *refusals) note(r broker.Refusal) {
 	const most = 50
@@ -463,27 +472,27 @@ func (n *refusals) note(r broker.Refusal) {
 	}
 }
 
-// followSecrets keeps the broker up to date with the login, once the sandbox runs.
-func (s *Session) followSecrets() {
-	switch guard := s.Instance.Guard(); {
+// follow keeps the broker up to date with the login, once the sandbox runs.
+func (n *secrets) follow(guard *login.Guard) {
+	switch {
 	case guard == nil:
-	case s.secrets.process != nil:
-		guard.Begin(s.secrets.process.SetLogin)
-	case s.secrets.within != nil:
-		guard.Begin(s.secrets.within.SetLogin)
+	case n.process != nil:
+		guard.Begin(n.process.SetLogin)
+	case n.within != nil:
+		guard.Begin(n.within.SetLogin)
 	}
 }
 
-// endSecrets ends the broker, and says what was refused.
-func (s *Session) endSecrets() {
-	s.secrets.close()
-	if s.report.silent {
+// end ends the broker, and says what was refused.
+func (n *secrets) end() {
+	n.close()
+	if n.options.NoReport {
 		return
 	}
-	s.secrets.refused.mu.Lock()
-	defer s.secrets.refused.mu.Unlock()
-	for _, r := range s.secrets.refused.list {
-		diag.Note(s.caller.Stderr, r.String())
+	n.refused.mu.Lock()
+	defer n.refused.mu.Unlock()
+	for _, r := range n.refused.list {
+		diag.Note(n.caller.Stderr, r.String())
 	}
 }
 

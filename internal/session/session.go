@@ -87,26 +87,23 @@ type Session struct {
 	Launch   launch.Launch
 	Instance state.Instance
 
-	planned  planned
-	runner   launch.Runner // of the launch, once it runs
-	keeper   *keeper
-	project  project.Project
-	beside   []beside          // folders mounted read-write beside it
-	holding  []*project.Hold   // of the project, and of those beside it, in their order
-	led      []string          // see [call.ledElsewhere]
-	linked   map[string]string // sources of mounts that were reached by a link which an agent could have made
-	covered  []string          // files of the user's own folders that do not enter
-	report   report
-	network  outside
-	secrets  secrets
-	keys     keys
-	nix      nixInside
-	gitFiles gitFiles
+	planned planned
+	keeper  *keeper
+	shared
+	led     []string          // see [call.ledElsewhere]
+	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
+	covered []string          // files of the user's own folders that do not enter
+	report  report
+	network outside
+	secrets secrets
+	keys    keys
+	nix     nixInside
+	git     userGit
 }
 
 // Close lets go of what the session held. It may be called at any stage.
 func (s *Session) Close() error {
-	s.closeNix()
+	s.nix.close()
 	s.release()
 	s.network.close()
 	s.secrets.close()
@@ -132,7 +129,7 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	s := newSession(newCall(c, o, why, facts))
 	s.planned, err = s.planner().plan()
 	if err == nil {
-		err = s.bind(s.planned.plan, o, why)
+		err = s.bind(s.planned.plan)
 	}
 	if err != nil {
 		s.Close()
@@ -141,7 +138,13 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	return s, nil
 }
 
-func newSession(c call) *Session { return &Session{call: c, keeper: &keeper{call: c}} }
+func newSession(c call) *Session {
+	return &Session{
+		call: c, keeper: &keeper{call: c},
+		network: outside{call: c}, secrets: secrets{call: c}, keys: keys{call: c}, nix: nixInside{call: c},
+		git: userGit{c, map[string]gitFile{}}, linked: map[string]string{},
+	}
+}
 
 func (s *Session) planner() planner { return planner{s.call, s.keeper} }
 
@@ -167,20 +170,20 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 }
 
 // bind gathers what the plan's late values stand for, and binds them.
-func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
+func (s *Session) bind(p plan.Plan) error {
 	var err error
-	if !why.Look {
-		s.sweep(o)
-		err = s.openReport(o)
+	if !s.why.Look {
+		s.sweep()
+		err = s.openReport()
 	}
 	if err != nil {
 		return err
 	}
 	s.led = s.ledElsewhere()
-	if s.project, err = s.openProject(p, o, why); err != nil {
+	if s.project, err = s.openProject(p); err != nil {
 		return err
 	}
-	if err := s.findSecrets(p, why); err != nil {
+	if err := s.secrets.find(p, s.project.Root); err != nil {
 		return err
 	}
 	if s.Instance, err = s.lookAtState(p); err != nil {
@@ -193,14 +196,14 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 	h := launch.Host{
 		Notes: notes,
 		Facts: s.Facts, Etc: host.ReadEtc(s.Facts.Env), Project: s.project.Path, Dir: s.project.Dir,
-		State: s.Instance.Dir, Words: o.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
+		State: s.Instance.Dir, Words: s.options.Words, Seccomp: seccomp.Filter(), Ignored: s.ignored,
 		ExtraEnv: extraEnv(s.Facts.Env),
 	}
-	for _, step := range []func(*launch.Host, plan.Plan, Options, Purpose) error{
-		addTools, s.addNetwork, s.addAgent, s.addGit, s.addDaemon, s.addMounts, s.addState, s.addLimits, s.addRemarks,
+	for _, step := range []func(*launch.Host, plan.Plan) error{
+		addTools, s.network.add, s.addAgent, s.addGit, s.nix.add, s.addMounts, s.addState, s.addLimits, s.addRemarks,
 		s.addSecrets,
 	} {
-		if err := step(&h, p, o, why); err != nil {
+		if err := step(&h, p); err != nil {
 			return err
 		}
 	}
@@ -224,17 +227,17 @@ func (s *Session) bind(p plan.Plan, o Options, why Purpose) error {
 			"%d mounts: the cost of starting grows with their square; mount whole folders", n))
 	}
 	s.warnOfLinks()
-	return cmp.Or(s.judgeSecretFiles(p), s.judgeSources())
+	return cmp.Or(s.secrets.judgeFiles(p, s.Launch.Mounts), s.judgeSources())
 }
 
 // manyMounts is where mounts begin to cost what a person feels: 200 take
 // 40 ms.
 const manyMounts = 150
 
-func (s *Session) openProject(p plan.Plan, o Options, why Purpose) (project.Project, error) {
+func (s *Session) openProject(p plan.Plan) (project.Project, error) {
 	opened, err := project.Open(s.request(p))
 	unseen := opened.Cut && !slices.Contains(p.Show, "**")
-	if err == nil && unseen && !why.Look && (o.Yes || !p.Asks()) {
+	if err == nil && unseen && !s.why.Look && (s.options.Yes || !p.Asks()) {
 		err = diag.Errorf("hide the project's secret files",
 			"start without --yes, in a subfolder, or say `show: [\"**\"]` in the profile to hide nothing",
 			"it has more entries than are looked at, and nobody is asked")
@@ -249,7 +252,7 @@ func (s *Session) request(p plan.Plan) project.Request {
 		Build: s.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		Orders:  slices.Concat(s.planned.orders, s.led),
-		UserGit: s.userGit(),
+		UserGit: s.git.all(),
 		Memory:  aftermath.NewMemory(s.folders.Home),
 		Filled:  func(dir string) project.Filled { return aftermath.Filled(s.folders.Home, dir) },
 		Known:   func(scope project.Scope) *project.Seen { return aftermath.Known(s.folders.Home, scope) },
@@ -279,7 +282,7 @@ func orders(f host.Facts, o Options) []string {
 	return list
 }
 
-func addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func addTools(h *launch.Host, p plan.Plan) error {
 	h.Bwrap, h.Env = plan.ToolPath(p, resolve.ToolBwrap), plan.ToolPath(p, resolve.ToolEnv)
 	h.CanLay = launch.CanLay()
 	if h.OwnPIDs = launch.CanOwnPIDs(); !h.OwnPIDs {
@@ -293,9 +296,9 @@ func addTools(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
 }
 
 // addAgent finds the program that runs inside, and what its loader needs.
-func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) error {
-	if len(why.Command) > 0 {
-		h.Agent, h.LookUp = why.Command, true
+func (s *Session) addAgent(h *launch.Host, p plan.Plan) error {
+	if len(s.why.Command) > 0 {
+		h.Agent, h.LookUp = s.why.Command, true
 		return nil
 	}
 	program, err := agent.Find(agent.Request{
@@ -317,7 +320,7 @@ func (s *Session) addAgent(h *launch.Host, p plan.Plan, _ Options, why Purpose) 
 		h.Mounts = append(h.Mounts, agentMount(m))
 	}
 	if program.Store && p.Nix.Store == "closure" {
-		return s.addClosure(h, p, program.Path, why)
+		return s.addClosure(h, p, program.Path)
 	}
 	return nil
 }
@@ -332,10 +335,10 @@ func agentMount(m agent.Mount) launch.Mount {
 
 // addGit makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
-func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func (s *Session) addGit(h *launch.Host, p plan.Plan) error {
 	identity, err := gitconfig.Pick(gitconfig.Sources{
 		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
-		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.gitFiles.read, Canonical: filepath.EvalSymlinks,
+		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.git.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
 		return &diag.Error{
@@ -355,13 +358,13 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan, _ Options, _ Purpose) erro
 		}
 	}
 	s.addGitHabits(h, p, identity)
-	s.addKeys(h, p, identity, &access)
+	s.keys.add(h, p, identity, &access)
 	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
 	return nil
 }
 
 // addRemarks adds what a person should know before the start.
-func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) error {
+func (s *Session) addRemarks(h *launch.Host, p plan.Plan) error {
 	if len(s.planned.missing) > 0 {
 		h.Notes = append(h.Notes,
 			"not in the store yet, to be fetched or built: "+strings.Join(s.planned.missing, ", "))
@@ -376,7 +379,7 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 			"this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
 	h.Notes = append(h.Notes, s.planned.remarks...)
-	h.Notes = append(h.Notes, s.unseenWords(o.Words)...)
+	h.Notes = append(h.Notes, s.unseenWords()...)
 	return nil
 }
 
@@ -385,7 +388,8 @@ func (s *Session) addRemarks(h *launch.Host, p plan.Plan, o Options, _ Purpose) 
 var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
 // unseenWords lists which paths among the agent's words are not inside.
-func (s *Session) unseenWords(words []string) []string {
+func (s *Session) unseenWords() []string {
+	words := s.options.Words
 	var notes []string
 	for i, word := range words {
 		flag, value, inline := strings.Cut(word, "=")

@@ -40,7 +40,7 @@ func (s *Session) lookAtState(p plan.Plan) (state.Instance, error) {
 		req.APIKey = s.secrets.placeholder(apiKey)
 	}
 	if s.secrets.used && p.Agent.Name == "claude" {
-		req.Post, req.Key = s.postTokens, s.secrets.hello.Config.Key
+		req.Post, req.Key = s.secrets.postTokens, s.secrets.hello.Config.Key
 	}
 	return state.Look(req)
 }
@@ -54,7 +54,7 @@ func (s *Session) IsLogin(real string) bool {
 
 // addState adds the read-only folders that the agent's home leads to, and
 // says what of the user's settings does not enter.
-func (s *Session) addState(h *launch.Host, p plan.Plan, _ Options, _ Purpose) error {
+func (s *Session) addState(h *launch.Host, p plan.Plan) error {
 	for _, in := range s.Instance.Imports {
 		kind, why := plan.ROBind, "your ~/.claude"
 		if in.Writable {

@@ -33,7 +33,11 @@ type Instance struct {
 // List gives the kept instances below CLAUDEBOX_HOME, by id, and notes on what
 // lies among them and is none or is damaged. None is no error.
 func List(home string) (list []Instance, notes []string, err error) {
-	parent, err := open(home)
+	real, err := filepath.EvalSymlinks(home) // the way there is the user's own; below it no link is followed
+	var parent *beneath.Folder
+	if err == nil {
+		parent, err = beneath.Open(state.Folder(real))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -65,16 +69,6 @@ func List(home string) (list []Instance, notes []string, err error) {
 }
 
 const mostInstances = 100_000
-
-// open opens the folder of instances. The way to CLAUDEBOX_HOME is the user's
-// own; below it no link is followed.
-func open(home string) (*beneath.Folder, error) {
-	real, err := filepath.EvalSymlinks(home)
-	if err != nil {
-		return nil, err
-	}
-	return beneath.Open(state.Folder(real))
-}
 
 func look(parent *beneath.Folder, name string) (Instance, string) {
 	dir, err := parent.Sub(name)

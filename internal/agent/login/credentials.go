@@ -3,7 +3,6 @@ package login
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,8 +47,7 @@ func (l login) sum() string {
 	if !l.good() {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(l.access + "\x00" + l.refresh))
-	return hex.EncodeToString(sum[:16])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(l.access+"\x00"+l.refresh)))[:32]
 }
 
 // Faults of a file. They say nothing of its content, which is secret.

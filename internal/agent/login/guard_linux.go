@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,17 +129,15 @@ func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
 
 // ReadKey reads the key of the instance in a folder.
 func ReadKey(instance string) (key broker.Key, there bool) {
-	dir, err := beneath.Open(instance)
-	if err != nil {
-		return nil, false
-	}
-	defer dir.Close()
-	return keyIn(dir)
+	return asKey(beneath.ReadIn(instance, KeyName, keyLen))
 }
 
-func keyIn(dir *beneath.Folder) (key broker.Key, there bool) {
-	found, err := dir.Read(KeyName, int64(len(broker.NewKey())))
-	return broker.Key(slices.Clone(found)), err == nil && len(found) == len(broker.NewKey())
+func keyIn(dir *beneath.Folder) (key broker.Key, there bool) { return asKey(dir.Read(KeyName, keyLen)) }
+
+const keyLen = sha256.Size // of a [broker.Key], in bytes
+
+func asKey(found []byte, err error) (key broker.Key, there bool) {
+	return broker.Key(slices.Clone(found)), err == nil && len(found) == keyLen
 }
 
 // Key makes the placeholders.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/internal/linux/alone"
+	"claudebox/checks/alone"
 	"claudebox/internal/secret/broker"
 )
 

@@ -28,9 +28,7 @@ func (in *Instance) Close() error {
 	defer in.release()
 	in.endLogin()
 	if in.req.Kind == Host {
-		removed, err := endHost(in.req, in.conversations, in.open)
-		in.Ended = append(in.Ended, removed...)
-		if err != nil {
+		if err := in.endHost(); err != nil {
 			return err
 		}
 	}
@@ -50,7 +48,7 @@ func (in *Instance) restamp() error {
 	if in.known.holds(in.open) {
 		return nil
 	}
-	now, err := compare(in.req, in.place, in.open)
+	now, err := compare(in.place, in.open)
 	if err != nil {
 		return err
 	}
@@ -63,7 +61,7 @@ func (in *Instance) restamp() error {
 		return err
 	}
 	defer lock.Close()
-	return in.apply(in.open, in.req, &now)
+	return in.apply(in.open, &now)
 }
 
 // sweep removes from a folder of instances what a killed claudebox left:
@@ -180,7 +178,9 @@ func Remove(home, id string) error {
 		return diag.Wrap("remove "+at, err, "look at it, and remove what is left by hand")
 	}
 	// The folder of instances is locked while one is made, and so it is here.
-	lock, err := place{home: home, dir: at}.flock(Folder(home), unix.LOCK_EX)
+	of := place{dir: at}
+	of.req.Home = home
+	lock, err := of.flock(Folder(home), unix.LOCK_EX)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,6 @@ func (in *Instance) FindThen(do func()) error {
 		return err
 	}
 	do()
-	in.draft, err = lookInto(in.req, in.place, dir)
+	in.draft, err = lookInto(in.place, dir)
 	return err
 }

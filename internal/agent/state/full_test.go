@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"claudebox/checks/alone"
 	"claudebox/internal/agent/state"
-	"claudebox/internal/linux/alone"
 )
 
 // inNamespace runs the test again as root of a user and mount namespace of its

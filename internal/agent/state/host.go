@@ -26,24 +26,24 @@ import (
 const projectsName = "projects"
 
 // endHost gives back what the user's Claude Code shall know, when nobody
-// writes inside any more. removed are for people.
-func endHost(req Request, conversations []string, inside *beneath.Folder) (removed []string, err error) {
-	for _, at := range conversations {
+// writes inside any more.
+func (in *Instance) endHost() error {
+	for _, at := range in.conversations {
 		names, err := CleanConversations(at)
 		for _, name := range names {
-			removed = append(removed, name+" "+WhyRemoved)
+			in.Ended = append(in.Ended, name+" "+WhyRemoved)
 		}
 		if err != nil {
-			return removed, diag.Wrap("look through your conversations in "+at, err,
+			return diag.Wrap("look through your conversations in "+at, err,
 				"remove what is no file there before you run Claude Code outside")
 		}
 	}
-	name := agenthome.HistoryFile(req.Request)
-	if err := giveHistory(req, name, inside); err != nil {
-		return removed, diag.Wrap("add the prompts of this session to "+name, err,
+	name := agenthome.HistoryFile(in.req.Request)
+	if err := giveHistory(in.req, name, in.open); err != nil {
+		return diag.Wrap("add the prompts of this session to "+name, err,
 			"they are kept inside, and added after the next session")
 	}
-	return removed, nil
+	return nil
 }
 
 // Bounds of what is looked at of what an agent left.
@@ -108,9 +108,9 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	if err != nil {
 		return nil //nolint:nilerr // none, or one of the agent's making
 	}
-	host, note, err := req.readOwn(name)
-	if note != "" {
-		err = errors.New(note)
+	host, why, err := req.readOwn(name)
+	if why != "" {
+		err = errors.New("your " + why)
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path"
 
@@ -62,18 +61,17 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		}
 	}
 	for _, name := range agenthome.LoginFiles(c.req.Request) {
-		real, err := c.req.own(name)
-		var foreign *foreignError
+		real, why, err := c.req.find(name)
 		switch {
-		case errors.As(err, &foreign):
-			note("your login " + name + " does not enter: " + foreign.Error())
-			continue
-		case err != nil && missing(err):
+		case why != "":
+			note("your login " + why)
 			continue
 		case err != nil && !may:
 			return "", nil
 		case err != nil:
 			return "", c.failed("look at your login "+name, err)
+		case real == "":
+			continue
 		}
 		if what, err := os.Lstat(name); err == nil && what.Mode()&os.ModeSymlink != 0 {
 			// Claude Code outside has its locks beside the link, and puts a file in its place.
@@ -90,23 +88,6 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 		return real, nil
 	}
 	return "", nil
-}
-
-// takeOut takes out what older versions left inside, unless a session of theirs
-// works with it.
-func (h *held) takeOut(req Request, users string) (notes []string, err error) {
-	if login.LeftIn(h.open) == login.Nothing {
-		return nil, nil
-	}
-	if err := unix.Flock(int(h.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, diag.Errorf("take your login out of "+h.dir, "end that session first",
-			"another session works there with your login")
-	}
-	notes, err = login.TakeOut(req.loginPlace(h.dir, users), req.newKey())
-	if err != nil {
-		return notes, err
-	}
-	return notes, unix.Flock(int(h.live.Fd()), unix.LOCK_SH)
 }
 
 // cleanName is the file that says that no instance has anything left of older
@@ -162,17 +143,31 @@ func (r Request) newKey() broker.Key {
 func (in *Instance) keepOutside() error {
 	users := in.Login.File
 	in.Ended = append(in.Ended, in.req.takeOutEverywhere(in.Dir, users)...)
-	notes, err := in.takeOut(in.req, users)
-	in.Ended = append(in.Ended, notes...)
-	if err != nil || in.req.Post == nil {
-		return err
+	if login.LeftIn(in.open) != login.Nothing { // then no session of theirs may work with it
+		if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return diag.Errorf("take your login out of "+in.Dir, "end that session first",
+				"another session works there with your login")
+		}
+		notes, err := login.TakeOut(in.req.loginPlace(in.Dir, users), in.req.newKey())
+		in.Ended = append(in.Ended, notes...)
+		if err == nil {
+			err = unix.Flock(int(in.live.Fd()), unix.LOCK_SH)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if in.req.Post == nil {
+		return nil
 	}
 	if !in.Login.Outside {
 		users = ""
 	}
-	if in.guard, err = login.NewGuard(in.req.loginPlace(in.Dir, users), in.req.Key, in.req.Post); err != nil {
+	guard, err := login.NewGuard(in.req.loginPlace(in.Dir, users), in.req.Key, in.req.Post)
+	if err != nil {
 		return err
 	}
+	in.guard = guard
 	if in.req.APIKey != "" {
 		return in.guard.TakeOut() // Claude Code warns about both
 	}

@@ -3,8 +3,6 @@ package state
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -50,14 +48,13 @@ const fileLimit = 64 << 20
 // comparison is the work of compare.
 type comparison struct {
 	draft
-	req Request
 	place
 	now *beneath.Folder // the instance's; nil: there is none
 }
 
 // compare works out what is to be made in dir, which is nil for a new instance.
-func compare(req Request, at place, dir *beneath.Folder) (draft, error) {
-	c := comparison{req: req, place: at, now: dir}
+func compare(at place, dir *beneath.Folder) (draft, error) {
+	c := comparison{place: at, now: dir}
 	if c.exists = dir != nil; c.exists {
 		c.known = readRecord(dir)
 	} else {
@@ -157,9 +154,16 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	if what.Kind == beneath.Regular {
 		old, _ = c.now.Read(rel, fileLimit) // one that cannot be read is replaced
 	}
-	sources, foreign, err := c.req.readSources(f.Sources(c.req.Request))
-	if err != nil {
-		return c.failed("read your own "+f.Name, err)
+	var sources [][]byte
+	var foreign []string
+	for _, name := range f.Sources(c.req.Request) {
+		content, why, err := c.req.readOwn(name)
+		if err != nil {
+			return c.failed("read your own "+f.Name, err)
+		}
+		if sources = append(sources, content); why != "" {
+			foreign = append(foreign, "your "+why)
+		}
 	}
 	made, err := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
 	if err != nil {
@@ -193,8 +197,7 @@ func inputs(key string, sources []string) (string, error) {
 			text = append(strconv.AppendInt(text, part, 10), ' ')
 		}
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), nil
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:16], nil
 }
 
 // importRoot is where the user's folders are mounted inside, read-only. They
@@ -205,8 +208,14 @@ const importRoot = "/run/claudebox/import"
 // without a folder behind it goes.
 func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
-		real := c.ownFolder(path.Join(c.req.UserHome, ".claude", name))
-		if real != "" {
+		real, why, err := c.req.find(path.Join(c.req.UserHome, ".claude", name))
+		if why != "" {
+			c.Notes = append(c.Notes, "your "+why)
+		}
+		var st unix.Stat_t
+		if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			real = ""
+		} else {
 			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
 		}
 		if err := c.importLink(name, real != ""); err != nil {
@@ -214,20 +223,6 @@ func (c *comparison) imports() error {
 		}
 	}
 	return nil
-}
-
-// ownFolder gives the folder that a path of the user leads to, empty for none.
-func (c *comparison) ownFolder(name string) string {
-	real, err := c.req.own(name)
-	var foreign *foreignError
-	if errors.As(err, &foreign) {
-		c.Notes = append(c.Notes, "your "+name+" does not enter: "+foreign.Error())
-	}
-	var st unix.Stat_t
-	if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return ""
-	}
-	return real
 }
 
 func (c *comparison) importLink(name string, wanted bool) error {

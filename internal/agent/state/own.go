@@ -24,17 +24,13 @@ func (e *foreignError) Error() string { return e.link + " is a link that an agen
 // those that only root or Nix can make. It fails with a [*foreignError] for
 // others, else as lstat(2) does.
 func (r Request) own(name string) (string, error) {
-	homes := r.homes
-	if homes.user == "" {
-		homes = r.resolveHomes()
-	}
 	at, rest := "/", name
 	if below, is := strings.CutPrefix(name, r.UserHome+"/"); is {
-		at, rest = homes.user, below
+		at, rest = r.homes.user, below
 	} else if below, is := strings.CutPrefix(name, r.Home+"/"); is {
-		at, rest = homes.state, below
+		at, rest = r.homes.state, below
 	}
-	trusted := []string{homes.user, homes.user + "/.claude", homes.state}
+	trusted := []string{r.homes.user, r.homes.user + "/.claude", r.homes.state}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
 		owner, _ := info.Sys().(*syscall.Stat_t)
 		roots := strings.HasPrefix(name, "/nix/store/") || owner != nil && owner.Uid == 0
@@ -49,8 +45,6 @@ func (r Request) own(name string) (string, error) {
 // links.
 type homes struct{ user, state string }
 
-func (r Request) resolveHomes() homes { return homes{canonical(r.UserHome), canonical(r.Home)} }
-
 // canonical resolves the way to a folder that is the user's own.
 func canonical(name string) string {
 	if real, err := beneath.Canonical(name); err == nil {
@@ -59,42 +53,30 @@ func canonical(name string) string {
 	return name
 }
 
-// readOwn reads a file of the user: nil when there is none, or when the way to
-// it is not theirs; then a note says so.
-func (r Request) readOwn(name string) (content []byte, note string, err error) {
-	real, err := r.own(name)
+// find is [Request.own] for what need not be there, or need not be the user's:
+// real is empty then, and why says which link is not.
+func (r Request) find(name string) (real, why string, err error) {
+	real, err = r.own(name)
 	var foreign *foreignError
 	switch {
 	case errors.As(err, &foreign):
-		return nil, "your " + name + " does not enter: " + foreign.Error(), nil
-	case err != nil && missing(err):
-		return nil, "", nil
-	case err != nil:
-		return nil, "", err
+		return "", name + " does not enter: " + foreign.Error(), nil
+	case missing(err):
+		return "", "", nil
 	}
-	dir, err := beneath.Open(filepath.Dir(real))
-	if err != nil {
-		return nil, "", err
-	}
-	defer dir.Close()
-	content, err = dir.Read(filepath.Base(real), fileLimit)
-	return slices.Clip(content), "", err
+	return real, "", err
 }
 
-// readSources reads files of the user. Links are followed, for home-manager
-// makes them, as far as they are the user's; notes name those that are not.
-func (r Request) readSources(names []string) (contents [][]byte, notes []string, err error) {
-	contents = make([][]byte, len(names))
-	for i, name := range names {
-		content, note, err := r.readOwn(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if contents[i] = content; note != "" {
-			notes = append(notes, note)
-		}
+// readOwn reads a file of the user: nil when there is none, or when the way to
+// it is not theirs; then why says so. Links are followed, for home-manager makes
+// them, as far as they are the user's.
+func (r Request) readOwn(name string) (content []byte, why string, err error) {
+	real, why, err := r.find(name)
+	if err != nil || real == "" {
+		return nil, why, err
 	}
-	return contents, notes, nil
+	content, err = beneath.ReadIn(filepath.Dir(real), filepath.Base(real), fileLimit)
+	return slices.Clip(content), "", err
 }
 
 // missing reports whether a file is not there, unlike one that cannot be read.

@@ -15,12 +15,11 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// place is where an instance lies.
+// place is where an instance lies, and what it is asked for.
 type place struct {
-	home string // CLAUDEBOX_HOME, free of links
-	rel  string // the instance's folder below it
-	dir  string // the same, whole
-	uid  int    // who must own all of it
+	req Request // its Home is free of links
+	rel string  // the instance's folder below it
+	dir string  // the same, whole
 }
 
 // find opens the instance's folder, nil when there is none. Every component
@@ -31,7 +30,7 @@ func (p place) find(home *beneath.Folder) (dir *beneath.Folder, err error) {
 		return nil, p.failed("look at "+home.Path(), err)
 	}
 	const writableByOthers = 0o022
-	if top.UID != uint32(p.uid) || top.Perm&writableByOthers != 0 {
+	if top.UID != uint32(p.req.UID) || top.Perm&writableByOthers != 0 {
 		return nil, refused(home.Path(), "it must be yours and not writable by others",
 			"chmod go-w "+home.Path()+", or set CLAUDEBOX_HOME")
 	}
@@ -69,7 +68,7 @@ func (p place) judge(dir *beneath.Folder) error {
 		if err != nil {
 			return p.failed("look at "+dir.Join(rel), err)
 		}
-		if what.Kind == beneath.Dir && what.UID == uint32(p.uid) && what.Perm&0o777 != privateDir {
+		if what.Kind == beneath.Dir && what.UID == uint32(p.req.UID) && what.Perm&0o777 != privateDir {
 			if err := dir.Chmod(rel, privateDir); err != nil {
 				return p.failed("open "+dir.Join(rel), err)
 			}
@@ -90,7 +89,7 @@ func (p place) judgeFolder(name string, what beneath.Entry) error {
 	switch {
 	case what.Kind != beneath.Dir:
 		return refused(name, "it is not a real folder", afresh)
-	case what.UID != uint32(p.uid):
+	case what.UID != uint32(p.req.UID):
 		return refused(name, fmt.Sprintf("it belongs to user %d", what.UID), afresh)
 	case what.Perm&0o777 != privateDir: // a folder may inherit the set-group bit
 		return refused(name, fmt.Sprintf("its mode is %o", what.Perm), "chmod 700 "+name)
@@ -122,7 +121,7 @@ func (p place) failed(op string, err error) error {
 	e := diag.Wrap(op, err, "look at "+p.dir+"; when it is moved away the project starts afresh")
 	for _, r := range remedies {
 		if errors.Is(err, r.cause) {
-			e.Remedy = strings.ReplaceAll(r.text, "DIR", p.home)
+			e.Remedy = strings.ReplaceAll(r.text, "DIR", p.req.Home)
 			break
 		}
 	}

@@ -41,7 +41,16 @@ func (in *Instance) prepare() error {
 		in.exists = held // else it was pruned a moment ago
 	}
 	if len(in.writes) > 0 {
-		if err := in.update(); err != nil {
+		lock, err := in.flock(in.Dir, unix.LOCK_EX)
+		if err != nil {
+			return err
+		}
+		in.draft, err = compare(in.place, in.open) // what Look saw may be old by now
+		if err == nil {
+			err = in.apply(in.open, &in.draft)
+		}
+		lock.Close()
+		if err != nil {
 			return err
 		}
 	}
@@ -59,20 +68,6 @@ func (in *Instance) prepare() error {
 		return in.failed("mark "+in.dir+" as used", err)
 	}
 	return in.keepApproval()
-}
-
-// update brings an existing instance up to date under its lock. What Look saw
-// may be old by now, so it looks again.
-func (in *Instance) update() error {
-	lock, err := in.flock(in.Dir, unix.LOCK_EX)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if in.draft, err = compare(in.req, in.place, in.open); err != nil {
-		return err
-	}
-	return in.apply(in.open, in.req, &in.draft)
 }
 
 // held is an instance that this process uses.
@@ -111,10 +106,10 @@ func (h *held) lock() (is bool, err error) {
 }
 
 // apply does every planned step, takes the stamps and writes the record.
-func (h *held) apply(dir *beneath.Folder, req Request, d *draft) error {
+func (h *held) apply(dir *beneath.Folder, d *draft) error {
 	next := d.known
-	if next.Root = ""; req.Kind != Shared {
-		next.Root = req.Root
+	if next.Root = ""; h.req.Kind != Shared {
+		next.Root = h.req.Root
 	}
 	for _, w := range d.writes {
 		if err := w.apply(dir); err != nil {
@@ -170,12 +165,12 @@ func (in *Instance) create() (err error) {
 	}
 	defer lock.Close()
 	in.req.sweep(parent, in.Login.File)
-	if in.draft, err = look(in.req, in.place); err != nil || in.exists {
+	if in.draft, err = look(in.place); err != nil || in.exists {
 		return err // made by another launch meanwhile, and judged
 	}
-	undo, err := in.firstMemory(in.req)
+	undo, err := in.firstMemory()
 	if err == nil {
-		in.draft, err = compare(in.req, in.place, nil) // with the memory that is there now
+		in.draft, err = compare(in.place, nil) // with the memory that is there now
 	}
 	temporary := path.Join(parent, unfinished+rand.Text())
 	if err == nil {
@@ -212,21 +207,21 @@ func (in *Instance) fill(at string) error {
 	if in.live, err = in.flock(path.Join(at, liveName), unix.LOCK_SH); err != nil {
 		return err
 	}
-	return in.apply(dir, in.req, &in.draft)
+	return in.apply(dir, &in.draft)
 }
 
 // firstMemory makes the user a CLAUDE.md of their own below Home, once
 // (AWARE-01). undo takes it away again.
-func (p place) firstMemory(req Request) (undo func(), err error) {
+func (p place) firstMemory() (undo func(), err error) {
 	nothing := func() {}
-	for _, name := range agenthome.MemoryFiles(req.Request) {
+	for _, name := range agenthome.MemoryFiles(p.req.Request) {
 		if _, err := os.Stat(name); err == nil || !missing(err) {
 			return nothing, nil
 		}
 	}
-	home, err := beneath.Open(p.home)
+	home, err := beneath.Open(p.req.Home)
 	if err != nil {
-		return nothing, p.failed("open "+p.home, err)
+		return nothing, p.failed("open "+p.req.Home, err)
 	}
 	defer home.Close()
 	name := home.Join(agenthome.MemoryName)

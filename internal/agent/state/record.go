@@ -128,12 +128,7 @@ func (in *Instance) KeepRefused(hosts []string) error {
 // readAs is what a file of [held.writeJSON] holds; nothing when there is none.
 func readAs[T any](dir, name string) (value T) {
 	var nothing T
-	folder, err := beneath.Open(dir)
-	if err != nil {
-		return nothing
-	}
-	defer folder.Close()
-	content, err := folder.Read(name, jsonLimit)
+	content, err := beneath.ReadIn(dir, name, jsonLimit)
 	if err != nil || json.Unmarshal(content, &value) != nil {
 		return nothing
 	}

@@ -3,8 +3,8 @@ package state
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"strings"
@@ -40,7 +40,7 @@ type Request struct {
 	Post login.Post
 	Key  broker.Key // of the placeholders, where the instance has none yet
 
-	homes homes // resolved once; the zero value: not yet
+	homes homes // resolved by Look
 }
 
 // Instance is the state of one project. A value made by [Look] is what is
@@ -77,16 +77,14 @@ type draft struct {
 
 // work is what Prepare needs to know; it is shared by copies of an Instance.
 type work struct {
-	req      Request
-	approval approvals // noted before the instance was there
 	held
-	guard *login.Guard // of what stays outside, from Prepare to Close
+	approval approvals    // noted before the instance was there
+	guard    *login.Guard // of what stays outside, from Prepare to Close
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.
 func ID(root string) string {
-	sum := sha256.Sum256([]byte(root))
-	return hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16]
 }
 
 const (
@@ -139,45 +137,44 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.homes, req.Host = req.resolveHomes(), req.Kind == Host
+	req.homes, req.Host = homes{canonical(req.UserHome), canonical(req.Home)}, req.Kind == Host
 	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
-	at := place{home: req.Home, rel: rel, dir: path.Join(req.Home, rel), uid: req.UID}
-	in := Instance{ID: id, Dir: at.dir, work: &work{req: req, held: held{place: at}}}
-	in.draft, err = look(req, at)
+	at := place{req: req, rel: rel, dir: path.Join(req.Home, rel)}
+	in := Instance{ID: id, Dir: at.dir, work: &work{held: held{place: at}}}
+	in.draft, err = look(at)
 	return in, err
 }
 
 // look compares what is there with what should be.
-func look(req Request, at place) (draft, error) {
-	home, err := beneath.Open(at.home)
+func look(at place) (draft, error) {
+	home, err := beneath.Open(at.req.Home)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return compare(req, at, nil)
+		return compare(at, nil)
 	case err != nil:
-		return draft{}, at.failed("open "+at.home, err)
+		return draft{}, at.failed("open "+at.req.Home, err)
 	}
 	defer home.Close()
-	dir, err := at.find(home)
-	switch {
+	switch dir, err := at.find(home); {
 	case err != nil:
 		return draft{}, err
-	case dir == nil:
-		return compare(req, at, nil)
+	case dir != nil:
+		return lookInto(at, dir)
 	}
-	return lookInto(req, at, dir)
+	return compare(at, nil)
 }
 
 // lookInto closes dir, the instance's folder. Nothing keeps others from removing
 // it: what was found wrong counts when it is still there then.
-func lookInto(req Request, at place, dir *beneath.Folder) (draft, error) {
+func lookInto(at place, dir *beneath.Folder) (draft, error) {
 	defer dir.Close()
 	err := at.judge(dir)
 	var d draft
 	if err == nil {
-		d, err = compare(req, at, dir)
+		d, err = compare(at, dir)
 	}
 	if err == nil || at.isStill(dir) {
 		return d, err
 	}
-	return compare(req, at, nil)
+	return compare(at, nil)
 }

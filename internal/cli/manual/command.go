@@ -85,18 +85,20 @@ func (p *page) flags(c *cobra.Command) {
 	})
 }
 
+type entry struct{ term, meaning string }
+
 // reference is what is said of no flag and no command.
 var reference = []struct {
 	title   string
-	entries []struct{ term, meaning string }
+	entries []entry
 }{
-	{"environment", []struct{ term, meaning string }{
+	{"environment", []entry{
 		{"`CLAUDEBOX_PROFILE`", "The profile when no `--profile` is given; else `default`."},
 		{"`CLAUDEBOX_EXTRA_ENV`", "Names of variables, with commas, that may pass in this one session."},
 		{"`CLAUDEBOX_HOME`", "Where sessions, profiles and plans of your own are kept; else `~/.claudebox`."},
 		{"`NO_COLOR`", "Text without colour, when it is set to anything."},
 	}},
-	{"files", []struct{ term, meaning string }{
+	{"files", []entry{
 		{
 			"`~/.claudebox/profiles`, `$XDG_CONFIG_HOME/claudebox/profiles`, `/etc/claudebox/profiles`",
 			"Profiles by name, the first of a name counts. The folder `plans` beside each holds pinned plans, which " +
@@ -104,7 +106,7 @@ var reference = []struct {
 		},
 		{"`~/.claudebox/instances`", "What the agent keeps of each project between sessions."},
 	}},
-	{"exit status", []struct{ term, meaning string }{
+	{"exit status", []entry{
 		{"`125`", "Claudebox itself refused or failed."},
 		{"`126`", "The agent cannot be run."},
 		{"`127`", "The agent was not found."},

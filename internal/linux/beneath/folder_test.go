@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"claudebox/internal/linux/alone"
+	"claudebox/checks/alone"
 	"claudebox/internal/linux/beneath"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/linux/alone"
+	"claudebox/checks/alone"
 	"claudebox/internal/linux/confine"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/linux/alone"
+	"claudebox/checks/alone"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 )

@@ -15,8 +15,8 @@ type Progress struct {
 	Bytes, ToDo      uint64 // unpacked, of what is fetched
 	Building         string // name of the derivation that was begun last
 
-	kinds  map[uint64]Activity  // of the activities that count
-	copied map[uint64][2]uint64 // bytes done and expected, by activity
+	kinds  map[uint64]Activity // of the activities that count
+	copied map[uint64]uint64   // bytes, by activity
 }
 
 // Hear takes an event in, and reports whether the sum has changed.
@@ -34,7 +34,7 @@ func (p *Progress) start(s Start) bool {
 	switch s.Type {
 	case CopyPath, CopyPaths, Builds:
 		if p.kinds == nil {
-			p.kinds, p.copied = map[uint64]Activity{}, map[uint64][2]uint64{}
+			p.kinds, p.copied = map[uint64]Activity{}, map[uint64]uint64{}
 		}
 		p.kinds[s.ID] = s.Type
 	case Build:
@@ -58,18 +58,12 @@ func (p *Progress) result(r Result) bool {
 	case kind == Builds:
 		p.Built, p.ToBuild = r.Fields[0].Number, r.Fields[1].Number
 	case kind == CopyPath:
-		p.copy(r.ID, r.Fields[0].Number, r.Fields[1].Number)
+		p.Bytes += r.Fields[0].Number - p.copied[r.ID]
+		p.copied[r.ID] = r.Fields[0].Number
 	default:
 		return false
 	}
 	return true
-}
-
-// copy replaces what one path has added to the sum.
-func (p *Progress) copy(id, done, expected uint64) {
-	before := p.copied[id]
-	p.copied[id] = [2]uint64{done, expected}
-	p.Bytes += done - before[0]
 }
 
 // String is one line without a verb for the whole: "fetched 3 of 12 paths

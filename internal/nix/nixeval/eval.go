@@ -207,24 +207,18 @@ type Source struct {
 // Fetch brings what a locked flake reference names ("github:NixOS/nixpkgs/REV")
 // to the store. Nix's own cache of downloads is a folder that goes when it
 // is done: the store keeps the result.
-func (e Evaluator) Fetch(ctx context.Context, ref string) (Source, error) {
-	var src Source
-	err := e.fetch(ctx, ref, &src)
+func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error) {
+	cache, err := os.MkdirTemp("", "claudebox-fetch-")
+	if err == nil {
+		defer os.RemoveAll(cache)
+		e.Env = append(slices.Clone(e.Env), "XDG_CACHE_HOME="+cache)
+		err = e.eval(ctx, fetchExpr, []string{
+			"--extra-experimental-features", "nix-command flakes", "--read-write-mode",
+			"--option", "restrict-eval", "false", "--option", "pure-eval", "false", "--argstr", "ref", ref,
+		}, &src)
+	}
 	if err != nil {
 		return Source{}, &diag.Error{Op: "fetch " + ref, Err: err}
 	}
 	return src, nil
-}
-
-func (e Evaluator) fetch(ctx context.Context, ref string, src *Source) error {
-	cache, err := os.MkdirTemp("", "claudebox-fetch-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(cache)
-	e.Env = append(slices.Clone(e.Env), "XDG_CACHE_HOME="+cache)
-	return e.eval(ctx, fetchExpr, []string{
-		"--extra-experimental-features", "nix-command flakes", "--read-write-mode",
-		"--option", "restrict-eval", "false", "--option", "pure-eval", "false", "--argstr", "ref", ref,
-	}, src)
 }

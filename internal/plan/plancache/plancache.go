@@ -63,7 +63,7 @@ func (w *Witnesses) Note(file string) {
 // For is the cache of the plan that the answers to a question lead to: all
 // that it depends on besides the witnesses. folder is where plans are kept,
 // and belongs to the user uid. build is the claudebox that makes plans and reads
-// them, see [cachefile.Build]; where that is not known, nothing is kept.
+// them; where that is not known, nothing is kept.
 func For(folder string, uid int, build string, question ...string) Cache {
 	if build == "" {
 		return Cache{}

@@ -3,8 +3,8 @@ package resolve
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,8 +30,7 @@ func (r *resolver) entry(question ...any) entry {
 		return entry{}
 	}
 	key, _ := json.Marshal(append([]any{cacheVersion}, question...)) // strings cannot fail
-	sum := sha256.Sum256(key)
-	return entry{filepath.Join(r.Cache, hex.EncodeToString(sum[:])+".json")}
+	return entry{filepath.Join(r.Cache, fmt.Sprintf("%x.json", sha256.Sum256(key)))}
 }
 
 // packages gives those of an answer, when all of them are there and sound.

@@ -235,18 +235,14 @@ func (r *resolver) want() (all []*wanted) {
 
 // position turns an origin ("work:12") into a place in that profile's file.
 func (r *resolver) position(origin profile.Origin) diag.Position {
-	text := string(origin)
-	i := strings.LastIndexByte(text, ':')
-	if i < 0 {
-		return diag.Position{File: text}
-	}
-	line, _ := strconv.Atoi(text[i+1:])
+	name, number, _ := strings.Cut(string(origin), ":")
+	line, _ := strconv.Atoi(number) // none: 0
 	for _, s := range r.Sources {
-		if s.Name == text[:i] {
+		if s.Name == name {
 			return diag.Position{File: s.File, Line: line}
 		}
 	}
-	return diag.Position{File: text[:i], Line: line}
+	return diag.Position{File: name, Line: line}
 }
 
 // fail notes why the package cannot be had.

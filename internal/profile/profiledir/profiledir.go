@@ -220,8 +220,18 @@ func Read(file string, uid int) ([]byte, error) {
 		return nil, &fs.PathError{Op: "open", Path: file, Err: err}
 	}
 	defer unix.Close(fd)
-	if err := judge(fd, file, uid); err != nil {
-		return nil, err
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("stat %s: %w", file, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, diag.Errorf("read "+file, "name a file", "it is not a regular file")
+	case writableByOthers(st):
+		return nil, diag.Errorf("read "+file, "chmod go-w "+file, "others may write it")
+	case int(st.Uid) != uid && st.Uid != 0 && !inStore(fd):
+		return nil, diag.Errorf("read "+file, "copy it to a file of your own", "it belongs to another user (uid %d)",
+			st.Uid)
 	}
 	// One byte more than is taken lets the decoder say that it is too much.
 	src, err := smallfile.ReadFD(fd, profile.MaxSize+1)
@@ -229,22 +239,6 @@ func Read(file string, uid int) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	return src, nil
-}
-
-func judge(fd int, file string, uid int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("stat %s: %w", file, err)
-	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return diag.Errorf("read "+file, "name a file", "it is not a regular file")
-	case writableByOthers(st):
-		return diag.Errorf("read "+file, "chmod go-w "+file, "others may write it")
-	case int(st.Uid) != uid && st.Uid != 0 && !inStore(fd):
-		return diag.Errorf("read "+file, "copy it to a file of your own", "it belongs to another user (uid %d)", st.Uid)
-	}
-	return nil
 }
 
 // writableByOthers allows a group that is the user's alone, which many

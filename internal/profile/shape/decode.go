@@ -184,14 +184,6 @@ func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	return v, true
 }
 
-// element is the shape of a key's value; nil: the key is not known.
-func (s *Shape) element(key string) *Shape {
-	if i := s.index(key); i >= 0 {
-		return s.Keys[i].Shape
-	}
-	return s.Elem
-}
-
 // put takes a member over, or marks the mapping when there is none to take.
 func (v *Value) put(m Member, ok bool) {
 	v.Broken = v.Broken || !ok || m.Value.Broken

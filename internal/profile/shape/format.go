@@ -26,23 +26,15 @@ func (style Style) Document(root *Shape, v Value) ([]byte, error) { return encod
 
 // node is nil when there is nothing to say.
 func (style Style) node(s *Shape, v Value) *yaml.Node {
-	switch s.Kind {
-	case List:
+	switch {
+	case s.Kind == List:
 		return style.list(s, v)
-	case Record:
-		return style.record(s, v)
-	case Table:
-		return style.table(v)
-	}
-	return style.scalar(s, v)
-}
-
-func (style Style) scalar(s *Shape, v Value) *yaml.Node {
-	if v.Said() {
+	case s.Kind == Record || s.Kind == Table:
+		return style.mapping(s, v)
+	case v.Said():
 		return scalarNode(s, v.Text, style.Origin(v.Place))
-	}
-	if text := s.Unsaid(); text != "" {
-		return scalarNode(s, text, unsaid)
+	case s.Unsaid() != "":
+		return scalarNode(s, s.Unsaid(), unsaid)
 	}
 	return nil
 }
@@ -86,43 +78,34 @@ func (style Style) list(s *Shape, v Value) *yaml.Node {
 	return node
 }
 
-// record writes the keys that were said, and the defaults of the others. A
+// mapping writes the keys that were said, and the defaults of the others. A
 // record that is replaced as a whole has no defaults of its own once a part
 // of it was said.
-func (style Style) record(s *Shape, v Value) *yaml.Node {
+func (style Style) mapping(s *Shape, v Value) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, key := range s.Keys {
-		value := v.Get(key.Name)
-		if s.Whole && v.Said() && !value.Said() {
-			continue
+	add := func(key string, value *yaml.Node) {
+		if value != nil {
+			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value)
 		}
-		if child := style.node(key.Shape, value); child != nil {
-			node.Content = append(node.Content, keyNode(key.Name), child)
+	}
+	for _, key := range s.Keys {
+		if value := v.Get(key.Name); value.Said() || !s.Whole || !v.Said() {
+			add(key.Name, style.node(key.Shape, value))
+		}
+	}
+	if s.Kind == Table {
+		for _, m := range v.Members {
+			value := m.Value
+			if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key, value.Text) {
+				value.Text = Hidden
+			}
+			add(m.Key, style.node(value.Shape, value))
 		}
 	}
 	if len(node.Content) == 0 {
 		return nil
 	}
 	return node
-}
-
-func (style Style) table(v Value) *yaml.Node {
-	if len(v.Members) == 0 {
-		return nil
-	}
-	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
-	for _, m := range v.Members {
-		value := m.Value
-		if style.Hide != nil && value.Shape.Kind == Scalar && style.Hide(m.Key, value.Text) {
-			value.Text = Hidden
-		}
-		node.Content = append(node.Content, keyNode(m.Key), style.node(value.Shape, value))
-	}
-	return node
-}
-
-func keyNode(name string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}
 }
 
 // OfJSON is a JSON text as YAML: the same keys in the same order.

@@ -181,24 +181,23 @@ func (s *Shape) names() []string {
 	return names
 }
 
-// index is the place of a key in Keys, or -1.
-func (s *Shape) index(name string) int {
-	for i := range s.Keys {
-		if s.Keys[i].Name == name {
-			return i
+// element is the shape of a key's value; nil: the key is not known.
+func (s *Shape) element(key string) *Shape {
+	for _, known := range s.Keys {
+		if known.Name == key {
+			return known.Shape
 		}
 	}
-	return -1
+	return s.Elem
 }
 
 // Key returns the shape of a record's key; asking for an unknown one is a
 // fault of the program.
 func (s *Shape) Key(name string) *Shape {
-	i := s.index(name)
-	if i < 0 {
-		panic("bug: no key " + name)
+	if known := s.element(name); known != nil {
+		return known
 	}
-	return s.Keys[i].Shape
+	panic("bug: no key " + name)
 }
 
 // isScalar reports whether the kind is written as a YAML scalar.

@@ -4,5 +4,9 @@ import "slices"
 
 // FieldNames are the fields of a profile that Narrow judges.
 func FieldNames() []string {
-	return slices.Compact(mapped(settings, func(s setting) string { return s.field }))
+	var names []string
+	for _, s := range settings {
+		names = append(names, s.field)
+	}
+	return slices.Compact(names)
 }

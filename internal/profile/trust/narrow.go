@@ -325,31 +325,29 @@ func agentText(a profile.Agent) string {
 	if len(words) == 0 {
 		words = []string{a.Name}
 	}
-	text := strings.Join(mapped(words, quoted), " ")
+	text := ""
+	for _, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n\"") {
+			word = strconv.Quote(word) // words that hold blanks are kept apart
+		}
+		text += " " + word
+	}
 	for _, v := range a.Env {
 		text += " with " + v.Name
 	}
 	for _, folder := range slices.Sorted(maps.Keys(a.Home)) {
 		text += ", " + a.Home[folder] + " " + folder
 	}
-	return text
-}
-
-// quoted keeps words apart that hold blanks.
-func quoted(word string) string {
-	if word == "" || strings.ContainsAny(word, " \t\n\"") {
-		return strconv.Quote(word)
-	}
-	return word
+	return text[1:]
 }
 
 // packages may be left out. Their order is that of PATH: another one runs
 // other programs.
 func (n *narrowing) packages() {
 	kept := fewer(n, n.base.Packages, n.asked.Packages, packageRef)
-	rest := mapped(n.base.Packages, withOutputs)
+	rest := n.base.Packages
 	for _, p := range kept {
-		at := slices.Index(rest, withOutputs(p))
+		at := slices.IndexFunc(rest, func(b profile.Package) bool { return withOutputs(b) == withOutputs(p) })
 		if at < 0 {
 			n.widens("another order on PATH", "")
 			return
@@ -444,12 +442,4 @@ func mountText(m profile.Mount) string {
 		text += " (" + there.What + ")"
 	}
 	return text
-}
-
-func mapped[A, B any](list []A, f func(A) B) []B {
-	made := make([]B, len(list))
-	for i, a := range list {
-		made[i] = f(a)
-	}
-	return made
 }

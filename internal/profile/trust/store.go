@@ -2,9 +2,9 @@ package trust
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,8 +59,7 @@ type Store struct {
 const verdictLimit = 4 << 20 // bytes
 
 func fileName(path string) string {
-	sum := sha256.Sum256([]byte(path))
-	return hex.EncodeToString(sum[:8]) + ".json"
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16] + ".json"
 }
 
 // Find gives the verdict on a path; zero when there is none. One that cannot
@@ -110,16 +109,16 @@ func (s Store) Keep(v Verdict) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return s.failed(err)
+	if err = os.MkdirAll(s.Dir, 0o700); err == nil {
+		var dir *beneath.Folder
+		if dir, err = s.open(); err == nil {
+			defer dir.Close()
+			err = dir.Replace(fileName(v.Path), append(content, '\n'), 0o600)
+		}
 	}
-	dir, err := s.open()
 	if err != nil {
-		return s.failed(err)
-	}
-	defer dir.Close()
-	if err := dir.Replace(fileName(v.Path), append(content, '\n'), 0o600); err != nil {
-		return s.failed(err)
+		return diag.Wrap("keep your word in "+s.Dir, err,
+			"make it a folder that you can write, with space on its disk")
 	}
 	return nil
 }
@@ -134,10 +133,6 @@ func (s Store) open() (*beneath.Folder, error) {
 	return beneath.Open(filepath.Join(parent, filepath.Base(s.Dir)))
 }
 
-func (s Store) failed(err error) error {
-	return diag.Wrap("keep your word in "+s.Dir, err, "make it a folder that you can write, with space on its disk")
-}
-
 // File is a project's own profile as it was read once: what is judged, shown
 // and allowed are these bytes.
 type File struct {
@@ -146,10 +141,7 @@ type File struct {
 }
 
 // SHA256 is of the content, in hex.
-func (f File) SHA256() string {
-	sum := sha256.Sum256(f.Source)
-	return hex.EncodeToString(sum[:])
-}
+func (f File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.Source)) }
 
 // Read reads the profile at the root of a project; nil when there is none,
 // which costs one system call. The file may be anything an agent can make: a

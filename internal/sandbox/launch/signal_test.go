@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"claudebox/internal/linux/alone"
+	"claudebox/checks/alone"
 )
 
 // Go ends a program that writes to a standard stream that nobody reads.

@@ -199,7 +199,11 @@ func reachColour(l launch.Launch) string {
 // secrets says which secrets can be read inside, and which are used from
 // outside.
 func (p *page) secrets(l launch.Launch, lines int) {
-	list, outside := p.readable(l), outside(l)
+	list := p.readable(l)
+	var outside []string
+	for _, o := range l.Outside {
+		outside = append(outside, diag.Visible(o.Name))
+	}
 	if len(list) == 0 && len(outside) == 0 {
 		p.one("secrets", "none can be read inside", "")
 		return
@@ -214,15 +218,6 @@ func (p *page) secrets(l launch.Launch, lines int) {
 		const head = "can be read inside: "
 		p.few(label, head+p.list(list, "", p.columns(lines)-layout.Width(head)), layout.Red, lines)
 	}
-}
-
-// outside are the secrets that are used and never enter, by name.
-func outside(l launch.Launch) []string {
-	var list []string
-	for _, o := range l.Outside {
-		list = append(list, diag.Visible(o.Name))
-	}
-	return list
 }
 
 // readable are the secrets that a plan lets in as they are.

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -72,63 +73,44 @@ func Reach(l launch.Launch, h Host) Answer {
 	}
 	switch profile.Tier(l.Tier) {
 	case profile.TierFull:
-		return Answer{
-			Inside: true,
-			Says:   h.called() + " is reached as from here, your own network and this machine included", Rule: rule,
-			Change: "`network: inet` leaves the internet only",
-		}
+		return yes(h.called()+" is reached as from here, your own network and this machine included", rule,
+			"`network: inet` leaves the internet only")
 	case profile.TierInet:
 		return inet(l, h, rule)
 	case profile.TierAllow:
 		return listed(l, h, rule)
 	}
-	return Answer{
-		Says: "there is no network but loopback inside", Rule: rule,
-		Change: fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h),
-	}
+	return no("there is no network but loopback inside", rule,
+		fmt.Sprintf("`network: {tier: allow, allow: [%s]}` in the profile, or `--network inet`", h))
 }
 
 func loopback(l launch.Launch, h Host, rule string) Answer {
 	if slices.Contains(l.Plan.Network.Out, h.Port) {
-		return Answer{
-			Inside: true, Says: "port " + strconv.Itoa(h.Port) +
-				" of the sandbox's own loopback leads to this machine's", Rule: "ports.out",
-			Change: "take it out of ports.out",
-		}
+		return yes(fmt.Sprintf("port %d of the sandbox's own loopback leads to this machine's", h.Port), "ports.out",
+			"take it out of ports.out")
 	}
-	a := Answer{
-		Says: h.Name + " is the sandbox itself, not this machine", Rule: rule,
-		Change: "`ports: {out: [PORT]}` in the profile carries one port",
-	}
+	change := "`ports: {out: [PORT]}` in the profile carries one port"
 	if h.Port != 0 {
-		a.Change = fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
+		change = fmt.Sprintf("`ports: {out: [%d]}` in the profile", h.Port)
 	}
-	return a
+	return no(h.Name+" is the sandbox itself, not this machine", rule, change)
 }
 
 func inet(l launch.Launch, h Host, rule string) Answer {
 	address, err := netip.ParseAddr(h.Name)
 	if err != nil {
-		return Answer{
-			Inside: true,
-			Says:   h.called() + " is reached, unless its name leads to a private address or this machine", Rule: rule,
-			Change: "`network: {tier: allow, allow: […]}` names hosts",
-		}
+		return yes(h.called()+" is reached, unless its name leads to a private address or this machine", rule,
+			"`network: {tier: allow, allow: […]}` names hosts")
 	}
 	if excepted(l, address, h.Port) {
-		return Answer{
-			Inside: true, Says: h.String() + " is of your own network, and reached all the same",
-			Rule: "network.except", Change: "take it out of network.except",
-		}
+		return yes(h.String()+" is of your own network, and reached all the same", "network.except",
+			"take it out of network.except")
 	}
 	if reason := policy.Refuses(h.Here, address); reason != "" {
-		return Answer{
-			Says: h.Name + " is " + reason, Rule: rule,
-			Change: fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile reaches it; `network: full` "+
-				"reaches all of your network", h.String()),
-		}
+		return no(h.Name+" is "+reason, rule, fmt.Sprintf("`network: {tier: inet, except: [%q]}` in your profile "+
+			"reaches it; `network: full` reaches all of your network", h.String()))
 	}
-	return Answer{Inside: true, Says: h.String() + " is an address of the internet", Rule: rule}
+	return yes(h.String()+" is an address of the internet", rule, "")
 }
 
 // excepted reports whether the profile opens an address of the user's own. A
@@ -145,24 +127,19 @@ func excepted(l launch.Launch, address netip.Addr, port int) bool {
 func listed(l launch.Launch, h Host, rule string) Answer {
 	name, err := hostpattern.Canonical(h.Name)
 	if err != nil {
-		return Answer{Says: h.Name + " is " + err.Error() + ": tier allow reaches names only", Rule: rule}
+		return no(h.Name+" is "+err.Error()+": tier allow reaches names only", rule, "")
 	}
 	list, err := hostpattern.ParseList(l.Plan.Network.Allow)
 	if err != nil {
-		return Answer{Says: "the list of hosts cannot be read: " + err.Error(), Rule: rule}
+		return no("the list of hosts cannot be read: "+err.Error(), rule, "")
 	}
-	asked := h.Port
-	if asked == 0 {
-		asked = webPort
+	port := cmp.Or(h.Port, webPort)
+	if pattern, found := list.Find(name, port); found {
+		return yes(h.String()+" is reached by its name, "+condition(l.Plan.Network, name, port),
+			rule+", allow: "+pattern.String(), "")
 	}
-	if pattern, found := list.Find(name, asked); found {
-		return Answer{Inside: true, Says: h.String() + " is reached by its name, " +
-			condition(l.Plan.Network, name, asked), Rule: rule + ", allow: " + pattern.String()}
-	}
-	return Answer{
-		Says: h.String() + " is not on the list of hosts", Rule: rule,
-		Change: fmt.Sprintf("`claudebox allow-host %s`, or `allow: [%s]` in the profile's network", h, h),
-	}
+	return no(h.String()+" is not on the list of hosts", rule,
+		fmt.Sprintf("`claudebox allow-host %[1]s`, or `allow: [%[1]s]` in the profile's network", h))
 }
 
 // condition says what a name that is reached may lead to.

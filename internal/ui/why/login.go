@@ -5,17 +5,11 @@ package why
 func Login(shown string, outside, made bool, reason string) Answer {
 	switch {
 	case outside && made:
-		return Answer{
-			Says: "the login that this project uses was made inside; yours, " + shown +
-				", is not used, and neither is inside",
-			Rule: "made inside", Change: "`/logout` inside",
-		}
+		return no("the login that this project uses was made inside; yours, "+shown+", is not used, and neither is "+
+			"inside", "made inside", "`/logout` inside")
 	case outside:
-		return Answer{
-			Says: "your login " + shown + " is used from outside: a placeholder is inside, at the agent's path, " +
-				"swapped on the way to Anthropic's hosts",
-			Rule: reason, Change: "let an ANTHROPIC_API_KEY be used instead, or log out",
-		}
+		return no("your login "+shown+" is used from outside: a placeholder is inside, at the agent's path, swapped "+
+			"on the way to Anthropic's hosts", reason, "let an ANTHROPIC_API_KEY be used instead, or log out")
 	}
-	return Answer{Says: "your login " + shown + " is not inside: " + reason}
+	return no("your login "+shown+" is not inside: "+reason, "", "")
 }

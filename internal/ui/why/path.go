@@ -55,7 +55,7 @@ func found(l launch.Launch, asked Asked) Answer {
 
 // visible says how a path can be seen.
 func visible(m launch.Mount, inside string, asked Asked) Answer {
-	a := Answer{Inside: true, Rule: m.Why, Says: asked.shown(asked.Path) + " is inside, read-only"}
+	a := yes(asked.shown(asked.Path)+" is inside, read-only", m.Why, "")
 	if m.Kind == plan.Bind {
 		a.Says = asked.shown(asked.Path) + " is inside, read-write"
 	}
@@ -77,7 +77,7 @@ func visible(m launch.Mount, inside string, asked Asked) Answer {
 func unseen(l launch.Launch, asked Asked) Answer {
 	m := nearest(l.Mounts, asked.Path)
 	not := asked.shown(asked.Path) + " is not inside"
-	a := Answer{Says: not, Change: mountable(m, asked)}
+	a := no(not, "", mountable(m, asked))
 	secret, relation := profile.Exposes(profile.Tilde(asked.Home, asked.Real))
 	switch relation {
 	case profile.Within:
@@ -113,11 +113,12 @@ func mountable(m *launch.Mount, asked Asked) string {
 	if m != nil && m.Kind == plan.Closure {
 		return "`packages` in the profile, or `nix: {store: full}`"
 	}
+	shown := asked.shown(asked.Path)
 	fault, _ := profile.DestinationFault(profile.Tilde(asked.Home, asked.Path))
 	if fault != "" || m != nil && m.Destination == asked.Path {
-		return fmt.Sprintf("`--mount-ro %s:INSIDE` shows it at another path", asked.shown(asked.Path))
+		return "`--mount-ro " + shown + ":INSIDE` shows it at another path"
 	}
-	return fmt.Sprintf("`--mount-ro %s`, or an entry in the profile's mounts", asked.shown(asked.Path))
+	return "`--mount-ro " + shown + "`, or an entry in the profile's mounts"
 }
 
 // instead is what is at a path inside, in the place of the host's.

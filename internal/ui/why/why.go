@@ -19,6 +19,12 @@ type Answer struct {
 	Change string // what would change it; empty: nothing does
 }
 
+func yes(says, rule, change string) Answer {
+	return Answer{Inside: true, Says: says, Rule: rule, Change: change}
+}
+
+func no(says, rule, change string) Answer { return Answer{Says: says, Rule: rule, Change: change} }
+
 // Text is the answer, for people, in lines of at most width characters where
 // that can be.
 func (a Answer) Text(width int) string {
@@ -46,7 +52,7 @@ func (a Answer) Text(width int) string {
 // host: file is the program of that name inside; empty: there is none.
 func Program(word, file string) Answer {
 	if file != "" {
-		return Answer{Inside: true, Says: word + " is a program inside, " + file, Rule: "PATH inside"}
+		return yes(word+" is a program inside, "+file, "PATH inside", "")
 	}
 	return Answer{
 		Open: true,
@@ -65,25 +71,21 @@ func Variable(l launch.Launch, name, value string, set bool) Answer {
 	}
 	for _, note := range l.Notes {
 		if strings.HasPrefix(note, name+" (") { // the remark on a variable that cannot be used inside
-			return Answer{Says: note}
+			return no(note, "", "")
 		}
 	}
 	for _, e := range l.Plan.Env {
 		if e.Name == name && e.From == plan.FromHost {
-			return Answer{Says: name + " may enter, and is not set here", Rule: e.Why, Change: "set it"}
+			return no(name+" may enter, and is not set here", e.Why, "set it")
 		}
 	}
 	for _, secret := range l.Plan.Secrets {
 		if secret.Variable == name {
-			says := name + " is not set here, so there is no placeholder of it"
-			return Answer{Says: says, Rule: secret.Why, Change: "set it"}
+			return no(name+" is not set here, so there is no placeholder of it", secret.Why, "set it")
 		}
 	}
-	a := Answer{
-		Says: name + " is set here, and nothing lets it in",
-		Change: fmt.Sprintf("`extra_env_passthrough: [%s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%s for one launch",
-			name, name),
-	}
+	a := no(name+" is set here, and nothing lets it in", "",
+		fmt.Sprintf("`extra_env_passthrough: [%[1]s]` in the profile, or CLAUDEBOX_EXTRA_ENV=%[1]s for one launch", name))
 	if !set {
 		a.Says = name + " is not set here, and nothing would let it in"
 	}
@@ -102,7 +104,7 @@ var origins = map[plan.EnvFrom]string{
 }
 
 func entering(v launch.Variable) Answer {
-	a := Answer{Inside: true, Says: fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), Rule: v.Why}
+	a := yes(fmt.Sprintf("%s enters %s, %q", v.Name, origins[v.From], v.Masked()), v.Why, "")
 	if v.Secret {
 		a.Says += ", a secret"
 	}

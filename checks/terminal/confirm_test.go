@@ -4,6 +4,7 @@ package terminal_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -118,26 +119,14 @@ func TestStandardInputIsTheAgentsWhileTheTerminalIsAsked(t *testing.T) {
 func TestConfirmChangedAsksWhenSomethingElseEnters(t *testing.T) {
 	w := newWorld(t)
 	agentLine := "agent: {command: [" + w.home + "/bin/probe]}"
-	start := func(asked bool) {
-		t.Helper()
-		c := on(t, w.claudebox())
-		if asked {
-			c.await(t, question)
-			c.press(t, "y\n")
-		}
-		w.agent(t).say(t, "exit 0")
-		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
-			t.Errorf("status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
-		}
-	}
 	w.profile(t, "probe", agentLine, "confirm: changed")
-	start(true)
-	start(false)
+	w.startAgent(t, true)
+	w.startAgent(t, false)
 	w.profile(t, "probe", agentLine, "confirm: changed", "env: {NEW: variable}")
-	start(true)
-	start(false)
+	w.startAgent(t, true)
+	w.startAgent(t, false)
 	w.profile(t, "probe", agentLine, "confirm: never", "env: {NEWER: variable}")
-	start(false)
+	w.startAgent(t, false)
 }
 
 // The details and the plan are shown by a pager that cannot be made to run
@@ -170,27 +159,33 @@ func TestACommandAndItsAgentAreAskedAboutOnce(t *testing.T) {
 	w.profile(t, "probe", agent, "confirm: changed")
 	command := func(asked bool) {
 		t.Helper()
-		c := on(t, w.claudebox("shell", "--profile", w.file("probe"), "--", "true"))
-		if asked {
-			c.await(t, question)
-			c.press(t, "y\n")
-		}
-		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
-			t.Errorf("a command: status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
-		}
+		start(t, w.claudebox("shell", "--profile", w.file("probe"), "--", "true"), asked, func() {})
 	}
 	command(true)
 	command(false)
 	for _, asked := range []bool{true, false} {
-		c := on(t, w.claudebox())
-		if asked {
-			c.await(t, question)
-			c.press(t, "y\n")
-		}
-		w.agent(t).say(t, "exit 0")
-		if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
-			t.Errorf("status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
-		}
+		w.startAgent(t, asked)
 		command(false)
+	}
+}
+
+// startAgent starts the agent, which ends at once, see [start].
+func (w *world) startAgent(t *testing.T, asked bool) {
+	t.Helper()
+	start(t, w.claudebox(), asked, func() { w.agent(t).say(t, "exit 0") })
+}
+
+// start starts claudebox and does something in the sandbox. Whether the question
+// is asked first must be as told; it is answered by yes.
+func start(t *testing.T, claudebox *exec.Cmd, asked bool, do func()) {
+	t.Helper()
+	c := on(t, claudebox)
+	if asked {
+		c.await(t, question)
+		c.press(t, "y\n")
+	}
+	do()
+	if got := c.end(t); got != 0 || strings.Contains(c.text(), question) != asked {
+		t.Errorf("status %d, want to be asked: %v; on the terminal:\n%s", got, asked, c.text())
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/sshagent"
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 )
 
 // keys are what an agent signs and logs in with by ssh, and never holds. The
@@ -44,7 +44,7 @@ const (
 
 // add finds the keys that a plan lets be used, and leads the sandbox to the
 // agent that uses them. What cannot be had is said.
-func (k *keys) add(h *launch.Host, p plan.Plan, id gitconfig.Identity, access *gitconfig.Access) {
+func (k *keys) add(h *launch.Host, p plan.Plan, id usergit.Identity, access *usergit.Access) {
 	if p.Git.Sign == "" && len(p.Git.SSH) == 0 {
 		return
 	}
@@ -100,7 +100,7 @@ type keyFiles struct {
 }
 
 // look finds out what a plan needs to know of the user's ssh.
-func (k *keys) look(p plan.Plan, id gitconfig.Identity) (found sshagent.Found, f keyFiles, err error) {
+func (k *keys) look(p plan.Plan, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
 	known := []string{filepath.Join(k.Facts.Home, ".ssh/known_hosts"), knownHosts}
 	known = slices.DeleteFunc(known, func(name string) bool {
 		_, err := os.Stat(name)
@@ -140,7 +140,7 @@ func literalKey(said string) (line string, literal bool) {
 }
 
 // addLogins adds the keys of the hosts that may be logged in to.
-func (k *keys) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *gitconfig.Access) {
+func (k *keys) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *usergit.Access) {
 	if len(found.Held) == 0 {
 		h.Warnings = append(h.Warnings, "ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
@@ -197,7 +197,7 @@ func unreachable(p plan.Plan, name string) []string {
 
 // chooseKey is the key of user.signingkey: held by the user's agent, else with its
 // file, when that has no passphrase. why says why there is none.
-func chooseKey(id gitconfig.Identity, found sshagent.Found, f keyFiles) (key sshagent.Key, file []byte, why string) {
+func chooseKey(id usergit.Identity, found sshagent.Found, f keyFiles) (key sshagent.Key, file []byte, why string) {
 	_, literal := literalKey(id.SigningKey)
 	public := found.Public
 	switch {

@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/project"
 )
 
@@ -41,7 +41,7 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 // ledElsewhere are those of the search places, and of the user's files of
 // git's configuration, that a link leads to another place.
 func (c call) ledElsewhere() (list []string) {
-	places := append(searchPlaces(c.folders, c.caller.Manifest), gitconfig.Files(c.Facts.Home, c.Facts.Env.Get)...)
+	places := append(searchPlaces(c.folders, c.caller.Manifest), usergit.Files(c.Facts.Home, c.Facts.Env.Get)...)
 	for _, place := range places {
 		if real, err := beneath.Leads(place); err == nil && real != place {
 			list = append(list, place)

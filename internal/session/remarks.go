@@ -13,7 +13,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 )
 
 // families are variables that change what Claude Code, git and programs that
@@ -64,7 +64,7 @@ func addMissed(h *launch.Host, p plan.Plan, env host.Environment) {
 // addGitHabits carries over what of the user's own git configuration would be
 // missed: the files that git is to ignore, without which `git add -A` takes
 // them. That commits are not signed is said.
-func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id gitconfig.Identity) {
+func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id usergit.Identity) {
 	switch {
 	case id.Signs != "true" || p.Git.Sign != "":
 	case id.SignsBy == "ssh":

@@ -27,8 +27,8 @@ import (
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
+	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/aftermath"
-	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
 )
 
@@ -336,9 +336,9 @@ func agentMount(m agent.Mount) launch.Mount {
 // addGit makes the sandbox's .gitconfig from the identity that git would pick
 // for this folder. No git is run: it would obey the project's configuration.
 func (s *Session) addGit(h *launch.Host, p plan.Plan) error {
-	identity, err := gitconfig.Pick(gitconfig.Sources{
-		Files: gitconfig.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
-		Repo: s.project.Identity(s.Facts.Cwd), ReadFile: s.git.read, Canonical: filepath.EvalSymlinks,
+	identity, err := usergit.Pick(usergit.Sources{
+		Files: usergit.Files(s.Facts.Home, s.Facts.Env.Get), Home: s.Facts.Home,
+		Repo: repoOf(s.project, s.Facts.Cwd), ReadFile: s.git.read, Canonical: filepath.EvalSymlinks,
 	}, s.Facts.Env.Get)
 	if err != nil {
 		return &diag.Error{
@@ -350,16 +350,16 @@ func (s *Session) addGit(h *launch.Host, p plan.Plan) error {
 		h.Notes = append(h.Notes, "git commits nothing inside: "+missing+" is not set; outside: "+
 			"git config --global "+missing+" …")
 	}
-	access := gitconfig.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
+	access := usergit.Access{SSHToHTTPS: p.Git.SSHToHTTPS, NoSSH: !isInside(p, "ssh")}
 	for _, host := range p.Git.Hosts {
-		access.Hosts = append(access.Hosts, gitconfig.Host{Name: host.Host, Variable: host.Variable})
+		access.Hosts = append(access.Hosts, usergit.Host{Name: host.Host, Variable: host.Variable})
 		if token, _ := s.Facts.Env.Get(host.Variable); token == "" {
 			h.Notes = append(h.Notes, "git cannot log in to "+host.Host+": "+host.Variable+" is not set")
 		}
 	}
 	s.addGitHabits(h, p, identity)
 	s.keys.add(h, p, identity, &access)
-	h.Gitconfig = gitconfig.Make(identity, s.project.SafeDirectories(), access)
+	h.Gitconfig = usergit.Make(identity, safeDirectories(s.project), access)
 	return nil
 }
 

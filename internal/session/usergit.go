@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/smallfile"
+	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
 )
@@ -46,7 +47,7 @@ const mostUserGit = 100
 // to git either, or said when the identity is read.
 func (g userGit) all() []project.UserGit {
 	var list []project.UserGit
-	files := gitconfig.Files(g.Facts.Home, g.Facts.Env.Get)
+	files := usergit.Files(g.Facts.Home, g.Facts.Env.Get)
 	for i := 0; i < len(files) && i < mostUserGit; i++ {
 		content, err := g.read(files[i])
 		if err != nil {
@@ -70,13 +71,12 @@ var nameNoCommand = []string{"safe", "maintenance", "scalar", "gui", "remote", "
 // obeys are the files of the configuration, and all paths that they name for git
 // to obey or run: hooks, attributes, commands.
 func (g userGit) obeys() []string {
-	list := gitconfig.Files(g.Facts.Home, g.Facts.Env.Get)
+	list := usergit.Files(g.Facts.Home, g.Facts.Env.Get)
 	for _, file := range g.all() {
 		for _, e := range file.Entries {
-			section, _, _ := strings.Cut(e.Section, ".")
 			if gitconfig.IsInclude(e) {
 				list = append(list, gitconfig.Path(file.Dir, e.Value, g.Facts.Home))
-			} else if !slices.Contains(nameNoCommand, section) {
+			} else if !slices.Contains(nameNoCommand, e.Top()) {
 				list = append(list, g.pathsIn(e.Value)...)
 			}
 		}
@@ -93,4 +93,32 @@ func (c call) pathsIn(command string) (list []string) {
 		}
 	}
 	return list
+}
+
+// repoOf is what conditional includes of the user's git configuration may ask
+// about a project. shown is the folder as the caller came to it, with
+// links not resolved.
+func repoOf(p project.Project, shown string) usergit.Repo {
+	r := usergit.Repo{Branch: p.Repo.Branch, Remotes: p.Repo.Remotes}
+	if p.Repo.Dir == "" {
+		return r
+	}
+	r.Dirs = []string{p.Repo.Dir}
+	below := strings.TrimPrefix(p.Dir, p.Repo.Worktree)
+	if came, ok := strings.CutSuffix(shown, below); ok && p.Repo.Dir == p.Repo.Worktree+"/.git" {
+		r.Dirs = append(r.Dirs, came+"/.git")
+	}
+	return r
+}
+
+// safeDirectories are the folders that git inside may trust (GIT-02): the
+// project, the worktree it lies in, and the repository's common folder.
+func safeDirectories(p project.Project) []string {
+	dirs := []string{p.Path}
+	for _, dir := range []string{p.Repo.Worktree, p.Repo.Common} {
+		if dir != "" && dir != p.Path {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }

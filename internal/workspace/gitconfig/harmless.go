@@ -84,7 +84,7 @@ func (j Judge) harmless(e Entry) bool {
 	case "extensions.refstorage":
 		return e.Value == "files" || e.Value == "reftable"
 	case "core.protecthfs", "core.protectntfs":
-		return e.Value != "" && isTrue(e.Value)
+		return e.Value != "" && IsTrue(e.Value)
 	case "branch.remote": // a remote's name, as a rule
 		return isName(e.Value) || j.isURL(e.Value)
 	case "remote.url", "remote.pushurl", "submodule.url":

@@ -1,20 +1,20 @@
 // Package gitconfig reads git's configuration files the way git does, without
-// running git: the identity that the user's own configuration gives for one
-// folder, the made ~/.gitconfig of the sandbox, and a copy of a project's
-// configuration with the secrets taken out.
+// running git, and copies those of a project: with the secrets taken out, or
+// with what is harmless alone.
 //
 // Running git in a project executes what the project's configuration names
 // (core.fsmonitor, hooks), so claudebox never does. The grammar is that of
 // git's config.c; a differential test holds it against the real program.
 //
-// The package imports diag and the standard library's pure parts only. It
-// touches nothing: files are read through a function that the caller gives.
-// It trusts nobody: bytes of a project come from the attacker.
+// It is a function of values. It trusts nobody: bytes of a project come from the
+// attacker.
 package gitconfig
 
 import (
 	"bytes"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -48,11 +48,33 @@ func Last(entries []Entry, key string) (value string) {
 	return value
 }
 
-// top is the first component of the section, which is what names its subject
+// Top is the first component of the section, which is what names its subject
 // in both forms of a header.
-func (e Entry) top() string {
+func (e Entry) Top() string {
 	top, _, _ := strings.Cut(e.Section, ".")
 	return top
+}
+
+// IsInclude reports whether a setting includes another file, under a condition or
+// not.
+func IsInclude(e Entry) bool {
+	return e.Name == "path" && (e.Section == "include" || e.Section == "includeif")
+}
+
+// IsTrue reports whether git takes a value for true.
+func IsTrue(s string) bool {
+	return !slices.Contains([]string{"", "0", "no", "off", "false"}, strings.ToLower(s))
+}
+
+// Path is where a path leads that a configuration names, from a folder.
+func Path(from, name, home string) string {
+	if rest, is := strings.CutPrefix(name, "~/"); is {
+		return path.Join(home, rest)
+	}
+	if !path.IsAbs(name) {
+		name = from + "/" + name
+	}
+	return path.Clean(name)
 }
 
 // Parse reads a configuration file. Like git it gives up at the first bad line;

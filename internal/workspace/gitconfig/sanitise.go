@@ -66,7 +66,7 @@ var secretShapes = []string{
 
 func removed(e Entry) bool {
 	value, subsection := StripUserinfo(e.Value), StripUserinfo(e.Subsection)
-	return slices.Contains(removals, e.top()+".*") || slices.Contains(removals, e.top()+"."+e.Name) ||
+	return slices.Contains(removals, e.Top()+".*") || slices.Contains(removals, e.Top()+"."+e.Name) ||
 		e.Name == "pat" || containsAny(e.Name, secretWords) || leak.Token(value) != "" ||
 		containsAny(value, secretShapes) || containsAny(subsection, secretShapes)
 }

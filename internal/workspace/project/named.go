@@ -22,8 +22,7 @@ var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager cor
 	remote.receivepack uploadpack.packobjectshook`)
 
 func isCommand(e gitconfig.Entry) bool {
-	section, _, _ := strings.Cut(e.Section, ".")
-	return slices.Contains(commandVariables, section+"."+e.Name) || slices.Contains(commandVariables, section)
+	return slices.Contains(commandVariables, e.Top()+"."+e.Name) || slices.Contains(commandVariables, e.Top())
 }
 
 func isHooksPath(e gitconfig.Entry) bool { return e.Section == "core" && e.Name == "hookspath" }

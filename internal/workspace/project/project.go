@@ -22,7 +22,6 @@ import (
 	"claudebox/internal/linux/identity"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
-	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -213,34 +212,6 @@ func canonicalOr(path string) string {
 		return real
 	}
 	return filepath.Clean(path)
-}
-
-// Identity is what conditional includes of the user's git configuration may
-// ask about the project. shown is the folder as the caller came to it, with
-// links not resolved.
-func (p Project) Identity(shown string) gitconfig.Repo {
-	r := gitconfig.Repo{Branch: p.Repo.Branch, Remotes: p.Repo.Remotes}
-	if p.Repo.Dir == "" {
-		return r
-	}
-	r.Dirs = []string{p.Repo.Dir}
-	below := strings.TrimPrefix(p.Dir, p.Repo.Worktree)
-	if came, ok := strings.CutSuffix(shown, below); ok && p.Repo.Dir == p.Repo.Worktree+"/.git" {
-		r.Dirs = append(r.Dirs, came+"/.git")
-	}
-	return r
-}
-
-// SafeDirectories are the folders that git inside may trust (GIT-02): the
-// project, the worktree it lies in, and the repository's common folder.
-func (p Project) SafeDirectories() []string {
-	dirs := []string{p.Path}
-	for _, dir := range []string{p.Repo.Worktree, p.Repo.Common} {
-		if dir != "" && dir != p.Path {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
 }
 
 // Appeared gives a file that looks secret by its name and was not there when the

@@ -1,9 +1,11 @@
-package gitconfig
+package usergit
 
 import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // Identity is what the user's own configuration says about who commits here.
@@ -23,9 +25,9 @@ type Identity struct {
 // Pick reads the identity from the user's own files, conditional includes
 // honoured, then from the variables that outrank them (GIT_AUTHOR_NAME and
 // its like, as direnv sets them) or stand in for them (EMAIL). It fails where
-// git would, see [Read].
+// git would.
 func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
-	entries, err := Read(src)
+	entries, err := read(src)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -65,10 +67,10 @@ var unfelt = []string{
 
 // others names what is set besides places, in order, without subsections: a URL
 // there may hold a password.
-func others(entries []Entry, places map[string]*string) []string {
+func others(entries []gitconfig.Entry, places map[string]*string) []string {
 	var names []string
 	for _, e := range entries {
-		section := e.top()
+		section := e.Top()
 		name := section + "." + e.Name
 		switch {
 		case slices.Contains(unfelt, section) || places[e.Key()] != nil:
@@ -127,8 +129,8 @@ func Make(id Identity, safe []string, access Access) []byte {
 	for _, dir := range safe {
 		entries = append(entries, of("safe", "directory", dir)...)
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.Value == "" })
-	return Render(append(entries, access.entries()...))
+	entries = slices.DeleteFunc(entries, func(e gitconfig.Entry) bool { return e.Value == "" })
+	return gitconfig.Render(append(entries, access.entries()...))
 }
 
 // Access says where git may log in, and how it gets there (SEC-03).
@@ -161,7 +163,7 @@ const helper = `!f() { test "$1" = get && test -n "$VARIABLE" && printf 'passwor
 // tokenUsers are the user names that go with a token; most hosts take any.
 var tokenUsers = map[string]string{"bitbucket.org": "x-token-auth", "gitlab.com": "oauth2"}
 
-func (h Host) entries() []Entry {
+func (h Host) entries() []gitconfig.Entry {
 	return below("https://"+h.Name, of("credential",
 		"username", cmp.Or(tokenUsers[h.Name], "x-access-token"),
 		"helper", "", // forget those of other files
@@ -169,15 +171,15 @@ func (h Host) entries() []Entry {
 }
 
 // of are settings of a section, from names and values.
-func of(section string, words ...string) (entries []Entry) {
+func of(section string, words ...string) (entries []gitconfig.Entry) {
 	for i := 0; i < len(words); i += 2 {
-		entries = append(entries, Entry{Section: section, Name: words[i], Value: words[i+1]})
+		entries = append(entries, gitconfig.Entry{Section: section, Name: words[i], Value: words[i+1]})
 	}
 	return entries
 }
 
 // below gives settings a subsection.
-func below(subsection string, entries []Entry) []Entry {
+func below(subsection string, entries []gitconfig.Entry) []gitconfig.Entry {
 	for i := range entries {
 		entries[i].Sub, entries[i].Subsection = true, subsection
 	}
@@ -190,13 +192,13 @@ var forges = []string{"bitbucket.org", "codeberg.org", "github.com", "gitlab.com
 
 // rewrites are the ways to write an SSH remote on a host, before the path
 // (git-clone(1), "GIT URLS").
-func rewrites(host string) []Entry {
+func rewrites(host string) []gitconfig.Entry {
 	name, _, _ := strings.Cut(host, ":")
 	ways := []string{"git@" + name + ":", "ssh://git@" + name + "/", "ssh://git@" + name + ":22/"}
 	if name == "github.com" { // for networks that close port 22
 		ways = append(ways, "ssh://git@ssh.github.com:443/")
 	}
-	var entries []Entry
+	var entries []gitconfig.Entry
 	for _, way := range ways {
 		entries = append(entries, of("url", "insteadOf", way)...)
 	}
@@ -204,8 +206,8 @@ func rewrites(host string) []Entry {
 }
 
 // entries are what git is told. With no host and no wish they are none.
-func (a Access) entries() []Entry {
-	var entries []Entry
+func (a Access) entries() []gitconfig.Entry {
+	var entries []gitconfig.Entry
 	for _, h := range a.Hosts {
 		entries = append(entries, h.entries()...)
 	}

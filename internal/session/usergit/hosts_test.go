@@ -1,4 +1,4 @@
-package gitconfig_test
+package usergit_test
 
 import (
 	"os"
@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 )
 
 // ask lets the real git answer with the made configuration.
-func ask(t *testing.T, access gitconfig.Access, env []string, question string, words ...string) string {
+func ask(t *testing.T, access usergit.Access, env []string, question string, words ...string) string {
 	t.Helper()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), gitconfig.Make(gitconfig.Identity{}, nil, access), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), usergit.Make(usergit.Identity{}, nil, access), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "git", words...)
@@ -25,7 +25,7 @@ func ask(t *testing.T, access gitconfig.Access, env []string, question string, w
 }
 
 func TestTokensGoToTheirHostAlone(t *testing.T) {
-	access := gitconfig.Access{Hosts: []gitconfig.Host{
+	access := usergit.Access{Hosts: []usergit.Host{
 		{Name: "github.com", Variable: "GH"},
 		{Name: "git.example.org:8443", Variable: "EX"},
 		{Name: "gitlab.com", Variable: "GL"},
@@ -66,7 +66,7 @@ func TestTokensGoToTheirHostAlone(t *testing.T) {
 }
 
 func TestSSHRemotesAreWrittenAnew(t *testing.T) {
-	access := gitconfig.Access{SSHToHTTPS: true, Hosts: []gitconfig.Host{{Name: "git.example.org:8443", Variable: "EX"}}}
+	access := usergit.Access{SSHToHTTPS: true, Hosts: []usergit.Host{{Name: "git.example.org:8443", Variable: "EX"}}}
 	for url, want := range map[string]string{
 		"git@github.com:a/b.git":               "https://github.com/a/b.git",
 		"ssh://git@github.com/a/b":             "https://github.com/a/b",
@@ -84,7 +84,7 @@ func TestSSHRemotesAreWrittenAnew(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", url, got, want)
 		}
 	}
-	if got := ask(t, gitconfig.Access{}, nil, "", "ls-remote", "--get-url", "git@github.com:a"); got != "git@github.com:a\n" {
+	if got := ask(t, usergit.Access{}, nil, "", "ls-remote", "--get-url", "git@github.com:a"); got != "git@github.com:a\n" {
 		t.Errorf("without the option: %s", got)
 	}
 }

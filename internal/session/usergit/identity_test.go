@@ -1,13 +1,14 @@
-package gitconfig_test
+package usergit_test
 
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 )
 
 // world is a home and a repository below one folder, as files by name. In
@@ -111,7 +112,7 @@ func TestPickIsWhatGitPicks(t *testing.T) {
 			if !w.fails && strings.TrimSpace(out) != w.want {
 				t.Fatalf("the table is wrong: git says %q, want %q", out, w.want)
 			}
-			id, err := gitconfig.Pick(w.sources(t, home, repo), lookup(env))
+			id, err := usergit.Pick(w.sources(t, home, repo), lookup(env))
 			if (err != nil) != w.fails || id.Name != w.want {
 				t.Errorf("got %q, %v; want %q, failure %v (git ok: %v)", id.Name, err, w.want, w.fails, ok)
 			}
@@ -163,15 +164,15 @@ func (w world) branchName() string {
 	return w.branch
 }
 
-func (w world) sources(t *testing.T, home, repo string) gitconfig.Sources {
+func (w world) sources(t *testing.T, home, repo string) usergit.Sources {
 	canonical, err := filepath.EvalSymlinks(repo)
 	must(t, err)
-	return gitconfig.Sources{
-		Files:     gitconfig.Files(home, lookup(append([]string{"GIT_CONFIG_NOSYSTEM=1"}, w.variables(home)...))),
+	return usergit.Sources{
+		Files:     usergit.Files(home, lookup(append([]string{"GIT_CONFIG_NOSYSTEM=1"}, w.variables(home)...))),
 		Home:      home,
 		ReadFile:  os.ReadFile,
 		Canonical: filepath.EvalSymlinks,
-		Repo: gitconfig.Repo{
+		Repo: usergit.Repo{
 			Dirs:    []string{canonical + "/.git", repo + "/.git"},
 			Branch:  w.branchName(),
 			Remotes: w.remotes,
@@ -199,27 +200,27 @@ func must(t *testing.T, err error) {
 }
 
 func TestVariablesOutrankOrStandInForFiles(t *testing.T) {
-	src := gitconfig.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) {
+	src := usergit.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) {
 		return []byte("[user]\nname = file\n[author]\nemail = file@x\n"), nil
 	}}
 	env := lookup([]string{"GIT_AUTHOR_EMAIL=env@x", "EMAIL=fallback@x", "GIT_COMMITTER_NAME=c"})
-	got, err := gitconfig.Pick(src, env)
-	want := gitconfig.Identity{Name: "file", Email: "fallback@x", AuthorEmail: "env@x", CommitterName: "c"}
+	got, err := usergit.Pick(src, env)
+	want := usergit.Identity{Name: "file", Email: "fallback@x", AuthorEmail: "env@x", CommitterName: "c"}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 
 func TestAnUnreadableFileIsNamed(t *testing.T) {
-	src := gitconfig.Sources{Files: []string{"/f"}, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrPermission }}
-	if _, err := gitconfig.Pick(src, lookup(nil)); err == nil || !strings.Contains(err.Error(), "/f") {
+	src := usergit.Sources{Files: []string{"/f"}, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrPermission }}
+	if _, err := usergit.Pick(src, lookup(nil)); err == nil || !strings.Contains(err.Error(), "/f") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMadeFileIsReadByGit(t *testing.T) {
-	id := gitconfig.Identity{Name: "A \"Q\" \\ #;", Email: "a@x", CommitterEmail: "c@x", DefaultBranch: "trunk"}
-	got, ok := list(t, gitconfig.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}, gitconfig.Access{}))
+	id := usergit.Identity{Name: "A \"Q\" \\ #;", Email: "a@x", CommitterEmail: "c@x", DefaultBranch: "trunk"}
+	got, ok := list(t, usergit.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}, usergit.Access{}))
 	want := []string{
 		"user.name\nA \"Q\" \\ #;", "user.email\na@x", "user.useconfigonly\ntrue", "committer.email\nc@x",
 		"init.defaultbranch\ntrunk", "branch.autosetupmerge\nfalse", "push.default\ncurrent",
@@ -231,7 +232,7 @@ func TestMadeFileIsReadByGit(t *testing.T) {
 }
 
 func TestWithoutIdentityGitInventsNobody(t *testing.T) {
-	home, repo := world{files: map[string]string{".gitconfig": string(gitconfig.Make(gitconfig.Identity{}, nil, gitconfig.Access{}))}}.build(t)
+	home, repo := world{files: map[string]string{".gitconfig": string(usergit.Make(usergit.Identity{}, nil, usergit.Access{}))}}.build(t)
 	if out, ok := git(t, repo, []string{"HOME=" + home}, "commit", "--allow-empty", "-m", "x"); ok {
 		t.Errorf("git committed: %s", out)
 	}
@@ -239,12 +240,38 @@ func TestWithoutIdentityGitInventsNobody(t *testing.T) {
 
 // U9: what a user's git does outside and not inside was not said.
 func TestOtherSettingsAreNamedWithoutTheirValues(t *testing.T) {
-	src := gitconfig.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) {
+	src := usergit.Sources{Files: []string{"f"}, ReadFile: func(string) ([]byte, error) {
 		return []byte("[user]\nname = A\n[alias]\nco = checkout\nst = status\n[pull]\nrebase\n[color]\nui = auto\n" +
 			"[url \"https://u:password@host/\"]\ninsteadOf = x\n[credential]\nhelper = store\n"), nil
 	}}
-	got, err := gitconfig.Pick(src, lookup(nil))
+	got, err := usergit.Pick(src, lookup(nil))
 	if want := "alias.*, pull.rebase, url.*.insteadof"; err != nil || got.Others != want {
 		t.Errorf("got %q, %v; want %q", got.Others, err, want)
 	}
+}
+
+// git runs the real git with an environment of the test's own and gives its
+// output; ok is false when git refused.
+func git(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("NOT RUN: the comparison with the real git needs git on PATH")
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"GIT_CONFIG_NOSYSTEM=1", "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, env...)
+	raw, err := cmd.Output()
+	return string(raw), err == nil
+}
+
+// list is what the real git reads in a file: "KEY\nVALUE" or "KEY" alone.
+func list(t *testing.T, src []byte) (entries []string, ok bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, src, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, ok := git(t, t.TempDir(), nil, "config", "--null", "--file", file, "--list")
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), ok
 }

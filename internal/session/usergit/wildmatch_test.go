@@ -1,4 +1,4 @@
-package gitconfig_test
+package usergit_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -31,7 +32,7 @@ func TestWildmatchIsGits(t *testing.T) {
 				if strings.HasSuffix(pattern, "/") {
 					whole += "**" // as conditions are read
 				}
-				if got, want := gitconfig.Wildmatch(whole, text, false), matched[i]; got != want {
+				if got, want := usergit.Wildmatch(whole, text, false), matched[i]; got != want {
 					t.Errorf("%q: got %v, git says %v", pattern, got, want)
 				}
 			}
@@ -65,10 +66,10 @@ func gitMatches(t *testing.T, branch string) map[int]bool {
 }
 
 func TestWildmatchEndsOnHostilePatterns(t *testing.T) {
-	if gitconfig.Wildmatch(strings.Repeat("*a", 50), strings.Repeat("a", 200), false) {
+	if usergit.Wildmatch(strings.Repeat("*a", 50), strings.Repeat("a", 200), false) {
 		t.Log("matched within the budget")
 	}
-	if gitconfig.Wildmatch(strings.Repeat("**/a*", 50)+"b", strings.Repeat("a/", 2000), false) {
+	if usergit.Wildmatch(strings.Repeat("**/a*", 50)+"b", strings.Repeat("a/", 2000), false) {
 		t.Error("matched what ends in something else")
 	}
 }
@@ -93,7 +94,7 @@ func TestWildmatchComparesBytes(t *testing.T) {
 		{"[[:word:]]", "a", false, false},
 		{strings.Repeat("*", 5000), "a", false, false},
 	} {
-		if got := gitconfig.Wildmatch(tc.pattern, tc.text, tc.fold); got != tc.want {
+		if got := usergit.Wildmatch(tc.pattern, tc.text, tc.fold); got != tc.want {
 			t.Errorf("%q, %q, %t: got %t", tc.pattern, tc.text, tc.fold, got)
 		}
 	}
@@ -121,9 +122,9 @@ func TestGitInsideSignsAsGitOutside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			outside := world{files: map[string]string{".gitconfig": p.config}, env: p.env}
 			home, repo := outside.build(t)
-			id, err := gitconfig.Pick(outside.sources(t, home, repo), lookup(p.env))
+			id, err := usergit.Pick(outside.sources(t, home, repo), lookup(p.env))
 			must(t, err)
-			must(t, os.WriteFile(home+"/made", gitconfig.Make(id, nil, gitconfig.Access{}), 0o600))
+			must(t, os.WriteFile(home+"/made", usergit.Make(id, nil, usergit.Access{}), 0o600))
 			for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
 				want, _ := git(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
 				got, _ := git(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)

@@ -1,9 +1,9 @@
-package gitconfig_test
+package usergit_test
 
 import (
 	"testing"
 
-	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/session/usergit"
 )
 
 // BenchmarkPick is what a launch pays for the identity: a user's file with a
@@ -12,13 +12,13 @@ func BenchmarkPick(b *testing.B) {
 	files := map[string]string{
 		"/h/.gitconfig": "[user]\nname = A\n[includeIf \"gitdir:~/work/\"]\npath = ~/work.inc\n[alias]\nst = status\n", "/h/work.inc": "[user]\nemail = a@x\n",
 	}
-	src := gitconfig.Sources{
-		Files: []string{"/h/.gitconfig"}, Home: "/h", Repo: gitconfig.Repo{Dirs: []string{"/h/work/p/.git"}},
+	src := usergit.Sources{
+		Files: []string{"/h/.gitconfig"}, Home: "/h", Repo: usergit.Repo{Dirs: []string{"/h/work/p/.git"}},
 		ReadFile:  func(name string) ([]byte, error) { return []byte(files[name]), nil },
 		Canonical: func(name string) (string, error) { return name, nil },
 	}
 	for b.Loop() {
-		id, err := gitconfig.Pick(src, lookup(nil))
+		id, err := usergit.Pick(src, lookup(nil))
 		if err != nil || id.Email != "a@x" {
 			b.Fatal(id, err)
 		}

@@ -1,4 +1,10 @@
-package gitconfig
+// Package usergit reads the user's own git configuration the way git does, for
+// one folder, and makes the sandbox's ~/.gitconfig of it: who commits, what git
+// may trust, and where it may log in (GIT-01).
+//
+// It runs no git, and touches nothing: files are read through a function that
+// the caller gives. A differential test holds it against the real program.
+package usergit
 
 import (
 	"errors"
@@ -9,6 +15,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/workspace/gitconfig"
 )
 
 // Sources says where git looks for the user's own configuration, and what the
@@ -40,7 +47,7 @@ type Repo struct {
 // XDG_CONFIG_HOME. Later files win.
 func Files(home string, env func(string) (string, bool)) []string {
 	var files []string
-	if off, _ := env("GIT_CONFIG_NOSYSTEM"); !isTrue(off) {
+	if off, _ := env("GIT_CONFIG_NOSYSTEM"); !gitconfig.IsTrue(off) {
 		system, set := env("GIT_CONFIG_SYSTEM")
 		if !set {
 			system = "/etc/gitconfig"
@@ -57,20 +64,10 @@ func Files(home string, env func(string) (string, bool)) []string {
 	return append(files, path.Join(xdg, "git/config"), path.Join(home, ".gitconfig"))
 }
 
-// IsInclude reports whether a setting includes another file, under a condition or
-// not.
-func IsInclude(e Entry) bool {
-	return e.Name == "path" && (e.Section == "include" || e.Section == "includeif")
-}
-
-func isTrue(s string) bool {
-	return !slices.Contains([]string{"", "0", "no", "off", "false"}, strings.ToLower(s))
-}
-
-// Read gives the entries of all sources in git's order, includes in their
+// read gives the entries of all sources in git's order, includes in their
 // place. It fails where git would: a bad line, an unreadable file, a circle
 // of includes.
-func Read(src Sources) ([]Entry, error) {
+func read(src Sources) ([]gitconfig.Entry, error) {
 	r := reader{Sources: src}
 	err := r.all()
 	if err != nil || !r.asksRemotes {
@@ -91,7 +88,7 @@ func Read(src Sources) ([]Entry, error) {
 
 type reader struct {
 	Sources
-	entries      []Entry
+	entries      []gitconfig.Entry
 	asksRemotes  bool // a hasconfig condition was met with before remotes were known
 	remotesKnown bool
 }
@@ -116,7 +113,7 @@ func (r *reader) file(name string, depth int) error {
 	case err != nil:
 		return &diag.Error{Op: op, Err: err, Remedy: "make it readable, or remove it"}
 	}
-	entries, err := Parse(src)
+	entries, err := gitconfig.Parse(src)
 	if err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "correct the line; git refuses it too"}
 	}
@@ -143,19 +140,9 @@ func (r *reader) file(name string, depth int) error {
 }
 
 // includes reports whether e pulls in another file here and now.
-func (r *reader) includes(e Entry, file string) bool {
-	return IsInclude(e) && !e.Bare && e.Sub == (e.Section == "includeif") && (!e.Sub || r.holds(e.Subsection, file))
-}
-
-// Path is where a path leads that a configuration names, from a folder.
-func Path(from, name, home string) string {
-	if rest, is := strings.CutPrefix(name, "~/"); is {
-		return path.Join(home, rest)
-	}
-	if !path.IsAbs(name) {
-		name = from + "/" + name
-	}
-	return path.Clean(name)
+func (r *reader) includes(e gitconfig.Entry, file string) bool {
+	return gitconfig.IsInclude(e) && !e.Bare && e.Sub == (e.Section == "includeif") &&
+		(!e.Sub || r.holds(e.Subsection, file))
 }
 
 // expand resolves a leading "~/". Other users' homes and git's own prefix are

@@ -1,4 +1,4 @@
-package gitconfig
+package usergit
 
 import (
 	"fmt"

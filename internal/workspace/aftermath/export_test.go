@@ -1,7 +1,8 @@
 package aftermath
 
 import (
-	"syscall"
+	"errors"
+	"os"
 	"time"
 
 	"claudebox/internal/workspace/project"
@@ -9,15 +10,27 @@ import (
 
 // RecordOf is what is kept of a session in a project.
 func RecordOf(dir string, began time.Time) string {
-	return string(record{Began: began.UnixNano(), Scope: project.Scope{Path: dir}}.encode())
+	return string(record{Began: moment{Wall: began.UnixNano()}, Scope: project.Scope{Path: dir}}.encode())
 }
 
-// Kill ends a session as SIGKILL does: the lock goes, the record stays. A
-// program that another test is just starting holds the lock until its execve.
+// Dead is how many sessions are taken for dead.
+func Dead(home string) int {
+	_, dead := others(home)
+	defer closeAll(dead)
+	return len(dead)
+}
+
+// SetBack has the machine's clock be set back since the session began.
+func (s *Session) SetBack(by time.Duration) error {
+	s.record.Began.Wall += by.Nanoseconds()
+	_, err := s.file.WriteAt(s.record.encode(), 0)
+	ahead := time.Now().Add(by)
+	return errors.Join(err, os.Chtimes(s.file.Name(), ahead, ahead))
+}
+
+// Kill ends a session as SIGKILL does: the lock goes, the record stays.
 func (s *Session) Kill() {
 	s.sums.stop()
 	s.disk.Stop()
-	syscall.ForkLock.Lock()
-	s.file.Close()
-	syscall.ForkLock.Unlock()
+	release(s.file)
 }

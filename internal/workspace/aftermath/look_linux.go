@@ -60,19 +60,19 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 			func(dir string) bool { return slices.Contains(was.Closed, dir) })
 	}
 	survey.OpenUntil(tree, func() []string {
-		after.Seen = was.Scope.Again(tree, before, was.since())
+		after.Seen = was.Scope.Again(tree, before, was.since)
 		return closed()
 	})
 	after.unread = closed()
 	places = was.Scope.GitPlaces(after.Seen)
-	old := func(rel string) bool { return !git.Touched(tree, rel, was.since()) }
+	old := func(rel string) bool { return !git.Touched(tree, rel, was.since) }
 	var filled *survey.Survey // what tools fill: nobody looked there before
 	survey.OpenUntil(tree, func() []string {
 		filled = was.Scope.LookFilled(tree, after.Seen)
 		return slices.DeleteFunc(slices.Clone(filled.Closed), old)
 	})
 	for _, f := range slices.Concat(after.Files, filled.Files) {
-		if f.Kind == beneath.Special && f.Stamp.Change >= was.since() {
+		if f.Kind == beneath.Special && f.Stamp.Change >= was.since {
 			after.pipes = append(after.pipes, f.Rel)
 		}
 	}

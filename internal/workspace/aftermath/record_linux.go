@@ -25,13 +25,13 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 10\n" // before the record; another form, another number
+	recordForm = "claudebox session 11\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 
 // record is what is kept of a session while it lives.
 type record struct {
-	Began         int64 // nanoseconds since 1970
+	Began         moment
 	Scope         project.Scope
 	Inode         uint64 // of the project's folder
 	ID            identity.ID
@@ -47,6 +47,7 @@ type record struct {
 	Conversations []string // the user's folders of them where the agent writes
 
 	beside []record // sessions that live while this one is looked after
+	since  int64    // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
 // shared reports whether a session that lives has a path, too. What is needed
@@ -59,9 +60,35 @@ func (was record) shared(file string) bool {
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
 
-// since is when the session began, in nanoseconds since 1970. The clock of a
-// file system may be behind.
-func (was record) since() int64 { return was.Began - time.Second.Nanoseconds() }
+// moment is what two clocks said at once.
+type moment struct {
+	Wall int64 // nanoseconds since 1970
+	Up   int64 // nanoseconds since the machine was started: nobody sets this clock
+}
+
+func now() moment {
+	var up unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) // Linux has it
+	return moment{time.Now().UnixNano(), up.Nano()}
+}
+
+// by is the moment as the clock has it now. Where it was set back since, what changed after has an earlier time.
+func (m moment) by(now moment) int64 {
+	if passed := now.Up - m.Up; passed >= 0 { // else it was before the machine was started
+		return min(m.Wall, now.Wall-passed)
+	}
+	return m.Wall
+}
+
+// begun sets since, before a session is settled. The clock of a file system may be behind this machine's: the
+// record's own file shows it.
+func (was *record) begun(file *os.File) {
+	since := was.Began.by(now())
+	if info, err := file.Stat(); err == nil {
+		since = min(since, info.ModTime().UnixNano())
+	}
+	was.since = since - time.Second.Nanoseconds()
+}
 
 // write keeps a record in a new file, locked until this process closes it or ends.
 func (was record) write(home string) (*os.File, error) {
@@ -168,8 +195,15 @@ func others(home string) (live []record, dead []remains) {
 
 func closeAll(dead []remains) {
 	for _, r := range dead {
-		r.file.Close()
+		release(r.file)
 	}
+}
+
+// release closes a record's file, and gives up the lock by itself: a program that is being started has what was open
+// when it was forked, and with it the lock, for some milliseconds more.
+func release(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	f.Close()
 }
 
 // read decodes a record. One that was cut short by the end of the machine is none.
@@ -208,9 +242,9 @@ const (
 // bound drops the records of sessions whose projects are not there that are too
 // old, and the oldest of too many.
 func bound(waiting []remains, now time.Time) {
-	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began, a.Began) })
+	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began.Wall, a.Began.Wall) })
 	for n, r := range waiting {
-		if n >= waitLimit || now.Sub(time.Unix(0, r.Began)) > waitFor {
+		if n >= waitLimit || now.Sub(time.Unix(0, r.Began.Wall)) > waitFor {
 			os.Remove(r.file.Name())
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
 	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}, Rel string}"
-	const want = "claudebox session 10\n" +
-		"{Began int64, " +
+	const want = "claudebox session 11\n" +
+		"{Began {Wall int64, Up int64}, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
 		"Relative []string, Unmade []string}, " +
 		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +

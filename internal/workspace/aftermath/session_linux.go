@@ -80,7 +80,7 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	}
 	root, _ := tree.Look(".")
 	r := record{
-		Began: time.Now().UnixNano(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
+		Began: now(), Scope: p.Scope, Inode: root.Stamp.Ino, ID: identity.Of(tree.FD()),
 		Before: inherited(p.Before, live), OpenConfig: p.OpenConfig,
 		Tracked: p.Tracked, Covered: slices.Concat(p.ReadOnly, p.Hidden), Hidden: p.Hidden,
 		Closed: p.Seen.Closed, Cut: p.Seen.Cut,
@@ -122,7 +122,8 @@ func (s *Session) Follow() {
 // ends, unless something could not be made harmless: then the next launch
 // tries again.
 func (s *Session) End() Report {
-	defer s.file.Close()
+	defer release(s.file)
+	s.record.begun(s.file)
 	if s.disk != nil {
 		s.disk.Stop()
 	}
@@ -151,6 +152,7 @@ func Sweep(home string, near ...string) []Report {
 	var waiting []remains
 	for _, was := range dead {
 		was.beside = live
+		was.begun(was.file)
 		r, tree := Report{Project: was.Scope.Path}, was.find(near)
 		if tree == nil {
 			waiting = append(waiting, was)
@@ -248,13 +250,13 @@ func (was record) judgeInstance(r *Report, home string) {
 		return // there is none, or it is gone
 	}
 	defer root.Close()
-	inner := record{Began: was.Began, Scope: project.Scope{Build: was.Scope.Build, Path: was.Instance}}
+	inner := record{since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: was.Instance}}
 	known := Known(home, inner.Scope)
 	after, look := inner.look(root, known)
 	if known == nil || !after.Same {
 		keep(home, inner.Scope, after.Seen)
 	}
-	old := func(rel string) bool { return !git.Touched(root, rel, was.since()) }
+	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)
 	r.judge(home, root, place{was: inner, after: after}, look, nil)
 }
@@ -263,7 +265,7 @@ func (was record) judgeInstance(r *Report, home string) {
 // git place outside of it that elsewhere reports may be led to.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
 ) git.Snapshot {
-	look.Before, look.Since = &p.was.Before, p.was.since()
+	look.Before, look.Since = &p.was.Before, p.was.since
 	seen, err := git.Gather(root, look)
 	r.fail("look at all git folders", err)
 	p.base = relativeTo(r.Project, root.Path())

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,4 +102,53 @@ func TestThePowerIsCutDuringASession(t *testing.T) {
 		time.Sleep(25 * time.Millisecond)
 	}
 	t.Errorf("the record is not on the disk: %+v", pages)
+}
+
+// TestALookLeavesNoLock while programs are being started, which have for some
+// milliseconds what was open when they were forked.
+func TestALookLeavesNoLock(t *testing.T) {
+	w := newWorld(t)
+	w.write(".claudebox/sessions/dead", aftermath.RecordOf("/nonexistent", time.Now()))
+	var starters sync.WaitGroup
+	var end atomic.Bool
+	for range 3 {
+		starters.Go(func() {
+			for !end.Load() {
+				exec.Command("true").Run()
+			}
+		})
+	}
+	for n := range 10_000 {
+		if dead := aftermath.Dead(w.path(".claudebox")); dead != 1 {
+			t.Errorf("look %d: %d are dead", n, dead)
+			break
+		}
+	}
+	end.Store(true)
+	starters.Wait()
+}
+
+// TestTheClockIsSetBackDuringASession: what the agent made would be older than
+// the session.
+func TestTheClockIsSetBackDuringASession(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; mkdir node_modules")
+			s := w.begin()
+			must(t, s.SetBack(time.Hour))
+			w.sh(`git init -q node_modules/s; git -C node_modules/s config core.fsmonitor "$EVIL"; git init -q node_modules/bare.git --bare
+				mkfifo node_modules/pipe; ln -s /tmp out; mkdir -p .git/refs/remotes; ln -s $HOME/p .git/refs/remotes/x`)
+			var r aftermath.Report
+			if killed {
+				s.Kill()
+				r = aftermath.Sweep(w.path(".claudebox"))[0]
+			} else {
+				r = s.End()
+			}
+			wantLines(t, r, "taken out .git/refs/remotes/x", "taken out node_modules/pipe", "taken out node_modules/s/.git/config", "new out")
+			w.sh("git -C node_modules/s status")
+			w.wantNotTaken()
+		})
+	}
 }

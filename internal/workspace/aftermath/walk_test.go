@@ -101,6 +101,9 @@ func (w *walker) session(n, steps int) (err error) {
 		return err
 	}
 	s.Follow()
+	if n%3 == 1 {
+		must(w.t, s.SetBack(time.Hour))
+	}
 	for range steps {
 		w.step()
 	}

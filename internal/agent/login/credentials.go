@@ -32,8 +32,6 @@ type login struct {
 	access, refresh string
 	expires         int64  // of the access token, milliseconds since 1970
 	ends            int64  // of the whole login, likewise; 0: not said
-	account         string // whose it is, as far as the file says
-	organization    string
 	client          string // the client id that it was made with, where that is not the usual one
 	scope           string // what it may do, with blanks between
 }
@@ -69,9 +67,10 @@ func parse(content []byte) (l login, found bool, err error) {
 		return login{}, false, errNotLogin
 	}
 	var expires, ends float64
+	var account, organization string // they enter, see [shownKeys]
 	for key, value := range map[string]any{
 		"accessToken": &l.access, "refreshToken": &l.refresh, "expiresAt": &expires, "refreshTokenExpiresAt": &ends,
-		"accountUuid": &l.account, "organizationUuid": &l.organization, "clientId": &l.client,
+		"accountUuid": &account, "organizationUuid": &organization, "clientId": &l.client,
 	} {
 		if raw, ok := oauth[key]; ok && json.Unmarshal(raw, value) != nil {
 			return login{}, false, errNotLogin
@@ -81,7 +80,7 @@ func parse(content []byte) (l login, found bool, err error) {
 	_ = json.Unmarshal(oauth["scopes"], &scopes) // of another shape: none
 	l.expires, l.ends, l.scope = int64(expires), int64(ends), strings.Join(scopes, " ")
 	if !isToken(l.access) || !isToken(l.refresh) || !isToken(l.client) || !isDate(expires) || !isDate(ends) ||
-		len(l.account)+len(l.organization)+len(l.scope) > maxToken {
+		len(account)+len(organization)+len(l.scope) > maxToken {
 		return login{}, false, errNotLogin
 	}
 	return l, true, nil
@@ -111,15 +110,15 @@ func isToken(text string) bool { return len(text) <= maxToken && strings.Trim(te
 
 func isDate(ms float64) bool { return ms >= 0 && ms <= maxDate }
 
-// How far ahead a date may lie that comes from inside. A later one is taken
-// for this: the user's Claude Code then renews sooner, which hurts nobody.
+// How far ahead a date may lie that comes with a renewed login. A later one is
+// taken for this: the user's Claude Code then renews sooner, which hurts nobody.
 const (
 	maxExpires = 48 * time.Hour
 	maxEnds    = 400 * 24 * time.Hour
 )
 
-// renew puts the tokens of a login that was renewed inside into the user's
-// credentials, and their dates. All else stays.
+// renew puts the tokens of a renewed login into the user's credentials, and
+// their dates. All else stays.
 func renew(host []byte, l login, now time.Time) ([]byte, error) {
 	var file, oauth object
 	if json.Unmarshal(host, &file) != nil || json.Unmarshal(file[keyOf], &oauth) != nil || oauth == nil {
@@ -155,7 +154,7 @@ func mustEncode(value any) json.RawMessage {
 }
 
 // Examine looks at a user's file before a launch. It reports whether it is to be
-// lent; a note says why nothing enters of a file that is there.
+// used; a note says why nothing enters of a file that is there.
 func Examine(host string) (found bool, note string, err error) {
 	dir, err := beneath.Open(filepath.Dir(host))
 	if err != nil {

@@ -53,7 +53,7 @@ func TestParseRefusesWhatIsNoLogin(t *testing.T) {
 
 func TestRenewChangesTheTokensAlone(t *testing.T) {
 	now := time.UnixMilli(1700000000000)
-	got, err := renew([]byte(whole), login{access: "a2", refresh: "r2", expires: now.UnixMilli() + 5, account: "x"}, now)
+	got, err := renew([]byte(whole), login{access: "a2", refresh: "r2", expires: now.UnixMilli() + 5}, now)
 	want := strings.NewReplacer(`"a1"`, `"a2"`, `"r1"`, `"r2"`, `1700000000000`, `1700000000005`).Replace(whole)
 	if err != nil || !sameJSON(t, got, []byte(want)) {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)

@@ -2,6 +2,7 @@ package login
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -72,33 +73,34 @@ func (f *file) read() reading {
 // Post asks the token endpoint.
 type Post func(ctx context.Context, body []byte) (status int, answer []byte, err error)
 
-// NewGuard opens the folders of a place, whose Host may be empty, and reads the
-// login. key is the instance's where it has none yet. Close it.
-func NewGuard(place Place, key broker.Key, post Post) (*Guard, error) {
+// NewGuard opens the folder of an instance and that of the user's file (canonical;
+// empty: there is none), and reads the login. key is the instance's where it has
+// none yet. Close it.
+func NewGuard(instance, users string, key broker.Key, post Post) (*Guard, error) {
 	g := &Guard{post: post}
-	err := g.open(place)
+	err := g.open(instance, users)
 	if err == nil {
 		g.key, err = instanceKey(g.instance, key)
 	}
 	if err != nil {
 		g.closeFolders()
-		return nil, diag.Wrap("keep your login outside", err, "look at "+place.Instance)
+		return nil, diag.Wrap("keep your login outside", err, "look at "+instance)
 	}
 	g.reload()
 	return g, nil
 }
 
-func (g *Guard) open(place Place) (err error) {
-	if g.instance, err = beneath.Open(place.Instance); err != nil {
+func (g *Guard) open(instance, users string) (err error) {
+	if g.instance, err = beneath.Open(instance); err != nil {
 		return err
 	}
 	g.made = &file{g.instance, MadeName}
-	if g.inside, err = g.instance.Sub(agentHome); err != nil || place.Host == "" {
+	if g.inside, err = g.instance.Sub(agentHome); err != nil || users == "" {
 		return err
 	}
-	dir, err := beneath.Open(filepath.Dir(place.Host))
+	dir, err := beneath.Open(filepath.Dir(users))
 	if err == nil {
-		g.users = &file{dir, filepath.Base(place.Host)}
+		g.users = &file{dir, filepath.Base(users)}
 	}
 	return err
 }
@@ -120,7 +122,7 @@ func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
 	if err := instance.Create(KeyName, key, privateFile); err == nil || !errors.Is(err, fs.ErrExist) {
 		return key, err
 	}
-	found, there := keyIn(instance)
+	found, there := asKey(instance.Read(KeyName, keyLen))
 	if !there {
 		return nil, errors.New(KeyName + " is not what claudebox writes there")
 	}
@@ -131,8 +133,6 @@ func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
 func ReadKey(instance string) (key broker.Key, there bool) {
 	return asKey(beneath.ReadIn(instance, KeyName, keyLen))
 }
-
-func keyIn(dir *beneath.Folder) (key broker.Key, there bool) { return asKey(dir.Read(KeyName, keyLen)) }
 
 const keyLen = sha256.Size // of a [broker.Key], in bytes
 
@@ -311,6 +311,29 @@ func (g *Guard) giveInside(now reading) error {
 		}
 	}
 	return nil
+}
+
+// putLogin puts a login into the agent's credentials, and takes out what was
+// logged in there; nil: none is. What lies beside a login stays, as far as it can
+// be read.
+func putLogin(home *beneath.Folder, login json.RawMessage) error {
+	file := objectOf(read(home, FileName).content)
+	if delete(file, keyOf); login != nil {
+		file[keyOf] = login
+	}
+	if what, err := home.Look(FileName); len(file) == 0 || err == nil && what.Kind == beneath.Dir {
+		err := home.Remove(FileName)
+		if errors.Is(err, unix.ENOTEMPTY) {
+			err = home.Rename(FileName, FileName+".inside-"+rand.Text())
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil || len(file) == 0 {
+			return err
+		}
+	}
+	return home.Replace(FileName, mustEncode(file), privateFile)
 }
 
 func (g *Guard) placeholders(now reading) json.RawMessage {

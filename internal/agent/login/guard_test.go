@@ -62,7 +62,7 @@ func guarded(t *testing.T) (world, *endpoint) {
 
 func (w world) guard(instance string, e *endpoint) *Guard {
 	w.t.Helper()
-	g, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path(instance)}, broker.NewKey(), e.post)
+	g, err := NewGuard(w.path(instance), w.path(hostFile), broker.NewKey(), e.post)
 	must(w.t, err)
 	must(w.t, g.GiveInside())
 	return g
@@ -319,7 +319,7 @@ func TestPlaceholdersBelongToTheInstance(t *testing.T) {
 		g.Close()
 	}
 	must(t, os.WriteFile(w.path("a/"+KeyName), []byte("short"), 0o600))
-	if _, err := NewGuard(Place{Host: w.path(hostFile), Instance: w.path("a")}, broker.NewKey(), e.post); err == nil {
+	if _, err := NewGuard(w.path("a"), w.path(hostFile), broker.NewKey(), e.post); err == nil {
 		t.Error("another key is taken")
 	}
 }

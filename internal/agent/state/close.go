@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/agent/login"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
@@ -65,10 +64,9 @@ func (in *Instance) restamp() error {
 }
 
 // sweep removes from a folder of instances what a killed claudebox left:
-// unfinished ones, and ephemeral ones that no session uses. A login that was
-// renewed there is the only good one, and is taken first. What cannot be
+// unfinished ones, and ephemeral ones that no session uses. What cannot be
 // removed stays for the next time.
-func (r Request) sweep(parent, users string) {
+func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
@@ -76,15 +74,9 @@ func (r Request) sweep(parent, users string) {
 	for _, e := range entries {
 		left := strings.HasPrefix(e.Name(), unfinished) || filepath.Base(parent) == ephemeral
 		at := filepath.Join(parent, e.Name())
-		if !left || !e.IsDir() || Live(at) {
-			continue
+		if left && e.IsDir() && !Live(at) {
+			_ = removeAll(at)
 		}
-		if _, err := os.Lstat(path.Join(at, agentHome, login.FileName)); err == nil {
-			if _, err := login.TakeOut(r.loginPlace(at, users), r.newKey()); err != nil {
-				continue
-			}
-		}
-		_ = removeAll(at)
 	}
 }
 

@@ -6,7 +6,6 @@
 //	instances/<id>/cache          ~/.cache and its like
 //	instances/<id>/record         the root it belongs to; what was made of which inputs
 //	instances/<id>/approved       what the user approved last
-//	instances/<id>/login          which login was lent (its sum)
 //	instances/<id>/live           locked while a session runs; its time is the last use
 //	ephemeral/<id>-<random>       the same for one session
 //

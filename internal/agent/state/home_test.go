@@ -1,9 +1,6 @@
 package state_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -189,21 +186,19 @@ func TestALoginStaysOutside(t *testing.T) {
 		apiKey               string
 		unused               bool   // nothing leads to a broker
 		want                 bool   // a placeholder is inside
-		made                 string // the instance's own, after
 		note                 string // about the login, in part
 	}{
 		"none anywhere":                     {},
 		"the host's alone":                  {host: "5", want: true},
 		"the second source alone":           {second: "5", want: true},
 		"a broken one before the second":    {host: "x", second: "7", want: true, note: "does not enter: it is no JSON"},
-		"one made inside goes":              {inside: "6", want: true, made: "6", note: "an earlier session left"},
-		"one made inside counts":            {host: "7", inside: "6", want: true, made: "6", note: "an earlier session left"},
+		"one inside goes":                   {inside: "6"},
+		"one inside gives way":              {host: "7", inside: "6", want: true},
 		"with an API key":                   {host: "5", apiKey: "k"},
-		"a host's file of another shape":    {host: "x", inside: "6", want: true, made: "6", note: "it is no JSON"},
+		"a host's file of another shape":    {host: "x", inside: "6", note: "it is no JSON"},
 		"a broken one inside gives way":     {host: "5", inside: "x", want: true},
-		"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k", made: "6", note: "an earlier session left"},
+		"with an API key the one inside is": {host: "7", inside: "6", apiKey: "k"},
 		"it is another agent":               {host: "5", unused: true},
-		"another agent has one inside":      {host: "5", inside: "6", unused: true, made: "6", note: "an earlier session left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -226,67 +221,13 @@ func TestALoginStaysOutside(t *testing.T) {
 			if strings.Contains(string(got), "cbx") != tc.want || tc.inside != "x" && strings.Contains(string(got), `"accessToken":"`+tc.inside+`"`) {
 				t.Errorf("inside is %q", got)
 			}
-			if made, _ := os.ReadFile(w.path(rel(w, in.Dir) + "/made-login")); strings.Contains(string(made), `"accessToken"`) != (tc.made != "") {
-				t.Errorf("its own is %q", made)
-			}
 			if info, err := os.Lstat(w.path(inside)); err == nil && info.Mode().Perm() != 0o600 {
 				t.Errorf("mode %o", info.Mode().Perm())
 			}
 			if notes := strings.Join(in.Notes, "\n"); !strings.Contains(notes, tc.note) || tc.note == "" && strings.Contains(notes, "login") {
 				t.Errorf("notes %q, want %q", notes, tc.note)
 			}
-			if in = w.session(req); strings.Contains(strings.Join(in.Notes, "\n"), "taken out") {
-				t.Errorf("it is said again: %q", in.Notes)
-			}
 		})
-	}
-}
-
-// older makes an instance look as an older version left it, which had lent the
-// login that ends at 5.
-func (w world) older(dir, expiry string) {
-	w.write(rel(w, dir)+"/.claude/.credentials.json", strings.Replace(loginAt(expiry), "{", `{"mcpOAuth":{"its":"own"},`, 1))
-	sum := sha256.Sum256([]byte("5\x00r"))
-	w.write(rel(w, dir)+"/login", `{"base":"`+hex.EncodeToString(sum[:16])+`"}`)
-}
-
-// L1: what older versions lent is taken out, brought to the user where it was
-// renewed, in this project and in all others at the first launch.
-func TestALoginThatWasLentIsTakenOut(t *testing.T) {
-	for name, tc := range map[string]struct {
-		then func(w world, req *state.Request)
-		want string // the user's, after, in part
-	}{
-		"an API key enters":      {func(_ world, req *state.Request) { req.APIKey = "k" }, `"7"`},
-		"the user is logged out": {func(w world, _ *state.Request) { w.write(".claude/.credentials.json", "{}") }, "{}"},
-		"it is another agent":    {func(_ world, req *state.Request) { req.Post = nil }, `"7"`},
-		"it is used":             {func(world, *state.Request) {}, `"7"`},
-	} {
-		for _, other := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", in another project: ", other), func(t *testing.T) {
-				w := newWorld(t)
-				w.write(".claude/.credentials.json", loginAt("5"))
-				req := w.request()
-				in := w.session(req)
-				must(t, os.Remove(w.path(".claudebox/logins-outside")))
-				w.older(in.Dir, "7")
-				if other {
-					req.Root = "/src/q"
-				}
-				tc.then(w, &req)
-				now := w.session(req)
-				got := w.read(rel(w, in.Dir) + "/.claude/.credentials.json")
-				if strings.Contains(got, `"accessToken":"7"`) || !strings.Contains(got, `"its":"own"`) {
-					t.Errorf("inside is %s", got)
-				}
-				if got := w.read(".claude/.credentials.json"); !strings.Contains(got, tc.want) {
-					t.Errorf("the user's is %s", got)
-				}
-				if said := strings.Join(now.Ended, "\n"); strings.Contains(said, "renewed inside") != (tc.want != "{}") {
-					t.Errorf("told: %q", said)
-				}
-			})
-		}
 	}
 }
 
@@ -315,30 +256,6 @@ func TestTheEndOfAnAPIKeyGoesWithIt(t *testing.T) {
 	w.session(w.request())
 	if got := w.read(file); strings.Contains(got, "abcdefghij") {
 		t.Errorf("it is still there: %s", got)
-	}
-}
-
-func TestALoginIsNotTakenFromUnderASession(t *testing.T) {
-	w := newWorld(t)
-	w.write(".claude/.credentials.json", loginAt("5"))
-	first := w.launch(w.request())
-	defer first.Close()
-	w.older(first.Dir, "5")
-	before := w.read(rel(w, first.Dir) + "/.claude/.credentials.json")
-	second, err := state.Look(w.request())
-	must(t, err)
-	if err := second.Prepare(); err == nil || !strings.Contains(err.Error(), "another session works there with your login") {
-		t.Errorf("got %v", err)
-	}
-	must(t, os.Remove(w.path(".claudebox/logins-outside")))
-	req := w.request()
-	req.Root = "/src/q" // one in another project leaves it to the next launch
-	w.session(req)
-	if got := w.read(rel(w, first.Dir) + "/.claude/.credentials.json"); got != before {
-		t.Errorf("inside is %s", got)
-	}
-	if _, err := os.Stat(w.path(".claudebox/logins-outside")); err == nil {
-		t.Error("it is taken for done")
 	}
 }
 
@@ -419,27 +336,5 @@ func TestWhatLiesInAnImportsPlaceIsKeptAside(t *testing.T) {
 	w.session(w.request())
 	if got := w.read(rel(w, in.Dir) + "/.claude/agents.inside-1/mine.md"); got != "made inside" {
 		t.Errorf("got %q", got)
-	}
-}
-
-// A session that was killed after its agent renewed the login left the only
-// good one in a folder that is about to be removed.
-func TestALoginRenewedInAKilledEphemeralSessionIsTaken(t *testing.T) {
-	w := newWorld(t)
-	w.write(".claude/.credentials.json", loginAt("5"))
-	req := w.request()
-	req.Kind = state.Ephemeral
-	in := w.launch(req)
-	dead := filepath.Join(filepath.Dir(in.Dir), "dead")
-	must(t, os.CopyFS(dead, os.DirFS(in.Dir)))
-	must(t, os.Chmod(dead, 0o700))
-	must(t, in.Close())
-	w.older(dead, "7")
-	w.session(req)
-	if got := w.read(".claude/.credentials.json"); !strings.Contains(got, `"accessToken":"7"`) {
-		t.Errorf("the user's login is %s", got)
-	}
-	if _, err := os.Stat(dead); err == nil {
-		t.Error("what the killed session left is still there")
 	}
 }

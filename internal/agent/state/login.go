@@ -9,14 +9,10 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/secret/broker"
-
-	"golang.org/x/sys/unix"
 )
 
 // findLogin finds the user's login. None is no fault: the user logs in inside
 // (AUTH-02). With an API key it is not used, for Claude Code warns about both.
-// What older versions left inside is noted for [Instance.keepOutside].
 func (c *comparison) findLogin() error {
 	may, why := c.req.Post != nil && c.req.APIKey == "", "it has no use for it"
 	if c.req.APIKey != "" {
@@ -30,14 +26,10 @@ func (c *comparison) findLogin() error {
 	if c.Login.Outside {
 		c.Login.Why = "agent claude"
 	}
-	if c.now == nil {
+	if c.now == nil || c.req.Post == nil {
 		return nil
 	}
-	if login.LeftIn(c.now) != login.Nothing {
-		c.Notes = append(c.Notes, "a login that an earlier session left in the agent's home is taken out")
-		c.Makes = append(c.Makes, path.Join(c.dir, agentHome, login.FileName))
-	}
-	if what, err := c.now.Look(login.MadeName); err == nil && what.Kind == beneath.Regular && c.req.Post != nil {
+	if what, err := c.now.Look(login.MadeName); err == nil && what.Kind == beneath.Regular {
 		c.Login.Made = true
 		c.Notes = append(c.Notes, "a login that was made inside is used, and kept outside")
 	}
@@ -90,38 +82,6 @@ func (c *comparison) usersLogin(may bool) (string, error) {
 	return "", nil
 }
 
-// cleanName is the file that says that no instance has anything left of older
-// versions.
-const cleanName = "logins-outside"
-
-// takeOutEverywhere takes out of all instances but one what older versions left,
-// once. An instance that a session of theirs uses is left to the next launch.
-func (r Request) takeOutEverywhere(but, users string) (notes []string) {
-	done := path.Join(r.Home, cleanName)
-	if _, err := os.Lstat(done); err == nil {
-		return nil
-	}
-	entries, err := os.ReadDir(path.Join(r.Home, instances))
-	all := err == nil
-	for _, e := range entries {
-		at := path.Join(r.Home, instances, e.Name())
-		if at == but || !e.IsDir() {
-			continue
-		}
-		lock, free := claim(at)
-		if free {
-			said, err := login.TakeOut(r.loginPlace(at, users), broker.NewKey())
-			notes, free = append(notes, said...), err == nil
-		}
-		all = all && free
-		lock.Close()
-	}
-	if all {
-		_ = os.WriteFile(done, nil, privateFile) // else the next launch looks again
-	}
-	return notes
-}
-
 // TakeLogin makes a login that was made inside the user's.
 func (in *Instance) TakeLogin() error {
 	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
@@ -131,43 +91,18 @@ func (in *Instance) TakeLogin() error {
 	return nil
 }
 
-func (r Request) newKey() broker.Key {
-	if r.Key != nil {
-		return r.Key
-	}
-	return broker.NewKey()
-}
-
-// keepOutside takes what older versions left inside out, and puts placeholders of
-// the login that counts in its place.
-func (in *Instance) keepOutside() error {
-	users := in.Login.File
-	in.Ended = append(in.Ended, in.req.takeOutEverywhere(in.Dir, users)...)
-	if login.LeftIn(in.open) != login.Nothing { // then no session of theirs may work with it
-		if err := unix.Flock(int(in.live.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return diag.Errorf("take your login out of "+in.Dir, "end that session first",
-				"another session works there with your login")
-		}
-		notes, err := login.TakeOut(in.req.loginPlace(in.Dir, users), in.req.newKey())
-		in.Ended = append(in.Ended, notes...)
-		if err == nil {
-			err = unix.Flock(int(in.live.Fd()), unix.LOCK_SH)
-		}
-		if err != nil {
-			return err
-		}
-	}
+// keepOutside puts placeholders of the login that counts inside.
+func (in *Instance) keepOutside() (err error) {
 	if in.req.Post == nil {
 		return nil
 	}
-	if !in.Login.Outside {
-		users = ""
+	users := ""
+	if in.Login.Outside {
+		users = in.Login.File
 	}
-	guard, err := login.NewGuard(in.req.loginPlace(in.Dir, users), in.req.Key, in.req.Post)
-	if err != nil {
+	if in.guard, err = login.NewGuard(in.Dir, users, in.req.Key, in.req.Post); err != nil {
 		return err
 	}
-	in.guard = guard
 	if in.req.APIKey != "" {
 		return in.guard.TakeOut() // Claude Code warns about both
 	}
@@ -181,11 +116,6 @@ func (in *Instance) Guard() *login.Guard {
 		return nil
 	}
 	return in.guard
-}
-
-// loginPlace is where an instance and the user's file of a login are.
-func (r Request) loginPlace(dir, users string) login.Place {
-	return login.Place{Host: users, Accounts: path.Join(r.UserHome, ".claude.json"), Instance: dir}
 }
 
 // endLogin ends what keeps the login outside.

@@ -164,7 +164,7 @@ func (in *Instance) create() (err error) {
 		return err
 	}
 	defer lock.Close()
-	in.req.sweep(parent, in.Login.File)
+	sweep(parent)
 	if in.draft, err = look(in.place); err != nil || in.exists {
 		return err // made by another launch meanwhile, and judged
 	}

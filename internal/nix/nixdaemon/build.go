@@ -61,24 +61,13 @@ func badOutput(name string) bool {
 // Status is how the work for one [DerivedPath] ended.
 type Status uint64
 
-// The statuses of Nix 2.8 to 2.34. Up to AlreadyValid, and for
-// ResolvesToAlreadyValid, the path is there.
+// Statuses of Nix 2.8 to 2.34. Up to AlreadyValid, and for
+// ResolvesToAlreadyValid, the path is there; 1 is one that was fetched.
 const (
-	Built Status = iota
-	Substituted
-	AlreadyValid
-	PermanentFailure
-	InputRejected
-	OutputRejected // also a fixed output with another hash
-	TransientFailure
-	CachedFailure
-	TimedOut
-	MiscFailure
-	DependencyFailed
-	LogLimitExceeded
-	NotDeterministic
-	ResolvesToAlreadyValid
-	NoSubstituters
+	Built                  Status = 0
+	AlreadyValid           Status = 2
+	MiscFailure            Status = 9
+	ResolvesToAlreadyValid Status = 13
 )
 
 // OK reports whether the path is there.
@@ -116,10 +105,10 @@ func (r BuildResult) Err() error {
 func (c *Client) BuildPaths(ctx context.Context, targets []DerivedPath) ([]BuildResult, error) {
 	words, err := derivedWords(targets)
 	if err != nil {
-		return nil, explain(opBuildPathsWithResults.String(), err)
+		return nil, explain(buildPathsWithResults.does, err)
 	}
 	var results []BuildResult
-	r := request{op: opBuildPathsWithResults, slow: true, encode: func(e *encoder) {
+	r := request{op: buildPathsWithResults, slow: true, encode: func(e *encoder) {
 		e.texts(words)
 		e.uint(0) // normal mode: neither repair nor check
 	}, decode: func(d *decoder) { results = list(d, c.decodeResult) }}
@@ -147,7 +136,7 @@ func ordered(results []BuildResult, words []string) ([]BuildResult, error) {
 	byTarget := make(map[string]BuildResult, len(results))
 	for _, r := range results {
 		if !slices.Contains(words, r.Target) {
-			return nil, explain(opBuildPathsWithResults.String(),
+			return nil, explain(buildPathsWithResults.does,
 				fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
 		}
 		byTarget[r.Target] = r
@@ -218,10 +207,10 @@ type Missing struct {
 func (c *Client) QueryMissing(ctx context.Context, targets []DerivedPath) (Missing, error) {
 	words, err := derivedWords(targets)
 	if err != nil {
-		return Missing{}, explain(opQueryMissing.String(), err)
+		return Missing{}, explain(queryMissing.does, err)
 	}
 	var m Missing
-	r := request{op: opQueryMissing, slow: true, encode: func(e *encoder) { e.texts(words) }, decode: func(d *decoder) {
+	r := request{op: queryMissing, slow: true, encode: func(e *encoder) { e.texts(words) }, decode: func(d *decoder) {
 		m = Missing{d.texts(), d.texts(), d.texts(), d.uint(), d.uint(), c.notes}
 	}}
 	return m, c.do(ctx, r)
@@ -231,7 +220,7 @@ func (c *Client) QueryMissing(ctx context.Context, targets []DerivedPath) (Missi
 // connection. It may refer to paths that are there; references are sorted. A
 // derivation is such a text, and anybody may add one.
 func (c *Client) AddText(ctx context.Context, name, text string, references []string) (path string, err error) {
-	r := request{op: opAddToStore, encode: func(e *encoder) {
+	r := request{op: addToStore, encode: func(e *encoder) {
 		e.text(name)
 		e.text("text:sha256")
 		e.texts(references)

@@ -59,11 +59,17 @@ func (c *Client) ready() error {
 	if c.broken != nil {
 		return c.broken
 	}
-	n, err := c.peek()
+	raw, err := c.conn.SyscallConn()
+	some := false
+	if err == nil {
+		if failed := raw.Read(func(fd uintptr) bool { some, err = waiting(fd); return true }); failed != nil {
+			err = failed
+		}
+	}
 	switch {
 	case err != nil:
 		return c.breakWith(caused{ErrBroken, bare(err)})
-	case n > 0 || c.dec.r.Buffered() > 0:
+	case some || c.dec.r.Buffered() > 0:
 		return c.breakWith(errOutOfTurn)
 	}
 	return nil
@@ -71,29 +77,16 @@ func (c *Client) ready() error {
 
 var errOutOfTurn = caused{ErrProtocol, errors.New("the daemon spoke out of turn")}
 
-// peek gives the number of bytes that wait, at most one.
-func (c *Client) peek() (n int, err error) {
-	raw, err := c.conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	if failed := raw.Read(func(fd uintptr) bool { n, err = waiting(fd); return true }); failed != nil {
-		return 0, failed
-	}
+// waiting reports whether bytes wait at a socket. Its end is an error.
+func waiting(fd uintptr) (bool, error) {
+	n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	switch {
 	case errors.Is(err, syscall.EAGAIN):
-		return 0, nil
+		return false, nil
 	case err == nil && n == 0:
-		return 0, syscall.ECONNRESET
+		err = syscall.ECONNRESET
 	}
-	return n, err
-}
-
-// waiting is how many bytes wait at a socket, at most one; EAGAIN: none does, and
-// 0 is the end.
-func waiting(fd uintptr) (n int, err error) {
-	n, _, err = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	return n, err
+	return n > 0, err
 }
 
 // breakWith closes the connection for good.
@@ -134,10 +127,7 @@ func (c *Client) Watch() (wait func(), err error) {
 	}
 	return func() {
 		defer conn.Close()
-		_ = raw.Read(func(fd uintptr) bool {
-			n, err := waiting(fd)
-			return n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN)
-		})
+		_ = raw.Read(func(fd uintptr) bool { _, err := waiting(fd); return err != nil })
 	}, nil
 }
 

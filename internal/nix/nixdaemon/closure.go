@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Closure is about roots and everything they refer to, sorted by path. It
@@ -12,25 +13,28 @@ import (
 // is not valid is an error.
 func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, error) {
 	known := map[string]*PathInfo{}
-	for level := slices.Clone(roots); len(level) > 0; {
+	for level := roots; len(level) > 0; {
 		infos, err := c.QueryPathInfos(ctx, level)
 		if err != nil {
 			return nil, err
 		}
-		for i, info := range infos {
-			if info == nil {
-				return nil, explain(opQueryPathInfo.String(), fmt.Errorf("%s is not valid", level[i]))
-			}
+		if i := slices.Index(infos, nil); i >= 0 {
+			return nil, explain(queryPathInfo.does, fmt.Errorf("%s is not valid", level[i]))
+		}
+		level = nil
+		for _, info := range infos {
 			known[info.Path] = info
 		}
-		level = unknownReferences(infos, known)
+		for _, info := range infos {
+			for _, ref := range info.References {
+				if _, ok := known[ref]; !ok {
+					known[ref] = nil // asked about next, once
+					level = append(level, ref)
+				}
+			}
+		}
 	}
-	paths := slices.Sorted(maps.Keys(known))
-	all := make([]*PathInfo, len(paths))
-	for i, path := range paths {
-		all[i] = known[path]
-	}
-	return all, nil
+	return slices.SortedFunc(maps.Values(known), func(a, b *PathInfo) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
 // Size is the bytes, unpacked, of roots and everything they refer to, of what
@@ -51,18 +55,4 @@ func Size(infos []*PathInfo, roots []string) uint64 {
 		}
 	}
 	return size
-}
-
-// unknownReferences is the next level, each path once.
-func unknownReferences(infos []*PathInfo, known map[string]*PathInfo) []string {
-	var next []string
-	for _, info := range infos {
-		for _, ref := range info.References {
-			if _, ok := known[ref]; !ok {
-				known[ref] = nil
-				next = append(next, ref)
-			}
-		}
-	}
-	return next
 }

@@ -17,8 +17,6 @@ const (
 	// maxCount bounds a list: a store of sixteen million paths is beyond
 	// what a daemon can list in memory.
 	maxCount = 1 << 24
-	// chunk is how far a buffer grows ahead of the bytes that came in.
-	chunk = 64 << 10
 )
 
 // encoder collects one request, so that it leaves in one write.
@@ -125,52 +123,22 @@ func (d *decoder) text() string {
 	if n > d.most.text {
 		d.protocolf("a string of %d bytes is over the limit of %d", n, d.most.text)
 	}
-	if d.err != nil || n == 0 || !d.take((n+7)&^7) {
+	padded := (n + 7) &^ 7
+	if d.err != nil || n == 0 || !d.take(padded) {
 		return ""
 	}
-	padded := int(n+7) &^ 7
-	body := d.body(padded)
-	if d.err != nil {
-		return ""
-	}
-	if slices.ContainsFunc(body[n:], func(b byte) bool { return b != 0 }) {
+	body, err := io.ReadAll(io.LimitReader(d.r, int64(padded)))
+	switch {
+	case err != nil:
+		d.fail(err)
+	case len(body) < int(padded):
+		d.fail(io.ErrUnexpectedEOF)
+	case slices.ContainsFunc(body[n:], func(b byte) bool { return b != 0 }):
 		d.protocolf("padding is not zero")
-		return ""
+	default:
+		return string(body[:n])
 	}
-	s := string(body[:n])
-	if padded <= d.r.Size() {
-		_, d.err = d.r.Discard(padded)
-	}
-	return s
-}
-
-// body gives the next n bytes. What fits the reader's buffer is only looked
-// at there: the caller discards it once it has its copy.
-func (d *decoder) body(n int) []byte {
-	if n <= d.r.Size() {
-		b, err := d.r.Peek(n)
-		if err != nil {
-			d.fail(eof(err))
-		}
-		return b
-	}
-	var buf []byte
-	for len(buf) < n && d.err == nil {
-		have := len(buf)
-		buf = slices.Grow(buf, min(n-have, chunk))[:min(n, have+chunk)]
-		if _, err := io.ReadFull(d.r, buf[have:]); err != nil {
-			d.fail(eof(err))
-		}
-	}
-	return buf
-}
-
-// eof names an end of the stream in the middle of a value.
-func eof(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return ""
 }
 
 // count reads how many elements follow.

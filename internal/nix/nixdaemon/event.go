@@ -3,7 +3,7 @@ package nixdaemon
 // An Event is something the daemon says while it works: a [Message], a
 // [Start], a [Stop] or a [Result]. They come whatever the verbosity is set
 // to; the receiver filters.
-type Event interface{ event() }
+type Event any
 
 // Message is one log message, perhaps of several lines, coloured as the
 // daemon pleased (see [Plain]).
@@ -28,11 +28,6 @@ type Result struct {
 	Type   ResultType
 	Fields []Field
 }
-
-func (Message) event() {}
-func (Start) event()   {}
-func (Stop) event()    {}
-func (Result) event()  {}
 
 // Field is a number or a text of an activity.
 type Field struct {

@@ -31,16 +31,27 @@ func (c *Client) do(ctx context.Context, requests ...request) error {
 	if len(requests) == 0 {
 		return nil
 	}
-	op := requests[0].op.String()
+	op := requests[0].op.does
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.ready(); err != nil {
 		return explain(op, err)
 	}
 	var refused *DaemonError
-	err := c.guard(ctx, func() (err error) {
-		refused, err = c.exchangeAll(requests)
-		return err
+	err := c.guard(ctx, func() error {
+		for batch := range slices.Chunk(requests, pipeline) {
+			first, err := c.exchange(batch)
+			if refused == nil {
+				refused = first
+			}
+			if err == nil && first != nil {
+				err = c.settle()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if refused != nil && ctx.Err() == nil {
 		return explain(op, refused) // it says more than how the connection ended after it
@@ -48,28 +59,15 @@ func (c *Client) do(ctx context.Context, requests ...request) error {
 	return explain(op, err)
 }
 
-// exchangeAll gives the daemon's first error, and what broke the stream.
-func (c *Client) exchangeAll(requests []request) (first *DaemonError, err error) {
-	for batch := range slices.Chunk(requests, pipeline) {
-		refused, err := c.exchange(batch)
-		if first == nil {
-			first = refused
-		}
-		if err != nil {
-			return first, err
-		}
-	}
-	return first, nil
-}
-
-// exchange writes a batch and reads its answers.
+// exchange writes a batch and reads its answers. It gives the daemon's first
+// error, and what broke the stream.
 func (c *Client) exchange(batch []request) (first *DaemonError, err error) {
 	if !batch[0].slow {
 		_ = c.conn.SetDeadline(time.Now().Add(c.opts.AnswerTimeout))
 		defer func() { _ = c.conn.SetDeadline(time.Time{}) }()
 	}
 	for _, r := range batch {
-		c.enc.uint(uint64(r.op))
+		c.enc.uint(r.op.number)
 		r.encode(&c.enc)
 	}
 	if err := c.flush(); err != nil {
@@ -84,7 +82,7 @@ func (c *Client) exchange(batch []request) (first *DaemonError, err error) {
 			return first, err
 		}
 	}
-	return first, c.settle(first)
+	return first, nil
 }
 
 // answer reads the answer to one request.
@@ -105,19 +103,8 @@ func (c *Client) answer(r request) (*DaemonError, error) {
 // the daemon met while it was still reading the request is sent twice before
 // it hangs up, and looks like any other: so ask for nothing, which only an
 // intact connection answers with nothing.
-func (c *Client) settle(refused *DaemonError) error {
-	if refused == nil {
-		return nil
-	}
-	_ = c.conn.SetDeadline(time.Now().Add(c.opts.AnswerTimeout))
-	defer func() { _ = c.conn.SetDeadline(time.Time{}) }()
-	nothing := queryValid(nil, new([]string))
-	c.enc.uint(uint64(nothing.op))
-	nothing.encode(&c.enc)
-	if err := c.flush(); err != nil {
-		return err
-	}
-	again, err := c.answer(nothing)
+func (c *Client) settle() error {
+	again, err := c.exchange([]request{queryValid(nil, new([]string))})
 	if again != nil {
 		return errOutOfTurn
 	}
@@ -134,26 +121,20 @@ func (c *Client) drain() (*DaemonError, error) {
 		case tag == tagLast:
 			return nil, nil
 		case tag == tagError:
-			return c.refusedWith(decodeError(c.dec))
+			if message := decodeError(c.dec); c.dec.err == nil {
+				return &DaemonError{message, notesFor(message, "", c.notes)}, nil
+			}
 		default:
-			c.hear(decodeEvent(c.dec, tag))
+			if event := decodeEvent(c.dec, tag); c.dec.err == nil {
+				c.hear(event)
+			}
 		}
 	}
 	return nil, c.dec.err
 }
 
-func (c *Client) refusedWith(message string) (*DaemonError, error) {
-	if c.dec.err != nil {
-		return nil, c.dec.err
-	}
-	return &DaemonError{message, notesFor(message, "", c.notes)}, nil
-}
-
 // hear passes an event on, and keeps messages for an error to come.
 func (c *Client) hear(e Event) {
-	if c.dec.err != nil {
-		return
-	}
 	if c.opts.Log != nil {
 		c.opts.Log(e)
 	}

@@ -52,62 +52,36 @@ type Info struct {
 
 // handshake is written for one round trip before 1.38 and two from there.
 func (c *Client) handshake() error {
+	d := c.dec
 	c.enc.uint(clientMagic)
 	c.enc.uint(uint64(Newest))
 	if err := c.flush(); err != nil && !ended(err) {
 		return err // a daemon that is gone may have left its words
 	}
-	daemon, err := c.greeting()
-	if err != nil {
-		return err
+	magic := d.uint()
+	if ended(d.err) { // it looked at the user, and hung up: why stands in its own log only
+		return caused{ErrRefused, bare(d.err)}
+	}
+	daemon := Protocol(d.uint())
+	switch {
+	case d.err != nil:
+		return d.err
+	case magic != daemonMagic:
+		return fmt.Errorf("%w: it greets with %#x", ErrProtocol, magic)
+	case daemon>>8 != Newest>>8:
+		return fmt.Errorf("%w: it speaks version %s", ErrProtocol, daemon)
+	case daemon < Oldest:
+		return fmt.Errorf("%w: it speaks version %s, %s is needed", ErrTooOld, daemon, Oldest)
 	}
 	c.info.Protocol = min(daemon, Newest)
-	c.introduce()
-	if err := c.flush(); err != nil {
-		return err
-	}
-	if err := c.introduction(); err != nil {
-		return err
-	}
-	refused, err := c.drain()
-	if refused != nil {
-		return refused
-	}
-	return err
-}
-
-// greeting reads the daemon's first words.
-func (c *Client) greeting() (Protocol, error) {
-	magic := c.dec.uint()
-	if c.dec.err != nil {
-		return 0, refusal(c.dec.err)
-	}
-	version := Protocol(c.dec.uint())
-	switch {
-	case c.dec.err != nil:
-		return 0, c.dec.err
-	case magic != daemonMagic:
-		return 0, fmt.Errorf("%w: it greets with %#x", ErrProtocol, magic)
-	case version>>8 != Newest>>8:
-		return 0, fmt.Errorf("%w: it speaks version %s", ErrProtocol, version)
-	case version < Oldest:
-		return 0, fmt.Errorf("%w: it speaks version %s, %s is needed", ErrTooOld, version, Oldest)
-	}
-	return version, nil
-}
-
-// introduce says the client's part.
-func (c *Client) introduce() {
 	if c.info.Protocol >= sinceFeatures {
 		c.enc.texts(nil)
 	}
 	c.enc.uint(0) // CPU affinity, obsolete
 	c.enc.uint(0) // reserve space, obsolete
-}
-
-// introduction reads the daemon's part.
-func (c *Client) introduction() error {
-	d := c.dec
+	if err := c.flush(); err != nil {
+		return err
+	}
 	if c.info.Protocol >= sinceFeatures {
 		d.texts() // with nothing announced nothing is common
 	}
@@ -117,16 +91,13 @@ func (c *Client) introduction() error {
 	}
 	if c.info.Trust > NotTrusted {
 		d.protocolf("trust of kind %d", uint64(c.info.Trust))
-		c.info.Trust = TrustUnknown
 	}
-	return d.err
-}
-
-// refusal names what an end before the first word means: the daemon looked
-// at the user and hung up. Its reason stands in its own log only.
-func refusal(err error) error {
-	if ended(err) {
-		return caused{ErrRefused, bare(err)}
+	if d.err != nil {
+		return d.err
+	}
+	refused, err := c.drain()
+	if refused != nil {
+		return refused
 	}
 	return err
 }

@@ -1,33 +1,20 @@
 package nixdaemon
 
-// operation is the number of a worker operation.
-type operation uint64
-
-const (
-	opIsValidPath           operation = 1
-	opQueryReferrers        operation = 6
-	opAddToStore            operation = 7
-	opAddTempRoot           operation = 11
-	opAddIndirectRoot       operation = 12
-	opQueryPathInfo         operation = 26
-	opQueryValidPaths       operation = 31
-	opQueryValidDerivers    operation = 33
-	opQueryMissing          operation = 40
-	opBuildPathsWithResults operation = 46
-)
-
-// String says what the operation does, for errors.
-func (o operation) String() string {
-	return map[operation]string{
-		opIsValidPath:           "ask the Nix daemon for valid paths",
-		opQueryReferrers:        "ask the Nix daemon for referrers",
-		opAddToStore:            "add a file to the Nix store",
-		opAddTempRoot:           "keep store paths from the garbage collector",
-		opAddIndirectRoot:       "register a garbage collector root",
-		opQueryPathInfo:         "ask the Nix daemon about store paths",
-		opQueryValidPaths:       "ask the Nix daemon for valid paths",
-		opQueryValidDerivers:    "ask the Nix daemon for derivers",
-		opQueryMissing:          "ask the Nix daemon what is missing",
-		opBuildPathsWithResults: "fetch or build store paths",
-	}[o]
+// operation is one of the worker's.
+type operation struct {
+	number uint64
+	does   string // for errors
 }
+
+var (
+	isValidPath           = operation{1, "ask the Nix daemon for valid paths"}
+	queryReferrers        = operation{6, "ask the Nix daemon for referrers"}
+	addToStore            = operation{7, "add a file to the Nix store"}
+	addTempRoot           = operation{11, "keep store paths from the garbage collector"}
+	addIndirectRoot       = operation{12, "register a garbage collector root"}
+	queryPathInfo         = operation{26, "ask the Nix daemon about store paths"}
+	queryValidPaths       = operation{31, "ask the Nix daemon for valid paths"}
+	queryValidDerivers    = operation{33, "ask the Nix daemon for derivers"}
+	queryMissing          = operation{40, "ask the Nix daemon what is missing"}
+	buildPathsWithResults = operation{46, "fetch or build store paths"}
+)

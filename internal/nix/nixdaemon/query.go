@@ -23,7 +23,7 @@ type PathInfo struct {
 // IsValidPath reports whether path is in the store and complete.
 func (c *Client) IsValidPath(ctx context.Context, path string) (bool, error) {
 	var valid bool
-	r := request{op: opIsValidPath, encode: oneText(path), decode: func(d *decoder) { valid = d.bool() }}
+	r := request{op: isValidPath, encode: oneText(path), decode: func(d *decoder) { valid = d.bool() }}
 	return valid, c.doPaths(ctx, []string{path}, r)
 }
 
@@ -36,7 +36,7 @@ func (c *Client) QueryValidPaths(ctx context.Context, paths []string) ([]string,
 
 func queryValid(paths []string, valid *[]string) request {
 	return request{
-		op:     opQueryValidPaths,
+		op:     queryValidPaths,
 		encode: func(e *encoder) { e.texts(paths); e.bool(false) }, // nothing is to be fetched first
 		decode: func(d *decoder) { *valid = d.texts() },
 	}
@@ -57,7 +57,7 @@ func (c *Client) QueryPathInfos(ctx context.Context, paths []string) ([]*PathInf
 	infos := make([]*PathInfo, len(paths))
 	requests := make([]request, len(paths))
 	for i, path := range paths {
-		requests[i] = request{op: opQueryPathInfo, encode: oneText(path), decode: func(d *decoder) {
+		requests[i] = request{op: queryPathInfo, encode: oneText(path), decode: func(d *decoder) {
 			if d.bool() {
 				infos[i] = decodePathInfo(d, path)
 			}
@@ -86,12 +86,12 @@ func decodePathInfo(d *decoder, path string) *PathInfo {
 // QueryReferrers gives the valid paths that refer to path; none for a path
 // that is not valid.
 func (c *Client) QueryReferrers(ctx context.Context, path string) ([]string, error) {
-	return c.related(ctx, opQueryReferrers, path)
+	return c.related(ctx, queryReferrers, path)
 }
 
 // QueryValidDerivers gives the valid derivations that have path as an output.
 func (c *Client) QueryValidDerivers(ctx context.Context, path string) ([]string, error) {
-	return c.related(ctx, opQueryValidDerivers, path)
+	return c.related(ctx, queryValidDerivers, path)
 }
 
 func (c *Client) related(ctx context.Context, op operation, path string) (paths []string, err error) {
@@ -105,7 +105,7 @@ func (c *Client) related(ctx context.Context, op operation, path string) (paths 
 func (c *Client) doPaths(ctx context.Context, paths []string, requests ...request) error {
 	for _, path := range paths {
 		if err := storepath.Check(path); err != nil {
-			return explain(requests[0].op.String(), err)
+			return explain(requests[0].op.does, err)
 		}
 	}
 	return c.do(ctx, requests...)

@@ -13,63 +13,41 @@ import (
 // its keep-going setting is the administrator's (see the package's word on
 // SetOptions). So the undecided are asked for again, until none is left.
 type realisation struct {
-	*Client
-	wanted  []DerivedPath
-	reasons []error // by index of wanted
+	client *Client
+	failed map[string]error // by [wish.asked]
+}
+
+// wish is a target, and the caller's word for it.
+type wish struct {
+	asked  string
+	target DerivedPath
 }
 
 const nowhere = "it is not in the store, and no binary cache has it"
 
-func (w *realisation) run(ctx context.Context) error {
-	pending, err := w.sortOut(ctx)
-	for err == nil && len(pending) > 0 {
-		pending, err = w.round(ctx, pending)
-	}
-	return err
-}
-
-// sortOut gives the indices of what can be tried. What is nowhere to be had
-// would only stop the others.
-func (w *realisation) sortOut(ctx context.Context) ([]int, error) {
-	missing, err := w.QueryMissing(ctx, w.wanted)
-	if err != nil {
-		return nil, err
-	}
-	var pending []int
-	for i, target := range w.wanted {
-		if slices.Contains(missing.Unknown, target.Path) {
-			w.reasons[i] = &DaemonError{nowhere, notesFor(nowhere, target.Path, missing.Notes)}
-			continue
-		}
-		pending = append(pending, i)
-	}
-	return pending, nil
-}
-
 // round asks for all that is pending, and gives what is undecided.
-func (w *realisation) round(ctx context.Context, pending []int) ([]int, error) {
+func (r *realisation) round(ctx context.Context, pending []wish) (undecided []wish, err error) {
 	targets := make([]DerivedPath, len(pending))
-	for n, i := range pending {
-		targets[n] = w.wanted[i]
+	for i, w := range pending {
+		targets[i] = w.target
 	}
-	results, err := w.BuildPaths(ctx, targets)
+	results, err := r.client.BuildPaths(ctx, targets)
 	var refused *DaemonError
 	switch {
-	case errors.As(err, &refused) && w.Alive() == nil:
-		return w.oneByOne(ctx, pending, refused)
+	case errors.As(err, &refused) && r.client.Alive() == nil:
+		return nil, r.oneByOne(ctx, pending, refused)
 	case err != nil:
 		return nil, err
 	}
-	var undecided []int
-	for n, r := range results {
-		if r.Undecided() {
-			undecided = append(undecided, pending[n])
-			continue
+	for i, result := range results {
+		if result.Undecided() {
+			undecided = append(undecided, pending[i])
+		} else if reason := result.Err(); reason != nil {
+			r.failed[pending[i].asked] = reason
 		}
-		w.reasons[pending[n]] = r.Err()
 	}
 	if len(undecided) == len(pending) {
-		return w.oneByOne(ctx, pending, results[0].Err())
+		return nil, r.oneByOne(ctx, pending, results[0].Err())
 	}
 	return undecided, nil
 }
@@ -77,15 +55,15 @@ func (w *realisation) round(ctx context.Context, pending []int) ([]int, error) {
 // oneByOne finds out who is to blame when the answer does not tell: a daemon
 // up to 2.26 answers the whole call with an error when one derivation is for
 // another system.
-func (w *realisation) oneByOne(ctx context.Context, pending []int, reason error) ([]int, error) {
+func (r *realisation) oneByOne(ctx context.Context, pending []wish, reason error) error {
 	if len(pending) == 1 {
-		w.reasons[pending[0]] = reason
-		return nil, nil
+		r.failed[pending[0].asked] = reason
+		return nil
 	}
 	for alone := range slices.Chunk(pending, 1) {
-		if _, err := w.round(ctx, alone); err != nil {
-			return nil, err
+		if _, err := r.round(ctx, alone); err != nil {
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }

@@ -14,7 +14,7 @@ func (c *Client) Pin(ctx context.Context, paths []string) ([]string, error) {
 	var valid []string
 	var requests []request
 	for _, path := range paths {
-		requests = append(requests, request{op: opAddTempRoot, encode: oneText(path), decode: done})
+		requests = append(requests, request{op: addTempRoot, encode: oneText(path), decode: done})
 	}
 	requests = append(requests, queryValid(paths, &valid))
 	return valid, c.doPaths(ctx, paths, requests...)
@@ -27,9 +27,9 @@ func (c *Client) AddIndirectRoots(ctx context.Context, links []string) error {
 	requests := make([]request, len(links))
 	for i, link := range links {
 		if !filepath.IsAbs(link) {
-			return explain(opAddIndirectRoot.String(), fmt.Errorf("%q is not an absolute path", link))
+			return explain(addIndirectRoot.does, fmt.Errorf("%q is not an absolute path", link))
 		}
-		requests[i] = request{op: opAddIndirectRoot, encode: oneText(link), decode: done}
+		requests[i] = request{op: addIndirectRoot, encode: oneText(link), decode: done}
 	}
 	return c.do(ctx, requests...)
 }

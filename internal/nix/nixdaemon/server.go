@@ -15,6 +15,9 @@ const (
 	maxIgnored    = 16 << 20
 )
 
+// chunk is how many bytes of an answer are collected before they are sent.
+const chunk = 64 << 10
+
 // little is the room, in bytes, that a client takes which has asked for nothing
 // yet: there may be hundreds of them.
 const little = 512

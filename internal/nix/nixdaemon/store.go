@@ -2,6 +2,7 @@ package nixdaemon
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -67,7 +68,7 @@ func (s *Store) AddIndirectRoots(ctx context.Context, links []string) error {
 func (s *Store) Missing(ctx context.Context, targets []string) (Missing, error) {
 	wanted, err := parseAll(targets)
 	if err != nil {
-		return Missing{}, explain(opQueryMissing.String(), err)
+		return Missing{}, explain(queryMissing.does, err)
 	}
 	client, err := s.Client(ctx)
 	if err != nil {
@@ -92,21 +93,30 @@ func parseAll(targets []string) ([]DerivedPath, error) {
 func (s *Store) Realise(ctx context.Context, targets []string) (map[string]error, error) {
 	wanted, err := parseAll(targets)
 	if err != nil {
-		return nil, explain(opBuildPathsWithResults.String(), err)
+		return nil, explain(buildPathsWithResults.does, err)
 	}
 	client, err := s.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
-	work := &realisation{Client: client, wanted: wanted, reasons: make([]error, len(wanted))}
-	if err := work.run(ctx); err != nil {
+	missing, err := client.QueryMissing(ctx, wanted)
+	if err != nil {
 		return nil, err
 	}
-	failed := map[string]error{}
-	for i, reason := range work.reasons {
-		if reason != nil {
-			failed[targets[i]] = reason
+	r := &realisation{client, map[string]error{}}
+	var pending []wish
+	for i, target := range wanted {
+		if slices.Contains(missing.Unknown, target.Path) { // it would only stop the others
+			r.failed[targets[i]] = &DaemonError{nowhere, notesFor(nowhere, target.Path, missing.Notes)}
+			continue
 		}
+		pending = append(pending, wish{targets[i], target})
 	}
-	return failed, nil
+	for err == nil && len(pending) > 0 {
+		pending, err = r.round(ctx, pending)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.failed, nil
 }

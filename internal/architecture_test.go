@@ -58,7 +58,7 @@ var modules = map[string][]string{
 	"sandbox/launch":      {"golang.org/x/term"},
 	"secret/swap":         {"golang.org/x/net/http/httpproxy"},
 	"secret/sign":         {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
-	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch", "golang.org/x/net/bpf"},
+	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf/arch"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/callfilter"
 )
 
 // Call is a system call that may be made. A call that stands in a list twice may
@@ -13,13 +15,8 @@ type Call struct {
 	When   []Match // all must hold; none: always
 }
 
-// Match looks at the low 32 bits of an argument. It holds when the argument is
-// one of OneOf (empty: not looked at), has all bits of Has, and none of Not.
-type Match struct {
-	Arg      uint32 // 0 to 5
-	OneOf    []uint32
-	Has, Not uint32
-}
+// Match looks at an argument.
+type Match = callfilter.Match
 
 // Always allows calls whatever their arguments.
 func Always(numbers ...uintptr) []Call {

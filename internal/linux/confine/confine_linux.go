@@ -47,7 +47,7 @@ func Self(o Options) error {
 	if len(o.Read) > 0 {
 		calls = append(calls, reading()...)
 	}
-	if err := filter(program(calls)); err != nil {
+	if err := filter(calls); err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
 	return nil

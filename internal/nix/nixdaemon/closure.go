@@ -34,7 +34,8 @@ func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, erro
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(known), func(a, b *PathInfo) int { return strings.Compare(a.Path, b.Path) }), nil
+	byPath := func(a, b *PathInfo) int { return strings.Compare(a.Path, b.Path) }
+	return slices.SortedFunc(maps.Values(known), byPath), nil
 }
 
 // Size is the bytes, unpacked, of roots and everything they refer to, of what

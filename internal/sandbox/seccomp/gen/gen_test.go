@@ -37,7 +37,7 @@ func TestATableThatCannotBeAssembledIsRefused(t *testing.T) {
 	for name, table := range map[string][]rule{
 		"a call that the architecture never had": {{calls: []string{"uselib"}, errno: 1}},
 		"a misspelt call":                        {{calls: []string{"inotl"}, errno: 1}},
-		"more than a jump can reach":             {{calls: []string{"ioctl"}, errno: 1, when: []match{{values: make([]uint32, 300)}}}},
+		"more than a jump can reach":             {{calls: []string{"ioctl"}, errno: 1, when: []match{{OneOf: make([]uint32, 300)}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := assemble("arm64", table); err == nil {

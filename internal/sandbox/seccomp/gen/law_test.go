@@ -20,10 +20,9 @@ func judge(table []rule, goarch, name string, args [6]uint64) seccomp.Action {
 
 func holds(when []match, args [6]uint64) bool {
 	for _, m := range when {
-		arg := uint32(args[m.arg])
-		equal := slices.Contains(m.values, arg)
-		common := slices.ContainsFunc(m.values, func(v uint32) bool { return arg&v != 0 })
-		if !map[test]bool{oneOf: equal, noneOf: !equal, anyBit: common}[m.test] {
+		arg := uint32(args[m.Arg])
+		if m.OneOf != nil && !slices.Contains(m.OneOf, arg) || slices.Contains(m.NoneOf, arg) ||
+			m.Has != 0 && arg&m.Has == 0 || arg&m.Not != 0 {
 			return false
 		}
 	}
@@ -37,7 +36,7 @@ func samples() []uint64 {
 	var all []uint64
 	for _, r := range rules {
 		for _, m := range r.when {
-			for _, v := range m.values {
+			for _, v := range slices.Concat(m.OneOf, m.NoneOf, []uint32{m.Has, m.Not}) {
 				all = append(all, uint64(v), uint64(v+1), uint64(v-1), uint64(v)|1<<32, uint64(v)|high)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/callfilter"
 )
 
 // rule refuses system calls. Of several rules for one call the first that
@@ -19,22 +21,11 @@ type rule struct {
 // match looks at the low 32 bits of one argument, since that is what the
 // kernel looks at: it takes the argument as an int, or refuses high bits by
 // itself. Comparing all 64 is CVE-2019-10063.
-type match struct {
-	arg    uint32 // 0 to 5
-	test   test
-	values []uint32
-}
+type match = callfilter.Match
 
-func arg(n uint32, ask test, values ...uint32) match { return match{n, ask, values} }
-
-// test is what a match asks of the argument.
-type test int
-
-const (
-	oneOf  test = iota // equals one of the values
-	noneOf             // equals none of them
-	anyBit             // has a bit in common with one of them
-)
+func oneOf(arg uint32, values ...uint32) match  { return match{Arg: arg, OneOf: values} }
+func noneOf(arg uint32, values ...uint32) match { return match{Arg: arg, NoneOf: values} }
+func anyBit(arg, bits uint32) match             { return match{Arg: arg, Has: bits} }
 
 // newNamespace is every flag of clone(2) that makes a namespace. CLONE_NEWTIME
 // lies where clone keeps the exit signal, so only unshare knows it.
@@ -85,44 +76,44 @@ const ioprioGroup = 2
 var rules = []rule{
 	{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{arg(1, oneOf, unix.TIOCSTI, unix.TIOCLINUX)},
+		when: []match{oneOf(1, unix.TIOCSTI, unix.TIOCLINUX)},
 		why:  "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
 	},
 	{
 		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{arg(1, oneOf, unix.TIOCSETD)},
+		when: []match{oneOf(1, unix.TIOCSETD)},
 		why:  "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
 	},
 
 	{
 		calls: []string{"kill"}, errno: unix.EPERM,
-		when: []match{arg(0, oneOf, own), arg(1, noneOf, jobSignals...)},
+		when: []match{oneOf(0, own), noneOf(1, jobSignals...)},
 		why:  "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
 	},
 	{
 		calls: []string{"setpriority"}, errno: unix.EPERM,
-		when: []match{arg(0, oneOf, unix.PRIO_PGRP), arg(1, oneOf, own)},
+		when: []match{oneOf(0, unix.PRIO_PGRP), oneOf(1, own)},
 		why:  "slows claudebox down, and what else is in its group; not flatpak's",
 	},
 	{
 		calls: []string{"ioprio_set"}, errno: unix.EPERM,
-		when: []match{arg(0, oneOf, ioprioGroup), arg(1, oneOf, own)},
+		when: []match{oneOf(0, ioprioGroup), oneOf(1, own)},
 		why:  "as setpriority",
 	},
 
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{arg(0, noneOf, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)},
+		when: []match{noneOf(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)},
 		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{arg(0, oneOf, unix.AF_INET), arg(1, anyBit, sockPacket)},
+		when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
 		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
 		calls: []string{"socket", "socketpair"}, errno: unix.EPROTONOSUPPORT,
-		when: []match{arg(0, oneOf, unix.AF_NETLINK), arg(2, noneOf, unix.NETLINK_ROUTE)},
+		when: []match{oneOf(0, unix.AF_NETLINK), noneOf(2, unix.NETLINK_ROUTE)},
 		why:  "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
 	},
 	{
@@ -133,32 +124,32 @@ var rules = []rule{
 
 	{
 		calls: []string{"chmod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{arg(1, anyBit, unix.S_ISUID)},
+		when: []match{anyBit(1, unix.S_ISUID)},
 		why:  "leaves a program that runs as the user for whoever starts it; not flatpak's",
 	},
 	{
 		calls: []string{"fchmod"}, errno: unix.EPERM,
-		when: []match{arg(1, anyBit, unix.S_ISUID)},
+		when: []match{anyBit(1, unix.S_ISUID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"fchmodat", "fchmodat2", "mknodat"}, errno: unix.EPERM,
-		when: []match{arg(2, anyBit, unix.S_ISUID)},
+		when: []match{anyBit(2, unix.S_ISUID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"creat", "mknod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{arg(1, anyBit, unix.S_ISUID|unix.S_ISGID)},
+		when: []match{anyBit(1, unix.S_ISUID|unix.S_ISGID)},
 		why:  "as chmod",
 	},
 	{
 		calls: []string{"open"}, only: "amd64", errno: unix.EPERM,
-		when: []match{arg(1, anyBit, creates), arg(2, anyBit, unix.S_ISUID|unix.S_ISGID)},
+		when: []match{anyBit(1, creates), anyBit(2, unix.S_ISUID|unix.S_ISGID)},
 		why:  "as chmod; without these flags nobody looks at the mode",
 	},
 	{
 		calls: []string{"openat"}, errno: unix.EPERM,
-		when: []match{arg(2, anyBit, creates), arg(3, anyBit, unix.S_ISUID|unix.S_ISGID)},
+		when: []match{anyBit(2, creates), anyBit(3, unix.S_ISUID|unix.S_ISGID)},
 		why:  "as open",
 	},
 	{
@@ -172,13 +163,13 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"unshare"}, errno: unix.EPERM,
-		when: []match{arg(0, anyBit, newNamespace|unix.CLONE_NEWTIME)},
+		when: []match{anyBit(0, newNamespace|unix.CLONE_NEWTIME)},
 		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
 			"downloads use them",
 	},
 	{
 		calls: []string{"clone"}, errno: unix.EPERM,
-		when: []match{arg(0, anyBit, newNamespace)},
+		when: []match{anyBit(0, newNamespace)},
 		why:  "as unshare",
 	},
 	{
@@ -229,7 +220,7 @@ var rules = []rule{
 	},
 	{
 		calls: []string{"personality"}, errno: unix.EPERM,
-		when: []match{arg(0, noneOf, 0, perLinux32, uname26, perLinux32|uname26, perQuery)},
+		when: []match{noneOf(0, 0, perLinux32, uname26, perLinux32|uname26, perQuery)},
 		why:  "turns off address randomisation and other protections of what is run next",
 	},
 	{

@@ -54,7 +54,7 @@ func checkLaunch(sys System, o options, format string) error {
 		return err
 	}
 	c := session.Check(sys.Caller(), o.Options)
-	if err := printFindings(sys, c.Facts(), c.Findings, format); err != nil {
+	if err := printFindings(sys, c.Facts, c.Findings, format); err != nil {
 		return err
 	}
 	if failed := doctor.Count(c.Findings, doctor.Failed); failed > 0 {

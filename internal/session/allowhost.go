@@ -181,12 +181,3 @@ func unlisted(r helper.Report) (hosts []string) {
 	}
 	return hosts
 }
-
-// keepRefused remembers what could be listed, for `claudebox allow-host --refused`.
-func (s *Session) keepRefused() {
-	if s.network.served && s.Launch.Tier == string(profile.TierAllow) {
-		if err := s.Instance.KeepRefused(unlisted(s.network.summary.Report)); err != nil {
-			diag.Print(s.caller.Stderr, err)
-		}
-	}
-}

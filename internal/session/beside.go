@@ -2,61 +2,50 @@ package session
 
 import (
 	"fmt"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"claudebox/internal/diag"
 	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/project"
 )
 
-// beside is a folder that is mounted read-write beside the project. The host's
-// git obeys what is in there, so it is guarded as the project is.
-type beside struct {
-	project.Project
-	at string // where it lies inside
+// guardPart is what it takes to guard the folders that are mounted beside the
+// project.
+type guardPart struct {
+	part
+	given   []given  // see [bound]
+	covered []string // likewise
 }
 
-// guardBeside guards the folders that the user mounts read-write, and covers what
-// looks secret in those that may be read. It adds the mounts that this takes.
-func (s *Session) guardBeside(h *launch.Host, p plan.Plan) error {
-	for _, m := range slices.Clone(h.Mounts) {
-		if !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, s.project.Path) {
-			continue
+// guard guards the folders that the user mounts read-write, and covers what looks
+// secret in those that may be read.
+func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
+	made.given = []given{{g.project, g.project.Path}}
+	for _, m := range mounts {
+		switch {
+		case !userNamed(m) || !isFolder(m.Source) || pathname.Below(m.Source, g.project.Path):
+		case m.Kind == plan.Bind:
+			err = made.addBeside(g, m, mounts)
+		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
+			pathname.Below(g.project.Path, m.Source): // granted, public, or refused for what it would open
+		default:
+			err = made.addLent(g, m)
 		}
-		if err := s.guardFolder(h, p, m); err != nil {
-			return err
+		if err != nil {
+			return made, err
 		}
 	}
-	return nil
+	return made, nil
 }
 
-func (s *Session) guardFolder(h *launch.Host, p plan.Plan, m launch.Mount) error {
-	if m.Kind == plan.Bind {
-		return s.addBeside(h, p, m)
-	}
-	if m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
-		pathname.Below(s.project.Path, m.Source) {
-		return nil // granted, public, or refused for what it would open
-	}
-	whole, err := s.coverLent(h, m.Source, m.Destination, p.Show)
-	if err == nil && !whole {
-		h.Warnings = append(h.Warnings,
-			fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
-				m.Source, project.LentLimit))
-	}
-	return err
-}
-
-func isFolder(name string) bool {
-	info, err := os.Lstat(name)
-	return err == nil && info.IsDir()
-}
-
-func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
-	req := s.request(p)
+// addBeside guards a folder as the project is: the host's git obeys what is in
+// there.
+func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) error {
+	req := projectRequest(g)
 	req.Dir, req.GitRoot, req.Protect = m.Source, false, nil
 	if m.Secret {
 		req.Show = []string{"**"} // all of it was asked for
@@ -65,28 +54,72 @@ func (s *Session) addBeside(h *launch.Host, p plan.Plan, m launch.Mount) error {
 	if err != nil {
 		return err
 	}
-	b := beside{opened, m.Destination}
-	s.beside = append(s.beside, b)
-	taken := func(destination string) bool {
-		lies := func(m launch.Mount) bool { return m.Destination == destination }
-		return slices.ContainsFunc(h.Mounts, lies)
-	}
-	for _, kept := range opened.Mounts {
-		made := s.projectMount(kept)
-		made.Destination, made.Secret = b.inside(kept.Path), m.Secret
-		if !taken(made.Destination) && pathname.Below(kept.Path, m.Source) &&
-			!pathname.Below(kept.Path, s.project.Path) {
-			h.Mounts = append(h.Mounts, made)
+	folder := given{opened, m.Destination}
+	p.given = append(p.given, folder)
+	kept := protection(opened, emptyFolder(g.call))
+	for i, made := range kept.mounts {
+		path := opened.Mounts[i].Path
+		made.Destination, made.Secret = folder.inside(path), m.Secret
+		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
+		if !slices.ContainsFunc(mounts, taken) && !slices.ContainsFunc(p.mounts, taken) &&
+			pathname.Below(path, m.Source) && !pathname.Below(path, g.project.Path) {
+			p.mount(made)
 		}
 	}
-	s.addStandIns(h, opened)
-	addNotes(h, m.Source+": ", opened)
-	if s.isMoved(opened) {
-		h.Notes = append(h.Notes,
-			m.Source+" lies elsewhere inside: what you replace there while the session runs is not covered again")
+	p.standIns = append(p.standIns, kept.standIns...)
+	p.noteProject(m.Source+": ", opened)
+	if folder.moved() {
+		p.note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
 	}
 	return nil
 }
 
-// inside is where a path of the folder lies in the sandbox.
-func (b beside) inside(path string) string { return b.at + strings.TrimPrefix(path, b.Path) }
+// noteProject says what a person should know of a folder; about goes before what
+// is not red.
+func (p *part) noteProject(about string, folder project.Project) {
+	for _, n := range folder.Notes {
+		if n.Red {
+			p.warn(n.Text)
+		} else {
+			p.note(about + n.Text)
+		}
+	}
+}
+
+// addLent covers what looks secret in a folder that may be read.
+func (p *guardPart) addLent(g ground, m launch.Mount) error {
+	lent, whole, err := coverLent(g, m.Source, m.Destination)
+	p.add(lent)
+	p.covered = append(p.covered, lent.sources()...)
+	if err == nil && !whole {
+		p.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+			m.Source, project.LentLimit))
+	}
+	return err
+}
+
+// coverLent covers what looks secret in a folder of the user's own that the
+// agent can read, and reports whether all of it was looked at.
+func coverLent(g ground, source, destination string) (made part, whole bool, err error) {
+	// as `show` in a profile names it, from the user's home or from the root
+	pattern := func(path string) string {
+		if rest, ok := strings.CutPrefix(path, g.Facts.Home+"/"); ok {
+			return rest
+		}
+		return strings.TrimPrefix(path, "/")
+	}
+	shown := func(rel string) bool { return project.Shown(g.plan.Show, pattern(filepath.Join(source, rel))) }
+	covers, cut, err := project.LookLent(source, shown)
+	if err != nil {
+		return made, false, diag.Wrap("look for secrets in "+source, err, "make it readable for you, or take it away")
+	}
+	for _, c := range covers {
+		at := filepath.Join(source, c.Rel)
+		made.mount(launch.Mount{
+			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
+			Why: "it looks secret",
+		})
+		made.note(at + " looks secret and does not enter; `show: [" + pattern(at) + "]` lets it in")
+	}
+	return made, !cut, nil
+}

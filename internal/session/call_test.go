@@ -32,7 +32,7 @@ func TestAPathOfTheCommandLineIsFromTheFolderTheHomeOrTheRoot(t *testing.T) {
 }
 
 func TestPathsInACommandOfGitsConfigurationAreFound(t *testing.T) {
-	got := at("/home/u").pathsIn(`!sh -c 'x=/opt/a; ~/bin/b "$@" | c/d >/tmp/e'`)
+	got := pathsIn(at("/home/u"), `!sh -c 'x=/opt/a; ~/bin/b "$@" | c/d >/tmp/e'`)
 	if want := []string{"/opt/a", "/home/u/bin/b", "/tmp/e"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -55,22 +55,22 @@ func TestAProfileThatALinkLeadsElsewhereIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := at(home).ledElsewhere()
+	got := ledElsewhere(at(home))
 	if want := []string{profiles + "/led.yaml", home + "/.gitconfig"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestWhatIsHiddenIsMountedFromClaudeboxsOwnEmptyFolder(t *testing.T) {
-	c := at("/home/u")
-	folder := c.projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true})
-	if folder.Kind != plan.ROBind || folder.Source != c.emptyFolder() || folder.Destination != "/p/secrets" {
+	empty := emptyFolder(at("/home/u"))
+	folder := projectMount(project.Mount{Path: "/p/secrets", Mode: project.Hidden, Dir: true}, empty)
+	if folder.Kind != plan.ROBind || folder.Source != empty || folder.Destination != "/p/secrets" {
 		t.Errorf("a folder: %+v", folder)
 	}
-	if own := (profiledir.Folders{Home: "/home/u/.claudebox"}); filepath.Dir(c.emptyFolder()) != own.Home {
-		t.Errorf("the empty folder is %s", c.emptyFolder())
+	if own := (profiledir.Folders{Home: "/home/u/.claudebox"}); filepath.Dir(empty) != own.Home {
+		t.Errorf("the empty folder is %s", empty)
 	}
-	if read := c.projectMount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
+	if read := projectMount(project.Mount{Path: "/p/.git/config", Mode: project.ReadOnly}, empty); read.Kind != plan.ROBind || read.Source != "/p/.git/config" {
 		t.Errorf("a file that is read-only: %+v", read)
 	}
 }

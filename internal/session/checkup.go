@@ -14,42 +14,34 @@ import (
 	"claudebox/internal/ui/doctor"
 )
 
-// Checkup is a session that is prepared part by part, so that one run finds
+// Checkup is what is found out about a launch, part by part, so that one run finds
 // the faults of all.
 type Checkup struct {
 	Findings []doctor.Finding
+	Facts    host.Facts // of the caller, as far as they could be found
 
-	caller  Caller
-	options Options
-	session *Session
-	told    []string // errors that became findings
+	told []string // errors that became findings
 }
 
 // Check looks at everything that a launch with these options needs, first of
 // the session, then of the machine. It changes nothing.
-func Check(caller Caller, o Options) Checkup {
-	c := Checkup{caller: caller, options: o}
+func Check(caller Caller, o Options) (c Checkup) {
 	facts, err := host.Detect()
 	if err != nil {
 		c.judge("caller", err, "")
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
 		return c
 	}
-	c.session = newSession(newCall(caller, o, looking, facts))
-	defer c.session.Close()
-	p := c.plan()
-	c.parts(p)
-	c.launch()
-	c.Findings = append(c.Findings, doctor.Examine(c.machine(p))...)
+	c.Facts = facts
+	asked := newCall(caller, o, looking, facts)
+	k := &keeper{call: asked}
+	defer k.Close()
+	g := ground{call: asked, userGit: readUserGit(asked)}
+	g.planned = c.plan(planner{asked, k})
+	c.parts(g, k)
+	c.launch(caller, o)
+	c.Findings = append(c.Findings, doctor.Examine(machine(g))...)
 	return c
-}
-
-// Facts are those of the caller, as far as they could be found.
-func (c Checkup) Facts() host.Facts {
-	if c.session == nil {
-		return host.Facts{}
-	}
-	return c.session.Facts
 }
 
 // looking is the Purpose of all that a check does.
@@ -58,66 +50,55 @@ var looking = Purpose{Look: true}
 // plan finds the plan of the launch. When there is none, the default
 // profile's stands in, so that the rest can be looked at all the same; when
 // there is none of that either, the plan is empty.
-func (c *Checkup) plan() plan.Plan {
+func (c *Checkup) plan(p planner) planned {
 	name := "profile"
-	if c.options.Plan != "" {
+	if p.options.Plan != "" {
 		name = "plan"
 	}
-	found, err := c.session.planner().plan()
+	found, err := p.plan()
 	if err == nil {
-		c.session.planned = found
 		c.judge(name, nil, describePlan(found.plan))
-		return found.plan
+		return found
 	}
 	c.judge(name, err, "")
-	other := c.session.planner()
-	other.options = Options{Profile: "default"}
-	found, second := other.plan()
-	if second == nil {
-		c.session.planned = found
-		p := found.plan
-		c.add(name, doctor.Info, "what follows was looked at for the profile default")
-		p.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
-		return p
+	p.options = Options{Profile: "default"}
+	if found, err = p.plan(); err != nil {
+		c.judge("default profile", err, "")
+		return planned{}
 	}
-	c.judge("default profile", second, "")
-	return plan.Plan{}
+	c.add(name, doctor.Info, "what follows was looked at for the profile default")
+	found.plan.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
+	return found
 }
 
 func describePlan(p plan.Plan) string {
 	return fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages))
 }
 
-// parts prepares each part of the Session by itself.
-func (c *Checkup) parts(p plan.Plan) {
-	located := c.project(p)
-	h := &launch.Host{Facts: c.session.Facts, State: c.session.Instance.Dir}
-	for _, part := range []struct {
-		name  string
-		needs bool
-		add   func(*launch.Host, plan.Plan) error
-		done  func() string
-	}{
-		{"agent", p.Agent.Name != "", c.session.addAgent, func() string { return strings.Join(h.Agent, " ") }},
-		{"git", located, c.session.addGit, func() string { return "the identity for this folder can be read" }},
-		{
-			"mounts", located, c.session.addMounts,
-			func() string { return fmt.Sprintf("%d beyond the base", len(h.Mounts)) },
-		},
-	} {
-		if part.needs {
-			err := part.add(h, p)
-			c.judge(part.name, err, part.done())
-		}
+// parts makes the parts of a launch, each by itself.
+func (c *Checkup) parts(g ground, k *keeper) {
+	located := c.project(&g)
+	mounts := 0
+	if g.plan.Agent.Name != "" {
+		agent, err := agentOf(g, k)
+		mounts += len(agent.mounts)
+		c.judge("agent", err, strings.Join(agent.words, " "))
+	}
+	if located {
+		git, err := gitOf(g)
+		mounts += len(git.mounts)
+		c.judge("git", err, "the identity for this folder can be read")
+		named, err := namedOf(g)
+		mounts += len(named.mounts)
+		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
 	}
 }
 
 // launch prepares the whole as a launch does. So nothing that keeps it from
 // starting goes unseen, even what no part knows of.
-func (c *Checkup) launch() {
-	caller := c.caller
+func (c *Checkup) launch(caller Caller, o Options) {
 	caller.Stderr = io.Discard // the same warnings, said before
-	s, err := Prepare(caller, c.options, looking)
+	s, err := Prepare(caller, o, looking)
 	if err != nil {
 		c.judge("launch", err, "")
 		return
@@ -151,23 +132,22 @@ func (c *Checkup) secrets(l launch.Launch) {
 
 // project looks at the folder and at what is kept for it. It reports whether
 // the folder may be mounted.
-func (c *Checkup) project(p plan.Plan) bool {
+func (c *Checkup) project(g *ground) bool {
 	var err error
-	if c.session.project, err = c.session.openProject(p); err != nil {
+	if g.project, err = openProject(*g); err != nil {
 		c.judge("project", err, "")
 		return false
 	}
-	c.judge("project", nil, c.session.project.Path)
-	for _, n := range c.session.project.Notes {
+	c.judge("project", nil, g.project.Path)
+	for _, n := range g.project.Notes {
 		if n.Red {
 			c.add("project", doctor.Warning, n.Text)
 		}
 	}
-	if p.State == "" {
-		return true
+	if g.plan.State != "" {
+		g.Instance, err = lookAtState(*g)
+		c.judge("state", err, describeState(g.Instance.Dir, len(g.Instance.Makes) > 0))
 	}
-	c.session.Instance, err = c.session.lookAtState(p)
-	c.judge("state", err, describeState(c.session.Instance.Dir, len(c.session.Instance.Makes) > 0))
 	return true
 }
 
@@ -179,21 +159,22 @@ func describeState(dir string, makes bool) string {
 }
 
 // machine is what the launch would use of this machine.
-func (c *Checkup) machine(p plan.Plan) doctor.Machine {
-	socket, local := c.session.daemon()
+func machine(g ground) doctor.Machine {
+	p := g.plan
+	socket, local := daemon(g.call)
 	return doctor.Machine{
 		Bwrap:   plan.ToolPath(p, resolve.ToolBwrap),
 		Env:     plan.ToolPath(p, resolve.ToolEnv),
 		Seccomp: seccomp.Filter(),
 		Tier:    p.Network.Tier,
 		Network: networkHelper(p),
-		Paths:   presentPaths(p, c.session.planned.missing),
-		Fetched: c.session.planned.missing,
+		Paths:   presentPaths(p, g.missing),
+		Fetched: g.missing,
 		Socket:  socket,
 		Local:   local,
 		Nix:     p.Nix.Daemon,
-		Home:    c.session.folders.Home,
-		Asks:    !c.options.Yes && p.Asks(),
+		Home:    g.folders.Home,
+		Asks:    !g.options.Yes && p.Asks(),
 	}
 }
 

@@ -20,18 +20,6 @@ import (
 	"claudebox/internal/session/usergit"
 )
 
-// keys are what an agent signs and logs in with by ssh, and never holds. The
-// zero value has none.
-type keys struct {
-	call
-	used    bool
-	request sshagent.Request
-	process *sshagent.Process
-
-	mu   sync.Mutex
-	uses map[sshagent.Use]int
-}
-
 const (
 	agentSocket = "/run/claudebox/ssh-agent" // inside
 	knownHosts  = "/etc/ssh/ssh_known_hosts" // likewise
@@ -42,54 +30,62 @@ const (
 	sshRule     = "ssh.hosts"
 )
 
-// add finds the keys that a plan lets be used, and leads the sandbox to the
+// keysPart is what an agent signs and logs in with by ssh, and never holds.
+type keysPart struct {
+	part
+	request sshagent.Request // without a socket: no key is used
+	logins  []string         // hosts that are logged in to
+	signs   string           // the public key that git signs with; empty: none
+	always  bool             // unasked
+}
+
+// keysOf finds the keys that a plan lets be used, and leads the sandbox to the
 // agent that uses them. What cannot be had is said.
-func (k *keys) add(h *launch.Host, p plan.Plan, id usergit.Identity, access *usergit.Access) {
-	if p.Git.Sign == "" && len(p.Git.SSH) == 0 {
-		return
+func keysOf(g ground, id usergit.Identity) (made keysPart) {
+	wanted := g.plan.Git
+	if wanted.Sign == "" && len(wanted.SSH) == 0 {
+		return made
 	}
-	found, file, err := k.look(p, id)
+	found, file, err := lookForKeys(g, id)
 	if err != nil {
-		h.Warnings = append(h.Warnings, "ssh keys cannot be used: "+err.Error())
-		return
+		made.warn("ssh keys cannot be used: " + err.Error())
+		return made
 	}
-	r := &k.request
-	if p.Git.Sign != "" {
+	r := &made.request
+	if wanted.Sign != "" {
 		key, file, why := chooseKey(id, found, file)
 		if why != "" {
-			h.Warnings = append(h.Warnings, "git cannot sign: "+why)
+			made.warn("git cannot sign: " + why)
 		} else {
 			r.Rules.Git, r.Key = key.Blob, file
-			access.SigningKey, access.Signs = key.Line, id.Signs == "true"
-			h.Outside = append(h.Outside, launch.Outside{
-				Name: "your SSH key " + key.Fingerprint, Hosts: []string{"signatures of git"}, Why: signRule,
-			})
-			if !isInside(p, "ssh-keygen") {
-				h.Warnings = append(h.Warnings, "git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
+			made.signs, made.always = key.Line, id.Signs == "true"
+			made.outside = []launch.Outside{
+				{Name: "your SSH key " + key.Fingerprint, Hosts: []string{"signatures of git"}, Why: signRule},
+			}
+			if !isInside(g.plan, "ssh-keygen") {
+				made.warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
 			}
 		}
 	}
-	if len(p.Git.SSH) > 0 {
-		k.addLogins(h, p, found, access)
+	if len(wanted.SSH) > 0 {
+		made.logIn(g.plan, found)
 	}
-	if k.used = r.Rules.Git != nil || len(r.Rules.Hosts) > 0; !k.used {
-		return
+	if r.Rules.Git == nil && len(r.Rules.Hosts) == 0 {
+		return made
 	}
-	if len(found.Held) > 0 {
-		r.Agent = k.Facts.Env.Value("SSH_AUTH_SOCK", "")
+	if len(found.Held) > 0 && (r.Key == nil || len(r.Rules.Hosts) > 0) {
+		r.Agent = g.Facts.Env.Value("SSH_AUTH_SOCK", "")
 	}
-	r.Dir, r.Socket = h.State, fmt.Sprint(socketName, os.Getpid())
-	if r.Key != nil && len(r.Rules.Hosts) == 0 {
-		r.Agent = "" // nothing of it is needed
-	}
-	h.Mounts = append(h.Mounts, launch.Mount{
+	r.Dir, r.Socket = g.Instance.Dir, fmt.Sprint(socketName, os.Getpid())
+	made.mount(launch.Mount{
 		Kind: plan.ROBind, Source: filepath.Join(r.Dir, r.Socket), Destination: agentSocket, Why: plan.Base,
 	})
 	entry := plan.Env{Name: "SSH_AUTH_SOCK", From: plan.FromMade, Why: signRule}
 	if r.Rules.Git == nil {
 		entry.Why = sshRule
 	}
-	h.Made = append(h.Made, launch.Variable{Env: entry, Value: agentSocket})
+	made.made = []launch.Variable{{Env: entry, Value: agentSocket}}
+	return made
 }
 
 // keyFiles are the files of user.signingkey; nil: one cannot be read, or it names
@@ -99,35 +95,35 @@ type keyFiles struct {
 	fault           error // why private cannot be read
 }
 
-// look finds out what a plan needs to know of the user's ssh.
-func (k *keys) look(p plan.Plan, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
-	known := []string{filepath.Join(k.Facts.Home, ".ssh/known_hosts"), knownHosts}
-	known = slices.DeleteFunc(known, func(name string) bool {
-		_, err := os.Stat(name)
-		return err != nil
-	})
-	if p.Git.Sign != "" {
-		f = k.read(id.SigningKey)
+// lookForKeys finds out what a plan needs to know of the user's ssh.
+func lookForKeys(g ground, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
+	known := slices.DeleteFunc([]string{filepath.Join(g.Facts.Home, ".ssh/known_hosts"), knownHosts},
+		func(name string) bool {
+			_, err := os.Stat(name)
+			return err != nil
+		})
+	if g.plan.Git.Sign != "" {
+		f = readKey(g.call, id.SigningKey)
 	}
 	program, err := ownProgram(helperName)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), keyPatience)
 		defer cancel()
 		found, err = sshagent.Look(ctx, program, sshagent.Question{
-			Agent: k.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
-			Known: known, Hosts: p.Git.SSH,
+			Agent: g.Facts.Env.Value("SSH_AUTH_SOCK", ""), Public: f.public, Private: f.private,
+			Known: known, Hosts: g.plan.Git.SSH,
 		})
 	}
 	return found, f, err
 }
 
-// read reads what user.signingkey says, which is a public key, or names the
+// readKey reads what user.signingkey says, which is a public key, or names the
 // file of one.
-func (k *keys) read(said string) (f keyFiles) {
+func readKey(c call, said string) (f keyFiles) {
 	if line, literal := literalKey(said); literal || said == "" {
 		return keyFiles{public: []byte(line)}
 	}
-	name := strings.TrimSuffix(k.absolute(said), ".pub")
+	name := strings.TrimSuffix(c.absolute(said), ".pub")
 	f.public, _ = smallfile.Read(name+".pub", maxKeyFile) // the private one will do
 	f.private, f.fault = smallfile.Read(name, maxKeyFile)
 	return f
@@ -139,37 +135,35 @@ func literalKey(said string) (line string, literal bool) {
 	return line, marked || slices.Contains([]string{"ssh", "ecdsa", "sk"}, strings.Split(line, "-")[0])
 }
 
-// addLogins adds the keys of the hosts that may be logged in to.
-func (k *keys) addLogins(h *launch.Host, p plan.Plan, found sshagent.Found, access *usergit.Access) {
+// logIn adds the keys of the hosts that may be logged in to.
+func (k *keysPart) logIn(p plan.Plan, found sshagent.Found) {
 	if len(found.Held) == 0 {
-		h.Warnings = append(h.Warnings, "ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
+		k.warn("ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
 	}
 	if !isInside(p, "ssh") {
-		h.Warnings = append(h.Warnings, "ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
+		k.warn("ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
 	}
 	var lines strings.Builder
 	for i, name := range p.Git.SSH {
 		known := found.Hosts[i]
 		switch {
 		case known.Why != "":
-			h.Warnings = append(h.Warnings, "ssh cannot log in to "+name+": "+known.Why)
+			k.warn("ssh cannot log in to " + name + ": " + known.Why)
 			continue
 		case len(known.Keys) == 0:
-			h.Warnings = append(h.Warnings,
-				"ssh cannot log in to "+name+": it is not in your known_hosts; connect to it once outside")
+			k.warn("ssh cannot log in to " + name + ": it is not in your known_hosts; connect to it once outside")
 			continue
 		}
 		k.request.Rules.Hosts = append(k.request.Rules.Hosts, known.Host)
-		access.SSH = append(access.SSH, strings.Split(name, ":")[0])
+		k.logins = append(k.logins, strings.Split(name, ":")[0])
 		lines.WriteString(known.Lines)
-		h.Notes = append(h.Notes, unreachable(p, name)...)
+		k.note(unreachable(p, name)...)
 	}
-	if len(k.request.Rules.Hosts) > 0 {
-		h.Outside = append(h.Outside, launch.Outside{
-			Name: "the keys of your ssh agent", Hosts: access.SSH, Why: sshRule,
-		})
-		h.Mounts = append(h.Mounts, launch.Mount{
+	if len(k.logins) > 0 {
+		k.outside = append(k.outside,
+			launch.Outside{Name: "the keys of your ssh agent", Hosts: k.logins, Why: sshRule})
+		k.mount(launch.Mount{
 			Kind: plan.ROData, Source: "known hosts", Destination: knownHosts, Mode: "0444",
 			Data: []byte(lines.String()), Why: sshRule,
 		})
@@ -222,13 +216,19 @@ func chooseKey(id usergit.Identity, found sshagent.Found, f keyFiles) (key sshag
 	return found.Private.Key, f.private, ""
 }
 
-// open starts the agent, and takes away the sockets of sessions that were
-// killed.
-func (k *keys) open() (err error) {
-	if !k.used {
+// keyAgent is the agent that signs for the sandbox. The zero value is none.
+type keyAgent struct {
+	process *sshagent.Process
+	mu      sync.Mutex
+	uses    map[sshagent.Use]int
+}
+
+// start starts the agent, and takes away the sockets of sessions that were
+// killed. failed is told why it could not be started when it was needed.
+func (k *keyAgent) start(r sshagent.Request, failed func(error)) (err error) {
+	if r.Socket == "" {
 		return nil
 	}
-	r := k.request
 	left, _ := filepath.Glob(filepath.Join(r.Dir, socketName+"*"))
 	for _, name := range left {
 		if conn, err := net.DialTimeout("unix", name, time.Second); err == nil {
@@ -237,44 +237,33 @@ func (k *keys) open() (err error) {
 			_ = os.Remove(name)
 		}
 	}
-	r.Tell = k.note
-	r.Failed = func(err error) {
-		diag.Note(k.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
-	}
+	k.uses, r.Tell, r.Failed = map[sshagent.Use]int{}, k.note, failed
 	if r.Program, err = ownProgram(helperName); err == nil {
 		k.process, err = sshagent.Start(r)
 	}
 	if err != nil {
-		return &diag.Error{Op: "keep your ssh keys outside", Err: diag.Cause(err), Remedy: "look at " + r.Dir}
+		return diag.Wrap("keep your ssh keys outside", err, "look at "+r.Dir)
 	}
 	return nil
 }
 
-func (k *keys) note(u sshagent.Use) {
+func (k *keyAgent) note(u sshagent.Use) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.uses == nil {
-		k.uses = map[sshagent.Use]int{}
-	}
 	k.uses[u]++
 }
 
-func (k *keys) close() {
+func (k *keyAgent) close() {
 	if k.process != nil {
 		k.process.Close()
 		k.process = nil
 	}
 }
 
-// end ends the agent, and says what it signed.
-func (k *keys) end() {
-	k.close()
-	if k.options.NoReport {
-		return
-	}
+// told are the lines for a person about what it signed.
+func (k *keyAgent) told() (lines []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var lines []string
 	for use, times := range k.uses {
 		what := "your SSH key was used to log in to " + use.Host
 		switch {
@@ -286,7 +275,5 @@ func (k *keys) end() {
 		lines = append(lines, fmt.Sprintf("%s (%d)", what, times))
 	}
 	slices.Sort(lines)
-	for _, line := range lines {
-		diag.Note(k.caller.Stderr, line)
-	}
+	return lines
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"io"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,7 @@ const (
 
 // mendModes gives back the modes of what was closed to its user, or opened for
 // others to write.
-func (c call) mendModes(list []givenMode) {
+func mendModes(list []givenMode, tell io.Writer) {
 	for _, was := range list {
 		var st unix.Stat_t
 		if unix.Fstat(was.fd, &st) == nil {
@@ -55,7 +56,7 @@ func (c call) mendModes(list []givenMode) {
 			if closed|opened != 0 {
 				err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(was.fd), was.mode) // fchmod refuses O_PATH
 				if err != nil {
-					diag.Print(c.caller.Stderr, &diag.Error{
+					diag.Print(tell, &diag.Error{
 						Op: "give " + was.path + " back its mode", Err: err,
 						Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
 					})

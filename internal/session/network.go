@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,34 +21,44 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// add judges what the tier needs.
-func (n *outside) add(h *launch.Host, p plan.Plan) (err error) {
-	if n.options.NetworkLog != "" && !launch.OwnNetwork(p.Network) {
-		return diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
-			"there is nothing to log: the tier is %s", p.Network.Tier)
+// networkPart is what serves the sandbox's network.
+type networkPart struct {
+	part
+	published []helper.Published
+	log       string // the file of --network-log; empty: none
+}
+
+// networkOf judges what the tier needs.
+func networkOf(g ground) (made networkPart, err error) {
+	wanted, tier := g.plan.Network, g.plan.Network.Tier
+	if g.options.NetworkLog != "" && !launch.OwnNetwork(wanted) {
+		return made, diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
+			"there is nothing to log: the tier is %s", tier)
 	}
-	if p.Network.Tier == "full" && len(n.options.Publish) > 0 {
-		h.Notes = append(h.Notes, "--publish changes nothing in tier full: every port inside is a port of this host")
+	if tier == "full" && len(g.options.Publish) > 0 {
+		made.note("--publish changes nothing in tier full: every port inside is a port of this host")
 	}
-	if p.Network.Tier == launch.ListedTier {
-		if err := judgeList(p); err != nil {
-			return err
+	if tier == launch.ListedTier {
+		if err := judgeList(g.plan); err != nil {
+			return made, err
 		}
-		if p.Network.Via == "" {
-			noteProxy(h)
+		unused := func(name string) bool { return g.Facts.Env.Value(name, "") != "" }
+		names := []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"}
+		if i := slices.IndexFunc(names, unused); i >= 0 && wanted.Via == "" {
+			made.note(names[i] + " of this host is not used: claudebox connects to the listed hosts " +
+				"itself, or by the proxy that the profile names (network.via)")
 		}
 	}
-	if n.published, err = published(p, n.options.Publish); err != nil {
-		return err
+	if made.published, err = published(g.plan, g.options.Publish); err != nil {
+		return made, err
 	}
-	for _, port := range n.published {
-		if port.Outside != port.Inside && p.Network.Tier != "full" {
-			h.Notes = append(h.Notes,
-				fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
+	for _, port := range made.published {
+		if port.Outside != port.Inside && tier != "full" {
+			made.note(fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
-	n.log, err = n.logFile(h.Project)
-	return err
+	made.log, err = logFile(g.options.NetworkLog, g.project.Path)
+	return made, err
 }
 
 // judgeList judges the list of hosts of tier allow.
@@ -69,31 +78,20 @@ func judgeList(p plan.Plan) error {
 	return nil
 }
 
-// noteProxy says that a proxy of the host's is not used.
-func noteProxy(h *launch.Host) {
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
-		if h.Facts.Env.Value(name, "") != "" {
-			h.Notes = append(h.Notes, name+" of this host is not used: claudebox connects to the listed hosts "+
-				"itself, or by the proxy that the profile names (network.via)")
-			return
-		}
-	}
-}
-
 // logFile is where the log goes. In the project an agent could read it, or
 // have put a link there.
-func (c call) logFile(project string) (string, error) {
-	if c.options.NetworkLog == "" {
+func logFile(name, project string) (string, error) {
+	if name == "" {
 		return "", nil
 	}
-	op := "write the network log " + c.options.NetworkLog
-	file, err := filepath.Abs(c.options.NetworkLog)
+	op := "write the network log " + name
+	file, err := filepath.Abs(name)
 	if err != nil {
 		return "", &diag.Error{Op: op, Err: err}
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
-		return "", &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "name a file in a folder that exists"}
+		return "", diag.Wrap(op, err, "name a file in a folder that exists")
 	}
 	if pathname.Below(dir, project) {
 		return "", diag.Errorf(op, "write it to a place outside of the project",
@@ -102,29 +100,29 @@ func (c call) logFile(project string) (string, error) {
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
-// outside is what serves the sandbox's network while it runs.
-type outside struct {
-	call
-	borrowed
-	published []helper.Published
-	log       string         // the file of --network-log; empty: none
-	helper    *helper.Helper // nil: none runs
-	summary   helper.Summary // when it has ended
-	served    bool           // there was one
-	reap      func()         // waits for the end of one that was closed; nil: none was
-	lost      error          // why the network ended before the session did
+func openLog(file string) (*os.File, error) {
+	if file == "" {
+		return nil, nil
+	}
+	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, diag.Wrap("write the network log "+file, err, "name a file that you can write and that is no link")
+	}
+	return log, nil
 }
 
-// borrowed is what the network gets of the secrets.
-type borrowed struct {
-	broker   json.RawMessage // [helper.Config.Broker]
-	roots    []byte          // [helper.Config.Roots]
-	brokered func(*os.File)  // [helper.Settings.Broker]
+// outside is what serves the sandbox's network while it runs. The zero value is
+// none.
+type outside struct {
+	helper  *helper.Helper // nil: there was none
+	closed  bool
+	summary helper.Summary // when it has ended
+	lost    error          // why the network ended before the session did
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
-// starts.
-func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
+// starts. secrets are what the network has a broker swap.
+func (n *outside) open(l launch.Launch, wanted networkPart, secrets lent) (*helper.Helper, error) {
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
@@ -132,24 +130,28 @@ func (n *outside) open(l launch.Launch) (*helper.Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := openLog(n.log)
+	log, err := openLog(wanted.log)
 	if err != nil {
 		return nil, err
 	}
-	ports, err := helper.Take(n.published, numbers(l.Plan.Network.Out))
+	ports, err := helper.Take(wanted.published, numbers(l.Plan.Network.Out))
 	if err != nil {
 		return nil, err
 	}
+	config := helperConfig(l.Plan.Network)
+	config.Broker, config.Roots = secrets.config, secrets.roots
 	n.helper, err = helper.Start(helper.Settings{
-		Program: program, Config: n.config(l.Plan.Network), Ports: ports, Log: log,
-		Broker: n.brokered, Ended: func(err error) { n.lost = err },
+		Program: program, Config: config, Ports: ports, Log: log, Broker: secrets.attach,
+		Ended: func(err error) { n.lost = err },
 	})
-	n.served = err == nil
+	if err != nil {
+		n.helper = nil
+	}
 	return n.helper, err
 }
 
-func (n *outside) config(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Broker: n.broker, Roots: n.roots}
+func helperConfig(wanted plan.Network) helper.Config {
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except}
 	if wanted.Tier == launch.ListedTier { // elsewhere nobody is told of it
 		c.Via = wanted.Via
 	}
@@ -164,6 +166,20 @@ func numbers(list []int) (ports []uint16) {
 		ports = append(ports, uint16(port))
 	}
 	return ports
+}
+
+// close ends the network. It may be called again.
+func (n *outside) close() {
+	if n.helper != nil && !n.closed {
+		n.summary, n.closed = n.helper.Close(), true
+	}
+}
+
+// reap waits for the end of a helper that was closed.
+func (n *outside) reap() {
+	if n.helper != nil {
+		n.helper.Reap()
+	}
 }
 
 // Claudebox's own programs, beside this one in ../libexec.
@@ -193,60 +209,20 @@ func Addresses() (here policy.Host, err error) {
 	return here, aside.Ask(context.Background(), program, policy.Word, struct{}{}, &here)
 }
 
-func openLog(file string) (*os.File, error) {
-	if file == "" {
-		return nil, nil
-	}
-	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, &diag.Error{
-			Op: "write the network log " + file, Err: diag.Cause(err),
-			Remedy: "name a file that you can write and that is no link",
-		}
-	}
-	return log, nil
-}
-
-// close ends the network.
-func (n *outside) close() {
-	if n.helper != nil {
-		n.summary = n.helper.Close()
-		n.reap, n.helper = n.helper.Reap, nil
-	}
-}
-
-// end ends the network, and says what was reached and what refused.
-func (n *outside) end() {
-	n.close()
-	if n.lost != nil {
-		diag.Print(n.caller.Stderr,
-			&diag.Error{
-				Op: "keep the sandbox's network", Err: n.lost,
-				Remedy: "start again: the agent went on without a network",
-			})
-	}
-	if n.options.NoReport {
-		return
-	}
-	for _, line := range n.told() {
-		diag.Note(n.caller.Stderr, line)
-	}
-}
-
 // told are the lines for a person about what happened.
-func (n *outside) told() (lines []string) {
-	if n.summary.Restarted > 0 {
+func told(s helper.Summary) (lines []string) {
+	if s.Restarted > 0 {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
-			"connections were lost, and what is said below is not all", n.summary.Restarted))
+			"connections were lost, and what is said below is not all", s.Restarted))
 	}
-	if n.summary.Lost {
+	if s.Lost {
 		lines = append(lines, "network: the helper did not tell what was reached and refused")
 	}
-	if text := reached(n.summary.Hosts); text != "" {
+	if text := reached(s.Hosts); text != "" {
 		lines = append(lines, "network: "+text)
 	}
-	if text := refused(n.summary.Report); text != "" {
-		if len(unlisted(n.summary.Report)) > 0 {
+	if text := refused(s.Report); text != "" {
+		if len(unlisted(s.Report)) > 0 {
 			text += "; `claudebox allow-host --refused` lists hosts in your profile"
 		}
 		lines = append(lines, "refused: "+text)

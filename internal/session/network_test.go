@@ -12,12 +12,12 @@ import (
 
 // F8: what a sandbox wrote is told in printable ASCII.
 func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
-	n := outside{summary: helper.Summary{Restarted: 1, Report: helper.Report{
+	s := helper.Summary{Restarted: 1, Report: helper.Report{
 		Hosts:   []helper.Host{{Name: "good.test", Port: 443, Sent: 1_500_000, Received: 20}, {Name: "a\x1b[2J.test", Port: 80}},
 		Refused: []helper.Refused{{What: "evil\r.test", Why: "not on the list of hosts", Count: 3}},
 		More:    7,
-	}}}
-	got := strings.Join(n.told(), "\n")
+	}}
+	got := strings.Join(told(s), "\n")
 	for _, want := range []string{
 		"started again, 1 times", "network: good.test (1.5 MB sent, 20 B received), a\\x1b[2J.test:80 (0 B sent, 0 B received)", "refused: 3 × evil\\r.test (not on the list of hosts), 7 × others",
 	} {
@@ -32,8 +32,7 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 
 // A summary that did not come is not one of a session that reached nothing.
 func TestALostSummaryIsTold(t *testing.T) {
-	n := outside{summary: helper.Summary{Lost: true}}
-	if got := fmt.Sprint(n.told()); got != "[network: the helper did not tell what was reached and refused]" {
+	if got := fmt.Sprint(told(helper.Summary{Lost: true})); got != "[network: the helper did not tell what was reached and refused]" {
 		t.Error(got)
 	}
 }
@@ -54,9 +53,8 @@ func TestPublishedPorts(t *testing.T) {
 // A plan that somebody wrote by hand may name a proxy for a tier whose audit tells
 // of none.
 func TestAProxyIsForTheHostsOfAListAlone(t *testing.T) {
-	var n outside
 	for tier, want := range map[string]string{"allow": "http://p:1", "inet": "", "none": ""} {
-		if got := n.config(plan.Network{Tier: tier, Via: "http://p:1"}).Via; got != want {
+		if got := helperConfig(plan.Network{Tier: tier, Via: "http://p:1"}).Via; got != want {
 			t.Errorf("tier %s: %q", tier, got)
 		}
 	}

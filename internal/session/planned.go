@@ -40,11 +40,19 @@ type planned struct {
 // plan finds the plan of a launch: the file of a flag, a plan that a module
 // made, or one made now from a profile. Then what the project brings is laid over
 // it, judged by what the flags leave of the profile.
-func (p planner) plan() (planned, error) {
+func (p planner) plan() (found planned, err error) {
 	if err := p.options.judgeTier(); err != nil {
 		return planned{}, err
 	}
-	found, err := p.find()
+	ref, file := profileRef(p.Facts, p.options), p.options.Plan
+	if file == "" {
+		file = modulePlan(p.folders.Search(), ref)
+	}
+	if file != "" {
+		found, err = p.read(file)
+	} else {
+		found, err = p.make(ref)
+	}
 	if err == nil {
 		found, err = p.overlay(found)
 	}
@@ -59,6 +67,19 @@ func (p planner) plan() (planned, error) {
 		found.plan, err = withPublished(found.plan, p.options.Publish)
 	}
 	return found, err
+}
+
+// orders are the files of the command line that say what a sandbox may do. In
+// the project an agent could change what the next one may.
+func orders(f host.Facts, o Options) (list []string) {
+	files, ref := profiledir.New(f, ""), profileRef(f, o)
+	if profile.IsFile(ref) {
+		list = append(list, files.Absolute(ref, diag.Position{}))
+	}
+	if o.Plan != "" {
+		list = append(list, files.Absolute(o.Plan, diag.Position{}))
+	}
+	return list
 }
 
 // judgeTier refuses a tier of --network that there is not.
@@ -76,17 +97,6 @@ func (o Options) networkFlags() []string {
 		return nil
 	}
 	return []string{"--network " + o.Network}
-}
-
-func (p planner) find() (planned, error) {
-	if p.options.Plan != "" {
-		return p.read(p.options.Plan)
-	}
-	ref := p.profileRef()
-	if file := modulePlan(p.folders.Search(), ref); file != "" {
-		return p.read(file)
-	}
-	return p.make(ref)
 }
 
 // profileRef is the profile that was asked for.

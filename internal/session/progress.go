@@ -37,7 +37,7 @@ func (k *keeper) waiting(do func(context.Context, *progress) error) error {
 	p := showProgress(k.caller.Stderr, k.caller.Terminal)
 	defer p.done()
 	k.store().Options.Log = p.hear
-	return k.interruptible(func(ctx context.Context) error { return do(ctx, p) })
+	return interruptible(k.ignored, func(ctx context.Context) error { return do(ctx, p) })
 }
 
 // showProgress begins to wait. The caller ends it with done.

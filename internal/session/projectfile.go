@@ -47,7 +47,7 @@ func (p planner) overlay(base planned) (planned, error) {
 // makeOver makes the plan of a profile with the project's laid over it. The flags
 // count first: the project is judged by what they leave of the profile.
 func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
-	ref, flags, mounted := p.profileRef(), p.options.networkFlags(), p.mountedByFlags()
+	ref, flags, mounted := profileRef(p.Facts, p.options), p.options.networkFlags(), mountedByFlags(p.call)
 	cache := p.cache(append([]string{
 		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)),
@@ -142,7 +142,7 @@ func place(f host.Facts, file trust.File) trust.Place {
 }
 
 // mountedByFlags is where the flags mount something inside.
-func (c call) mountedByFlags() (places []string) {
+func mountedByFlags(c call) (places []string) {
 	for _, word := range slices.Concat(c.options.MountRO, c.options.MountRW) {
 		source, inside, split := strings.Cut(word, ":")
 		if !split {

@@ -1,20 +1,49 @@
 package session
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
-	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
+	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
-	"claudebox/internal/secret/leak"
-	"claudebox/internal/session/usergit"
 )
+
+// remarksPart is what a person should know before the start.
+type remarksPart struct {
+	part
+	overrides map[string]launch.Override // of variables that the sandbox has no use for as they are
+}
+
+func remarksOf(g ground) (made remarksPart) {
+	if len(g.missing) > 0 {
+		made.note("not in the store yet, to be fetched or built: " + strings.Join(g.missing, ", "))
+	}
+	made.override(g.plan, g.Facts.Env)
+	entering := extraEnv(g.Facts.Env)
+	for _, e := range g.plan.Env {
+		entering = append(entering, e.Name)
+	}
+	if list := missed(g.Facts.Env, entering, g.plan.Network.Tier); len(list) > 0 {
+		made.note("set here and not inside: " + strings.Join(list, ", ") + "; `extra_env_passthrough` lets them in")
+	}
+	made.noteProject("", g.project)
+	if g.plan.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
+		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
+	}
+	made.note(g.remarks...)
+	made.note(unseenWords(g.options.Words, g.project.Path)...)
+	return made
+}
 
 // families are variables that change what Claude Code, git and programs that
 // use a network do: whoever set one outside would miss it inside.
@@ -49,73 +78,103 @@ func missed(env host.Environment, entering []string, tier string) []string {
 	return list
 }
 
-// addMissed says which variables of the host do not enter, where that is felt.
-func addMissed(h *launch.Host, p plan.Plan, env host.Environment) {
-	entering := slices.Clone(h.ExtraEnv)
-	for _, e := range p.Env {
-		entering = append(entering, e.Name)
+// override decides which host variables enter with another value or not at all,
+// because what they name is not inside.
+func (r *remarksPart) override(p plan.Plan, env host.Environment) {
+	// every description database has it, and terminals of today can serve it
+	const commonTerminal = "xterm-256color"
+	r.overrides = map[string]launch.Override{}
+	if name := env.Value("TERM", ""); name != "" && !knowsTerminal(p, name) {
+		r.overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
+		r.note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
-	if list := missed(env, entering, p.Network.Tier); len(list) > 0 {
-		h.Notes = append(h.Notes,
-			"set here and not inside: "+strings.Join(list, ", ")+"; `extra_env_passthrough` lets them in")
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		if editor := env.Value(name, ""); editor != "" && !isInside(p, editor) {
+			r.overrides[name] = launch.Override{Drop: true}
+			r.note(fmt.Sprintf("%s (%s) does not enter: that program is not inside", name, editor))
+		}
 	}
 }
 
-// addGitHabits carries over what of the user's own git configuration would be
-// missed: the files that git is to ignore, without which `git add -A` takes
-// them. That commits are not signed is said.
-func (s *Session) addGitHabits(h *launch.Host, p plan.Plan, id usergit.Identity) {
-	switch {
-	case id.Signs != "true" || p.Git.Sign != "":
-	case id.SignsBy == "ssh":
-		h.Notes = append(h.Notes, "commits are not signed inside: `git: {sign: ssh}` in the profile signs them with your key, which stays outside")
-	default:
-		h.Notes = append(h.Notes, "commits are not signed inside: your key is not there")
+// knowsTerminal looks a terminal type up where ncurses would: a folder per
+// first character, or per its code (terminfo(5)).
+func knowsTerminal(p plan.Plan, name string) bool {
+	root := plan.ToolPath(p, resolve.ToolTerminfo)
+	if root == "" {
+		return true
 	}
-	if id.Others != "" {
-		h.Notes = append(h.Notes, "set in your git configuration and not inside: "+diag.Visible(id.Others))
+	if !filepath.IsLocal(name) || strings.Contains(name, "/") {
+		return false
 	}
-	file := s.Facts.Env.Value("XDG_CONFIG_HOME", filepath.Join(s.Facts.Home, ".config")) + "/git/ignore"
-	if id.Excludes != "" {
-		file = s.absolute(id.Excludes)
+	for _, dir := range []string{name[:1], fmt.Sprintf("%x", name[0])} {
+		if _, err := os.Stat(filepath.Join(root, dir, name)); err == nil {
+			return true
+		}
 	}
-	content, reason := s.ignoreFile(file)
-	if reason != "" {
-		h.Notes = append(h.Notes, "what "+file+" has git ignore is not ignored inside: "+reason)
+	return false
+}
+
+// isInside reports whether the program of a command line can be run inside.
+func isInside(p plan.Plan, command string) bool {
+	program, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	if filepath.IsAbs(program) {
+		return strings.HasPrefix(filepath.Clean(program), "/nix/store/")
 	}
-	if len(content) == 0 {
-		return
-	}
-	h.Mounts = append(h.Mounts, launch.Mount{
-		Kind: plan.ROData, Source: file, Destination: s.Facts.Home + "/.config/git/ignore", Data: content,
-		Why: "your core.excludesFile",
+	return program != "" && !strings.Contains(program, "/") && slices.ContainsFunc(p.Path, func(dir string) bool {
+		return unix.Access(filepath.Join(dir, program), unix.X_OK) == nil
 	})
 }
 
-// ignoreFile is the content of a file that says what git ignores; none where it is
-// not there, or where reason says why it does not enter. An agent must not be
-// able to have another file taken for it: no link is followed but those of the
-// store, and nothing in the project is read.
-func (s *Session) ignoreFile(file string) (content []byte, reason string) {
-	const limit = 1 << 20
-	real, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return nil, "" // not there
+// foldersNamed are flags of Claude Code that take a path; the value is shown
+// a notice when it is not inside.
+var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
+
+// unseenWords lists which paths among the agent's words are not inside.
+func unseenWords(words []string, project string) (notes []string) {
+	for i, word := range words {
+		flag, value, inline := strings.Cut(word, "=")
+		if !slices.Contains(foldersNamed, flag) {
+			continue
+		}
+		if !inline && i+1 < len(words) {
+			value = words[i+1]
+		}
+		path, err := filepath.Abs(value)
+		if err == nil && value != "" && value[0] != '{' && !pathname.Below(path, project) {
+			notes = append(notes, flag+" "+value+" is not visible inside; add --mount-ro or --mount-rw "+value)
+		}
 	}
-	_, relation := profile.Exposes(profile.Tilde(s.Facts.Home, real))
-	if content, err = smallfile.Read(real, limit); err != nil {
-		return nil, diag.Cause(err).Error()
+	return notes
+}
+
+// extraEnv reads CLAUDEBOX_EXTRA_ENV, a list with commas (SAND-03b).
+func extraEnv(env host.Environment) []string {
+	var names []string
+	for name := range strings.SplitSeq(env.Value(extraVariable, ""), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
 	}
-	what := leak.Text(string(content))
-	switch {
-	case relation != profile.Apart:
-		return nil, "it lies in a secret place"
-	case pathname.Below(real, s.project.Path):
-		return nil, "it lies in the project"
-	case real != file && !pathname.Below(real, "/nix/store"):
-		return nil, "it is reached by a link"
-	case what != "":
-		return nil, "it holds what looks like " + what
+	return names
+}
+
+const extraVariable = "CLAUDEBOX_EXTRA_ENV"
+
+// judgeExtraEnv refuses what is no name of a variable, and says which are not
+// set: nothing that was asked for is left out in silence.
+func judgeExtraEnv(env host.Environment) (notes []string, err error) {
+	for _, name := range extraEnv(env) {
+		if !launch.IsName(name) {
+			return nil, diag.Errorf("read "+extraVariable,
+				"write names with commas between: "+extraVariable+"=GH_TOKEN,AWS_PROFILE",
+				"%q is not the name of a variable", name)
+		}
+		if _, set := env.Get(name); !set {
+			notes = append(notes, name+" of "+extraVariable+" is not set here")
+		}
+		if what := profile.Effect(name); what != "" {
+			notes = append(notes, name+" of "+extraVariable+" "+what)
+		}
 	}
-	return content, ""
+	return notes, nil
 }

@@ -50,14 +50,14 @@ func (k *keeper) Close() error {
 func (k *keeper) store() *nixdaemon.Store {
 	if k.held == nil {
 		k.held = &nixdaemon.Store{}
-		k.held.Socket, k.held.Options.Local = k.daemon()
+		k.held.Socket, k.held.Options.Local = daemon(k.call)
 	}
 	return k.held
 }
 
 // daemon gives the socket of the host's Nix daemon and, where there is none, the
 // program that serves a store which is the user's own.
-func (c call) daemon() (socket, local string) {
+func daemon(c call) (socket, local string) {
 	env := c.Facts.Env
 	socket = nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", ""))
 	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) {

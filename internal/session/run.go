@@ -1,16 +1,28 @@
 package session
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
 	"claudebox/internal/diag"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/cover"
+	"claudebox/internal/workspace/project"
 )
 
 // running is a session while it runs: what is open and at work.
 type running struct {
 	*Session
 	runner  launch.Runner
+	network outside
+	broker  brokering
+	keys    keyAgent
+	nix     nixStore
+	holds   []*project.Hold
 	after   []*aftermath.Session // of the folders that the agent may change
 	reports []aftermath.Report   // on them, once they are settled
 	lost    uncovered
@@ -22,10 +34,9 @@ func (s *Session) Run() (err error) {
 	// Until here the signals that would end claudebox end it: nothing is there yet
 	// that would have to be taken away.
 	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.ignored)}}
-	defer r.reap()
+	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, s.openNix, s.openSecrets, s.keys.open,
-		func() error { return s.hold(s.emptyFolder()) },
+		r.openNetwork, s.Instance.Prepare, r.openNix, r.startBroker, r.startKeys, r.hold,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -42,50 +53,89 @@ func (s *Session) Run() (err error) {
 			diag.Print(s.caller.Stderr, lost) // the agent's status stays claudebox's
 		}
 	}()
-	defer func() { r.settle(); s.announce(r.reports) }()
+	defer func() { r.settle(); r.announce() }()
 	modes := noteModes(s.Launch)
 	err = r.launch()
-	s.mendModes(modes)
+	mendModes(modes, s.caller.Stderr)
 	r.settle() // before a word is said: whoever is to read it may keep us waiting
-	s.network.end()
-	s.keepRefused()
-	s.secrets.end()
-	s.keys.end()
-	s.endState()
+	r.end()
 	return err
 }
 
-// reap waits for the processes that are to end by themselves.
-func (r *running) reap() {
-	r.runner.Post.Reap()
-	if r.network.reap != nil {
-		r.network.reap()
+// close lets go of what is open, and waits for the processes that are to end by
+// themselves.
+func (r *running) close() {
+	r.nix.close()
+	for _, hold := range r.holds {
+		hold.Release()
 	}
+	r.network.close()
+	r.broker.close()
+	r.keys.close()
+	r.runner.Post.Reap()
+	r.network.reap()
 }
 
-func (r *running) openNetwork() (err error) {
-	r.runner.Network, err = r.network.open(r.Launch)
+func (r *running) openNetwork() error {
+	secrets, err := r.broker.lend(r.Session)
+	if err == nil {
+		r.runner.Network, err = r.network.open(r.Launch, r.parts.network, secrets)
+	}
 	return err
+}
+
+func (r *running) openNix() (err error) {
+	if r.parts.nix.dir != "" {
+		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.dir, r.keeper.store(), r.caller.Stderr)
+	}
+	return err
+}
+
+func (r *running) startBroker() error { return r.broker.start(r.Session) }
+
+func (r *running) startKeys() error {
+	return r.keys.start(r.parts.git.keys, func(err error) {
+		diag.Note(r.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
+	})
+}
+
+// hold makes the stand-ins that the mounts of the given folders rely on, and what
+// stands in for folders that are hidden.
+func (r *running) hold() error {
+	hides := false
+	for _, folder := range r.given {
+		hold, err := folder.Hold()
+		if err != nil {
+			return err
+		}
+		r.holds = append(r.holds, hold)
+		hides = hides || slices.ContainsFunc(folder.Mounts, hidesFolder)
+	}
+	if empty := emptyFolder(r.call); hides {
+		if err := os.Mkdir(empty, 0o555); err != nil && !errors.Is(err, fs.ErrExist) {
+			return diag.Wrap("make "+empty, err, "make its folder writable for you")
+		}
+	}
+	return nil
 }
 
 // launch runs bwrap, and watches over the covers meanwhile.
 func (r *running) launch() error {
 	var watches []*cover.Watch
 	r.runner.Launch, r.runner.Hold = r.Launch, r.holdLimits
-	r.runner.Before = func() (err error) {
-		agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
-		r.after, err = r.begin(r.folders.Home, agent)
-		return err
-	}
-	r.runner.Laid = func() error { return r.lookAgain(r.after) }
+	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	r.runner.Started = func(bwrap int) {
-		r.secrets.follow(r.Instance.Guard())
-		r.nix.begin()
+		r.broker.follow(r.Instance.Guard())
+		r.nix.begin(r.caller.Stderr)
 		for _, session := range r.after {
 			session.Follow()
 		}
 		r.keeper.keepNow()
-		watches = r.watch(bwrap, r.tellUncovered)
+		for _, folder := range r.given {
+			if !folder.moved() {
+				watches = append(watches, cover.Begin(bwrap, folder.Path, covers(folder.Project), r.tellUncovered))
+			}
+		}
 	}
 	err := r.runner.Run()
 	for _, watch := range watches {
@@ -97,6 +147,35 @@ func (r *running) launch() error {
 	return err
 }
 
+// begin writes down what lies in the given folders, for the end of the session.
+func (r *running) begin() error {
+	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
+	for _, folder := range r.given {
+		begun, err := aftermath.Begin(r.folders.Home, folder.Project, agent)
+		if err != nil {
+			return err
+		}
+		r.after = append(r.after, begun)
+		agent = aftermath.Agent{} // once is enough
+	}
+	return nil
+}
+
+// lookAgain refuses a secret that came into a folder while the sandbox was set
+// up. It looks only where another session lived meanwhile.
+func (r *running) lookAgain() error {
+	for i, folder := range r.given {
+		if !r.after[i].Overlaps() {
+			continue
+		}
+		if rel := folder.Appeared(); rel != "" {
+			return diag.Errorf("hide "+folder.Path+"/"+rel, "start again",
+				"it came there while the sandbox was set up: another session, or a program of yours, works there")
+		}
+	}
+	return nil
+}
+
 // settle judges, once, what was left in the folders that the agent may change.
 func (r *running) settle() {
 	for _, session := range r.after {
@@ -105,15 +184,37 @@ func (r *running) settle() {
 	r.after = nil
 }
 
-func (s *Session) openNix() (err error) {
-	if s.nix.dir != "" {
-		s.Launch, err = s.nix.open(s.Launch, s.keeper.store())
+// end ends what served the agent, and says what each did. It lets go of the agent's
+// home, now that nobody writes there, and says what became of the login. The
+// agent's status stays claudebox's, whatever fails.
+func (r *running) end() {
+	stderr := r.caller.Stderr
+	tell := func(lines []string) {
+		for _, line := range lines {
+			if !r.options.NoReport {
+				diag.Note(stderr, line)
+			}
+		}
 	}
-	return err
-}
-
-func (s *Session) openSecrets() error {
-	return s.secrets.open(secretKeeper{&s.Instance, &s.secrets.refused})
+	r.network.close()
+	if r.network.lost != nil {
+		const remedy = "start again: the agent went on without a network"
+		diag.Print(stderr, &diag.Error{Op: "keep the sandbox's network", Err: r.network.lost, Remedy: remedy})
+	}
+	tell(told(r.network.summary))
+	if r.network.helper != nil && r.Launch.Tier == string(profile.TierAllow) { // for `claudebox allow-host --refused`
+		if err := r.Instance.KeepRefused(unlisted(r.network.summary.Report)); err != nil {
+			diag.Print(stderr, err)
+		}
+	}
+	r.broker.close()
+	tell(r.broker.refused.told())
+	r.keys.close()
+	tell(r.keys.told())
+	if err := r.Instance.Close(); err != nil {
+		diag.Print(stderr, err)
+	}
+	tell(r.Instance.Ended)
 }
 
 // takeFiles replaces standard input and output that are files by copies and pipes. giveBack undoes it, and says which
@@ -132,18 +233,4 @@ func takeFiles() (giveBack func() error, err error) {
 		defer restore()
 		return arrived()
 	}, nil
-}
-
-// endState lets go of the agent's home, now that nobody writes there, and says
-// what became of the login. The agent's status stays claudebox's, whatever
-// fails.
-func (s *Session) endState() {
-	if err := s.Instance.Close(); err != nil {
-		diag.Print(s.caller.Stderr, err)
-	}
-	for _, text := range s.Instance.Ended {
-		if !s.options.NoReport {
-			diag.Note(s.caller.Stderr, text)
-		}
-	}
 }

@@ -40,32 +40,33 @@ var usual = map[string]broker.Secret{
 // namedSecret is a secret with the rule that names it.
 type namedSecret struct {
 	broker.Secret
-	why string
+	why         string
+	placeholder string // that stands for it inside
 }
 
 // listSecrets lists the secrets that stay outside by a plan: Claude Code's own,
 // those of the profile, and the tokens that git logs in with. One that this host
 // does not have is left out.
-func (c call) listSecrets(p plan.Plan) ([]namedSecret, error) {
+func listSecrets(g ground) ([]namedSecret, error) {
 	var list []namedSecret
 	add := func(secret broker.Secret, why string) {
 		at := slices.IndexFunc(list, func(n namedSecret) bool { return n.Name == secret.Name })
 		if at < 0 {
-			list = append(list, namedSecret{secret, why})
+			list = append(list, namedSecret{Secret: secret, why: why})
 			return
 		}
 		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
 	}
-	for _, e := range c.entering(p) {
+	for _, e := range entering(g) {
 		secret, known := usual[e.Name]
-		if value := c.Facts.Env.Value(e.Name, ""); known && value != "" {
+		if value := g.Facts.Env.Value(e.Name, ""); known && value != "" {
 			secret.Name, secret.Value = e.Name, value
-			add(secretFor(secret, c.insideValue(p, "ANTHROPIC_BASE_URL")), e.Why)
+			add(secretFor(secret, insideValue(g, "ANTHROPIC_BASE_URL")), e.Why)
 		}
 	}
-	for _, named := range p.Secrets {
-		value, err := c.secretValue(named)
+	for _, named := range g.plan.Secrets {
+		value, err := secretValue(g.call, named)
 		if err != nil {
 			return nil, err
 		}
@@ -73,10 +74,10 @@ func (c call) listSecrets(p plan.Plan) ([]namedSecret, error) {
 			add(ofProfile(named, value), named.Why)
 		}
 	}
-	for _, host := range p.Git.Hosts {
-		value := c.Facts.Env.Value(host.Variable, "")
-		named := slices.ContainsFunc(p.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
-		if why := c.gitRule(p, host.Variable); value != "" && (why != "" || named) {
+	for _, host := range g.plan.Git.Hosts {
+		value := g.Facts.Env.Value(host.Variable, "")
+		named := slices.ContainsFunc(g.plan.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
+		if why := gitRule(g, host.Variable); value != "" && (why != "" || named) {
 			add(broker.Secret{
 				Name: host.Variable, Value: value, Hosts: withAPI(host.Host),
 				Forms: []broker.Form{broker.Basic, broker.Bearer},
@@ -92,8 +93,8 @@ func merged[T ~string](a, b []T) []T {
 
 // gitRule is the rule by which a variable enters for git alone; empty where it
 // enters by another, too.
-func (c call) gitRule(p plan.Plan, variable string) string {
-	for _, e := range c.entering(p) {
+func gitRule(g ground, variable string) string {
+	for _, e := range entering(g) {
 		if e.Name == variable && strings.HasSuffix(e.Why, plan.ForGit) {
 			return e.Why
 		}
@@ -121,11 +122,11 @@ func ofProfile(named plan.Secret, value string) broker.Secret {
 }
 
 // secretValue reads a secret of the profile; empty: this host has none.
-func (c call) secretValue(named plan.Secret) (value string, err error) {
+func secretValue(c call, named plan.Secret) (value string, err error) {
 	from := named.Variable
 	if named.File == "" {
 		value = c.Facts.Env.Value(named.Variable, "")
-	} else if from, value, err = c.secretFile(named); err != nil {
+	} else if from, value, err = secretFile(c, named); err != nil {
 		return "", err
 	}
 	if named.File == "" && value == "" {
@@ -140,7 +141,7 @@ func (c call) secretValue(named plan.Secret) (value string, err error) {
 	return value, nil
 }
 
-func (c call) secretFile(named plan.Secret) (name, value string, err error) {
+func secretFile(c call, named plan.Secret) (name, value string, err error) {
 	name = c.absolute(named.File)
 	const most = 64 << 10
 	content, err := smallfile.Read(name, most)
@@ -153,17 +154,17 @@ func (c call) secretFile(named plan.Secret) (name, value string, err error) {
 	return name, strings.TrimSpace(string(content)), nil
 }
 
-// judgeFiles refuses a secret that stays outside and whose file is visible
+// judgeSecretFiles refuses a secret that stays outside and whose file is visible
 // inside, in the project or by a mount.
-func (n *secrets) judgeFiles(p plan.Plan, mounts []launch.Mount) error {
-	if !n.used {
+func judgeSecretFiles(g ground, mounts []launch.Mount) error {
+	if !g.secrets.used {
 		return nil
 	}
-	for _, named := range p.Secrets {
+	for _, named := range g.plan.Secrets {
 		if named.File == "" {
 			continue
 		}
-		file, missing := beneath.Canonical(n.absolute(named.File))
+		file, missing := beneath.Canonical(g.absolute(named.File))
 		if missing != nil {
 			continue // it was read a moment ago
 		}
@@ -214,14 +215,14 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 }
 
 // entering are the host's variables that a plan or the caller lets in.
-func (c call) entering(p plan.Plan) []plan.Env {
+func entering(g ground) []plan.Env {
 	var list []plan.Env
-	for _, e := range p.Env {
+	for _, e := range g.plan.Env {
 		if e.From == plan.FromHost {
 			list = append(list, e)
 		}
 	}
-	for _, name := range extraEnv(c.Facts.Env) {
+	for _, name := range extraEnv(g.Facts.Env) {
 		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
 	}
 	return list
@@ -233,24 +234,4 @@ var known = map[string]string{
 	"GITLAB_TOKEN":   "gitlab.com",
 	"OPENAI_API_KEY": "api.openai.com", "OPENROUTER_API_KEY": "openrouter.ai", "MISTRAL_API_KEY": "api.mistral.ai",
 	"GROQ_API_KEY": "api.groq.com", "HF_TOKEN": "huggingface.co", "NPM_TOKEN": "registry.npmjs.org",
-}
-
-// hint says which variables that enter as they are could stay outside.
-func (n *secrets) hint(h *launch.Host, p plan.Plan) {
-	for _, e := range n.entering(p) {
-		_, outside := h.Overrides[e.Name]
-		if hosts := known[e.Name]; hosts != "" && !outside && n.Facts.Env.Value(e.Name, "") != "" {
-			h.Notes = append(h.Notes,
-				e.Name+" enters as it is; `secrets: [{env: "+e.Name+", hosts: ["+hosts+"]}]` keeps it outside")
-		}
-	}
-	for _, named := range p.Secrets {
-		switch {
-		case !n.used:
-			h.Notes = append(h.Notes,
-				named.Variable+" does not enter: in tier "+p.Network.Tier+" nothing leads to a broker")
-		case n.placeholder(named.Variable) == "":
-			h.Notes = append(h.Notes, named.Variable+" is not set: there is no placeholder of it inside")
-		}
-	}
 }

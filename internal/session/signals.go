@@ -35,12 +35,12 @@ func ignoredSignals() []string {
 // interruptible does what may take long and has to clean up when Ctrl-C or
 // another signal ends it. Then the process ends by that signal, as it would
 // have without us: one that comes in the last moment is not lost.
-func (c call) interruptible(do func(context.Context) error) error {
+func interruptible(ignored []string, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	received := make(chan os.Signal, 1)
 	for name, ending := range endings {
-		if !slices.Contains(c.ignored, name) {
+		if !slices.Contains(ignored, name) {
 			signal.Notify(received, ending)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Sizes asks the Nix daemon how much of the store the launch refers to. What
 // is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {
-	err = s.interruptible(func(ctx context.Context) error {
+	err = interruptible(s.ignored, func(ctx context.Context) error {
 		valid, err := s.keeper.store().Pin(ctx, s.Launch.Plan.Roots())
 		if err != nil {
 			return err

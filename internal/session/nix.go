@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,75 +27,74 @@ import (
 	"claudebox/internal/sandbox/storetree"
 )
 
-// nixInside is what a launch needs besides its words to have a Nix store of its
-// own.
-type nixInside struct {
-	call
-	dir    string // folder of the store; empty: there is none
-	slot   *inside.Slot
-	filter *inside.Filter
+// nixPart is what Nix uses inside.
+type nixPart struct {
+	part
+	dir      string // folder of a store of the sandbox's own; empty: there is none
+	daemon   bool   // the host's is reached
+	conf     []byte // nix.conf
+	registry []byte // of flakes
 }
 
-// add decides what Nix uses inside (SAND-07).
-func (n *nixInside) add(h *launch.Host, p plan.Plan) error {
-	var err error
-	switch p.Nix.Daemon {
+// nixOf decides what Nix uses inside (SAND-07).
+func nixOf(g ground, ownPIDs bool) (made nixPart, err error) {
+	switch g.plan.Nix.Daemon {
 	case "own":
-		err = n.addOwnStore(h, p)
+		made, err = ownStore(g, ownPIDs)
 	case "host":
-		err = n.addHostDaemon(h, p)
+		made, err = hostDaemon(g)
 	default:
-		h.NixConf = inside.NoConf("Nix is off in this sandbox")
+		made.conf = inside.NoConf("Nix is off in this sandbox")
 	}
-	pin := p.Pins.Nixpkgs
+	pin := g.plan.Pins.Nixpkgs
 	source := inside.Source{
 		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified,
-		Nix: plan.ToolPath(p, resolve.ToolNix),
+		Nix: plan.ToolPath(g.plan, resolve.ToolNix),
 	}
-	h.Registry, h.NixConf = source.Registry(), append(h.NixConf, source.Conf()...)
-	return err
+	made.registry, made.conf = source.Registry(), append(made.conf, source.Conf()...)
+	return made, err
 }
 
-// addOwnStore gives the sandbox a store of its own over the host's.
-func (n *nixInside) addOwnStore(h *launch.Host, p plan.Plan) error {
-	err := n.tryStore(h)
-	if p.Nix.Store == "closure" && !h.OwnPIDs {
+// ownStore gives the sandbox a store of its own over the host's.
+func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
+	p := g.plan
+	err = tryStore(g)
+	if p.Nix.Store == "closure" && !ownPIDs {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
 	if err != nil {
-		h.NixConf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
-		h.Warnings = append(h.Warnings, "Nix inside neither builds nor fetches: "+err.Error())
-		return nil
+		made.conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
+		made.warn("Nix inside neither builds nor fetches: " + err.Error())
+		return made, nil
 	}
-	dir, extra := inside.Choose(filepath.Join(h.State, "nix"))
+	dir, extra := inside.Choose(filepath.Join(g.Instance.Dir, "nix"))
 	if extra {
-		h.Notes = append(h.Notes, "another session uses this project's Nix store: what Nix builds and fetches in "+
+		made.note("another session uses this project's Nix store: what Nix builds and fetches in " +
 			"this one is gone at its end")
 	}
-	n.dir, h.NixStore = dir, dir
+	made.dir = dir
 	allowed, err := hostpattern.ParseList(p.Network.Allow)
 	if err != nil {
-		return err
+		return made, err
 	}
-	caches := inside.CachesOf(h.Etc.NixConf).Reached(
-		func(name string) bool { return reaches(p.Network.Tier, allowed, name) })
-	h.NixConf = inside.Conf(caches)
+	made.conf = inside.Conf(inside.CachesOf(g.etc.NixConf).Reached(
+		func(name string) bool { return reaches(p.Network.Tier, allowed, name) }))
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
 		{Kind: plan.ROBind, Source: inside.Upper(dir), Destination: inside.UpperInner},
 		{Kind: plan.ROBind, Source: inside.SocketPath(dir), Destination: inside.SocketInner},
 	} {
 		m.Why = plan.Base
-		h.Mounts = append(h.Mounts, m)
+		made.mount(m)
 	}
-	profile := filepath.Join(h.Facts.Home, ".nix-profile")
 	isProfile := func(m plan.Mount) bool { return strings.Contains(m.Destination, "/.nix-profile") }
 	if !slices.ContainsFunc(p.Mounts, isProfile) {
-		h.Mounts = append(h.Mounts, launch.Mount{
-			Kind: plan.Symlink, Source: inside.NoProfile, Destination: profile, Why: plan.Base,
+		made.mount(launch.Mount{
+			Kind: plan.Symlink, Source: inside.NoProfile, Why: plan.Base,
+			Destination: filepath.Join(g.Facts.Home, ".nix-profile"),
 		})
 	}
-	return nil
+	return made, nil
 }
 
 // reaches reports whether a sandbox reaches a cache on the network.
@@ -111,21 +111,22 @@ const httpsPort = 443
 // tryStore says what keeps this machine from a store of the sandbox's own. That
 // it can be had is kept for as long as the kernel runs and claudebox's folder
 // lies where it does.
-func (c call) tryStore(h *launch.Host) error {
+func tryStore(g ground) error {
 	var st unix.Stat_t
-	if err := unix.Stat(c.folders.Home, &st); err != nil {
+	if err := unix.Stat(g.folders.Home, &st); err != nil {
 		return nil // the first launch makes it; the next one tries
 	}
 	boot, err := bootID()
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, c.folders.Home)
-	file := filepath.Join(c.folders.Cache, "nix-inside")
-	if string(cachefile.Read(file)) == key || c.why.Look {
+	key := fmt.Sprintf("%s %d %s works\n", boot, st.Dev, g.folders.Home)
+	file := filepath.Join(g.folders.Cache, "nix-inside")
+	if string(cachefile.Read(file)) == key || g.why.Look {
 		return nil
 	}
-	if err := launch.TryStore(h.Bwrap, h.Env, c.folders.Home); err != nil {
+	bwrap, env := plan.ToolPath(g.plan, resolve.ToolBwrap), plan.ToolPath(g.plan, resolve.ToolEnv)
+	if err := launch.TryStore(bwrap, env, g.folders.Home); err != nil {
 		return err
 	}
 	cachefile.WriteBelow(file, []byte(key))
@@ -138,21 +139,29 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// open makes the store ready, and the socket of the filter in front of the
-// host's. It gives the launch, in another store where that is taken by now.
-func (n *nixInside) open(l launch.Launch, store *nixdaemon.Store) (_ launch.Launch, err error) {
-	n.slot, err = inside.Open(n.dir)
+// nixStore is a store of the sandbox's own while a session runs, and the filter in
+// front of the host's. The zero value is none.
+type nixStore struct {
+	slot   *inside.Slot
+	filter *inside.Filter
+}
+
+// open makes the store of a launch in a folder ready, and the socket of the filter.
+// It gives the launch, in another store where that is taken by now.
+func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Store, tell io.Writer) (_ launch.Launch,
+	err error,
+) {
+	n.slot, err = inside.Open(dir)
 	if errors.Is(err, inside.ErrBusy) { // it was free when the launch was bound
-		dir, _ := inside.Choose(filepath.Dir(n.dir))
-		l = l.WithNixStore(n.dir, dir)
-		n.dir = dir
+		other, _ := inside.Choose(filepath.Dir(dir))
+		l, dir = l.WithNixStore(dir, other), other
 		n.slot, err = inside.Open(dir)
 	}
 	if err != nil {
 		return l, err
 	}
 	for _, note := range n.slot.Notes {
-		diag.Note(n.caller.Stderr, note)
+		diag.Note(tell, note)
 	}
 	var only []string
 	if l.Plan.Nix.Store == "closure" {
@@ -162,10 +171,10 @@ func (n *nixInside) open(l launch.Launch, store *nixdaemon.Store) (_ launch.Laun
 		}
 	}
 	n.filter, err = inside.Listen(inside.Request{
-		Dir: n.dir, Known: n.slot.Known, Only: only,
+		Dir: dir, Known: n.slot.Known, Only: only,
 		Dial: func() (*os.File, error) { return nixdaemon.Connect(store.Socket, store.Options.Local) },
 		Lost: func(why string) {
-			diag.Note(n.caller.Stderr, "Nix inside does no more in this session: "+why+"; start a new one")
+			diag.Note(tell, "Nix inside does no more in this session: "+why+"; start a new one")
 		},
 	})
 	return l, err
@@ -173,54 +182,52 @@ func (n *nixInside) open(l launch.Launch, store *nixdaemon.Store) (_ launch.Laun
 
 // begin has the filter answer, and says so when it cannot be confined. It
 // serves nobody then, so nothing has to wait for it.
-func (n *nixInside) begin() {
-	if n.filter == nil {
-		return
+func (n *nixStore) begin(tell io.Writer) {
+	if filter := n.filter; filter != nil {
+		go func() {
+			if err := filter.Begin(); err != nil {
+				diag.Print(tell, err)
+			}
+		}()
 	}
-	go func(filter *inside.Filter) {
-		if err := filter.Begin(); err != nil {
-			diag.Print(n.caller.Stderr, err)
-		}
-	}(n.filter)
 }
 
 // close ends the filter and lets go of the store.
-func (n *nixInside) close() {
+func (n *nixStore) close() {
 	if n.filter != nil {
 		n.filter.Close()
 	}
 	if n.slot != nil {
 		n.slot.Close()
 	}
-	n.filter, n.slot = nil, nil
 }
 
-// addHostDaemon lets the sandbox reach the host's daemon: in tier full only, as
+// hostDaemon lets the sandbox reach the host's daemon: in tier full only, as
 // what it fetches passes no tier, and only when the daemon itself says that it
 // does not trust this user, as for a trusted one its socket is a way to become
 // root.
-func (c call) addHostDaemon(h *launch.Host, p plan.Plan) error {
-	h.NixConf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
-	if p.Network.Tier != "full" {
-		return diag.Errorf("reach the host's Nix daemon", "write `nix: {daemon: own}`, or leave it out",
-			"in tier %s the daemon would fetch past the tier", p.Network.Tier)
+func hostDaemon(g ground) (made nixPart, err error) {
+	const op = "reach the host's Nix daemon"
+	made.conf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
+	if g.plan.Network.Tier != "full" {
+		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or leave it out",
+			"in tier %s the daemon would fetch past the tier", g.plan.Network.Tier)
 	}
-	said, err := c.askDaemon(p)
+	said, err := askDaemon(g)
 	switch {
 	case err != nil:
-		return err
+		return made, err
 	case said.Trust != nixdaemon.NotTrusted.String():
-		return diag.Errorf("reach the host's Nix daemon",
-			"write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
+		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
 	}
-	h.Daemon, h.NixConf = true, inside.DaemonConf(h.Etc.NixConf)
-	h.Warnings = append(h.Warnings, "the agent reaches the host's Nix daemon: it builds into the host's store, may "+
-		"collect its garbage, and sees everybody's roots")
+	made.daemon, made.conf = true, inside.DaemonConf(g.etc.NixConf)
+	made.warn("the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, " +
+		"and sees everybody's roots")
 	if warning := said.warning(); warning != "" {
-		h.Warnings = append(h.Warnings, warning)
+		made.warn(warning)
 	}
-	return nil
+	return made, nil
 }
 
 // daemonSaid is what the host's daemon says of itself.
@@ -254,13 +261,13 @@ const (
 // askDaemon is what the daemon says of this user and of what it builds. Asking
 // costs more than the rest of a launch, so the answer is kept until something
 // changes that it depends on. A look builds nothing.
-func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
+func askDaemon(g ground) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
-	key, err := daemonKey(socket, c.Facts.UID)
+	key, err := daemonKey(socket, g.Facts.UID)
 	if err != nil {
 		return daemonSaid{}, err
 	}
-	file := filepath.Join(c.folders.Cache, "daemon")
+	file := filepath.Join(g.folders.Cache, "daemon")
 	var said daemonSaid
 	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
 		return said, nil
@@ -276,11 +283,11 @@ func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
 	switch {
 	case said.Trust != nixdaemon.NotTrusted.String():
 		return said, nil // no sandbox reaches it
-	case c.why.Look:
+	case g.why.Look:
 		said.Failed = "this look does not ask, a launch does"
 		return said, nil
 	}
-	if said.Builds, err = c.probeBuilds(client, p); err != nil {
+	if said.Builds, err = probeBuilds(client, g.plan, g.Facts.Home); err != nil {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}
@@ -290,12 +297,12 @@ func (c call) askDaemon(p plan.Plan) (daemonSaid, error) {
 
 // probeBuilds has the daemon build something that looks for its database and
 // for this user's home.
-func (c call) probeBuilds(client *nixdaemon.Client, p plan.Plan) (buildbox.Box, error) {
+func probeBuilds(client *nixdaemon.Client, p plan.Plan, home string) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
 	return buildbox.Probe{
 		System: p.System, Bash: plan.ToolPath(p, resolve.ToolBash),
-		Marks: []string{"/nix/var/nix/db", c.Facts.Home}, Read: os.ReadFile,
+		Marks: []string{"/nix/var/nix/db", home}, Read: os.ReadFile,
 	}.Ask(ctx, client)
 }
 

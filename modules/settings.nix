@@ -1,11 +1,11 @@
 # The settings of a profile as options. The profile's own schema says which
-# there are: profile.json, which checks/docs writes. Types are named here, for
+# there are: schema.json, which checks/docs writes. Types are named here, for
 # who reads the manual; values are judged by the program, which tells of all
 # faults at once, with the line, and what a misspelt word should have been.
 { lib, pkgs }:
 let
   inherit (lib) types;
-  schema = lib.importJSON ./profile.json;
+  schema = lib.importJSON ../internal/profile/schema.json;
   json = (pkgs.formats.json { }).type;
 
   ofKind =

@@ -15,7 +15,6 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
-	"claudebox/internal/profile/shape"
 	"claudebox/internal/session"
 )
 
@@ -69,17 +68,11 @@ func newProfileCommand(sys System) *cobra.Command {
 			Use:   "schema",
 			Short: "Print the JSON Schema of profiles, for editors",
 			Args:  noWords,
-			RunE:  func(*cobra.Command, []string) error { return printSchema(sys) },
+			RunE: func(*cobra.Command, []string) error {
+				_, err := sys.Stdout.Write(profile.JSONSchema())
+				return err
+			},
 		})
-}
-
-func printSchema(sys System) error {
-	text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
-	if err != nil {
-		return fmt.Errorf("bug: encode the schema: %w", err)
-	}
-	_, err = sys.Stdout.Write(text)
-	return err
 }
 
 // withProfiles hands a command the places where profiles lie.

@@ -20,11 +20,7 @@ import (
 // compiled is the schema that editors get.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := shape.JSONSchema(profile.Schema(), "claudebox profile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(profile.JSONSchema()))
 	if err != nil {
 		t.Fatal(err)
 	}

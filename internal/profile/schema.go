@@ -1,10 +1,23 @@
 package profile
 
-import "claudebox/internal/profile/shape"
+import (
+	_ "embed"
+
+	"claudebox/internal/profile/shape"
+)
 
 // Schema is the shape of a profile: the one table behind the decoder, the
 // JSON Schema and the manual. It must not be changed.
 func Schema() *shape.Shape { return schema }
+
+//go:embed schema.json
+var jsonSchema []byte
+
+// JSONSchema is the JSON Schema (draft 2020-12) of profiles, for editors; the
+// modules' options are made of it. It takes every profile that [Load] takes;
+// what concerns several keys at once is left to that. It is made from the table
+// by `go test ./internal/profile -update`.
+func JSONSchema() []byte { return jsonSchema }
 
 var schema = record("What a coding agent may have inside a claudebox sandbox.",
 	key("name", text(&profileName,

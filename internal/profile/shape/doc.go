@@ -1,7 +1,6 @@
 // Package shape describes a YAML document by a table and reads documents by
-// it: one table serves the decoder, the merge of several documents, the
-// listing with origins, and the JSON Schema that editors use, so the four
-// cannot drift apart.
+// it: one table serves the decoder, the merge of several documents, and the
+// listing with origins, so the three cannot drift apart.
 //
 // It knows nothing of profiles, and touches nothing. What it reads is not
 // trusted: size, depth and aliases are bounded, and every fault is reported with

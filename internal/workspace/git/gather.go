@@ -293,10 +293,19 @@ func (f folderLook) foreign(name string) {
 	if f.Role == Bare || f.Before != nil && f.before.Entry(name) == nil {
 		return
 	}
-	for _, file := range survey.All(f.root, foreignLimit, path.Join(f.Rel, name)).Files {
+	add := func(rel string, kind beneath.Kind, stamp beneath.Stamp) {
+		below := strings.TrimPrefix(rel, strings.TrimPrefix(f.Rel+"/", "./"))
+		f.Entries = append(f.Entries, Entry{Name: below, Kind: kind, Stamp: stamp})
+	}
+	seen := survey.All(f.root, foreignLimit, path.Join(f.Rel, name))
+	for _, file := range seen.Files {
 		if file.Kind != beneath.Dir {
-			below := strings.TrimPrefix(file.Rel, strings.TrimPrefix(f.Rel+"/", "./"))
-			f.Entries = append(f.Entries, Entry{Name: below, Kind: file.Kind, Stamp: file.Stamp})
+			add(file.Rel, file.Kind, file.Stamp)
+		}
+	}
+	for _, place := range seen.Git {
+		if what, err := f.look(place); err == nil {
+			add(place, what.Kind, what.Stamp)
 		}
 	}
 }
@@ -306,7 +315,7 @@ func (f folderLook) foreign(name string) {
 func (f folderLook) places(at, name string, depth int) error {
 	list, err := f.within(at)
 	for _, n := range list {
-		if err == nil && ruleOf(n.name).sort != ours {
+		if err == nil {
 			err = f.inner(path.Join(at, n.name), name, depth)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -130,8 +131,8 @@ func (m *Mender) free(name, before string) (string, error) {
 	return "", fmt.Errorf("no name is free beside %s", name)
 }
 
-// disarmAll takes every git place away in a folder that is to be moved, in
-// those places too, and every pipe, for which git would wait.
+// disarmAll renames every git place in a folder that is to be moved, in those
+// places too, and every pipe, for which git would wait.
 func (m *Mender) disarmAll(rel string) error {
 	what, err := m.Root.Look(rel)
 	if err != nil || what.Kind != beneath.Dir {
@@ -142,15 +143,7 @@ func (m *Mender) disarmAll(rel string) error {
 		if seen.Cut || depth > 100 {
 			return errors.New("there is too much in it")
 		}
-		from = nil
-		var away []string
-		for _, place := range seen.Git {
-			if what, err := m.Root.Look(place); err == nil && what.Kind == beneath.Dir {
-				from = append(from, place)
-			} else {
-				away = append(away, place)
-			}
-		}
+		away := slices.Clone(seen.Git)
 		for _, pipe := range seen.Files {
 			away = append(away, pipe.Rel)
 		}
@@ -162,10 +155,14 @@ func (m *Mender) disarmAll(rel string) error {
 				}
 			}
 		}
-		for _, at := range away {
-			if _, err := m.move(at, at+suffix, "-"); err != nil {
+		from = nil
+		slices.Sort(away) // a sign may be a pipe
+		for _, at := range slices.Compact(away) {
+			to, err := m.move(at, at+suffix, "-")
+			if err != nil {
 				return err
 			}
+			from = append(from, to) // no walk enters what is called .git
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (s *Session) SetBack(by time.Duration) error {
 
 // Kill ends a session as SIGKILL does: the lock goes, the record stays.
 func (s *Session) Kill() {
-	s.sums.stop()
+	s.held()
 	s.disk.Stop()
 	release(s.file)
 }

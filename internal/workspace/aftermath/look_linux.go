@@ -1,6 +1,7 @@
 package aftermath
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +25,8 @@ import (
 // seen is what a look at a folder saw, as values.
 type seen struct {
 	project.Seen
-	units map[string]beneath.Stamp // the places that are told of as one
-	named map[string]string        // tracked places that git's configuration names, and what sums them up
+	named  []string         // tracked places that git's configuration names
+	wholes map[string]whole // the places that are told of as one, those among them
 
 	// Of the look afterwards only.
 	links  []link          // new ones that lead out of the folder
@@ -39,6 +39,11 @@ type seen struct {
 // link is one that leads out of the folder that it is in.
 type link struct{ rel, to string }
 
+// whole is a place by what sums it up, empty where nothing is, and what a change of it means.
+type whole struct{ sum, means string }
+
+const byConfiguration = "git runs it, or what is in it: your git configuration names it"
+
 // lookBefore sees what the project itself did not look for.
 func lookBefore(tree *beneath.Folder, p project.Project) *seen {
 	var named []string
@@ -47,12 +52,11 @@ func lookBefore(tree *beneath.Folder, p project.Project) *seen {
 			named = append(named, rel)
 		}
 	}
-	return &seen{Seen: p.Seen, units: unitsOf(tree), named: contents(tree, named)}
+	return &seen{Seen: p.Seen, named: named, wholes: wholes(tree, named)}
 }
 
-// look walks a folder afterwards, and gives the git places in it that count. A
-// folder that the agent closed is opened: who opens it later would find in it what
-// nobody judged.
+// look walks a folder afterwards, and gives the git places in it that count. A folder that the agent closed is opened:
+// who opens it later would find in it what nobody judged.
 func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, places git.Look) {
 	openRoot(tree)
 	closed := func() (dirs []string) {
@@ -95,45 +99,44 @@ func inside(tree *beneath.Folder, rel string) string {
 	return path.Join("/proc/self/fd", strconv.Itoa(tree.FD()), rel)
 }
 
-// unitsOf looks at the places that are told of as one.
-func unitsOf(tree *beneath.Folder) map[string]beneath.Stamp {
-	units := map[string]beneath.Stamp{}
+// wholes sums up the places that are told of as one.
+func wholes(tree *beneath.Folder, named []string) map[string]whole {
+	list := map[string]whole{}
 	for _, unit := range hostrun.Units {
 		if what, err := tree.Look(unit.Pattern); err == nil && what.Kind != beneath.Absent {
-			units[unit.Pattern] = what.Stamp
+			list[unit.Pattern] = whole{fmt.Sprint(what.Stamp), unit.Means}
 		}
 	}
-	return units
-}
-
-// contents sums up files, and all files in folders; empty: nothing is there.
-func contents(tree *beneath.Folder, rels []string) map[string]string {
-	sums := map[string]string{}
-	for _, rel := range rels {
-		what, err := tree.Look(rel)
-		if sums[rel] = ""; err == nil && what.Kind == beneath.Absent {
-			continue
-		}
-		const limit = 1000
-		files := []survey.File{{Rel: rel, Kind: what.Kind, Exec: what.Perm&0o111 != 0, Stamp: what.Stamp}}
-		if what.Kind == beneath.Dir {
-			files = survey.All(tree, limit, rel).Files
-		}
-		sum := sha256.New()
-		for _, f := range files {
-			content, known := sumOf(tree, f)
-			if known || f.Kind == beneath.Dir {
-				f.Stamp = beneath.Stamp{}
-			}
-			fmt.Fprintf(sum, "%q %d %t %+v %x\n", f.Rel, f.Kind, f.Exec, f.Stamp, content)
-		}
-		sums[rel] = hex.EncodeToString(sum.Sum(nil)[:16])
+	for _, rel := range named {
+		list[rel] = whole{contents(tree, rel), byConfiguration}
 	}
-	return sums
+	return list
 }
 
-// leadingOut finds where links lead that leave a folder for what the user could
-// read or write: an editor, or `cp`, goes through them.
+// contents sums up a file, or all files in a folder.
+func contents(tree *beneath.Folder, rel string) string {
+	what, err := tree.Look(rel)
+	if err == nil && what.Kind == beneath.Absent {
+		return ""
+	}
+	const limit = 1000
+	files := []survey.File{{Rel: rel, Kind: what.Kind, Exec: what.Perm&0o111 != 0, Stamp: what.Stamp}}
+	if what.Kind == beneath.Dir {
+		files = survey.All(tree, limit, rel).Files
+	}
+	sum := sha256.New()
+	for _, f := range files {
+		content, known := sumOf(tree, f)
+		if known || f.Kind == beneath.Dir {
+			f.Stamp = beneath.Stamp{}
+		}
+		fmt.Fprintf(sum, "%q %d %t %+v %x\n", f.Rel, f.Kind, f.Exec, f.Stamp, content)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// leadingOut finds where links lead that leave a folder for what the user could read or write: an editor, or `cp`, goes
+// through them.
 func leadingOut(tree *beneath.Folder, rels []string) (links []link) {
 	for _, rel := range rels {
 		to, err := beneath.Leads(inside(tree, rel))
@@ -144,8 +147,7 @@ func leadingOut(tree *beneath.Folder, rels []string) (links []link) {
 	return links
 }
 
-// isOfOthers tells a file that is not the user's, and closed for writing: one
-// of the system.
+// isOfOthers tells a file that is not the user's, and closed for writing: one of the system.
 func isOfOthers(file string) bool {
 	var st unix.Stat_t
 	return unix.Stat(file, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) != os.Getuid() &&
@@ -153,32 +155,29 @@ func isOfOthers(file string) bool {
 }
 
 const (
-	// sumLimit is how large a file may be, in bytes, for its content to be
-	// compared.
+	// sumLimit is how large a file may be, in bytes, for its content to be compared.
 	sumLimit = 256 << 10
-	// sumAfter is when the files are read: the start is not to wait for it, and
-	// a short session does without.
+	// sumAfter is when the files are read: the start is not to wait for it, and a short session does without.
 	sumAfter = 20 * time.Millisecond
 )
 
-// sums are what the files held before the session. They are taken while it
-// runs already: what a file holds counts only if its time of change is still
-// that of before.
-type sums struct {
-	start *time.Timer
-	end   atomic.Bool
-	taken chan map[string]content
-}
-
 type content [sha256.Size]byte
 
-func sum(dir string, files []survey.File) *sums {
-	s := &sums{taken: make(chan map[string]content, 1)}
-	s.start = time.AfterFunc(sumAfter, func() { s.taken <- s.take(dir, files) })
-	return s
+// sum finds out what files hold before the session, while it runs already: that counts only if a file's time of change
+// is still that of before. What it gives stops it, once, and has what is known by then.
+func sum(dir string, files []survey.File) (stop func() map[string]content) {
+	ended, end := context.WithCancel(context.Background())
+	taken := make(chan map[string]content, 1)
+	start := time.AfterFunc(sumAfter, func() { taken <- take(ended, dir, files) })
+	return func() map[string]content {
+		if end(); start.Stop() {
+			return nil
+		}
+		return <-taken
+	}
 }
 
-func (s *sums) take(dir string, files []survey.File) map[string]content {
+func take(ended context.Context, dir string, files []survey.File) map[string]content {
 	tree, err := beneath.Open(dir)
 	if err != nil {
 		return nil
@@ -186,7 +185,7 @@ func (s *sums) take(dir string, files []survey.File) map[string]content {
 	defer tree.Close()
 	taken := map[string]content{}
 	for _, f := range files {
-		if s.end.Load() {
+		if ended.Err() != nil {
 			break
 		}
 		if hostrun.Means(f.Rel) == "" {
@@ -197,15 +196,6 @@ func (s *sums) take(dir string, files []survey.File) map[string]content {
 		}
 	}
 	return taken
-}
-
-// stop gives what was taken till now. It is called once.
-func (s *sums) stop() map[string]content {
-	if s == nil || s.start.Stop() {
-		return nil
-	}
-	s.end.Store(true)
-	return <-s.taken
 }
 
 // sumOf reads a file, if it is as it was seen.

@@ -23,9 +23,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// What is remembered of all sessions of a user, by the identity of what it is
-// about: it is found from any folder, and by whatever name a project goes. Each
-// file is a list.
+// What is remembered of all sessions of a user, by the identity of what it is about: it is found from any folder, and
+// by whatever name a project goes. Each file is a list.
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
@@ -51,9 +50,8 @@ func NewMemory(home string) Memory {
 	})}
 }
 
-// Pushed are the names that sessions added to the index of a git folder. The
-// index is the agent's to write, so that a file is in it does not say that the
-// user wants it read or written inside: such a file stays protected, or hidden.
+// Pushed are the names that sessions added to the index of a git folder. The index is the agent's to write, so that a
+// file is in it does not say that the user wants it read or written inside: such a file stays protected, or hidden.
 // What is in the index no more is forgotten.
 func (m Memory) Pushed(git identity.ID) []string { return recall[string](m.home, of(pushedNames, git)) }
 
@@ -62,8 +60,7 @@ func (m Memory) Hidden(git identity.ID) []string {
 	return recall[string](m.home, of(coveredNames, git))
 }
 
-// Doubted reports whether a file lies where a session lives that did not find
-// it in any index when it began.
+// Doubted reports whether a file lies where a session lives that did not find it in any index when it began.
 func (m Memory) Doubted(file string) bool {
 	return slices.ContainsFunc(m.live(), func(r record) bool {
 		rel, in := strings.CutPrefix(file, r.Scope.Path+"/")
@@ -71,8 +68,8 @@ func (m Memory) Doubted(file string) bool {
 	})
 }
 
-// StillHidden are the files below a folder that were hidden for a reason that
-// an agent could take away. They stay hidden as long as they exist.
+// StillHidden are the files below a folder that were hidden for a reason that an agent could take away. They stay
+// hidden as long as they exist.
 func (m Memory) StillHidden(folder string) (rels []string) {
 	ids := map[string]identity.ID{} // of the folder and those above
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
@@ -113,8 +110,7 @@ func recall[T any](home, name string) (list []T) {
 	return list
 }
 
-// remember changes a file of the memory, while no other session does. change gives
-// what is to be there from what is.
+// remember changes a file of the memory, while no other session does. change gives what is to be there from what is.
 func remember[T any](home, name string, change func([]T) []T) error {
 	if old := recall[T](home, name); len(old)+len(change(old)) == 0 || reflect.DeepEqual(old, change(old)) {
 		return nil
@@ -157,8 +153,7 @@ func with(old, added []string, gone func(string) bool) []string {
 	return slices.DeleteFunc(slices.Compact(list), gone)
 }
 
-// rememberHidden takes down what stays hidden in a project, and forgets what is
-// not there any more.
+// rememberHidden takes down what stays hidden in a project, and forgets what is not there any more.
 func rememberHidden(home string, root identity.ID, tree *beneath.Folder, added []string) error {
 	gone := func(rel string) bool { what, err := tree.Look(rel); return err == nil && what.Kind == beneath.Absent }
 	return remember(home, hiddenFile, func(list []hidden) []hidden {
@@ -176,36 +171,33 @@ func rememberHidden(home string, root identity.ID, tree *beneath.Folder, added [
 	})
 }
 
-// takeDown remembers the names that a session added to git's indexes for another
-// reason than that it made the files: what was read-only or hidden would be
-// so no more next time, and what is not there would not be hidden when the
-// user makes it. And it remembers what was hidden, for each index that may come to
-// hold it: git takes names out of commits, which are the agent's to make.
+// takeDown remembers the names that a session added to git's indexes for another reason than that it made the files:
+// what was read-only or hidden would be so no more next time, and what is not there would not be hidden when the user
+// makes it. And it remembers what was hidden, for each index that may come to hold it: git takes names out of commits,
+// which are the agent's to make.
 func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
 	absent := func(name string) bool { what, err := tree.Look(name); return err == nil && what.Kind == beneath.Absent }
-	pushed, held, covered := map[identity.ID][]string{}, map[identity.ID][]string{}, map[identity.ID][]string{}
-	for _, name := range after.All() {
-		counts := slices.Contains(was.Tracked, name) ||
-			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
-		for _, at := range after.Indexed(name) { // any of them may be the last to hold it
-			held[at.Git] = append(held[at.Git], at.Name)
-			if !counts {
-				pushed[at.Git] = append(pushed[at.Git], at.Name)
+	// Any of the indexes may be the last to hold a name.
+	byIndex := func(names []string) map[identity.ID][]string {
+		list := map[identity.ID][]string{}
+		for _, name := range names {
+			for _, at := range after.Indexed(name) {
+				list[at.Git] = append(list[at.Git], at.Name)
 			}
 		}
+		return list
 	}
-	for _, name := range slices.DeleteFunc(slices.Clone(was.Hidden), absent) {
-		for _, at := range after.Indexed(name) {
-			covered[at.Git] = append(covered[at.Git], at.Name)
-		}
-	}
+	pushed := byIndex(slices.DeleteFunc(after.All(), func(name string) bool {
+		return slices.Contains(was.Tracked, name) ||
+			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
+	}))
 	var faults []error
-	for git, names := range covered {
+	for git, names := range byIndex(slices.DeleteFunc(slices.Clone(was.Hidden), absent)) {
 		faults = append(faults, remember(home, of(coveredNames, git), func(old []string) []string {
 			return with(old, names, func(string) bool { return false })
 		}))
 	}
-	for git, names := range held {
+	for git, names := range byIndex(after.All()) {
 		gone := func(name string) bool {
 			return !slices.Contains(names, name) && (was.Scope.Strip == "" || strings.HasPrefix(name, was.Scope.Strip))
 		}
@@ -216,9 +208,8 @@ func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen
 	return errors.Join(faults...)
 }
 
-// covers reports whether a name is, or lies below, what was read-only or hidden.
-// A folder with something hidden in it can be renamed: the file is known by its
-// inode then.
+// covers reports whether a name is, or lies below, what was read-only or hidden. A folder with something hidden in it
+// can be renamed: the file is known by its inode then.
 func (was record) covers(tree *beneath.Folder, name string) bool {
 	for ; name != "."; name = path.Dir(name) {
 		if slices.Contains(was.Covered, name) {
@@ -231,12 +222,11 @@ func (was record) covers(tree *beneath.Folder, name string) bool {
 	return false
 }
 
-// walksFolder is where it is kept what was seen of large projects, so that the
-// next launch looks only at what was changed since.
+// walksFolder is where it is kept what was seen of large projects, so that the next launch looks only at what was
+// changed since.
 const walksFolder = "walks"
 
-// Known is what was seen of a project when its last session ended; nil when
-// nothing is known.
+// Known is what was seen of a project when its last session ended; nil when nothing is known.
 func Known(home string, s project.Scope) *project.Seen {
 	content := cachefile.Read(walkFile(home, s))
 	if len(content) < sha256.Size || sha256.Sum256(content[sha256.Size:]) != [sha256.Size]byte(content) {
@@ -245,8 +235,8 @@ func Known(home string, s project.Scope) *project.Seen {
 	return project.Unpack(content[sha256.Size:])
 }
 
-// keep writes down what was seen. What the session changed is told by its report: the
-// next session begins with what is there now.
+// keep writes down what was seen. What the session changed is told by its report: the next session begins with what is
+// there now.
 func keep(home string, s project.Scope, seen project.Seen) {
 	if !seen.Large() || seen.Cut {
 		return
@@ -262,8 +252,7 @@ func walkFile(home string, s project.Scope) string {
 	return filepath.Join(home, walksFolder, hex.EncodeToString(sum[:8]))
 }
 
-// Filled is what earlier launches found in the folders of a project that tools
-// fill; nothing, when that is not known.
+// Filled is what earlier launches found in the folders of a project that tools fill; nothing, when that is not known.
 func Filled(home, dir string) (f project.Filled) {
 	if json.Unmarshal(cachefile.Read(filledFile(home, dir)), &f) != nil {
 		return project.Filled{}

@@ -50,12 +50,15 @@ type record struct {
 	since  int64    // when it began, in nanoseconds since 1970: what changed later may be the agent's
 }
 
-// shared reports whether a session that lives has a path, too. What is needed
-// there while something runs is left to the end of that one.
+// shared reports whether a session that lives has a path, too. What is needed there while something runs is left to the
+// end of that one.
 func (was record) shared(file string) bool {
-	return slices.ContainsFunc(was.beside, func(r record) bool {
-		return pathname.Below(file, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(file, r.Scope.Common)
-	})
+	return slices.ContainsFunc(was.beside, func(r record) bool { return r.has(file) })
+}
+
+// has reports whether the session's agent could write at a path, or below its repository.
+func (was record) has(file string) bool {
+	return pathname.Below(file, was.Scope.Path) || was.Scope.Common != "" && pathname.Below(file, was.Scope.Common)
 }
 
 func (was record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(was)...) }
@@ -72,18 +75,13 @@ func now() moment {
 	return moment{time.Now().UnixNano(), up.Nano()}
 }
 
-// by is the moment as the clock has it now. Where it was set back since, what changed after has an earlier time.
-func (m moment) by(now moment) int64 {
-	if passed := now.Up - m.Up; passed >= 0 { // else it was before the machine was started
-		return min(m.Wall, now.Wall-passed)
-	}
-	return m.Wall
-}
-
-// begun sets since, before a session is settled. The clock of a file system may be behind this machine's: the
-// record's own file shows it.
+// begun sets since, before a session is settled. This machine's clock may have been set back meanwhile; that of a file
+// system may be behind it, which the record's own file shows.
 func (was *record) begun(file *os.File) {
-	since := was.Began.by(now())
+	now, since := now(), was.Began.Wall
+	if passed := now.Up - was.Began.Up; passed >= 0 { // else it began before the machine was started
+		since = min(since, now.Wall-passed)
+	}
 	if info, err := file.Stat(); err == nil {
 		since = min(since, info.ModTime().UnixNano())
 	}
@@ -105,8 +103,7 @@ func (was record) write(home string) (*os.File, error) {
 	return f, nil
 }
 
-// newFile makes a file and locks it. A launch that found it before it was locked
-// has taken it for a dead one.
+// newFile makes a file and locks it. A launch that found it before it was locked has taken it for a dead one.
 func newFile(dir string) (*os.File, error) {
 	if err := os.Mkdir(dir, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -128,14 +125,12 @@ func newFile(dir string) (*os.File, error) {
 	}
 }
 
-// onDiskAfter is when a record goes to the disk: a power cut must not turn what
-// the agent made into the user's. It takes up to some ten milliseconds, for
-// which a start, or a short command, is not to wait.
+// onDiskAfter is when a record goes to the disk: a power cut must not turn what the agent made into the user's. It
+// takes up to some ten milliseconds, for which a start, or a short command, is not to wait.
 const onDiskAfter = 20 * time.Millisecond
 
-// onDisk waits for the disk, for the file and its name in the folder. A record
-// needs no second name to be whole: what a power cut leaves of one that is
-// written for the first time is none, and by then the agent has hardly begun.
+// onDisk waits for the disk, for the file and its name in the folder. A record needs no second name to be whole: what a
+// power cut leaves of one that is written for the first time is none, and by then the agent has hardly begun.
 func onDisk(file string) {
 	for _, name := range []string{file, path.Dir(file)} {
 		if f, err := os.Open(name); err == nil { // not the locked one: its lock is to go when it is closed
@@ -217,30 +212,26 @@ func read(f *os.File) (record, bool) {
 	return r, ok && cachefile.Decode(body, &r) && path.IsAbs(r.Scope.Path)
 }
 
-// inherited takes, of what lies where another session lives or was not looked
-// after, what that session saw: what its agent has made is no user's.
+// inherited takes, of what lies where another session lives or was not looked after, what that session saw: what its
+// agent has made is no user's.
 func inherited(before git.Snapshot, others []record) git.Snapshot {
 	for _, r := range others {
-		in := func(at string) bool {
-			return pathname.Below(at, r.Scope.Path) || r.Scope.Common != "" && pathname.Below(at, r.Scope.Common)
-		}
-		out := func(at string) bool { return !in(at) }
-		before = before.Without(in).And(r.Before.Without(out))
+		out := func(at string) bool { return !r.has(at) }
+		before = before.Without(r.has).And(r.Before.Without(out))
 	}
 	return before
 }
 
 const (
-	// waitLimit is how many records are kept while their projects are away; each
-	// costs a launch some fifty microseconds.
+	// waitLimit is how many records are kept while their projects are away; each costs a launch some fifty
+	// microseconds.
 	waitLimit = 16
-	// waitFor is how long a record is kept. A project that is away for longer
-	// counts as deleted: whatever is at its path later is another project.
+	// waitFor is how long a record is kept. A project that is away for longer counts as deleted: whatever is at its
+	// path later is another project.
 	waitFor = 30 * 24 * time.Hour
 )
 
-// bound drops the records of sessions whose projects are not there that are too
-// old, and the oldest of too many.
+// bound drops the records of sessions whose projects are not there that are too old, and the oldest of too many.
 func bound(waiting []remains, now time.Time) {
 	slices.SortFunc(waiting, func(a, b remains) int { return cmp.Compare(b.Began.Wall, a.Began.Wall) })
 	for n, r := range waiting {
@@ -250,9 +241,8 @@ func bound(waiting []remains, now time.Time) {
 	}
 }
 
-// find opens the folder that the session had, wherever it is now: at its path,
-// under another name beside, or where one of the folders near is or lies. Nil:
-// it is not there. A folder at its path that is not the same one counts if there
+// find opens the folder that the session had, wherever it is now: at its path, under another name beside, or where one
+// of the folders near is or lies. Nil: it is not there. A folder at its path that is not the same one counts if there
 // is something in it, as when all was restored from a backup.
 func (was record) find(near []string) *beneath.Folder {
 	for _, place := range was.maybe(near) {

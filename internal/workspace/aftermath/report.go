@@ -27,8 +27,7 @@ type Change struct {
 	Path   string `json:"path"` // relative to the project, or absolute
 	Change string `json:"change"`
 	Means  string `json:"means"`
-	// Ordinary is an edit as on any day: of a tracked file that is run when
-	// somebody asks for it.
+	// Ordinary is an edit as on any day: of a tracked file that is run when somebody asks for it.
 	Ordinary bool `json:"ordinary,omitempty"`
 	// Back is the command that puts back what was taken out, in the project.
 	Back string `json:"back,omitempty"`
@@ -52,8 +51,7 @@ func (r *Report) fail(what string, err error) {
 	}
 }
 
-// wayBack is the command that puts something back. There is none for names that
-// no terminal shows as they are.
+// wayBack is the command that puts something back. There is none for names that no terminal shows as they are.
 func wayBack(from, to string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-"
 	words := "mv -fT --"
@@ -81,8 +79,7 @@ func (r Report) Silent() bool {
 	return len(r.Changes)+len(r.Failures)+len(r.Closed) == 0 && !r.Cut
 }
 
-// shortened leaves out the middle of what nobody reads: a path may have four
-// thousand characters.
+// shortened leaves out the middle of what nobody reads: a path may have four thousand characters.
 func shortened(text string) string {
 	const most = 600
 	if len(text) <= most {
@@ -91,15 +88,14 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most/2], "") + " … " + strings.ToValidUTF8(text[len(text)-most/2:], "")
 }
 
-// leastRoom is how many characters words may be wrapped to: below, a terminal
-// does it no worse.
+// leastRoom is how many characters words may be wrapped to: below, a terminal does it no worse.
 const leastRoom = 20
 
 // lineLimit is how many changes a person is shown.
 const lineLimit = 40
 
-// Text is the report for people, one line for each change, or as many as it
-// takes where lines have at most width characters; 0: they have any number.
+// Text is the report for people, one line for each change, or as many as it takes where lines have at most width
+// characters; 0: they have any number.
 func (r Report) Text(home string, width int) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {
@@ -128,9 +124,8 @@ func (r Report) Text(home string, width int) string {
 	return b.String()
 }
 
-// forPeople are the changes as they are shown: what was taken out and what leads
-// out of the project before all, ordinary edits as one. The first so many are
-// never left out.
+// forPeople are the changes as they are shown: what was taken out and what leads out of the project before all,
+// ordinary edits as one. The first so many are never left out.
 func (r Report) forPeople() (list []Change, first int) {
 	const most = 4
 	var edited []string

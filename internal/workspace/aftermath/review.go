@@ -21,12 +21,15 @@ type place struct {
 	after  seen
 	git    git.Judgement
 	agents string // where agents keep their own files; empty: not known
+
+	told    []Change
+	repairs []git.Repair
 }
 
-// review gives what is to be told of a place, and what is to be taken out of
-// reach of the user's tools. It is a function of values.
+// review gives what is to be told of a place, and what is to be taken out of reach of the user's tools. It is a
+// function of values.
 func review(p place) ([]Change, []git.Repair) {
-	v := reviewer{place: p}
+	v := &p
 	v.gitPlaces()
 	v.links()
 	for _, rel := range p.after.pipes {
@@ -37,35 +40,27 @@ func review(p place) ([]Change, []git.Repair) {
 	if p.before != nil {
 		v.files()
 		v.repositories()
-		v.units()
+		v.wholes()
 	}
 	return v.told, v.repairs
 }
 
-// reviewer collects what [review] gives.
-type reviewer struct {
-	place
-	told    []Change
-	repairs []git.Repair
-}
-
-func (v *reviewer) tell(rel, change, means string) {
+func (v *place) tell(rel, change, means string) {
 	v.told = append(v.told, Change{Path: path.Join(v.base, rel), Change: change, Means: means})
 }
 
-func (v *reviewer) rename(rel, why string) {
+func (v *place) rename(rel, why string) {
 	v.repairs = append(v.repairs, git.Repair{Do: git.Rename, Rel: rel, Why: why})
 }
 
 // mentions reports whether something at or below a path is told of already.
-func (v *reviewer) mentions(rel string) bool {
+func (v *place) mentions(rel string) bool {
 	return slices.ContainsFunc(v.repairs, func(r git.Repair) bool { return pathname.Below(r.Rel, rel) }) ||
 		slices.ContainsFunc(v.told, func(c Change) bool { return pathname.Below(c.Path, path.Join(v.base, rel)) })
 }
 
-// gitPlaces takes out what git would obey. A lock that a session which lives may
-// hold is left to the end of that one.
-func (v *reviewer) gitPlaces() {
+// gitPlaces takes out what git would obey. A lock that a session which lives may hold is left to the end of that one.
+func (v *place) gitPlaces() {
 	repairs, remarks := git.Review(v.git)
 	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
 		return r.Why == git.StaysLocked && v.was.shared(path.Join(v.git.Root, r.Rel))
@@ -88,9 +83,9 @@ const outsideLimit = 20
 // leadsOutside is what is said of a link that does.
 const leadsOutside = "outside the project"
 
-// links tells of those that lead out. One that leads to where agents keep their
-// own files goes: git would obey a repository there.
-func (v *reviewer) links() {
+// links tells of those that lead out. One that leads to where agents keep their own files goes: git would obey a
+// repository there.
+func (v *place) links() {
 	told := 0
 	for _, l := range v.after.links {
 		switch {
@@ -108,9 +103,8 @@ func (v *reviewer) links() {
 	}
 }
 
-// files tells what changed of the files that the user's tools run. Those in a new
-// checkout are told of as one.
-func (v *reviewer) files() {
+// files tells what changed of the files that the user's tools run. Those in a new checkout are told of as one.
+func (v *place) files() {
 	whole := v.checkouts()
 	was := map[string]survey.File{}
 	for _, f := range v.before.Files {
@@ -153,18 +147,17 @@ func (v *reviewer) files() {
 	}
 }
 
-// means says what a change of a file is; empty: nothing. What a link led to that
-// had a file hidden has a name of its own, which may tell nothing.
-func (v *reviewer) means(rel string, before survey.File) string {
+// means says what a change of a file is; empty: nothing. What a link led to that had a file hidden has a name of its
+// own, which may tell nothing.
+func (v *place) means(rel string, before survey.File) string {
 	if before.Kind == beneath.Link && v.was.Scope.Hides(rel) {
 		return "a file was hidden as it led there, and stays hidden"
 	}
 	return hostrun.Means(rel)
 }
 
-// checkouts are the folders of repositories below which the session made all there
-// is.
-func (v *reviewer) checkouts() (dirs []string) {
+// checkouts are the folders of repositories below which the session made all there is.
+func (v *place) checkouts() (dirs []string) {
 	for _, place := range v.after.Git {
 		if dir := path.Dir(place); dir != "." && !v.before.Saw(dir) {
 			dirs = append(dirs, dir)
@@ -173,9 +166,8 @@ func (v *reviewer) checkouts() (dirs []string) {
 	return dirs
 }
 
-// repositories tells of those in folders that were there, and of changes that git
-// does not show any more.
-func (v *reviewer) repositories() {
+// repositories tells of those in folders that were there, and of changes that git does not show any more.
+func (v *place) repositories() {
 	for _, place := range v.after.Git {
 		if !slices.Contains(v.before.Git, place) && v.before.Saw(path.Dir(place)) && !v.mentions(place) {
 			v.tell(place, New, "a repository that was made inside; git runs nothing that stands in it")
@@ -188,25 +180,18 @@ func (v *reviewer) repositories() {
 	}
 }
 
-// units tells of the places that are compared as one.
-func (v *reviewer) units() {
-	for _, unit := range hostrun.Units {
-		stamp, there := v.after.units[unit.Pattern]
-		before, was := v.before.units[unit.Pattern]
+// wholes tells of the places that are compared as one.
+func (v *place) wholes() {
+	for rel, now := range v.after.wholes {
+		was, change := v.before.wholes[rel], Changed
 		switch {
-		case there && !was:
-			v.tell(unit.Pattern, New, unit.Means)
-		case there && before != stamp:
-			v.tell(unit.Pattern, Changed, unit.Means)
+		case now == was, now.means == byConfiguration && v.mentions(rel):
+			continue
+		case now.sum == "":
+			change = Removed
+		case was.sum == "":
+			change = New
 		}
-	}
-	for rel, now := range v.after.named {
-		kind := Changed
-		if now == "" {
-			kind = Removed
-		}
-		if now != v.before.named[rel] && !v.mentions(rel) {
-			v.tell(rel, kind, "git runs it, or what is in it: your git configuration names it")
-		}
+		v.tell(rel, change, now.means)
 	}
 }

@@ -1,26 +1,22 @@
-// Package aftermath deals with what a session left in its project: git folders
-// that the agent made are made harmless, and what the host's tools would run
-// is told (SEC-04).
+// Package aftermath deals with what a session left in its project: git folders that the agent made are made harmless,
+// and what the host's tools would run is told (SEC-04).
 //
-// [Begin] notes what is there and keeps the note in a file, in claudebox's own
-// folder, that is locked while the session lives. [Session.End] looks again at
-// each folder that the agent could write to; review compares the two looks, as a
-// function of values, and gives what is to be told and what is to be repaired. A
-// session that was killed leaves its note: [Sweep] ends it at the next launch,
-// whatever its project was.
+// [Begin] notes what is there and keeps the note in a file, in claudebox's own folder, that is locked while the session
+// lives. [Session.End] looks again at each folder that the agent could write to; review compares the two looks, as a
+// function of values, and gives what is to be told and what is to be repaired. A session that was killed leaves its
+// note: [Sweep] ends it at the next launch, whatever its project was.
 //
 //	sessions/<random>   one session: what was there before it
 //	memory/             what sessions added to indexes, and what stays hidden
 //	walks/<id>          what was last seen of a large project
 //
-// It imports project, and what makes harmless and tells. It trusts its own
-// files, which no sandbox sees, and nothing of a project.
+// It imports project, and what makes harmless and tells. It trusts its own files, which no sandbox sees, and nothing of
+// a project.
 package aftermath
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"slices"
@@ -44,8 +40,8 @@ type Session struct {
 	file   *os.File
 	disk   *time.Timer // brings the record there; nil: not yet
 	before *seen
-	sums   *sums // nil: the sandbox was not started
-	alone  bool  // no other session lived in the project when it began
+	held   func() map[string]content // what files held before; nil: the sandbox was not started
+	alone  bool                      // no other session lived in the project when it began
 }
 
 // Agent is what an agent writes to beside what it is given.
@@ -54,8 +50,7 @@ type Agent struct {
 	Conversations []string // the user's folders of them, see [state.Instance.Conversations]
 }
 
-// Begin notes what is in a project, just before a session. home is
-// CLAUDEBOX_HOME, which exists.
+// Begin notes what is in a project, just before a session. home is CLAUDEBOX_HOME, which exists.
 func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	tree, err := beneath.Open(p.Path)
 	if err != nil {
@@ -106,21 +101,17 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 	return &Session{home: home, tree: tree, record: r, file: f, before: lookBefore(tree, p), alone: alone}, nil
 }
 
-// Overlaps reports whether another session lived in the project, above it or below
-// it, when this one began.
+// Overlaps reports whether another session lived in the project, above it or below it, when this one began.
 func (s *Session) Overlaps() bool { return !s.alone }
 
-// Follow does what has time until the session lives. It is called when the
-// sandbox has been started.
+// Follow does what has time until the session lives. It is called when the sandbox has been started.
 func (s *Session) Follow() {
-	s.sums = sum(s.record.Scope.Path, s.before.Files)
+	s.held = sum(s.record.Scope.Path, s.before.Files)
 	s.disk = time.AfterFunc(onDiskAfter, func() { onDisk(s.file.Name()) })
 }
 
-// End compares what is there now with what was, and makes harmless what the
-// agent made of git's. Nothing may run inside any more. The session's record
-// ends, unless something could not be made harmless: then the next launch
-// tries again.
+// End compares what is there now with what was, and makes harmless what the agent made of git's. Nothing may run inside
+// any more. The session's record ends, unless something could not be made harmless: then the next launch tries again.
 func (s *Session) End() Report {
 	defer release(s.file)
 	s.record.begun(s.file)
@@ -141,9 +132,8 @@ func (s *Session) End() Report {
 	return r
 }
 
-// Sweep ends the sessions that were killed. Their reports hold only what was
-// made harmless: what else changed since is not known any more. A session whose
-// project is not there, as its disk is not mounted, waits for a later launch.
+// Sweep ends the sessions that were killed. Their reports hold only what was made harmless: what else changed since is
+// not known any more. A session whose project is not there, as its disk is not mounted, waits for a later launch.
 //
 // near are folders where one may be that was moved.
 func Sweep(home string, near ...string) []Report {
@@ -192,8 +182,8 @@ func (was record) clean(r *Report) {
 	}
 }
 
-// settle judges all that the agent could write to, and takes down what it added
-// to git's indexes. of is nil for a session that was killed.
+// settle judges all that the agent could write to, and takes down what it added to git's indexes. of is nil for a
+// session that was killed.
 func (was record) settle(home string, tree *beneath.Folder, of *Session) Report {
 	p := place{was: was}
 	var walked *project.Seen
@@ -203,8 +193,10 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	var look git.Look
 	p.after, look = was.look(tree, walked)
 	if of != nil {
-		p.after.units, p.after.named = unitsOf(tree), contents(tree, slices.Collect(maps.Keys(p.before.named)))
-		p.after.equal = equal(tree, of.sums.stop(), p.before.Files, p.after.Files)
+		p.after.wholes = wholes(tree, p.before.named)
+		if of.held != nil {
+			p.after.equal = equal(tree, of.held(), p.before.Files, p.after.Files)
+		}
 		if !p.before.Same || !p.after.Same { // else it stands there
 			keep(home, was.Scope, p.after.Seen)
 		}
@@ -227,8 +219,7 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	return r
 }
 
-// judgeCommon judges the repository's folder, where that lies outside of the
-// project, and gives what git places it has.
+// judgeCommon judges the repository's folder, where that lies outside of the project, and gives what git places it has.
 func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	if was.Scope.Common == "" {
 		return seen
@@ -242,8 +233,8 @@ func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
-// judgeInstance judges the git places in the agent's own folders that were changed
-// since the session began: the user may come there, by a path or a link.
+// judgeInstance judges the git places in the agent's own folders that were changed since the session began: the user
+// may come there, by a path or a link.
 func (was record) judgeInstance(r *Report, home string) {
 	root, err := beneath.Open(was.Instance)
 	if was.Instance == "" || err != nil {
@@ -261,14 +252,14 @@ func (was record) judgeInstance(r *Report, home string) {
 	r.judge(home, root, place{was: inner, after: after}, look, nil)
 }
 
-// judge looks at the git places of a folder, reviews it, and does the repairs. A
-// git place outside of it that elsewhere reports may be led to.
+// judge looks at the git places of a folder, reviews it, and does the repairs. A git place outside of it that elsewhere
+// reports may be led to.
 func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look, elsewhere func(string) bool,
 ) git.Snapshot {
 	look.Before, look.Since = &p.was.Before, p.was.since
 	seen, err := git.Gather(root, look)
 	r.fail("look at all git folders", err)
-	p.base = relativeTo(r.Project, root.Path())
+	p.base = path.Clean(strings.TrimPrefix(root.Path()+"/", r.Project+"/"))
 	p.agents, _ = beneath.Canonical(home)
 	p.git = git.Judgement{
 		Root: root.Path(), Before: p.was.Before, After: seen, Elsewhere: elsewhere, OpenConfig: p.was.OpenConfig,
@@ -287,20 +278,12 @@ func (r *Report) judge(home string, root *beneath.Folder, p place, look git.Look
 	return seen
 }
 
-// isForeign reports whether a path, of a repository that a remote names, is
-// where no agent writes but in sessions of its own.
+// isForeign reports whether a path, of a repository that a remote names, is where no agent writes but in sessions of
+// its own.
 func (was record) isForeign(home, at string) bool {
 	to, err := beneath.Leads(at)
 	info, none := os.Stat(at)
 	home, fault := beneath.Canonical(home)
 	return err == nil && fault == nil && to == at && (none != nil || info.IsDir()) && !pathname.Below(at, home) &&
 		(was.Scope.Common == "" || !pathname.Below(at, was.Scope.Common))
-}
-
-// relativeTo gives a path below dir by its way from there, others as they are.
-func relativeTo(dir, file string) string {
-	if file == dir {
-		return "."
-	}
-	return strings.TrimPrefix(file, dir+"/")
 }

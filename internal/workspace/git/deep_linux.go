@@ -21,9 +21,6 @@ const (
 // files: there are no links, pipes and sockets in them, no locks, and no git
 // places.
 func (f folderLook) deep() error {
-	if f.Before == nil {
-		return nil
-	}
 	var trees []string
 	for _, e := range f.Entries {
 		at := path.Join(f.Rel, e.Name)

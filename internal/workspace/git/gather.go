@@ -163,6 +163,9 @@ type folderLook struct {
 	*Folder
 }
 
+// below is the name in the git folder of what lies at rel.
+func (f folderLook) below(rel string) string { return strings.TrimPrefix(f.abs(rel), f.Path+"/") }
+
 func (f folderLook) aside(rel, why string) {
 	f.odd = append(f.odd, Repair{Do: MoveAside, Rel: rel, Why: why})
 }
@@ -180,6 +183,10 @@ func (f folderLook) inside(depth int) error {
 	var faults []error
 	for _, n := range names {
 		faults = append(faults, f.entry(n, depth))
+	}
+	if f.Before == nil {
+		f.addSecrets()
+		return errors.Join(faults...)
 	}
 	return errors.Join(append(faults, f.deep())...)
 }
@@ -259,7 +266,7 @@ func (f folderLook) judges(e Entry, sort sort) bool {
 	case sort != leads && sort != setting && sort != file, e.isIndex():
 		return false
 	case f.Before == nil:
-		return sort != file || inner && first != "hooks"
+		return sort != file || inner && first != "hooks" || e.Name == "locked"
 	}
 	return !e.same(f.before.Entry(e.Name))
 }
@@ -294,8 +301,7 @@ func (f folderLook) foreign(name string) {
 		return
 	}
 	add := func(rel string, kind beneath.Kind, stamp beneath.Stamp) {
-		below := strings.TrimPrefix(rel, strings.TrimPrefix(f.Rel+"/", "./"))
-		f.Entries = append(f.Entries, Entry{Name: below, Kind: kind, Stamp: stamp})
+		f.Entries = append(f.Entries, Entry{Name: f.below(rel), Kind: kind, Stamp: stamp})
 	}
 	seen := survey.All(f.root, foreignLimit, path.Join(f.Rel, name))
 	for _, file := range seen.Files {
@@ -332,8 +338,7 @@ func (f folderLook) inner(at, name string, depth int) error {
 			f.aside(at, "git makes no file there")
 		}
 	case what.Kind != beneath.Dir:
-		rel := strings.TrimPrefix(f.abs(at), f.Path+"/")
-		f.Entries = append(f.Entries, Entry{Name: rel, Kind: what.Kind, Stamp: what.Stamp})
+		f.Entries = append(f.Entries, Entry{Name: f.below(at), Kind: what.Kind, Stamp: what.Stamp})
 	case name == "worktrees":
 		return f.folder(at, f.Rel, Linked, depth-1)
 	case f.isGitFolder(at):

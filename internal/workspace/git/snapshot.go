@@ -53,6 +53,7 @@ type Folder struct {
 	Rel     string   // of the folder, below the root that it was seen from
 	In      string   // of the git folder that it lies in; empty: none
 	odd     []Repair // repairs that were found to be needed while looking
+	secrets []Secret // before a session
 	// replaces says that refs were made since by which git shows other commits.
 	replaces bool
 	before   *Folder // the same one before the session; nil: it was not there
@@ -132,11 +133,20 @@ func (s Snapshot) And(other Snapshot) Snapshot {
 }
 
 // Text is what a file holds, and whether it was read: before a session that is so
-// for configurations and for what leads elsewhere.
-func (e *Entry) Text() (text string, read bool) { return e.text, e.read }
+// for configurations, what leads elsewhere, and the lock of a worktree. An entry
+// that is not there was not read.
+func (e *Entry) Text() (text string, read bool) {
+	if e == nil {
+		return "", false
+	}
+	return e.text, e.read
+}
 
 // Settings are what a configuration says, as far as it can be read.
 func (e *Entry) Settings() []gitconfig.Entry {
+	if e == nil {
+		return nil
+	}
 	entries, _ := gitconfig.Parse([]byte(e.text))
 	return entries
 }

@@ -55,12 +55,11 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 // empty (SEC-05).
 type hider struct {
 	*view
-	below
 	looked int // how many files were looked into whose name tells nothing
 }
 
 func (h *hider) all() error {
-	for _, rel := range h.view.hide {
+	for _, rel := range h.hide {
 		if err := h.one(rel); err != nil {
 			return err
 		}
@@ -112,9 +111,9 @@ func (h *hider) isSecret(f survey.File) bool {
 			h.note(true, "more than %d small files are not tracked: tokens in %s and further ones are not looked for",
 				lookLimit, f.Rel)
 		}
-		return h.looked <= lookLimit && holdsSecret(h.tree, f.Rel, verdict)
+		return h.looked <= lookLimit && holdsSecret(h.tree.Folder, f.Rel, verdict)
 	}
-	return holdsSecret(h.tree, f.Rel, verdict)
+	return holdsSecret(h.tree.Folder, f.Rel, verdict)
 }
 
 // one hides a file or folder, or what a link leads to at last if that lies in the
@@ -126,7 +125,7 @@ func (h *hider) one(rel string) error {
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
 		rel = path.Join(parts[:hideDepth]...)
 	}
-	what, err := h.below.look(rel)
+	what, err := h.tree.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
 		real, fault := filepath.EvalSymlinks(h.tree.Join(rel))
@@ -142,7 +141,7 @@ func (h *hider) one(rel string) error {
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	h.below.hide(rel, what.Kind == beneath.Dir)
+	h.tree.hide(rel, what.Kind == beneath.Dir)
 	if linked {
 		h.stay = append(h.stay, rel)
 	}
@@ -173,10 +172,10 @@ func (h *hider) still() error {
 // its tool orders. A socket that nobody listens to is left over.
 func (h *hider) sockets() {
 	for _, rel := range h.seen.Sockets {
-		if h.beside || h.shown(rel) || !listens(h.tree, rel) {
+		if h.beside || h.shown(rel) || !listens(h.tree.Folder, rel) {
 			continue
 		}
-		h.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
+		h.tree.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
 		h.hidden = append(h.hidden, rel)
 		h.note(false, "the socket %s is hidden inside; `show` lets it in", rel)
 	}

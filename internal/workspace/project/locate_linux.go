@@ -24,6 +24,7 @@ import (
 // ground is a folder to be given away, and the repository that it lies in.
 type ground struct {
 	Request
+	*layers
 	path   string // see [Project]
 	root   string
 	repo   Repo
@@ -103,7 +104,7 @@ func relative(base, path string) string {
 
 // in settles which git folders belong to the project, and protects .git. It opens
 // the repository's common folder where that lies outside of the project.
-func (g ground) in(worktree string, bare bool, l *layers) (ground, *beneath.Folder, error) {
+func (g ground) in(worktree string, bare bool) (ground, *beneath.Folder, error) {
 	at := worktree + "/.git"
 	switch {
 	case worktree == "" || g.beside && !g.contains(worktree):
@@ -113,18 +114,18 @@ func (g ground) in(worktree string, bare bool, l *layers) (ground, *beneath.Fold
 	}
 	repo, used, err := Repo{Worktree: worktree, Dir: worktree, Common: worktree}, true, error(nil)
 	if !bare {
-		repo, used, err = g.resolve(worktree, l)
+		repo, used, err = g.resolve(worktree)
 	}
 	switch {
 	case errors.Is(err, errLink) && g.WritableConfig:
-		l.note(true, "%s is not protected: %v", at, err)
+		g.note(true, "%s is not protected: %v", at, err)
 		return g, nil, nil
 	case err != nil:
 		return g, nil, unprotectable(at, err)
 	case !used && !g.contains(at):
 		return g, nil, nil
 	case !used || g.beside && !g.contains(repo.Common):
-		return g, nil, protectDotGit(worktree, l)
+		return g, nil, g.protectDotGit(worktree)
 	}
 	if content, err := beneath.ReadIn(repo.Dir, "HEAD", smallLimit); err == nil {
 		if branch, is := strings.CutPrefix(string(content), "ref: refs/heads/"); is {
@@ -139,18 +140,18 @@ func (g ground) in(worktree string, bare bool, l *layers) (ground, *beneath.Fold
 		if common, err = beneath.Open(repo.Common); err != nil {
 			return g, nil, unprotectable(repo.Common, err)
 		}
-		l.mounts = append(l.mounts, Mount{
+		g.mounts[repo.Common] = Mount{
 			Path: repo.Common, Root: repo.Common, Mode: Shared, Dir: true, Why: "git needs it",
-		})
+		}
 		if pathname.Below(g.path, repo.Common) {
-			l.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
+			g.note(true, "the git folder %s holds the project: all in it can be changed inside", repo.Common)
 		}
 	}
 	if worktree != g.path {
-		l.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
+		g.note(true, "the project is a part of the repository %s: git inside takes the rest for deleted, "+
 			"so never `commit -a`, `add -A` or `stash`; `project: git-root` gives all of it", worktree)
 	}
-	return g, common, protectDotGit(repo.Worktree, l)
+	return g, common, g.protectDotGit(repo.Worktree)
 }
 
 // unprotectable refuses a repository whose host-executed files cannot be
@@ -161,16 +162,18 @@ func unprotectable(path string, err error) error {
 }
 
 // protectDotGit keeps a .git file from being pointed elsewhere.
-func protectDotGit(worktree string, l *layers) error {
+func (g ground) protectDotGit(worktree string) error {
 	base, err := beneath.Open(worktree)
 	if err != nil {
 		return unprotectable(worktree, err)
 	}
 	defer base.Close()
-	if what, err := base.Look(".git"); err == nil && what.Kind == beneath.Dir {
-		return nil // pinned, or none of the project's
+	at := below{g.layers, base}
+	what, err := at.look(".git")
+	if err == nil && what.Kind != beneath.Dir { // that is pinned, or none of the project's
+		at.keep(".git", what.Kind, whyMoved)
 	}
-	return below{l, base}.existing(".git", whyMoved)
+	return err
 }
 
 // errLink says that the agent could exchange .git, or what it leads through:
@@ -180,7 +183,7 @@ var errLink = errors.New("it is a link, or leads through one: the agent could re
 // resolve follows .git to the git folder and the common folder. One that does not
 // count is not used: git will not work inside, which is said. It fails with
 // [errLink] for one that the agent could exchange.
-func (g ground) resolve(worktree string, l *layers) (repo Repo, used bool, err error) {
+func (g ground) resolve(worktree string) (repo Repo, used bool, err error) {
 	base, err := beneath.Open(worktree)
 	if err != nil {
 		return repo, false, err
@@ -192,14 +195,14 @@ func (g ground) resolve(worktree string, l *layers) (repo Repo, used bool, err e
 	case err != nil:
 		return repo, false, err
 	case what.Kind == beneath.Regular:
-		return g.resolveFile(base, l)
+		return g.resolveFile(base)
 	case what.Kind != beneath.Dir:
 		return repo, false, errLink
 	}
 	repo = Repo{Worktree: worktree, Dir: at, Common: at}
 	if !g.contains(at) { // in a shared folder like /tmp it can be somebody else's
 		if err := g.judgeGitFolder(at); err != nil {
-			l.note(false, "%s is not mounted: %v", at, err)
+			g.note(false, "%s is not mounted: %v", at, err)
 			return repo, false, nil
 		}
 	}
@@ -209,11 +212,11 @@ func (g ground) resolve(worktree string, l *layers) (repo Repo, used bool, err e
 // resolveFile follows a .git file. One that points into the project gives the
 // agent nothing new. One that points outside counts only if its target points
 // back: anybody can write the text, only the target's owner the answer.
-func (g ground) resolveFile(base *beneath.Folder, l *layers) (repo Repo, used bool, err error) {
+func (g ground) resolveFile(base *beneath.Folder) (repo Repo, used bool, err error) {
 	at := base.Join(".git")
 	written, dir, err := gitFile(base, ".git")
 	if err != nil {
-		l.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
+		g.note(false, "%s is no .git file git would accept (%v); git will not work inside", at, err)
 		return repo, false, nil
 	}
 	if written != dir && g.contains(written) { // exchanging a link exchanges what is behind it
@@ -221,7 +224,7 @@ func (g ground) resolveFile(base *beneath.Folder, l *layers) (repo Repo, used bo
 	}
 	git, err := beneath.Open(dir)
 	if err != nil {
-		l.note(false, "%s points at %s, which is no folder; git will not work inside", at, dir)
+		g.note(false, "%s points at %s, which is no folder; git will not work inside", at, dir)
 		return repo, false, nil
 	}
 	defer git.Close()
@@ -232,7 +235,7 @@ func (g ground) resolveFile(base *beneath.Folder, l *layers) (repo Repo, used bo
 		}
 	}
 	if err != nil {
-		l.note(true, "%s points at %s, which is not mounted: %v", at, dir, err)
+		g.note(true, "%s points at %s, which is not mounted: %v", at, dir, err)
 	}
 	return repo, err == nil, nil
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -62,13 +63,14 @@ func relativeNames(files []UserGit) (names []string) {
 	return names
 }
 
-// named are the files that are executed or obeyed because something names them,
-// relative to the project.
-type named struct {
-	executed   []string // by git
-	included   []string // by git, in a configuration
-	configured []string // what of all is read as configuration: protected if tracked, too
-}
+// use is what becomes of a file that something names.
+type use int
+
+const (
+	executed   use = 1 << iota // by git
+	configured                 // it is read as configuration: protected if tracked, too
+	included                   // by git, in a configuration
+)
 
 // configuration is one that git obeys in the project.
 type configuration struct {
@@ -85,7 +87,7 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 		if !g.own {
 			continue
 		}
-		main := g.settings("config")
+		main := g.Entry("config").Settings()
 		hash = hashSize(main)
 		for _, e := range main {
 			if e.Section == "remote" && e.Name == "url" {
@@ -98,8 +100,7 @@ func (v *view) ofConfig() (remotes []string, hash int) {
 
 // learn takes down what all configurations of git name, and what claudebox takes
 // orders from.
-func (v *view) learn(l *layers) (named, error) {
-	n := namer{view: v, layers: l}
+func (v *view) learn() error {
 	trees := []string{v.path}
 	if v.repo.Worktree != "" {
 		trees[0] = v.repo.Worktree
@@ -108,8 +109,8 @@ func (v *view) learn(l *layers) (named, error) {
 		if !g.guarded {
 			continue
 		}
-		n.learn(configuration{g.settings("config"), g.Path, g.tree, false})
-		n.learn(configuration{g.settings("config.worktree"), g.Path, g.tree, false})
+		v.learnFrom(configuration{g.Entry("config").Settings(), g.Path, g.tree, false})
+		v.learnFrom(configuration{g.Entry("config.worktree").Settings(), g.Path, g.tree, false})
 	}
 	for _, place := range v.seen.Git {
 		if place != ".git" {
@@ -122,54 +123,48 @@ func (v *view) learn(l *layers) (named, error) {
 		})
 		for i, tree := range trees {
 			if i == 0 {
-				n.learn(configuration{file.Entries, file.Dir, tree, true})
+				v.learnFrom(configuration{file.Entries, file.Dir, tree, true})
 			} else {
-				n.learn(configuration{hooks, file.Dir, tree, false})
+				v.learnFrom(configuration{hooks, file.Dir, tree, false})
 			}
 		}
 	}
 	for _, file := range v.Orders {
 		rel, err := v.order(file)
 		if err != nil {
-			return named{}, err
+			return err
 		}
 		if rel != "" {
-			n.named.configured = append(n.named.configured, rel)
+			v.named[rel] |= configured
 		}
 	}
-	return n.named, nil
+	return nil
 }
 
-// namer takes down what configurations of git name.
-type namer struct {
-	*view
-	*layers
-	named named
-}
-
-func (n *namer) learn(c configuration) {
+// learnFrom takes down what one configuration names.
+func (v *view) learnFrom(c configuration) {
 	for _, e := range c.entries {
 		switch {
 		case isHooksPath(e):
-			n.hold(c.tree, e.Value, true, whyHooks)
+			v.hold(c.tree, e.Value, true, whyHooks)
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
-				n.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
+				v.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
 					"look into one that was made inside before you use git there", e.Value)
 			}
 		case gitconfig.IsInclude(e):
-			rel := n.hold(c.dir, e.Value, false, whyConfig)
-			if rel == "" || slices.Contains(n.named.included, rel) {
+			rel := v.hold(c.dir, e.Value, false, whyConfig)
+			if rel == "" || v.named[rel]&included != 0 {
 				continue
 			}
-			n.named.included, n.named.configured = append(n.named.included, rel), append(n.named.configured, rel)
-			if content, err := n.tree.Read(rel, configLimit); err == nil && !c.users {
+			v.named[rel] |= configured | included
+			if content, err := v.tree.Read(rel, configLimit); err == nil && !c.users {
 				entries, _ := gitconfig.Parse(content)
-				n.learn(configuration{entries, path.Dir(n.tree.Join(rel)), c.tree, false})
+				v.learnFrom(configuration{entries, path.Dir(v.tree.Join(rel)), c.tree, false})
 			}
 		case isCommand(e):
 			for _, word := range words(e.Value) {
-				if at := gitconfig.Path(c.tree, word, n.Home); strings.Contains(word, "/") && !n.isGitsOwn(at) {
-					n.executes(at)
+				if at := gitconfig.Path(c.tree, word, v.Home); strings.Contains(word, "/") && !v.isGitsOwn(at) {
+					v.executes(at)
 				}
 			}
 		}
@@ -178,22 +173,22 @@ func (n *namer) learn(c configuration) {
 
 // executes adds a path to those the host executes, when it lies in the project;
 // empty when it does not.
-func (n *namer) executes(at string) (rel string) {
-	if !n.contains(at) || at == n.path || at == n.path+"/.git" || pathname.Below(at, n.path+"/.git/hooks") {
+func (v *view) executes(at string) (rel string) {
+	if !v.contains(at) || at == v.path || at == v.path+"/.git" || pathname.Below(at, v.path+"/.git/hooks") {
 		return ""
 	}
-	rel = relative(n.path, at)
-	n.named.executed = append(n.named.executed, rel)
+	rel = relative(v.path, at)
+	v.named[rel] |= executed
 	return rel
 }
 
 // isGitsOwn tells a file by which git works, as its index, from a program that
 // lies beside it.
-func (n *namer) isGitsOwn(at string) bool {
-	if !n.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
+func (v *view) isGitsOwn(at string) bool {
+	if !v.contains(at) || !slices.Contains(strings.Split(at, "/"), ".git") {
 		return false
 	}
-	what, err := n.tree.Look(relative(n.path, at))
+	what, err := v.tree.Look(relative(v.path, at))
 	return err != nil || what.Kind != beneath.Regular || what.Perm&0o111 == 0
 }
 
@@ -201,28 +196,28 @@ func (n *namer) isGitsOwn(at string) bool {
 // folder outside of it: it is kept empty when nothing is there, as the host's git
 // would obey it at once. Where even its folder is missing, it can only be told. It
 // gives where the place lies in the project.
-func (n *namer) hold(from, name string, dir bool, why string) (rel string) {
-	place, b := gitconfig.Path(from, name, n.Home), below{n.layers, n.tree}
-	outside := n.common != nil && place != n.repo.Common && pathname.Below(place, n.repo.Common)
+func (v *view) hold(from, name string, dir bool, why string) (rel string) {
+	place, b := gitconfig.Path(from, name, v.Home), v.tree
+	outside := v.common.Folder != nil && place != v.repo.Common && pathname.Below(place, v.repo.Common)
 	at := ""
 	if outside {
-		b.at, at = n.common, relative(n.repo.Common, place)
-	} else if rel = n.executes(place); rel == "" {
+		b, at = v.common, relative(v.repo.Common, place)
+	} else if rel = v.executes(place); rel == "" {
 		return ""
 	} else {
 		at = rel
 	}
-	what, err := b.at.Look(at)
-	above, fault := b.at.Look(path.Dir(at))
+	what, err := b.Look(at)
+	above, fault := b.Look(path.Dir(at))
 	switch absent := err == nil && what.Kind == beneath.Absent; {
 	case absent && (fault != nil || above.Kind != beneath.Dir):
-		n.note(true, "%s is not there, and the agent can make it: %s", place, why)
+		v.note(true, "%s is not there, and the agent can make it: %s", place, why)
 	case absent:
 		b.standIn(StandIn{Rel: at, Dir: dir}, why)
 	case !outside:
-		n.standIns = append(n.standIns, StandIn{Root: n.path, Rel: at, Keep: true})
+		v.standIns = append(v.standIns, StandIn{Root: v.path, Rel: at, Keep: true})
 	case err != nil:
-		n.note(true, "%s cannot be protected: %s", place, why)
+		v.note(true, "%s cannot be protected: %s", place, why)
 	default:
 		b.keep(at, what.Kind, why)
 	}
@@ -231,29 +226,26 @@ func (n *namer) hold(from, name string, dir bool, why string) (rel string) {
 
 // copyIncluded covers what git includes in a configuration, and no index holds, by
 // a copy without secrets, and reports whether it has.
-func (v *view) copyIncluded(at below, rel string) bool {
-	what, err := v.tree.Look(rel)
-	if err != nil || what.Kind != beneath.Regular || !slices.Contains(v.named.included, rel) || v.tracked.Has(rel) {
+func (v *view) copyIncluded(p place) bool {
+	if p.kind != beneath.Regular || v.named[p.rel]&included == 0 || v.tracked.Has(p.rel) {
 		return false
 	}
-	content, err := v.tree.Read(rel, configLimit)
+	content, err := v.tree.Read(p.rel, configLimit)
 	if err == nil {
-		at.cover(rel, Mount{Mode: Made, Content: gitconfig.Sanitise(content), Why: whyConfig})
+		v.tree.cover(p.rel, Mount{Mode: Made, Content: gitconfig.Sanitise(content), Why: whyConfig})
 	}
 	return err == nil
 }
 
 // unmade is what is named and nobody has made yet, but for what a stand-in
 // keeps from being made.
-func (v *view) unmade(held []StandIn) []string {
-	list := slices.DeleteFunc(slices.Concat(v.named.executed, v.named.configured), func(rel string) bool {
+func (v *view) unmade() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.named)), func(rel string) bool {
 		what, err := v.tree.Look(rel)
-		return err != nil || what.Kind != beneath.Absent || slices.ContainsFunc(held, func(p StandIn) bool {
+		return err != nil || what.Kind != beneath.Absent || slices.ContainsFunc(v.standIns, func(p StandIn) bool {
 			return p.Root == v.path && p.Rel == rel && !p.Keep
 		})
 	})
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // order says where in the project a file lies that claudebox itself takes orders

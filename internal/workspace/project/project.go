@@ -156,9 +156,9 @@ func open(req Request, beside bool) (Project, error) {
 	if worktree != "" && req.GitRoot && !bare && !pathname.Below(req.Dir, worktree+"/.git") {
 		g.path, g.root = worktree, worktree
 	}
-	l := &layers{project: g.path}
+	g.layers = &layers{project: g.path, mounts: map[string]Mount{}}
 	if !beside {
-		if err := req.judge(g.path, l); err != nil {
+		if err := g.judge(); err != nil {
 			return Project{}, err
 		}
 	}
@@ -169,18 +169,18 @@ func open(req Request, beside bool) (Project, error) {
 		}
 	}
 	defer tree.Close()
-	g, common, err := g.in(worktree, bare, l)
+	g, common, err := g.in(worktree, bare)
 	if err != nil {
 		return Project{}, err
 	}
 	if common != nil {
 		defer common.Close()
 	}
-	v, err := g.look(tree, common, l)
+	v, err := g.look(tree, common)
 	if err != nil {
 		return Project{}, err
 	}
-	return v.protect(l)
+	return v.protect()
 }
 
 // Root is the root of the repository that a folder lies in, or the folder

@@ -77,11 +77,12 @@ func refusal(dir, remedy, format string, args ...any) error {
 	return diag.Errorf("take "+dir+" as the project", remedy, format, args...)
 }
 
-// judge holds the canonical path of a project against SAND-05. A folder of
+// judge holds the path of a project against SAND-05. A folder of
 // somebody else is refused, too: what is written there would be executed by them,
 // or was put there by them. Root must find an owner to become.
-func (req Request) judge(dir string, l *layers) error {
-	if why := req.forbids(dir); why != "" {
+func (g ground) judge() error {
+	dir := g.path
+	if why := g.forbids(dir); why != "" {
 		return refusal(dir, elsewhere, "%s", why)
 	}
 	if slices.Contains(strings.Split(dir, "/"), ".git") {
@@ -89,8 +90,8 @@ func (req Request) judge(dir string, l *layers) error {
 			"it lies in a .git folder, where the host's git executes hooks")
 	}
 	for _, place := range executedPlaces {
-		if place = req.expand(place); pathname.Below(dir, place) {
-			l.note(true, "the host executes what is in %s: read every change before you use it", place)
+		if place = g.expand(place); pathname.Below(dir, place) {
+			g.note(true, "the host executes what is in %s: read every change before you use it", place)
 			break
 		}
 	}
@@ -101,8 +102,8 @@ func (req Request) judge(dir string, l *layers) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return refusal(dir, elsewhere, "it is not a folder")
-	case int(st.Uid) != req.UID:
-		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, req.UID)
+	case int(st.Uid) != g.UID:
+		return refusal(dir, "work on a copy of your own", "it belongs to user %d, you are user %d", st.Uid, g.UID)
 	}
 	return nil
 }

@@ -201,26 +201,24 @@ func filledState(tree *beneath.Folder, folders []string) string {
 
 // lookFilled covers what is secret in the configurations of repositories in folders
 // that tools fill: pip keeps the token of a URL in a checkout of its own.
-func (v *view) lookFilled(at below) (filled Filled, err error) {
+func (v *view) lookFilled() (filled Filled, err error) {
 	if len(v.seen.Skipped) == 0 {
 		return filled, nil
 	}
 	if v.Request.Filled != nil {
 		filled = v.Request.Filled(v.path)
 	}
-	if now := filledState(v.tree, v.seen.Skipped); now == "" || now != filled.State {
-		found := v.scope.LookFilled(v.tree, v.seen)
+	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != filled.State {
+		found := v.scope.LookFilled(v.tree.Folder, v.seen)
 		filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
-			at.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
+			v.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
 				"seen with their secrets")
 		}
 	}
-	repos, err := git.Gather(v.tree, git.Look{Git: filled.Repos})
-	for _, g := range v.gitFolders(at, repos) {
-		if err == nil {
-			err = g.secrets()
-		}
+	repos, err := git.Gather(v.tree.Folder, git.Look{Git: filled.Repos})
+	for _, g := range v.gitFolders(v.tree, repos) {
+		g.secrets(true)
 	}
 	return filled, err
 }

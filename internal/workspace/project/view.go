@@ -1,6 +1,7 @@
 package project
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -15,44 +16,47 @@ import (
 // view is what one look at a project found. It is complete before [view.protect] uses it.
 type view struct {
 	ground
-	tree    *beneath.Folder // the project
-	common  *beneath.Folder // the repository's common folder; nil: it lies in the project, or there is none
+	tree    below // the project
+	common  below // the repository's common folder; without one, it lies in the project, or there is none
 	scope   Scope
 	seen    Seen
 	before  git.Snapshot
 	folders []gitFolder
-	named   named    // by configurations of git, and by claudebox
-	found   []string // what the host executes and is there, relative to the project
-	hide    []string // what the profile's patterns with a slash match
-	tracked Tracked  // what git's indexes hold, as far as that counts
-	doubted []string // names in the index that count as untracked
+	named   map[string]use // by configurations of git, and by claudebox; relative to the project
+	found   []place        // what the host executes and is there
+	hide    []string       // what the profile's patterns with a slash match
+	tracked Tracked        // what git's indexes hold, as far as that counts
+	doubted []string       // names in the index that count as untracked
 }
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
 // goes by what those before it found.
-func (g ground) look(tree, common *beneath.Folder, l *layers) (*view, error) {
-	v := &view{ground: g, tree: tree, common: common, scope: g.scope(common != nil)}
+func (g ground) look(tree, common *beneath.Folder) (*view, error) {
+	v := &view{
+		ground: g, tree: below{g.layers, tree}, common: below{g.layers, common}, scope: g.scope(common != nil),
+		named: map[string]use{},
+	}
 	var known *Seen
 	if g.Known != nil {
 		known = g.Known(v.scope)
 	}
 	v.seen = v.scope.walk(tree, known, walkLimit, 0)
 	if v.seen.Cut {
-		l.note(true, "the project has more than %d entries: "+
+		v.note(true, "the project has more than %d entries: "+
 			"further repositories and secret files in it are neither protected nor hidden", walkLimit)
 	}
 	for _, rel := range v.seen.Closed {
-		below{l, tree}.closed(rel)
+		v.tree.closed(rel)
 	}
 	var err error
-	if v.before, v.folders, err = v.gather(l); err != nil {
+	if v.before, v.folders, err = v.gather(); err != nil {
 		return nil, err
 	}
 	v.repo.Remotes, v.scope.Hash = v.ofConfig()
-	if v.named, err = v.learn(l); err != nil {
+	if err = v.learn(); err != nil {
 		return nil, err
 	}
-	if v.found, v.hide, err = v.find(below{l, tree}); err != nil {
+	if v.found, v.hide, err = v.find(); err != nil {
 		return nil, err
 	}
 	v.scope.Places = v.places()
@@ -87,47 +91,53 @@ func (g ground) scope(outside bool) Scope {
 
 // gather looks at the git folders of the project, and of the repository that it
 // lies in.
-func (v *view) gather(l *layers) (all git.Snapshot, folders []gitFolder, err error) {
-	if all, err = git.Gather(v.tree, v.scope.GitPlaces(v.seen)); err != nil {
+func (v *view) gather() (all git.Snapshot, folders []gitFolder, err error) {
+	if all, err = git.Gather(v.tree.Folder, v.scope.GitPlaces(v.seen)); err != nil {
 		return all, nil, err
 	}
 	if at := v.repo.Common; at != "" && v.contains(at) && all.Folder(at) == nil {
-		own, err := git.Gather(v.tree, git.Look{Own: []string{relative(v.path, at)}})
+		own, err := git.Gather(v.tree.Folder, git.Look{Own: []string{relative(v.path, at)}})
 		if err != nil {
 			return all, nil, err
 		}
 		all = all.And(own)
 	}
-	inside := v.gitFolders(below{l, v.tree}, all)
-	if v.common != nil {
-		theirs, err := git.Gather(v.common, git.Look{Own: []string{"."}})
+	inside := v.gitFolders(v.tree, all)
+	if v.common.Folder != nil {
+		theirs, err := git.Gather(v.common.Folder, git.Look{Own: []string{"."}})
 		if err != nil {
 			return all, nil, err
 		}
-		all, folders = all.And(theirs), v.gitFolders(below{l, v.common}, theirs)
+		all, folders = all.And(theirs), v.gitFolders(v.common, theirs)
 	}
 	return all, append(folders, inside...), nil
 }
 
+// place is one that exists.
+type place struct {
+	rel  string // to the project
+	kind beneath.Kind
+}
+
 // find lists the existing files that host programs execute or obey, sorted; and those that the profile's hide globs
 // match.
-func (v *view) find(at below) (found, hide []string, err error) {
-	globs, err := matches(v.tree, "protect", v.Protect)
+func (v *view) find() (found []place, hide []string, err error) {
+	globs, err := matches(v.tree.Folder, "protect", v.Protect)
 	if err != nil {
 		return nil, nil, err
 	}
-	if hide, err = matches(v.tree, "hide", v.scope.HideAt); err != nil {
+	if hide, err = matches(v.tree.Folder, "hide", v.scope.HideAt); err != nil {
 		return nil, nil, err
 	}
-	names := slices.Concat(hostrun.Held(), v.named.executed, v.named.configured, globs)
+	names := slices.Concat(hostrun.Held(), slices.Collect(maps.Keys(v.named)), globs)
 	slices.Sort(names)
 	for _, rel := range slices.Compact(names) {
-		what, err := at.look(rel)
+		what, err := v.tree.look(rel)
 		if err != nil {
 			return nil, nil, err
 		}
 		if what.Kind != beneath.Absent && what.Kind != beneath.Special {
-			found = append(found, rel)
+			found = append(found, place{rel, what.Kind})
 		}
 	}
 	return found, hide, nil
@@ -150,10 +160,11 @@ func matches(tree *beneath.Folder, key string, globs []string) (all []string, er
 // places are the names in indexes of which it must be known whether they are
 // tracked, beyond the built-in lists.
 func (v *view) places() []string {
-	list := slices.Concat(v.found, v.hide)
-	for _, dotGit := range v.seen.Git {
-		for _, rel := range v.found { // as its own index names it
-			if below, ok := strings.CutPrefix(rel, path.Dir(dotGit)+"/"); ok {
+	list := slices.Clone(v.hide)
+	for _, p := range v.found {
+		list = append(list, p.rel)
+		for _, dotGit := range v.seen.Git { // as its own index names it
+			if below, ok := strings.CutPrefix(p.rel, path.Dir(dotGit)+"/"); ok {
 				list = append(list, below)
 			}
 		}
@@ -178,7 +189,7 @@ func (v *view) uncounted() (names []string) {
 			}
 		}
 		for _, name := range v.Memory.Hidden(id) {
-			if rel, in := place.inProject(name); in && v.seen.Has(rel) && !place.proves(v.tree, name) {
+			if rel, in := place.inProject(name); in && v.seen.Has(rel) && !place.proves(v.tree.Folder, name) {
 				names = append(names, rel)
 			}
 		}
@@ -193,65 +204,57 @@ func (v *view) uncounted() (names []string) {
 
 // protect says what is to be laid over what was seen. It looks into files, and at
 // what links lead to; nothing of the view changes but what is left to be made.
-func (v *view) protect(l *layers) (Project, error) {
+func (v *view) protect() (Project, error) {
 	for n := range v.folders {
 		if err := v.folders[n].protect(n >= repoLimit); err != nil {
 			return Project{}, err
 		}
 	}
-	at := below{l, v.tree}
-	for i := range v.before.Files {
-		if err := at.existing(v.before.Files[i].Rel, whyMoved); err != nil {
-			return Project{}, err
-		}
+	for _, f := range v.before.Files {
+		v.tree.keep(f.Rel, f.Kind, whyMoved)
 	}
-	filled, err := v.lookFilled(at)
+	filled, err := v.lookFilled()
 	if err != nil {
 		return Project{}, err
 	}
-	h := hider{view: v, below: at}
+	h := hider{view: v}
 	if err := h.all(); err != nil {
 		return Project{}, err
 	}
 	h.sockets()
-	reported, readOnly, err := v.executed(at)
-	if err != nil {
+	reported, readOnly := v.executed()
+	if err := v.otherNames(); err != nil {
 		return Project{}, err
 	}
-	if err := v.otherNames(at); err != nil {
-		return Project{}, err
-	}
-	v.scope.Unmade = v.unmade(l.standIns)
-	mounts, hidden := l.sorted()
+	v.scope.Unmade = v.unmade()
+	mounts, hidden := v.sorted()
 	return Project{
-		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: l.notes,
-		Reported: reported, Hidden: hidden, Stay: l.stay, ReadOnly: slices.Concat(l.copied, readOnly),
+		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,
+		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
 		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: filled,
-		Before: v.before, OpenConfig: v.WritableConfig, StandIns: l.standIns, show: v.Show,
+		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.standIns, show: v.Show,
 	}, nil
 }
 
 // executed protects what the host executes. A tracked file stays writable and is reported: read-only it would stop
 // `git switch` half-way. Files read as configuration are read-only even if tracked: git obeys them without anybody
 // running them.
-func (v *view) executed(at below) (reported, readOnly []string, err error) {
-	for _, rel := range v.found {
-		if !v.Strict && v.tracked.Has(rel) && !slices.Contains(v.named.configured, rel) {
+func (v *view) executed() (reported, readOnly []string) {
+	for _, p := range v.found {
+		rel := p.rel
+		if !v.Strict && v.tracked.Has(rel) && v.named[rel]&configured == 0 {
 			reported = append(reported, rel)
 			continue
 		}
 		readOnly = append(readOnly, rel)
 		if slices.ContainsFunc(v.doubted, func(name string) bool { return pathname.Below(name, rel) }) {
-			at.note(false, "%s stays read-only: a session may have put it into git's index", rel)
+			v.note(false, "%s stays read-only: a session may have put it into git's index", rel)
 		}
-		if v.copyIncluded(at, rel) {
-			continue
-		}
-		if err := at.existing(rel, "the host's tools execute it"); err != nil {
-			return nil, nil, err
+		if !v.copyIncluded(p) {
+			v.tree.keep(rel, p.kind, "the host's tools execute it")
 		}
 	}
-	return reported, readOnly, nil
+	return reported, readOnly
 }
 
 // shown reports whether the profile lets a path in: it, or a folder above.

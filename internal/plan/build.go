@@ -22,23 +22,23 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 		Pins:    Pins{Nixpkgs: res.Nixpkgs, Packages: res.Packages, Closure: res.Closure},
 		Path:    searchPath(res.Packages),
 		Network: network(prof),
-		Limits:  Limits(prof.Limits),
-		State:   string(prof.State),
-		Cache:   string(prof.Cache),
-		Project: string(prof.Project),
-		Nix:     Nix{Daemon: string(prof.Nix.Daemon), Store: string(prof.Nix.Store)},
+		Limits:  prof.Limits,
+		State:   prof.State,
+		Cache:   prof.Cache,
+		Project: prof.Project,
+		Nix:     prof.Nix,
 		Git:     git(prof),
 		Hide:    globs(prof.Hide),
 		Show:    globs(prof.Show),
-		Protect: Protect{Mode: string(prof.ProtectMode), Globs: globs(prof.Protect)},
+		Protect: Protect{Mode: prof.ProtectMode, Globs: globs(prof.Protect)},
 		Agent: Agent{
 			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: agents[prof.Agent.Name].args,
 			Home: keptFolders(prof.Agent),
 		},
 		MCP:     prof.MCP.Import,
 		Beside:  globs(prof.Worktrees),
-		Compat:  string(prof.Compat),
-		Confirm: string(prof.Confirm),
+		Compat:  prof.Compat,
+		Confirm: prof.Confirm,
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Tools)) {
 		p.Pins.Tools = append(p.Pins.Tools, Tool{Name: name, Path: res.Tools[name]})
@@ -78,11 +78,9 @@ func searchPath(packages []Package) []string {
 var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug", "static"}
 
 func network(prof profile.Profile) Network {
-	from := prof.Network
-	return Network{
-		Tier: string(from.Tier), Allow: allowed(prof), Except: ordered(from.Except),
-		Private: ordered(from.Private), Via: from.Via, In: ordered(prof.Ports.In), Out: ordered(prof.Ports.Out),
-	}
+	n := prof.Network
+	n.Allow, n.Except, n.Private = allowed(prof), ordered(n.Except), ordered(n.Private)
+	return n
 }
 
 func ordered[T cmp.Ordered](list []T) []T { return slices.Sorted(slices.Values(list)) }
@@ -91,9 +89,9 @@ func git(prof profile.Profile) Git {
 	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost {
 		return GitHost{Host: h.Host, Variable: h.Variable}
 	})
-	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: string(prof.Git.Config), SSH: prof.SSH.Hosts}
+	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: prof.Git.Config, SSH: prof.SSH.Hosts}
 	if prof.Git.Sign == profile.GitSignSSH {
-		made.Sign = string(prof.Git.Sign)
+		made.Sign = prof.Git.Sign
 	}
 	return made
 }
@@ -185,17 +183,11 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 
 // WithTier is the plan with another network tier: what `--network` asks for.
 func (p Plan) WithTier(tier string) Plan {
-	p.Network.Tier = tier
-	if tier != string(profile.TierInet) {
-		p.Network.Except = nil
-	}
-	if tier != string(profile.TierAllow) {
-		p.Network.Private, p.Network.Via = nil, ""
-	}
+	p.Network = p.Network.Under(tier)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})
-	if tier == string(profile.TierNone) {
+	if tier == profile.TierNone {
 		p.Network.Out = nil // services of the host are beyond the loopback, and so is a resolver
 	} else {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)

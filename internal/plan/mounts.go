@@ -73,7 +73,7 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	return list
 }
 
-func cacheMounts(cache profile.Cache) []Mount {
+func cacheMounts(cache string) []Mount {
 	if cache != profile.CacheProject {
 		return nil
 	}

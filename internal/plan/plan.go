@@ -1,9 +1,8 @@
 package plan
 
 import (
-	"slices"
-
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 )
 
 // Version is the version of the plan file that this build writes.
@@ -41,13 +40,6 @@ type Plan struct {
 	Beside  []string `json:"worktrees,omitempty"` // patterns of folders beside the project that are mounted read-write
 	Compat  string   `json:"compat"`
 	Confirm string   `json:"confirm"`
-}
-
-// Limits are what everything inside may use together; 0: as much as there is.
-type Limits struct {
-	Memory int64 `json:"memory,omitempty"` // bytes
-	Tasks  int   `json:"tasks,omitempty"`  // processes and threads
-	CPU    int   `json:"cpu,omitempty"`    // percent of one processor
 }
 
 // Asks reports whether the user confirms what enters, where no flag says that they do.
@@ -153,35 +145,12 @@ const (
 	MadeGitconfig MadeFile = "gitconfig"
 )
 
-// Network is the tier and what it lets through.
-type Network struct {
-	Tier  string   `json:"tier"`
-	Allow []string `json:"allow,omitempty"`
-	// Except are addresses and networks of the user's own that tier inet reaches.
-	Except []string `json:"except,omitempty"`
-	// Private are those of Allow whose names may lead to a private network.
-	Private []string `json:"private,omitempty"`
-	// Via is the URL of the proxy that the hosts of tier allow are reached by.
-	Via string `json:"via,omitempty"`
-	In  []int  `json:"in,omitempty"`
-	Out []int  `json:"out,omitempty"`
-}
-
-// Hosts are those of tier allow, for people.
-func (n Network) Hosts() []string {
-	return mapped(n.Allow, func(host string) string {
-		if slices.Contains(n.Private, host) {
-			return host + " (may be in your own network)"
-		}
-		return host
-	})
-}
-
-// Nix is how much of Nix the sandbox may use.
-type Nix struct {
-	Daemon string `json:"daemon"`
-	Store  string `json:"store"`
-}
+// What a profile says of these a plan says as it is.
+type (
+	Network = profile.Network
+	Limits  = profile.Limits
+	Nix     = profile.Nix
+)
 
 // Git is what git may do inside.
 type Git struct {

@@ -108,10 +108,10 @@ func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
 }
 
 func TestTiersWithoutAResolver(t *testing.T) {
-	for tier, want := range map[profile.Tier]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: true, profile.TierNone: false} {
+	for tier, want := range map[string]bool{profile.TierFull: true, profile.TierInet: true, profile.TierAllow: true, profile.TierNone: false} {
 		prof := example()
 		prof.Network.Tier = tier
-		for how, p := range map[string]Plan{"by profile": build(t, prof), "by flag": build(t, example()).WithTier(string(tier))} {
+		for how, p := range map[string]Plan{"by profile": build(t, prof), "by flag": build(t, example()).WithTier(tier)} {
 			has := slices.ContainsFunc(p.Mounts, func(m Mount) bool { return m.Destination == "/etc/resolv.conf" })
 			if has != want {
 				t.Errorf("tier %s %s: a resolv.conf is there: %t", tier, how, has)
@@ -146,7 +146,7 @@ func TestTierAllowWithoutAListIsTheAgentsOwnHosts(t *testing.T) {
 
 func TestPublishedPortsJoinThoseOfTheProfile(t *testing.T) {
 	prof := example()
-	prof.Ports.In = []int{3000}
+	prof.Network.In = []int{3000}
 	before := build(t, prof)
 	if got, want := before.WithPorts(8000, 3000, 80).Network.In, []int{80, 3000, 8000}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

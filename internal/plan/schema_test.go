@@ -75,8 +75,8 @@ func TestTheSchemaTakesAPlanAndNothingElse(t *testing.T) {
 
 type object = map[string]any
 
-// comments are those of this package's types, "Mount", fields, "Mount.Kind",
-// and the constants of its types of text.
+// comments are those of types, "plan.Mount", of fields, "plan.Mount.Kind", and
+// the constants of types of text.
 type comments struct {
 	docs  map[string]string
 	words map[string][]string
@@ -95,7 +95,7 @@ func describe(t *testing.T) object {
 
 func readComments(t *testing.T) comments {
 	c := comments{map[string]string{}, map[string][]string{}}
-	for _, name := range []string{"plan.go", "resolve/resolution.go"} {
+	for _, name := range []string{"plan.go", "resolve/resolution.go", "../profile/profile.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func (c comments) ofFile(file *ast.File) {
 		for _, spec := range group.Specs {
 			switch spec := spec.(type) {
 			case *ast.TypeSpec:
-				c.ofType(spec, group.Doc)
+				c.ofType(file.Name.Name+"."+spec.Name.Name, spec, group.Doc)
 			case *ast.ValueSpec:
 				if word, ok := spec.Values[0].(*ast.BasicLit); ok && spec.Type != nil {
 					text, _ := strconv.Unquote(word.Value)
@@ -126,11 +126,11 @@ func (c comments) ofFile(file *ast.File) {
 	}
 }
 
-func (c comments) ofType(spec *ast.TypeSpec, doc *ast.CommentGroup) {
-	c.docs[spec.Name.Name] = plain(doc)
+func (c comments) ofType(name string, spec *ast.TypeSpec, doc *ast.CommentGroup) {
+	c.docs[name] = plain(doc)
 	if s, ok := spec.Type.(*ast.StructType); ok {
 		for _, field := range s.Fields.List {
-			c.docs[spec.Name.Name+"."+field.Names[0].Name] = plain(field.Comment)
+			c.docs[name+"."+field.Names[0].Name] = plain(field.Comment)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (c comments) record(t reflect.Type) object {
 		field := t.Field(i)
 		name, more, _ := strings.Cut(field.Tag.Get("json"), ",")
 		schema := c.schema(field.Type)
-		if doc := c.docs[t.Name()+"."+field.Name]; doc != "" {
+		if doc := c.docs[t.String()+"."+field.Name]; doc != "" {
 			schema["description"] = doc
 		}
 		properties[name] = schema
@@ -171,7 +171,7 @@ func (c comments) record(t reflect.Type) object {
 		}
 	}
 	record := object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
-	if doc := c.docs[t.Name()]; doc != "" {
+	if doc := c.docs[t.String()]; doc != "" {
 		record["description"] = doc
 	}
 	return record

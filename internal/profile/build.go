@@ -34,33 +34,32 @@ func build(v shape.Value) Profile {
 		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
 		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
 			func(m Mount) string { return m.Sandbox }), sameMount),
-		State: State(said(v, "state")),
-		Nix:   Nix{Daemon: Daemon(said(v, "nix.daemon")), Store: Store(said(v, "nix.store"))},
+		State: said(v, "state"),
+		Nix:   Nix{Daemon: said(v, "nix.daemon"), Store: said(v, "nix.store")},
 		Git: Git{
 			Hosts: sorted(mapped(v.Get("git.hosts").Members, func(m shape.Member) GitHost {
 				return GitHost{Host: strings.ToLower(m.Key), Variable: m.Value.Text, Origin: origin(m.Place)}
 			}), func(h GitHost) string { return h.Host }),
 			SSHToHTTPS: said(v, "git.ssh_to_https") == "true",
-			Config:     GitConfig(said(v, "git.config")),
-			Sign:       GitSign(said(v, "git.sign")),
+			Config:     said(v, "git.config"),
+			Sign:       said(v, "git.sign"),
 		},
 		SSH:         SSH{Hosts: hosts(v.Get("ssh.hosts"))},
 		Hide:        patterns(v.Get("hide")),
 		Show:        patterns(v.Get("show")),
 		Protect:     patterns(v.Get("protect")),
-		ProtectMode: ProtectMode(said(v, "protect_mode")),
-		Cache:       Cache(said(v, "cache")),
-		Ports:       Ports{In: numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out"))},
+		ProtectMode: said(v, "protect_mode"),
+		Cache:       said(v, "cache"),
 		Limits: Limits{
 			Memory: amount(said(v, "limits.memory"), units), Tasks: decimal(said(v, "limits.tasks")),
 			CPU: int(amount(said(v, "limits.cpu"), percent)),
 		},
 		MCP:       MCP{Import: unique(v.Get("mcp.import").Texts())},
-		Compat:    Compat(said(v, "compat")),
-		Toolbox:   Toolbox(said(v, "toolbox")),
-		Project:   ProjectRoot(said(v, "project")),
+		Compat:    said(v, "compat"),
+		Toolbox:   said(v, "toolbox"),
+		Project:   said(v, "project"),
 		Worktrees: patterns(v.Get("worktrees")),
-		Confirm:   Confirm(said(v, "confirm")),
+		Confirm:   said(v, "confirm"),
 	}
 }
 
@@ -106,9 +105,11 @@ func buildAgent(v shape.Value) Agent {
 // buildNetwork drops an inherited list of hosts when the tier has no use for
 // it any more.
 func buildNetwork(v shape.Value) Network {
-	network := Network{Tier: Tier(said(v, "network.tier"))}
-	switch network.Tier {
-	case TierAllow:
+	network := Network{
+		Tier: said(v, "network.tier"), Except: unique(v.Get("network.except").Texts()), Via: v.Get("network.via").Text,
+		In: numbers(v.Get("ports.in")), Out: numbers(v.Get("ports.out")),
+	}
+	if network.Tier == TierAllow {
 		for _, item := range v.Get("network.allow").Items {
 			host := strings.ToLower(item.Get("host").Text)
 			network.Allow = append(network.Allow, host)
@@ -117,11 +118,8 @@ func buildNetwork(v shape.Value) Network {
 			}
 		}
 		network.Allow, network.Private = unique(network.Allow), unique(network.Private)
-		network.Via = v.Get("network.via").Text
-	case TierInet:
-		network.Except = unique(v.Get("network.except").Texts())
 	}
-	return network
+	return network.Under(network.Tier)
 }
 
 func buildHostEnv(list shape.Value) []HostEnv {

@@ -133,7 +133,7 @@ func TestANarrowerTierDropsAnInheritedAllowList(t *testing.T) {
 
 func TestHostsOfTierAllowAreNamesOrMappings(t *testing.T) {
 	p := load(t, "top", files{"top.yaml": "network: {tier: allow, allow: [a.org, {host: Gitlab.corp, private: true}, {host: b.org}], via: \"http://p:1\"}"})
-	if got, want := fmt.Sprint(p.Network), "{allow [a.org gitlab.corp b.org] [] [gitlab.corp] http://p:1}"; got != want {
+	if got, want := fmt.Sprint(p.Network), "{allow [a.org gitlab.corp b.org] [] [gitlab.corp] http://p:1 [] []}"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 package profile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Profile says what the agent may have. A value made by [Load] is valid:
 // nobody downstream checks it again.
@@ -15,23 +18,22 @@ type Profile struct {
 	PassThrough []HostEnv  // sorted by name
 	Secrets     []Secret   // sorted by variable
 	Mounts      []Mount    // sorted by destination
-	State       State      // where the agent's home is kept
+	State       string     // where the agent's home is kept
 	Nix         Nix
 	Git         Git
 	SSH         SSH
 	Hide        []Pattern // added to the built-in list
 	Show        []Pattern // taken away from it
 	Protect     []Pattern // added to the built-in list
-	ProtectMode ProtectMode
-	Cache       Cache
-	Ports       Ports
+	ProtectMode string
+	Cache       string
 	Limits      Limits
 	MCP         MCP
-	Compat      Compat
-	Toolbox     Toolbox
-	Project     ProjectRoot
+	Compat      string
+	Toolbox     string
+	Project     string
 	Worktrees   []Pattern
-	Confirm     Confirm
+	Confirm     string
 	Sources     []Source // the files it was made of, in order of application
 }
 
@@ -39,7 +41,7 @@ type Profile struct {
 // an empty one leaves it as it is.
 func (p Profile) WithTier(tier string) Profile {
 	if tier != "" {
-		p.Network.Tier = Tier(tier)
+		p.Network.Tier = tier
 	}
 	return p
 }
@@ -120,46 +122,67 @@ type Mount struct {
 	Origin   Origin
 }
 
-// Network is the tier, and what it is narrowed or widened by.
+// Network is the tier and what it lets through.
 type Network struct {
-	Tier  Tier
-	Allow []string // hosts in lower case and presets (package hostpattern), for tier allow only
+	Tier string `json:"tier"`
+	// Allow are hosts in lower case and, in a profile, presets (package hostpattern),
+	// for tier allow only.
+	Allow []string `json:"allow,omitempty"`
 	// Except are addresses and networks of the user's own that are reached all
 	// the same (package policy), for tier inet only.
-	Except []string
+	Except []string `json:"except,omitempty"`
 	// Private are those of Allow whose names may lead to a private network.
-	Private []string
+	Private []string `json:"private,omitempty"`
 	// Via is the URL of the proxy that the hosts of tier allow are reached by;
 	// empty: none.
-	Via string
+	Via string `json:"via,omitempty"`
+	// In and Out are TCP ports carried between host and sandbox, on 127.0.0.1 only,
+	// sorted, each once: In leads inside, Out to the host.
+	In  []int `json:"in,omitempty"`
+	Out []int `json:"out,omitempty"`
+}
+
+// Under is the network under another tier, without what is for one tier alone.
+func (n Network) Under(tier string) Network {
+	n.Tier = tier
+	if tier != TierInet {
+		n.Except = nil
+	}
+	if tier != TierAllow {
+		n.Private, n.Via = nil, ""
+	}
+	return n
+}
+
+// Hosts are those of tier allow, for people.
+func (n Network) Hosts() []string {
+	return mapped(n.Allow, func(host string) string {
+		if slices.Contains(n.Private, host) {
+			return host + " (may be in your own network)"
+		}
+		return host
+	})
 }
 
 // Limits are what everything inside may use together; 0: as much as there is.
 type Limits struct {
-	Memory int64 // bytes
-	Tasks  int   // processes and threads
-	CPU    int   // percent of one processor
-}
-
-// Ports are TCP ports carried between host and sandbox, on 127.0.0.1 only;
-// sorted, each once.
-type Ports struct {
-	In  []int // host 127.0.0.1:N → inside
-	Out []int // inside → host 127.0.0.1:N
+	Memory int64 `json:"memory,omitempty"` // bytes
+	Tasks  int   `json:"tasks,omitempty"`  // processes and threads
+	CPU    int   `json:"cpu,omitempty"`    // percent of one processor
 }
 
 // Nix is how much of Nix the sandbox may use.
 type Nix struct {
-	Daemon Daemon
-	Store  Store
+	Daemon string `json:"daemon"`
+	Store  string `json:"store"`
 }
 
 // Git is what git may do inside.
 type Git struct {
 	Hosts      []GitHost // sorted by host
 	SSHToHTTPS bool
-	Config     GitConfig
-	Sign       GitSign
+	Config     string
+	Sign       string
 }
 
 // SSH is what ssh may do inside, with keys that stay outside.
@@ -177,65 +200,49 @@ type GitHost struct {
 // MCP names the user-scope MCP servers of the host that come in.
 type MCP struct{ Import []string }
 
-// The closed sets of words a profile may use. The first of each is the
-// default.
-type (
-	Tier        string
-	State       string
-	Daemon      string
-	Store       string
-	GitConfig   string
-	GitSign     string
-	ProtectMode string
-	Cache       string
-	Compat      string
-	Toolbox     string
-	ProjectRoot string
-	Confirm     string
-)
-
+// The words of settings. The first of each is the default.
 const (
-	TierFull  Tier = "full"
-	TierInet  Tier = "inet"
-	TierAllow Tier = "allow"
-	TierNone  Tier = "none"
+	TierFull  = "full"
+	TierInet  = "inet"
+	TierAllow = "allow"
+	TierNone  = "none"
 
-	StateProject   State = "project"
-	StateShared    State = "shared"
-	StateEphemeral State = "ephemeral"
-	StateHost      State = "host"
+	StateProject   = "project"
+	StateShared    = "shared"
+	StateEphemeral = "ephemeral"
+	StateHost      = "host"
 
-	DaemonOwn  Daemon = "own"
-	DaemonHost Daemon = "host"
-	DaemonOff  Daemon = "off"
+	DaemonOwn  = "own"
+	DaemonHost = "host"
+	DaemonOff  = "off"
 
-	StoreFull    Store = "full"
-	StoreClosure Store = "closure"
+	StoreFull    = "full"
+	StoreClosure = "closure"
 
-	GitConfigReadonly GitConfig = "readonly"
-	GitConfigWritable GitConfig = "writable"
+	GitConfigReadonly = "readonly"
+	GitConfigWritable = "writable"
 
-	GitSignOff GitSign = "off"
-	GitSignSSH GitSign = "ssh"
+	GitSignOff = "off"
+	GitSignSSH = "ssh"
 
-	ProtectDefault ProtectMode = "default"
-	ProtectStrict  ProtectMode = "strict"
+	ProtectDefault = "default"
+	ProtectStrict  = "strict"
 
-	CacheProject   Cache = "project"
-	CacheEphemeral Cache = "ephemeral"
+	CacheProject   = "project"
+	CacheEphemeral = "ephemeral"
 
-	CompatNixLd Compat = "nix-ld"
-	CompatOff   Compat = "off"
+	CompatNixLd = "nix-ld"
+	CompatOff   = "off"
 
-	ToolboxFull Toolbox = "full"
-	ToolboxBase Toolbox = "base"
+	ToolboxFull = "full"
+	ToolboxBase = "base"
 
-	ProjectCwd     ProjectRoot = "cwd"
-	ProjectGitRoot ProjectRoot = "git-root"
+	ProjectCwd     = "cwd"
+	ProjectGitRoot = "git-root"
 
-	ConfirmAlways  Confirm = "always"
-	ConfirmChanged Confirm = "changed"
-	ConfirmNever   Confirm = "never"
+	ConfirmAlways  = "always"
+	ConfirmChanged = "changed"
+	ConfirmNever   = "never"
 )
 
 // ByGrant are the words of settings, that which grants least first. The shared home

@@ -200,7 +200,9 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 			{Attr: "python3Packages.requests", Origin: "work:5"},
 		},
 		Nixpkgs: "github:NixOS/nixpkgs/391b592eb44808b3bd0cb80bb71b63a5a118b8bb",
-		Network: profile.Network{Tier: profile.TierAllow, Allow: []string{"anthropic", "*.github.com:443"}},
+		Network: profile.Network{
+			Tier: profile.TierAllow, Allow: []string{"anthropic", "*.github.com:443"}, In: []int{80, 3000}, Out: []int{8931},
+		},
 		Env: []profile.Constant{
 			{Name: "ANSWER", Value: "no", Origin: "work:12"},
 			{Name: "AWS_PROFILE", Value: "work", Origin: "work:9"},
@@ -226,7 +228,6 @@ func TestEveryKeyReachesTheProfile(t *testing.T) {
 		Protect:     []profile.Pattern{{Glob: ".envrc", Origin: "work:25"}},
 		ProtectMode: profile.ProtectStrict,
 		Cache:       profile.CacheEphemeral,
-		Ports:       profile.Ports{In: []int{80, 3000}, Out: []int{8931}},
 		MCP:         profile.MCP{Import: []string{"github"}},
 		Compat:      profile.CompatOff,
 		Toolbox:     profile.ToolboxBase,

@@ -40,9 +40,7 @@ func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
 
 // tierKeys are those keys of network that are for one tier alone.
 var tierKeys = []struct {
-	key                 string
-	tier                Tier
-	what, where, remedy string
+	key, tier, what, where, remedy string
 }{
 	{"allow", TierAllow, "a list of hosts is", "tier allow", "write tier: allow, or remove the list"},
 	{
@@ -59,7 +57,7 @@ func (j *judge) network(v shape.Value) {
 	network, tier := v.Get("network"), v.Get("network.tier")
 	for _, k := range tierKeys {
 		only := network.Get(k.key)
-		if network.Broken && k.key == "allow" || !only.Said() || tier.Text == string(k.tier) ||
+		if network.Broken && k.key == "allow" || !only.Said() || tier.Text == k.tier ||
 			tier.Said() && tier.Doc.Rank > only.Doc.Rank {
 			continue
 		}
@@ -72,7 +70,7 @@ func (j *judge) network(v shape.Value) {
 			j.refuse(host.Place, "name the hosts", "allow: %s is a preset, and none of its hosts is private", host.Text)
 		}
 	}
-	if out := v.Get("ports.out"); tier.Text == string(TierNone) && len(out.Items) > 0 {
+	if out := v.Get("ports.out"); tier.Text == TierNone && len(out.Items) > 0 {
 		j.refuse(out.Place, `write network: inet, or remove ports.out`,
 			"out: ports of the host need a network, and the tier is none")
 	}

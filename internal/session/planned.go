@@ -84,7 +84,7 @@ func orders(f host.Facts, o Options) (list []string) {
 
 // judgeTier refuses a tier of --network that there is not.
 func (o Options) judgeTier() error {
-	switch profile.Tier(o.Network) {
+	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
 		return nil
 	}

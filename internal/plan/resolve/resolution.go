@@ -34,7 +34,7 @@ type Request struct {
 	Manifest *Manifest
 	System   string            // of this machine, "x86_64-linux"; empty: the manifest's
 	Packages []profile.Package // in the profile's order
-	Toolbox  profile.Toolbox   // whether the manifest's toolbox is there, too
+	Toolbox  string            // whether the manifest's toolbox is there, too
 	Sources  []profile.Source  // the profile's files, to say where a package is named
 	Nixpkgs  string            // [profile.Profile.Nixpkgs]
 

@@ -8,5 +8,6 @@ func FieldNames() []string {
 	for _, s := range settings {
 		names = append(names, s.field)
 	}
+	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -89,42 +89,42 @@ var settings = []setting{
 	{"Secrets", "secrets", list(func(p *prof) *[]profile.Secret { return &p.Secrets }, secret)},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", (*narrowing).state},
-	{"Nix", "nix.daemon", word(func(p *prof) *profile.Daemon { return &p.Nix.Daemon })},
-	{"Nix", "nix.store", word(func(p *prof) *profile.Store { return &p.Nix.Store })},
+	{"Nix", "nix.daemon", word(func(p *prof) *string { return &p.Nix.Daemon })},
+	{"Nix", "nix.store", word(func(p *prof) *string { return &p.Nix.Store })},
 	{"Git", "git.hosts", list(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts }, gitHost)},
-	{"Git", "git.config", word(func(p *prof) *profile.GitConfig { return &p.Git.Config })},
-	{"Git", "git.sign", word(func(p *prof) *profile.GitSign { return &p.Git.Sign })},
+	{"Git", "git.config", word(func(p *prof) *string { return &p.Git.Config })},
+	{"Git", "git.sign", word(func(p *prof) *string { return &p.Git.Sign })},
 	{"Git", "git.ssh_to_https", (*narrowing).sshToHTTPS},
 	{"SSH", "ssh.hosts", list(func(p *prof) *[]string { return &p.SSH.Hosts }, plain)},
 	{"Hide", "hide", restrictions(func(p *prof) *[]profile.Pattern { return &p.Hide })},
 	{"Show", "show", list(func(p *prof) *[]profile.Pattern { return &p.Show }, pattern)},
 	{"Protect", "protect", restrictions(func(p *prof) *[]profile.Pattern { return &p.Protect })},
-	{"ProtectMode", "protect_mode", word(func(p *prof) *profile.ProtectMode { return &p.ProtectMode })},
-	{"Cache", "cache", word(func(p *prof) *profile.Cache { return &p.Cache })},
-	{"Ports", "ports.in", ports(func(p *prof) *[]int { return &p.Ports.In })},
-	{"Ports", "ports.out", ports(func(p *prof) *[]int { return &p.Ports.Out })},
+	{"ProtectMode", "protect_mode", word(func(p *prof) *string { return &p.ProtectMode })},
+	{"Cache", "cache", word(func(p *prof) *string { return &p.Cache })},
+	{"Network", "ports.in", ports(func(p *prof) *[]int { return &p.Network.In })},
+	{"Network", "ports.out", ports(func(p *prof) *[]int { return &p.Network.Out })},
 	{"Limits", "limits.memory", limit(func(p *prof) *int64 { return &p.Limits.Memory })},
 	{"Limits", "limits.tasks", limit(func(p *prof) *int { return &p.Limits.Tasks })},
 	{"Limits", "limits.cpu", limit(func(p *prof) *int { return &p.Limits.CPU })},
 	{"MCP", "mcp.import", list(func(p *prof) *[]string { return &p.MCP.Import }, plain)},
-	{"Compat", "compat", word(func(p *prof) *profile.Compat { return &p.Compat })},
-	{"Toolbox", "toolbox", word(func(p *prof) *profile.Toolbox { return &p.Toolbox })},
-	{"Project", "project", word(func(p *prof) *profile.ProjectRoot { return &p.Project })},
+	{"Compat", "compat", word(func(p *prof) *string { return &p.Compat })},
+	{"Toolbox", "toolbox", word(func(p *prof) *string { return &p.Toolbox })},
+	{"Project", "project", word(func(p *prof) *string { return &p.Project })},
 	{"Worktrees", "worktrees", list(func(p *prof) *[]profile.Pattern { return &p.Worktrees }, pattern)},
-	{"Confirm", "confirm", word(func(p *prof) *profile.Confirm { return &p.Confirm })},
+	{"Confirm", "confirm", word(func(p *prof) *string { return &p.Confirm })},
 }
 
 // word takes a word that grants less, and notes any other.
-func word[W ~string](in func(*prof) *W) func(*narrowing) {
+func word(in func(*prof) *string) func(*narrowing) {
 	return func(n *narrowing) {
 		order := profile.ByGrant[n.label]
 		was, asked := *in(&n.base), *in(&n.asked)
-		switch less := slices.Index(order, string(asked)); {
+		switch less := slices.Index(order, asked); {
 		case asked == was:
-		case less >= 0 && less < slices.Index(order, string(was)):
+		case less >= 0 && less < slices.Index(order, was):
 			*in(&n.made) = asked
 		default:
-			n.replaces(string(asked), string(was))
+			n.replaces(asked, was)
 		}
 	}
 }
@@ -169,10 +169,10 @@ func ports(in func(*prof) *[]int) func(*narrowing) {
 // nothing of other projects; the shared one does, whatever it replaces.
 func (n *narrowing) state() {
 	if n.asked.State == profile.StateShared && n.base.State != profile.StateShared {
-		n.replaces(string(n.asked.State), string(n.base.State))
+		n.replaces(n.asked.State, n.base.State)
 		return
 	}
-	word(func(p *prof) *profile.State { return &p.State })(n)
+	word(func(p *prof) *string { return &p.State })(n)
 }
 
 // network judges the tier, and the hosts of tier allow: it reaches names that lead
@@ -187,7 +187,7 @@ func (n *narrowing) network() {
 		}
 		return
 	}
-	word(func(p *prof) *profile.Tier { return &p.Network.Tier })(n)
+	word(func(p *prof) *string { return &p.Network.Tier })(n)
 	if made.Tier == asked.Tier {
 		made.Allow = asked.Allow
 	}
@@ -200,7 +200,7 @@ func (n *narrowing) private() {
 }
 
 // reached judges what one tier alone reaches by a list.
-func (n *narrowing) reached(tier profile.Tier, base, asked []string) []string {
+func (n *narrowing) reached(tier string, base, asked []string) []string {
 	switch {
 	case n.made.Network.Tier != tier:
 		return nil

@@ -68,10 +68,10 @@ func (h Host) isLoopback() bool {
 // Reach answers for a host.
 func Reach(l launch.Launch, h Host) Answer {
 	rule := "network: " + l.Tier
-	if h.isLoopback() && l.Tier != string(profile.TierFull) {
+	if h.isLoopback() && l.Tier != profile.TierFull {
 		return loopback(l, h, rule)
 	}
-	switch profile.Tier(l.Tier) {
+	switch l.Tier {
 	case profile.TierFull:
 		return yes(h.called()+" is reached as from here, your own network and this machine included", rule,
 			"`network: inet` leaves the internet only")

@@ -30,14 +30,17 @@ func objectOf(src []byte) object {
 	return object{}
 }
 
-// encode writes JSON without the escapes that only HTML needs.
-func encode(value any, indent string) ([]byte, error) {
+// encode writes a value that has a JSON form, without the escapes that only HTML
+// needs.
+func encode(value any, indent string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
-	err := e.Encode(value)
-	return b.Bytes(), err
+	if err := e.Encode(value); err != nil {
+		panic("bug: " + err.Error())
+	}
+	return b.Bytes()
 }
 
 // accountKeys are what an agent's .claude.json starts with of the user's own:
@@ -48,7 +51,7 @@ var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "ed
 // makeAnswers merges into .claude.json the answers without which Claude Code
 // would ask before its first prompt (measured with 2.1.329). What else is
 // there stays as it is; a file that is no JSON object is made anew.
-func makeAnswers(r Request, f From) (Made, error) {
+func makeAnswers(r Request, f From) Made {
 	o := objectOf(f.Old)
 	host := parseObject(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
@@ -59,11 +62,10 @@ func makeAnswers(r Request, f From) (Made, error) {
 	changed = o.answer("hasCompletedOnboarding") || changed
 	changed = o.trust(r.Trusted) || changed
 	changed = o.approve(approvedSuffix(r.APIKey)) || changed
-	var err error
 	if changed {
-		made.Content, err = encode(o, "  ")
+		made.Content = encode(o, "  ")
 	}
-	return made, err
+	return made
 }
 
 // inherit takes the user's account keys where there are none yet.
@@ -125,14 +127,8 @@ func (o object) approve(suffix string) (changed bool) {
 	return true
 }
 
-// set stores a value that is known to have a JSON form.
-func (o object) set(key string, value any) {
-	content, err := encode(value, "")
-	if err != nil {
-		panic("bug: " + err.Error())
-	}
-	o[key] = bytes.TrimSpace(content)
-}
+// set stores a value that has a JSON form.
+func (o object) set(key string, value any) { o[key] = bytes.TrimSpace(encode(value, "")) }
 
 // approvedSuffix is what Claude Code remembers of an API key: its last 20
 // characters, the blanks around it left out.

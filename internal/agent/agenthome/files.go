@@ -49,7 +49,7 @@ type File struct {
 	Name string
 	// Sources are the files of the user that it is made of.
 	Sources func(r Request) []string
-	Make    func(r Request, f From) (Made, error)
+	Make    func(r Request, f From) Made
 }
 
 // Files are all that is made.
@@ -79,8 +79,8 @@ func historyFiles(r Request) []string {
 }
 
 // copyFirst takes the user's file as it is; without one what is there stays.
-func copyFirst(_ Request, f From) (Made, error) {
-	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}, nil
+func copyFirst(_ Request, f From) Made {
+	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}
 }
 
 // leakNotes say that a file of the user that enters holds a secret (SEC-01).

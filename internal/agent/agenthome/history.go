@@ -66,11 +66,11 @@ func (p prompt) typed() bool {
 // makeHistory gives an agent that works in the user's own state the prompts of
 // its project, those of earlier sessions inside among them. What was typed in
 // other projects does not enter.
-func makeHistory(r Request, f From) (Made, error) {
+func makeHistory(r Request, f From) Made {
 	if !r.Host {
-		return Made{}, nil
+		return Made{}
 	}
-	return Made{Content: lines(prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted))}, nil
+	return Made{Content: lines(prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted))}
 }
 
 // NewPrompts are the lines of the agent's history that the user's lacks.
@@ -82,16 +82,12 @@ func NewPrompts(r Request, host, inside []byte) []byte {
 	return lines(added[max(0, len(added)-maxPrompts):])
 }
 
-func lines(list []prompt) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
+// lines is nil for an empty list.
+func lines(list []prompt) (text []byte) {
 	for _, p := range list {
-		if err := e.Encode(p); err != nil {
-			panic("bug: " + err.Error())
-		}
+		text = append(text, encode(p, "")...)
 	}
-	return b.Bytes() // nil: none
+	return text
 }
 
 // maxConversations is how long the name of a folder of conversations may be

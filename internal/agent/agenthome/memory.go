@@ -20,7 +20,7 @@ func MemoryFiles(r Request) []string {
 // was added there at the end stays at the end when the user changes their own.
 // Where both changed more than that the user's own counts, and what was
 // written inside is kept under another name.
-func makeMemory(_ Request, f From) (Made, error) {
+func makeMemory(_ Request, f From) Made {
 	host := []byte(FirstMemory)
 	for _, content := range f.Sources {
 		if content != nil {
@@ -30,7 +30,7 @@ func makeMemory(_ Request, f From) (Made, error) {
 	}
 	made := Made{Content: host, Given: sign(host), Notes: leakNotes("CLAUDE.md", host)}
 	if f.Old == nil || bytes.Equal(f.Old, host) {
-		return made, nil
+		return made
 	}
 	rest, added := behind(f.Old, f.Given)
 	switch {
@@ -44,7 +44,7 @@ func makeMemory(_ Request, f From) (Made, error) {
 			"your CLAUDE.md has changed, and so has the one inside: yours counts, the other is kept beside it",
 		}
 	}
-	return made, nil
+	return made
 }
 
 // sign stands for a text: its length and what it hashes to.

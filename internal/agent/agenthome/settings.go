@@ -34,13 +34,10 @@ const bypassAnswer = "skipDangerousModePermissionPrompt"
 // makeSettings gives the user's settings that enter, with what was changed
 // inside, key by key. A key that the user has changed since counts over what
 // was changed inside.
-func makeSettings(r Request, f From) (Made, error) {
+func makeSettings(r Request, f From) Made {
 	host := parseObject(f.Sources[0])
 	given, notes := r.given(host)
-	record, err := encode(given, "")
-	if err != nil {
-		return Made{}, err
-	}
+	record := encode(given, "")
 	inside := parseObject(f.Old)
 	delete(inside, bypassAnswer)
 	settings, clashes := merge(parseObject([]byte(f.Given)), given, inside)
@@ -56,20 +53,17 @@ func makeSettings(r Request, f From) (Made, error) {
 			"set inside, in an earlier session, and kept: "+strings.Join(own, ", ")+" of settings.json")
 	}
 	settings[bypassAnswer] = yes
-	made := Made{Given: string(record), Notes: notes}
+	made := Made{Content: encode(settings, "  "), Given: string(record), Notes: notes}
 	if len(clashes) > 0 {
 		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " +
 			strings.Join(clashes, ", ")}
 	}
-	if made.Content, err = encode(settings, "  "); err != nil {
-		return Made{}, err
-	}
 	if host == nil && len(f.Sources[0]) > 0 {
 		made.Notes = []string{"your ~/.claude/settings.json is no JSON object: nothing of it enters"}
-		return made, nil
+		return made
 	}
 	made.Notes = append(made.Notes, leakNotes("settings.json", record)...)
-	return made, nil
+	return made
 }
 
 // given is what of the user's settings enters, and what is said of the rest.

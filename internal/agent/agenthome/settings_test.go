@@ -15,10 +15,7 @@ type settings struct {
 
 func (s *settings) launch(t *testing.T, host string) Made {
 	t.Helper()
-	made, err := makeSettings(s.r, From{Old: []byte(s.lies), Given: s.given, Sources: [][]byte{[]byte(host)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := makeSettings(s.r, From{Old: []byte(s.lies), Given: s.given, Sources: [][]byte{[]byte(host)}})
 	s.given, s.lies = made.Given, string(made.Content)
 	return made
 }
@@ -85,10 +82,7 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 			o := object{}
 			o.set("hooks", map[string]any{"PreToolUse": []any{map[string]any{"matcher": "Bash", "hooks": []any{map[string]string{"type": "command", "command": tc.command}}}}})
 			o.set("statusLine", map[string]string{"type": "command", "command": tc.command})
-			host, err := encode(o, "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			host := encode(o, "  ")
 			s := settings{r: r}
 			made := s.launch(t, string(host))
 			notes := strings.Join(made.Notes, "\n")
@@ -122,13 +116,10 @@ func TestMemoryWrittenInsideIsKept(t *testing.T) {
 		"and is not there when nothing was":   {"one\n", "two\n", "two\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first, err := makeMemory(Request{}, From{Sources: [][]byte{[]byte("one\n"), nil}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, err := makeMemory(Request{}, From{Old: []byte(tc.inside), Given: first.Given, Sources: [][]byte{[]byte(tc.host), nil}})
-			if err != nil || string(made.Content) != tc.want || made.Aside != tc.aside || made.Aside != (len(made.Once) == 1) {
-				t.Errorf("got %q, aside %v, said %q, %v", made.Content, made.Aside, made.Once, err)
+			first := makeMemory(Request{}, From{Sources: [][]byte{[]byte("one\n"), nil}})
+			made := makeMemory(Request{}, From{Old: []byte(tc.inside), Given: first.Given, Sources: [][]byte{[]byte(tc.host), nil}})
+			if string(made.Content) != tc.want || made.Aside != tc.aside || made.Aside != (len(made.Once) == 1) {
+				t.Errorf("got %q, aside %v, said %q", made.Content, made.Aside, made.Once)
 			}
 		})
 	}
@@ -140,10 +131,7 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 		"web":{"type":"http","url":"https://x.example/mcp","headers":{"Authorization":"Bearer ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},
 		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}}}`)
 	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Inside: func(p string) bool { return p == "npx" }}
-	made, err := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
 	there := parseObject(parseObject(made.Content)["mcpServers"])
 	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
 		t.Errorf("made %s", made.Content)
@@ -158,8 +146,8 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 		}
 	}
 	r.Servers = nil
-	made, err = makeAnswers(r, From{Old: made.Content, Given: made.Given, Sources: [][]byte{host}})
-	if there := parseObject(parseObject(made.Content)["mcpServers"]); err != nil || len(there) != 1 || there["own"] == nil {
-		t.Errorf("one that no longer enters is still there: %s, %v", made.Content, err)
+	made = makeAnswers(r, From{Old: made.Content, Given: made.Given, Sources: [][]byte{host}})
+	if there := parseObject(parseObject(made.Content)["mcpServers"]); len(there) != 1 || there["own"] == nil {
+		t.Errorf("one that no longer enters is still there: %s", made.Content)
 	}
 }

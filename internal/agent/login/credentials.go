@@ -124,7 +124,7 @@ func renew(host []byte, l login, now time.Time) ([]byte, error) {
 	if json.Unmarshal(host, &file) != nil || json.Unmarshal(file[keyOf], &oauth) != nil || oauth == nil {
 		return nil, errNotLogin
 	}
-	set := func(key string, value any) { oauth[key] = mustEncode(value) }
+	set := func(key string, value any) { oauth[key] = encode(value) }
 	set("accessToken", l.access)
 	set("refreshToken", l.refresh)
 	set("expiresAt", min(l.expires, now.Add(maxExpires).UnixMilli()))
@@ -132,25 +132,19 @@ func renew(host []byte, l login, now time.Time) ([]byte, error) {
 		set("refreshTokenExpiresAt", min(l.ends, now.Add(maxEnds).UnixMilli()))
 	}
 	delete(oauth, "loginEnded") // Claude Code's mark on a login that could not be renewed
-	file[keyOf] = mustEncode(oauth)
-	return encode(file)
+	file[keyOf] = encode(oauth)
+	return encode(file), nil
 }
 
-// encode writes JSON as Claude Code does: in one line.
-func encode(value any) ([]byte, error) {
+// encode writes a value that has a JSON form as Claude Code does: in one line.
+func encode(value any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-func mustEncode(value any) json.RawMessage {
-	raw, err := encode(value)
-	if err != nil {
+	if err := e.Encode(value); err != nil {
 		panic("bug: " + err.Error())
 	}
-	return raw
+	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
 // Examine looks at a user's file before a launch. It reports whether it is to be

@@ -333,22 +333,21 @@ func putLogin(home *beneath.Folder, login json.RawMessage) error {
 			return err
 		}
 	}
-	return home.Replace(FileName, mustEncode(file), privateFile)
+	return home.Replace(FileName, encode(file), privateFile)
 }
 
 func (g *Guard) placeholders(now reading) json.RawMessage {
 	login := objectOf(objectOf(now.content)[keyOf])
 	access, refresh := broker.LoginPlaceholders(g.key)
-	shown := object{
-		"accessToken": mustEncode(access), "refreshToken": mustEncode(refresh),
-		"expiresAt": mustEncode(time.Now().Add(insideFor).UnixMilli()),
+	shown := map[string]any{
+		"accessToken": access, "refreshToken": refresh, "expiresAt": time.Now().Add(insideFor).UnixMilli(),
 	}
 	for _, key := range shownKeys {
 		if value, ok := login[key]; ok {
 			shown[key] = value
 		}
 	}
-	return mustEncode(shown)
+	return encode(shown)
 }
 
 // Keep keeps a login that was made inside: it is the instance's own from now
@@ -357,10 +356,10 @@ func (g *Guard) Keep(made broker.Grant) error {
 	if !isToken(made.Access) || !isToken(made.Refresh) {
 		return errNotLogin
 	}
-	content := mustEncode(object{keyOf: mustEncode(object{
-		"accessToken": mustEncode(made.Access), "refreshToken": mustEncode(made.Refresh),
-		"expiresAt": mustEncode(made.Expires.UnixMilli()), "scopes": mustEncode(strings.Fields(made.Scope)),
-	})})
+	content := encode(map[string]any{keyOf: map[string]any{
+		"accessToken": made.Access, "refreshToken": made.Refresh, "expiresAt": made.Expires.UnixMilli(),
+		"scopes": strings.Fields(made.Scope),
+	}})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.instance.Replace(MadeName, content, privateFile); err != nil {

@@ -112,7 +112,7 @@ func demandOf(now reading) []byte {
 	if now.scope != "" {
 		demand["scope"] = now.scope
 	}
-	return mustEncode(demand)
+	return encode(demand)
 }
 
 // What a server of HTTP answers with (RFC 9110, section 15).

@@ -43,7 +43,7 @@ func Take(instance, usersFile string) error {
 		return errNotJSON
 	}
 	all[keyOf] = objectOf(made.content)[keyOf]
-	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, mustEncode(all), privateFile) })
+	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, encode(all), privateFile) })
 	if err != nil {
 		return err
 	}

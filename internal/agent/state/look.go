@@ -165,10 +165,7 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 			foreign = append(foreign, "your "+why)
 		}
 	}
-	made, err := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
-	if err != nil {
-		return c.failed("make "+f.Name+" for the agent", err)
-	}
+	made := f.Make(c.req.Request, agenthome.From{Old: old, Given: c.known.file(f.Name).Given, Sources: sources})
 	notes := slices.Concat(foreign, made.Notes)
 	c.Notes = slices.Concat(c.Notes, notes, made.Once)
 	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}

@@ -25,8 +25,8 @@ func example() profile.Profile {
 			{Host: "~/data", Sandbox: "~/data", Origin: "work:7"},
 			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "work:6"},
 		},
-		State: profile.StateProject, Cache: profile.CacheProject, Compat: profile.CompatNixLd,
-		Nix:     profile.Nix{Daemon: profile.DaemonOwn, Store: profile.StoreFull},
+		State: "project", Cache: profile.CacheProject, Compat: profile.CompatNixLd,
+		Nix:     profile.Nix{Daemon: "own", Store: profile.StoreFull},
 		Sources: []profile.Source{{Name: "work", File: "work.yaml", SHA256: "00"}},
 	}
 }

@@ -160,7 +160,7 @@ func TestWithHostsAddsToTheListAndChangesNothingElse(t *testing.T) {
 
 func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	builtIn := load(t, "default", files{})
-	if builtIn.Name != "default" || builtIn.Sources[0].File != profile.BuiltIn || builtIn.Confirm != profile.ConfirmChanged {
+	if builtIn.Name != "default" || builtIn.Sources[0].File != profile.BuiltIn || builtIn.Confirm != "changed" {
 		t.Errorf("built in: %+v", builtIn)
 	}
 	own := load(t, "default", files{"default.yaml": "extends: default\npackages: [a]"})

@@ -200,49 +200,22 @@ type GitHost struct {
 // MCP names the user-scope MCP servers of the host that come in.
 type MCP struct{ Import []string }
 
-// The words of settings. The first of each is the default.
+// Words of settings that the program asks for; [ByGrant] has them all.
 const (
-	TierFull  = "full"
-	TierInet  = "inet"
-	TierAllow = "allow"
-	TierNone  = "none"
-
-	StateProject   = "project"
+	TierFull       = "full"
+	TierInet       = "inet"
+	TierAllow      = "allow"
+	TierNone       = "none"
 	StateShared    = "shared"
-	StateEphemeral = "ephemeral"
-	StateHost      = "host"
-
-	DaemonOwn  = "own"
-	DaemonHost = "host"
-	DaemonOff  = "off"
-
-	StoreFull    = "full"
-	StoreClosure = "closure"
-
-	GitConfigReadonly = "readonly"
-	GitConfigWritable = "writable"
-
-	GitSignOff = "off"
-	GitSignSSH = "ssh"
-
-	ProtectDefault = "default"
-	ProtectStrict  = "strict"
-
+	DaemonHost     = "host"
+	DaemonOff      = "off"
+	StoreFull      = "full"
+	StoreClosure   = "closure"
+	GitSignSSH     = "ssh"
 	CacheProject   = "project"
-	CacheEphemeral = "ephemeral"
-
-	CompatNixLd = "nix-ld"
-	CompatOff   = "off"
-
-	ToolboxFull = "full"
-	ToolboxBase = "base"
-
-	ProjectCwd     = "cwd"
+	CompatNixLd    = "nix-ld"
+	ToolboxBase    = "base"
 	ProjectGitRoot = "git-root"
-
-	ConfirmAlways  = "always"
-	ConfirmChanged = "changed"
-	ConfirmNever   = "never"
 )
 
 // ByGrant are the words of settings, that which grants least first. The shared home

@@ -137,7 +137,7 @@ func TestWhatIsLessCountsAlthoughTheRestDoesNot(t *testing.T) {
 	if len(widens) != 4 {
 		t.Errorf("widenings %q", widens)
 	}
-	if made.Name != "mine" || made.Description != "" || made.Confirm != profile.ConfirmChanged || made.Network.Tier != profile.TierInet {
+	if made.Name != "mine" || made.Description != "" || made.Confirm != "changed" || made.Network.Tier != profile.TierInet {
 		t.Errorf("made %q, %q, confirm %s, network %s", made.Name, made.Description, made.Confirm, made.Network.Tier)
 	}
 	if len(made.Packages) != 1 || made.Packages[0].Attr != "b" || len(made.Mounts) != 1 || made.Mounts[0].Host != "~/d" || made.Mounts[0].Writable {

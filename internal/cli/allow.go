@@ -18,58 +18,44 @@ change asks again.`
 
 func newAllowCommand(sys System) *cobra.Command {
 	var o session.Options
-	c := &cobra.Command{
-		Use:   "allow",
-		Short: "Show what this project's .claudebox.yaml asks for, and allow it",
-		Long:  allowLong,
-		Args:  noWords,
-		RunE:  func(*cobra.Command, []string) error { return allow(sys, o) },
-	}
-	addProfileFlag(c, &o)
+	c := sys.says("allow", "Show what this project's .claudebox.yaml asks for, and allow it", allowLong, noWords,
+		func([]string) (string, error) { return allow(sys, o) })
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 	c.Flags().StringVar(&o.Network, "network", "", "judge it for launches with this `TIER`")
 	c.Flags().BoolVarP(&o.Yes, "yes", "y", false, "allow without asking")
 	return c
 }
 
-// addProfileFlag is for the profile that a project's own is laid over.
-func addProfileFlag(c *cobra.Command, o *session.Options) {
-	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
-}
-
 func newDenyCommand(sys System) *cobra.Command {
 	var o session.Options
-	c := &cobra.Command{
-		Use:   "deny",
-		Short: "Leave this project's .claudebox.yaml out as it stands",
-		Long:  allowLong + "\n\nA file that is denied does not count at all, nor does what it takes away.",
-		Args:  noWords,
-		RunE:  func(*cobra.Command, []string) error { return deny(sys, o) },
-	}
-	addProfileFlag(c, &o)
+	const more = "\n\nA file that is denied does not count at all, nor does what it takes away."
+	c := sys.says("deny", "Leave this project's .claudebox.yaml out as it stands", allowLong+more, noWords,
+		func([]string) (string, error) {
+			asked, _, err := session.ProjectFile(sys.Caller(), o, true)
+			if err == nil {
+				err = asked.Judge(false)
+			}
+			return "denied: " + diag.Visible(asked.File.Path) + "\n", err
+		})
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that it is laid over, a `NAME|FILE`")
 	return c
 }
 
-func allow(sys System, o session.Options) error {
+func allow(sys System, o session.Options) (said string, err error) {
 	asked, warnings, err := session.ProjectFile(sys.Caller(), o, false)
 	if err != nil {
-		return err
+		return "", err
 	}
-	for _, w := range warnings {
-		diag.Warn(sys.Stderr, w)
-	}
+	diag.Warn(sys.Stderr, warnings...)
 	if len(asked.Widens) > 0 {
 		showAsked(sys, asked)
 		if err := confirmed(o.Yes, "Allow exactly this?"); err != nil {
-			return err
+			return "", err
 		}
 	} else {
 		fmt.Fprintf(sys.Stderr, "%s asks for no more than your profile grants.\n", diag.Visible(asked.File.Path))
 	}
-	if err := asked.Judge(true); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(sys.Stdout, "allowed: %s\n", diag.Visible(asked.File.Path))
-	return err
+	return "allowed: " + diag.Visible(asked.File.Path) + "\n", asked.Judge(true)
 }
 
 func confirmed(yes bool, question string) error {
@@ -89,14 +75,58 @@ func showAsked(sys System, asked session.Asked) {
 	}
 }
 
-func deny(sys System, o session.Options) error {
-	asked, _, err := session.ProjectFile(sys.Caller(), o, true)
+const allowHostLong = `Add hosts to the list of your own profile, whose network has the tier allow.
+With --refused they are those that the last session here was refused, for you
+to look through: the agent chose what it asked for. You are asked before
+anything is written, and the hosts count from the next launch.`
+
+const allowHostExample = `  claudebox allow-host registry.npmjs.org
+  claudebox allow-host -P work git.example.org:22
+  claudebox allow-host --refused`
+
+func newAllowHostCommand(sys System) *cobra.Command {
+	var o session.Options
+	var refused bool
+	words := func(c *cobra.Command, hosts []string) error {
+		if refused == (len(hosts) > 0) {
+			return misused(c, "%s takes hosts, or --refused", c.CommandPath())
+		}
+		return nil
+	}
+	c := sys.says("allow-host HOST[:PORT]… | --refused", "Add hosts to the list of your profile", allowHostLong, words,
+		func(hosts []string) (string, error) { return allowHosts(sys, o, hosts) })
+	c.Example = allowHostExample
+	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that they are added to, a `NAME|FILE`")
+	c.Flags().BoolVar(&refused, "refused", false, "those that the last session here was refused")
+	c.Flags().BoolVarP(&o.Yes, "yes", "y", false, "add without asking")
+	return c
+}
+
+// allowHosts adds hosts to the user's profile; none: those that were refused.
+func allowHosts(sys System, o session.Options, hosts []string) (said string, err error) {
+	if len(hosts) == 0 {
+		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil {
+			return "", err
+		}
+		if len(hosts) == 0 {
+			return "the last session here was refused no host that could be listed\n", nil
+		}
+	}
+	more, err := session.AllowHosts(sys.Caller(), o, hosts)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := asked.Judge(false); err != nil {
-		return err
+	file := diag.Visible(more.File)
+	if len(more.Hosts) == 0 {
+		return file + " lists all of them\n", nil
 	}
-	_, err = fmt.Fprintf(sys.Stdout, "denied: %s\n", diag.Visible(asked.File.Path))
-	return err
+	fmt.Fprintf(sys.Stderr, "%s would list these hosts too:\n", file)
+	for _, host := range more.Hosts {
+		fmt.Fprintf(sys.Stderr, "  + %s\n", diag.Visible(host))
+	}
+	if err := confirmed(o.Yes, "Add them?"); err != nil {
+		return "", err
+	}
+	added := diag.Visible(strings.Join(more.Hosts, " "))
+	return "added to " + file + ", from the next launch: " + added + "\n", more.Keep()
 }

@@ -1,13 +1,18 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/profile/shape"
 )
 
@@ -88,20 +93,15 @@ const rootExample = `  claudebox                          start the agent in thi
 // launch; split reads them, as cobra has no way to leave unknown ones alone.
 func newRoot(sys System) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "claudebox [flags] [agent words…]",
-		Short:         "Run a coding agent in a pinned sandbox",
-		Long:          rootLong,
-		Example:       rootExample,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          func(_ *cobra.Command, args []string) error { return run(args, sys) },
+		Use: "claudebox [flags] [agent words…]", Short: "Run a coding agent in a pinned sandbox",
+		Long: rootLong, Example: rootExample, SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return run(args, sys) },
 	}
 	root.SetIn(sys.Stdin)
 	root.SetOut(sys.Stdout)
 	root.SetErr(sys.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &diag.Error{Op: "read the command line", Err: err, Remedy: "see `" + c.CommandPath() + " --help`"}
+		return misused(c, "%w", err)
 	})
 	addLaunchFlags(root.Flags())
 	return root
@@ -114,18 +114,33 @@ func misused(c *cobra.Command, format string, args ...any) error {
 
 // noWords refuses words behind a command that takes none.
 func noWords(c *cobra.Command, words []string) error {
-	if len(words) == 0 {
-		return nil
+	if len(words) > 0 {
+		return misused(c, "%s takes no word, but got %q", c.CommandPath(), words[0])
 	}
-	return misused(c, "%s takes no word, but got %q", c.CommandPath(), words[0])
+	return nil
 }
 
 // oneWord refuses words behind the first.
 func oneWord(c *cobra.Command, words []string) error {
-	if len(words) <= 1 {
-		return nil
+	if len(words) > 1 {
+		return misused(c, "%s takes one word, but got %q as well", c.CommandPath(), words[1])
 	}
-	return misused(c, "%s takes one word, but got %q as well", c.CommandPath(), words[1])
+	return nil
+}
+
+// says is a command whose output is what do says. It fails without output.
+func (sys System) says(use, short, long string, words cobra.PositionalArgs, do func(words []string) (string, error),
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Args: words,
+		RunE: func(_ *cobra.Command, words []string) error {
+			said, err := do(words)
+			if err == nil {
+				_, err = io.WriteString(sys.Stdout, said)
+			}
+			return err
+		},
+	}
 }
 
 // newGroup is a command that only groups others. Alone it shows its help.
@@ -150,13 +165,101 @@ func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Comman
 }
 
 func newVersionCommand(sys System) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print claudebox's version",
-		Args:  noWords,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(sys.Stdout, "claudebox", Version)
-			return err
-		},
+	return sys.says("version", "Print claudebox's version", "", noWords,
+		func([]string) (string, error) { return "claudebox " + Version + "\n", nil })
+}
+
+// completeFlags says what may follow the flags of a command and those below
+// it. Only a shell that completes a line pays for it.
+func completeFlags(c *cobra.Command, sys System) {
+	tiers := cobra.FixedCompletions([]string{
+		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
+		"none\tloopback only",
+	}, cobra.ShellCompDirectiveNoFileComp)
+	for name, complete := range map[string]cobra.CompletionFunc{
+		"profile": completeProfiles(sys), "network": tiers, "format": completeFormats,
+	} {
+		if c.Flags().Lookup(name) != nil {
+			c.RegisterFlagCompletionFunc(name, complete) // fails only where it was done before
+		}
 	}
+	for _, sub := range c.Commands() {
+		completeFlags(sub, sys)
+	}
+}
+
+// completeCommands offers the commands behind claudebox's own flags, where cobra
+// looks for none.
+func completeCommands(c *cobra.Command, words []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case len(words) > 0: // the agent's
+		return nil, cobra.ShellCompDirectiveDefault
+	case c.Flags().NFlag() == 0:
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var list []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), toComplete) {
+			list = append(list, sub.Name()+"\t"+sub.Short)
+		}
+	}
+	return list, cobra.ShellCompDirectiveDefault
+}
+
+func completeProfiles(sys System) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		facts, err := host.Detect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return profiledir.New(facts, sys.Manifest).Names(), cobra.ShellCompDirectiveDefault
+	}
+}
+
+// completeFormats reads the formats out of the flag's own help: "text, json or
+// sh".
+func completeFormats(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	usage := strings.ReplaceAll(c.Flags().Lookup("format").Usage, " or ", ", ")
+	return strings.Split(usage, ", "), cobra.ShellCompDirectiveNoFileComp
+}
+
+// planFlags decide what the sandbox is; plan, why and check take them. shellFlags are all that shell takes.
+var (
+	planFlags  = []string{"profile", "network", "plan", "mount-ro", "mount-rw", "publish"}
+	shellFlags = append([]string{"yes", "dry-run", "no-report", "report-json", "network-log"}, planFlags...)
+)
+
+// addLaunchFlags declares the named launch flags (without names: all) and returns the options that parsing fills.
+func addLaunchFlags(flags *pflag.FlagSet, names ...string) *options {
+	o := &options{}
+	for _, f := range o.flags() {
+		if len(names) > 0 && !slices.Contains(names, f.name) {
+			continue
+		}
+		flags.VarP(&flagValue{flag: f}, f.name, f.short, f.usage)
+		if f.value == "" {
+			flags.Lookup(f.name).NoOptDefVal = "true"
+		}
+	}
+	return o
+}
+
+// flagValue is a flag of a launch as pflag wants it.
+type flagValue struct {
+	flag launchFlag
+	text string
+}
+
+func (v *flagValue) String() string { return v.text }
+
+// Type is what help shows for the value; pflag shows none for "bool".
+func (v *flagValue) Type() string { return cmp.Or(v.flag.value, "bool") }
+
+func (v *flagValue) Set(text string) error {
+	if v.flag.value == "" && text != "true" {
+		return errors.New("it takes no value")
+	}
+	v.text = text
+	v.flag.set(text)
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,38 +23,29 @@ Worktrees of a repository share one.`
 
 func newInstanceCommand(sys System) *cobra.Command {
 	var format string
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "List what is kept, with its size and last use",
-		Args:  noWords,
-		RunE:  func(*cobra.Command, []string) error { return listInstances(sys, format) },
-	}
+	list := sys.says("list", "List what is kept, with its size and last use", "", noWords,
+		func([]string) (string, error) { return listInstances(sys, format) })
 	list.Flags().StringVar(&format, "format", "text", "text or json")
-	path := &cobra.Command{Use: "path", Short: "Print the folder that is kept for this project"}
-	collect := &cobra.Command{
-		Use:   "gc",
-		Short: "Collect the garbage of the Nix store inside this project's sandbox",
-		Long: `Remove from the Nix store inside of this project what was built or fetched there
-and no link in the project refers to. The host's store stays as it is.`,
-	}
-	asksSession(sys, path, session.InstanceDir)
-	asksSession(sys, collect, session.CollectGarbage)
-	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list, path,
-		newInstancePruneCommand(sys), collect)
+	return newGroup("instance", "List, find and remove what is kept for projects", instanceLong, list,
+		sys.asks("path", "Print the folder that is kept for this project", "", session.InstanceDir),
+		newInstancePruneCommand(sys),
+		sys.asks("gc", "Collect the garbage of the Nix store inside this project's sandbox", collectLong,
+			session.CollectGarbage))
 }
 
-// asksSession has a command print what a session says of the project.
-func asksSession(sys System, c *cobra.Command, ask func(session.Caller, session.Options) (string, error)) {
+const collectLong = `Remove from the Nix store inside of this project what was built or fetched there
+and no link in the project refers to. The host's store stays as it is.`
+
+// asks is a command that prints what a session says of the project.
+func (sys System) asks(use, short, long string, ask func(session.Caller, session.Options) (string, error),
+) *cobra.Command {
 	var o session.Options
-	c.Args = noWords
-	c.RunE = func(*cobra.Command, []string) error {
+	c := sys.says(use, short, long, noWords, func([]string) (string, error) {
 		said, err := ask(sys.Caller(), o)
-		if err == nil {
-			_, err = fmt.Fprintln(sys.Stdout, said)
-		}
-		return err
-	}
+		return said + "\n", err
+	})
 	c.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile that says how state is kept, a `NAME|FILE`")
+	return c
 }
 
 // pruneOptions are the words of `claudebox instance prune`.
@@ -75,12 +65,9 @@ const pruneExample = `  claudebox instance prune                         of proj
 func newInstancePruneCommand(sys System) *cobra.Command {
 	var o pruneOptions
 	c := &cobra.Command{
-		Use:     "prune",
-		Short:   "Remove what is kept for projects that are gone, or by age and size",
-		Long:    pruneLong,
-		Example: pruneExample,
-		Args:    noWords,
-		RunE:    func(*cobra.Command, []string) error { return pruneInstances(sys, o) },
+		Use: "prune", Short: "Remove what is kept for projects that are gone, or by age and size", Long: pruneLong,
+		Example: pruneExample, Args: noWords,
+		RunE: func(*cobra.Command, []string) error { return pruneInstances(sys, o) },
 	}
 	flags := c.Flags()
 	flags.BoolVar(&o.gone, "gone", false, "only of projects that are no longer there")
@@ -122,43 +109,37 @@ func keptInstances(sys System) (home string, facts host.Facts, list []instances.
 	return home, facts, list, err
 }
 
-func listInstances(sys System, format string) error {
-	if format != "text" && format != "json" {
-		return diag.Errorf("list the instances", "use text or json", "there is no format %q", format)
+func listInstances(sys System, format string) (string, error) {
+	if err := knownFormat(format, "list the instances"); err != nil {
+		return "", err
 	}
 	_, facts, list, err := keptInstances(sys)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case format == "json":
-		return printJSON(sys, append([]instances.Instance{}, list...))
+		return jsonText(append([]instances.Instance{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "Nothing is kept yet.")
-		return nil
+		return "", nil
 	}
-	return showInstances(sys.Stdout, facts.Home, list)
+	return instanceTable(facts.Home, list), nil
 }
 
-// showInstances writes a table with a line for each instance, and the total.
-func showInstances(w io.Writer, home string, list []instances.Instance) error {
-	table, now := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), time.Now()
-	fmt.Fprintln(table, "ID\tSIZE\tLAST USED\tPROJECT")
+// instanceTable has a line for each instance, and the total.
+func instanceTable(home string, list []instances.Instance) string {
+	rows, now := [][]string{{"ID", "SIZE", "LAST USED", "PROJECT"}}, time.Now()
 	for _, in := range list {
-		size := instances.ShowSize(in.Bytes)
+		size, used := instances.ShowSize(in.Bytes), instances.ShowAge(in.LastUsed, now)
 		if in.More {
 			size = "≥ " + size
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", diag.Visible(in.ID), size, lastUse(in, now), projectOf(home, in))
+		if in.Live {
+			used = "in use"
+		}
+		rows = append(rows, []string{diag.Visible(in.ID), size, used, projectOf(home, in)})
 	}
-	fmt.Fprintf(table, "total\t%s\n", instances.ShowSize(instances.Total(list)))
-	return table.Flush()
-}
-
-func lastUse(in instances.Instance, now time.Time) string {
-	if in.Live {
-		return "in use"
-	}
-	return instances.ShowAge(in.LastUsed, now)
+	return table(append(rows, []string{"total", instances.ShowSize(instances.Total(list))}))
 }
 
 func projectOf(home string, in instances.Instance) string {
@@ -188,15 +169,15 @@ func pruneInstances(sys System, o pruneOptions) error {
 		fmt.Fprintln(sys.Stderr, "There is nothing to remove.")
 		return nil
 	}
+	shown := instanceTable(facts.Home, chosen)
 	if o.dryRun {
-		return showInstances(sys.Stdout, facts.Home, chosen)
+		_, err = io.WriteString(sys.Stdout, shown)
+		return err
 	}
 	if !o.yes {
-		if err := showInstances(sys.Stderr, facts.Home, chosen); err != nil {
-			return err
-		}
-		if err := confirm("Remove these, with history, login and caches?",
-			"look at `--dry-run`, then pass `--yes`"); err != nil {
+		fmt.Fprint(sys.Stderr, shown)
+		const question = "Remove these, with history, login and caches?"
+		if err := confirm(question, "look at `--dry-run`, then pass `--yes`"); err != nil {
 			return err
 		}
 	}

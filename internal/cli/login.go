@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
@@ -16,25 +14,19 @@ login keep makes it yours: your own Claude Code outside and your other projects
 use it from then on, in the place of the login that they had.`
 
 func newLoginCommand(sys System) *cobra.Command {
+	var o session.Options
 	c := &cobra.Command{
 		Use: "login keep", Short: "Use a login outside that was made inside", Long: loginLong, Args: noWords,
 	}
-	var o session.Options
-	keep := &cobra.Command{
-		Use: "keep", Short: "Use this project's login outside, too", Long: loginLong, Args: noWords,
-		RunE: func(*cobra.Command, []string) error {
+	keep := sys.says("keep", "Use this project's login outside, too", loginLong, noWords,
+		func([]string) (string, error) {
 			s, err := session.Prepare(sys.Caller(), o, session.Purpose{Look: true})
 			if err != nil {
-				return err
+				return "", err
 			}
 			defer s.Close()
-			if err := s.Instance.TakeLogin(); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(sys.Stdout, "the login that was made inside is yours now")
-			return err
-		},
-	}
+			return "the login that was made inside is yours now\n", s.Instance.TakeLogin()
+		})
 	keep.Flags().StringVarP(&o.Profile, "profile", "P", "", "profile of the project, a `NAME|FILE`")
 	c.AddCommand(keep)
 	return c

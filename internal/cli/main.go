@@ -2,6 +2,11 @@ package cli
 
 import (
 	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent"
 	"claudebox/internal/diag"
@@ -82,4 +87,54 @@ func exitCode(err error) int {
 		return exitCannot
 	}
 	return exitRefused
+}
+
+// Version is set by the linker.
+var Version = "dev"
+
+// System is what the command line is connected to.
+type System struct {
+	Stdin          *os.File
+	Stdout, Stderr io.Writer
+	Manifest       string // the manifest's file; it may not exist
+}
+
+// FromOS connects to the process's own streams. The manifest is found from the
+// folder that the program lies in: bin/claudebox and
+// share/claudebox/manifest.json.
+func FromOS() System {
+	sys := System{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	if program, err := os.Executable(); err == nil {
+		sys.Manifest = filepath.Join(filepath.Dir(filepath.Dir(program)), "share/claudebox/manifest.json")
+	}
+	return sys
+}
+
+// closeInherited marks every descriptor but the standard ones close-on-exec,
+// and refuses standard ones that would open a part of the host to the agent:
+// a folder gives all that is below it, through /proc/self/fd/0/.
+func closeInherited() error {
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return &diag.Error{Op: "close inherited descriptors", Err: err, Remedy: "claudebox needs Linux 5.11 or newer"}
+	}
+	for fd, name := range []string{"standard input", "standard output", "standard error"} {
+		if err := checkStandard(fd, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkStandard(fd int, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil // closed: Go has put /dev/null there by now, or it stays closed
+	}
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	kind := st.Mode & unix.S_IFMT
+	if kind == unix.S_IFDIR || kind == unix.S_IFBLK || err == nil && flags&unix.O_PATH != 0 {
+		return diag.Errorf("check "+name, "redirect it to a file, a pipe or /dev/null",
+			"it is a folder or a device, which the agent could look into")
+	}
+	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -41,27 +39,18 @@ sandbox is marked.`
 // planOptions are the words of `claudebox plan`.
 type planOptions struct {
 	*options
-	format string
-	pinned bool
-	diff   string // file of another plan
-	schema bool
-	all    bool
-	sizes  bool
-	paths  bool
+	format, diff                      string // diff: file of another plan
+	pinned, schema, all, sizes, paths bool
 }
 
 func newPlanCommand(sys System) *cobra.Command {
 	var o planOptions
-	c := &cobra.Command{
-		Use:     "plan [flags] [-- agent words…]",
-		Short:   "Print the resolved launch",
-		Long:    planLong,
-		Example: planExample,
-		RunE: func(_ *cobra.Command, words []string) error {
+	c := sys.says("plan [flags] [-- agent words…]", "Print the resolved launch", planLong, nil,
+		func(words []string) (string, error) {
 			o.Words = words
-			return printPlan(sys, o)
-		},
-	}
+			return planText(sys, o)
+		})
+	c.Example = planExample
 	o.options = addLaunchFlags(c.Flags(), planFlags...)
 	c.Flags().StringVar(&o.format, "format", "text", "text, json, yaml, argv or sh")
 	c.Flags().BoolVar(&o.pinned, "pinned", false, "print a plan to keep; packages are fetched")
@@ -80,55 +69,49 @@ const planExample = `  claudebox plan                                   what wou
   claudebox plan --diff plan.json                  what changed since
   claudebox plan --plan new.json --diff old.json   from one file to the other`
 
-// printPlan finds out what is to be printed before anything is made of it: a
+// planText finds out what is to be printed before anything is made of it: a
 // plan is portable, a launch is of this host and folder.
-func printPlan(sys System, o planOptions) error {
-	if o.schema {
-		_, err := sys.Stdout.Write(plan.Schema())
-		return err
-	}
+func planText(sys System, o planOptions) (string, error) {
+	const op = "print the plan"
 	if o.pinned && o.format == "text" {
 		o.format = "json"
 	}
-	if o.paths {
-		return printStorePaths(sys, o)
-	}
-	text, err := "", error(nil)
 	switch {
+	case o.schema:
+		return string(plan.Schema()), nil
+	case o.paths:
+		return storePaths(sys, o)
 	case (o.all || o.sizes) && (o.format != "text" || o.diff != ""):
-		err = diag.Errorf("print the plan", "leave it out, or use --format text",
-			"--all and --sizes are for the plan as text")
+		return "", diag.Errorf(op, "leave it out, or use --format text", "--all and --sizes are for the plan as text")
 	case o.diff != "":
-		text, err = planDiff(sys, o)
+		return planDiff(sys, o)
 	case planFormats[o.format] != nil:
-		text, err = portable(sys, o, planFormats[o.format])
+		p, err := o.plan(sys)
+		if err != nil {
+			return "", err
+		}
+		return planFormats[o.format](p)
 	case launchFormats[o.format] != nil && !o.pinned:
-		text, err = bound(sys, o, launchFormats[o.format])
+		return bound(sys, o, launchFormats[o.format])
 	case o.pinned:
-		err = diag.Errorf("print the plan", "use --format json or yaml", "no plan is kept as %s", o.format)
-	default:
-		err = diag.Errorf("print the plan", "use text, json, yaml, argv or sh", "there is no format %q", o.format)
+		return "", diag.Errorf(op, "use --format json or yaml", "no plan is kept as %s", o.format)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(sys.Stdout, text)
-	return err
+	return "", diag.Errorf(op, "use text, json, yaml, argv or sh", "there is no format %q", o.format)
 }
 
-// printStorePaths prints what `nix copy` takes to where the plan is to be
-// launched: with all that these refer to, everything of the store.
-func printStorePaths(sys System, o planOptions) error {
+func (o planOptions) plan(sys System) (plan.Plan, error) {
+	return session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
+}
+
+// storePaths are what `nix copy` takes to where the plan is to be launched: with
+// all that these refer to, everything of the store.
+func storePaths(sys System, o planOptions) (string, error) {
 	if o.format != "text" || o.diff != "" || o.all || o.sizes {
-		return diag.Errorf("print the plan's store paths", "leave the other flags out",
+		return "", diag.Errorf("print the plan's store paths", "leave the other flags out",
 			"--store-paths has a form of its own")
 	}
 	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(sys.Stdout, strings.Join(p.Roots(), "\n"))
-	return err
+	return strings.Join(p.Roots(), "\n") + "\n", err
 }
 
 // planFormats render a plan.
@@ -152,14 +135,6 @@ var launchFormats = map[string]launchFormat{
 	},
 	"argv": func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return l.Argv() },
 	"sh":   func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return script(l) },
-}
-
-func portable(sys System, o planOptions, render func(plan.Plan) (string, error)) (string, error) {
-	p, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
-	if err != nil {
-		return "", err
-	}
-	return render(p)
 }
 
 func bound(sys System, o planOptions, render launchFormat) (string, error) {
@@ -189,7 +164,7 @@ func planDiff(sys System, o planOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	after, err := session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
+	after, err := o.plan(sys)
 	if err != nil {
 		return "", err
 	}
@@ -216,12 +191,4 @@ func script(l launch.Launch) (string, error) {
 func jsonText(v any) (string, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	return string(text) + "\n", err
-}
-
-func printJSON(sys System, v any) error {
-	text, err := jsonText(v)
-	if err == nil {
-		_, err = io.WriteString(sys.Stdout, text)
-	}
-	return err
 }

@@ -3,10 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -26,75 +24,48 @@ Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
 slash or ends in .yaml, .yml or .json is a file.`
 
 func newProfileCommand(sys System) *cobra.Command {
-	show := &cobra.Command{
-		Use:   "show [NAME|FILE]",
-		Short: "Print a profile with all it extends, and where each value was said",
-		Args:  oneWord,
-		RunE: withProfiles(sys, func(facts host.Facts, files profiledir.Files, refs []string) error {
-			refs = append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
-			return showProfile(sys, files, refs[0])
-		}),
-		ValidArgsFunction: completeProfiles(sys),
-	}
-	validate := &cobra.Command{
-		Use:   "validate [NAME|FILE…]",
-		Short: "Report every problem of profiles, of all there are by default",
-		RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, refs []string) error {
-			if len(refs) == 0 {
-				refs = files.Names()
+	// with hands over where profiles lie
+	with := func(do func(host.Facts, profiledir.Files, []string) (string, error)) func([]string) (string, error) {
+		return func(refs []string) (string, error) {
+			facts, err := host.Detect()
+			if err != nil {
+				return "", err
 			}
-			return validateProfiles(sys, files, refs)
-		}),
-		ValidArgsFunction: completeProfiles(sys),
-	}
-	return newGroup("profile", "List, show, write and check profiles", profileLong, show, validate,
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the profiles and plans that can be named",
-			Args:  noWords,
-			RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, _ []string) error {
-				return listProfiles(sys.Stdout, files)
-			}),
-		},
-		&cobra.Command{
-			Use:   "init [NAME|FILE]",
-			Short: "Write a commented profile to start from",
-			Args:  oneWord,
-			RunE: withProfiles(sys, func(_ host.Facts, files profiledir.Files, refs []string) error {
-				return initProfile(sys, files, append(refs, profile.Default)[0])
-			}),
-		},
-		&cobra.Command{
-			Use:   "schema",
-			Short: "Print the JSON Schema of profiles, for editors",
-			Args:  noWords,
-			RunE: func(*cobra.Command, []string) error {
-				_, err := sys.Stdout.Write(profile.JSONSchema())
-				return err
-			},
-		})
-}
-
-// withProfiles hands a command the places where profiles lie.
-func withProfiles(sys System, do func(host.Facts, profiledir.Files, []string) error,
-) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, words []string) error {
-		facts, err := host.Detect()
-		if err != nil {
-			return err
+			return do(facts, profiledir.New(facts, sys.Manifest), refs)
 		}
-		return do(facts, profiledir.New(facts, sys.Manifest), words)
 	}
+	show := sys.says("show [NAME|FILE]", "Print a profile with all it extends, and where each value was said", "",
+		oneWord, with(func(facts host.Facts, files profiledir.Files, refs []string) (string, error) {
+			refs = append(refs, facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
+			shown, warnings, err := profile.Show(refs[0], files, true)
+			diag.Warn(sys.Stderr, warnings...)
+			return string(shown), err
+		}))
+	validate := sys.says("validate [NAME|FILE…]", "Report every problem of profiles, of all there are by default", "",
+		nil, with(func(_ host.Facts, files profiledir.Files, refs []string) (string, error) {
+			return "", validateProfiles(sys, files, refs)
+		}))
+	show.ValidArgsFunction, validate.ValidArgsFunction = completeProfiles(sys), completeProfiles(sys)
+	return newGroup("profile", "List, show, write and check profiles", profileLong, show, validate,
+		sys.says("list", "List the profiles and plans that can be named", "", noWords,
+			with(func(_ host.Facts, files profiledir.Files, _ []string) (string, error) {
+				return listProfiles(files), nil
+			})),
+		sys.says("init [NAME|FILE]", "Write a commented profile to start from", "", oneWord,
+			with(func(_ host.Facts, files profiledir.Files, refs []string) (string, error) {
+				return initProfile(sys, files, append(refs, profile.Default)[0])
+			})),
+		sys.says("schema", "Print the JSON Schema of profiles, for editors", "", noWords,
+			func([]string) (string, error) { return string(profile.JSONSchema()), nil }))
 }
 
-func listProfiles(w io.Writer, files profiledir.Files) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tFILE\tDESCRIPTION")
+func listProfiles(files profiledir.Files) string {
+	rows := [][]string{{"NAME", "FILE", "DESCRIPTION"}}
 	for _, entry := range files.List() {
-		file := profile.Tilde(files.Home, entry.File)
-		fmt.Fprintf(table, "%s\t%s\t%s\n", diag.Visible(entry.Name), diag.Visible(file), describe(files, entry))
+		file := diag.Visible(profile.Tilde(files.Home, entry.File))
+		rows = append(rows, []string{diag.Visible(entry.Name), file, describe(files, entry)})
 	}
-	return table.Flush()
+	return table(rows)
 }
 
 // describe is what the list says of a profile: its own words, or why it does
@@ -117,26 +88,15 @@ func describe(files profiledir.Files, entry profiledir.Entry) string {
 	return diag.Visible(p.Description)
 }
 
-func showProfile(sys System, files profiledir.Files, ref string) error {
-	shown, warnings, err := profile.Show(ref, files, true)
-	for _, warning := range warnings {
-		diag.Warn(sys.Stderr, warning)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = sys.Stdout.Write(shown)
-	return err
-}
-
 // validateProfiles reports the problems of all profiles in one run.
 func validateProfiles(sys System, files profiledir.Files, refs []string) error {
+	if len(refs) == 0 {
+		refs = files.Names()
+	}
 	var all diag.Problems
 	for _, ref := range refs {
 		prof, warnings, err := profile.Load(ref, files)
-		for _, warning := range warnings {
-			diag.Warn(sys.Stderr, warning)
-		}
+		diag.Warn(sys.Stderr, warnings...)
 		if err == nil {
 			err = lookUp(sys, ref, prof)
 		}
@@ -171,7 +131,7 @@ func lookUp(sys System, ref string, prof profile.Profile) error {
 }
 
 // initProfile writes a new profile and prints its file.
-func initProfile(sys System, files profiledir.Files, ref string) error {
+func initProfile(sys System, files profiledir.Files, ref string) (string, error) {
 	name, file := ref, filepath.Join(files.Own(), ref+profile.Extensions[0])
 	if profile.IsFile(ref) {
 		file = files.Absolute(ref, diag.Position{})
@@ -179,29 +139,26 @@ func initProfile(sys System, files profiledir.Files, ref string) error {
 	}
 	text, err := profile.Starter(name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !profile.IsFile(ref) {
 		if err := refuseToHide(files, ref, file); err != nil {
-			return err
+			return "", err
 		}
 		if err := os.MkdirAll(files.Own(), 0o700); err != nil {
-			return &diag.Error{
-				Op: "make the folder of profiles", Err: err,
-				Remedy: "name a file: claudebox profile init ./" + name + ".yaml",
-			}
+			remedy := "name a file: claudebox profile init ./" + name + ".yaml"
+			return "", &diag.Error{Op: "make the folder of profiles", Err: err, Remedy: remedy}
 		}
 	}
 	if err := writeNew(file, text); err != nil {
-		return err
+		return "", err
 	}
 	if ref == profile.Default {
 		diag.Note(sys.Stderr, "every launch goes by it that names no other profile")
 	} else {
 		diag.Note(sys.Stderr, "launch by it: claudebox -P "+ref)
 	}
-	_, err = fmt.Fprintln(sys.Stdout, file)
-	return err
+	return file + "\n", nil
 }
 
 // refuseToHide refuses a new profile that would come before one of the same

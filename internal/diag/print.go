@@ -26,14 +26,16 @@ func Print(w io.Writer, err error) {
 	printRemedy(w, Remedy(err))
 }
 
-// Warn writes a problem that does not stop the run.
-func Warn(w io.Writer, p Problem) {
-	message := p.Message
-	if p.File != "" {
-		message = p.String() + ": " + message
+// Warn writes problems that do not stop the run.
+func Warn(w io.Writer, problems ...Problem) {
+	for _, p := range problems {
+		message := p.Message
+		if p.File != "" {
+			message = p.String() + ": " + message
+		}
+		printLine(w, "warning: ", message)
+		printRemedy(w, p.Remedy)
 	}
-	printLine(w, "warning: ", message)
-	printRemedy(w, p.Remedy)
 }
 
 // Note writes what a person should know, and nothing is wrong with.

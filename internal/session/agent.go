@@ -2,20 +2,31 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"claudebox/internal/agent"
+	"claudebox/internal/agent/agenthome"
+	"claudebox/internal/agent/login"
+	"claudebox/internal/agent/state"
+	"claudebox/internal/diag"
+	"claudebox/internal/host"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
-
-	"golang.org/x/sys/unix"
+	"claudebox/internal/secret/leak"
+	"claudebox/internal/workspace/project"
 )
 
 // agentPart is the program that runs inside, and what its loader needs.
@@ -107,4 +118,142 @@ func keptClosure(file, key string) ([]string, bool) {
 		return err != nil || storepath.Check(path) != nil
 	}
 	return paths, first == key && !slices.ContainsFunc(paths, gone)
+}
+
+// apiKey is the variable that makes the agent use a key instead of the login.
+const apiKey = "ANTHROPIC_API_KEY"
+
+// lookAtState finds the instance of this project, and what is to be made of
+// it. It changes nothing.
+func lookAtState(g ground) (state.Instance, error) {
+	p := g.plan
+	req := state.Request{
+		Request: agenthome.Request{
+			Home: g.folders.Home, UserHome: g.Facts.Home,
+			Trusted: slices.Compact([]string{g.project.Path, g.project.Dir}),
+			Path:    p.Path, Status: "claudebox " + p.Profile + " · " + p.Network.Tier, Servers: p.MCP,
+			Inside: func(program string) bool { return isInside(p, program) },
+		},
+		UID: g.Facts.UID, Kind: state.Kind(p.State), Root: g.project.Root, Caches: plan.CacheFolders(),
+	}
+	for _, folder := range p.Agent.Home { // that is kept beside ~/.claude
+		req.Folders = append(req.Folders, plan.KeptFolder(folder))
+	}
+	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
+		req.APIKey, _ = g.Facts.Env.Get(apiKey)
+	}
+	if p.Network.Tier == "none" {
+		req.APIKey = ""
+	}
+	if g.secrets.used {
+		req.APIKey = g.secrets.placeholder(apiKey)
+		if p.Agent.Name == "claude" {
+			req.Post, req.Key = postTokens(g), g.secrets.key
+		}
+	}
+	return state.Look(req)
+}
+
+// IsLogin reports whether a canonical path is that of the user's Claude login, or
+// of the agent's inside, which has the same.
+func (s *Session) IsLogin(real string) bool {
+	home, err := beneath.Leads(filepath.Join(s.Facts.Home, ".claude", login.FileName))
+	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
+}
+
+// homePart is the read-only folders that the agent's home leads to.
+type homePart struct {
+	part
+	covered []string // see [bound]
+}
+
+// homeOf mounts those folders, and says what of the user's settings does not enter.
+func homeOf(g ground) (made homePart, err error) {
+	for _, in := range g.Instance.Imports {
+		m := launch.Mount{
+			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
+		}
+		if in.Writable {
+			m.Kind, m.Why = plan.Bind, "your conversations"
+			made.mount(m)
+			continue
+		}
+		made.mount(m)
+		lent, whole, err := coverLent(g, in.Source, in.Destination)
+		if err == nil && !whole && !slices.Contains(g.plan.Show, "**") {
+			err = diag.Errorf("look for secrets in "+in.Source,
+				"take away what you do not need, or say `show: [\"**\"]` in the profile",
+				"it has more than %d entries", project.LentLimit)
+		}
+		if err != nil {
+			return made, err
+		}
+		made.add(lent)
+		made.covered = append(made.covered, lent.sources()...)
+	}
+	made.note(g.Instance.Notes...)
+	return made, nil
+}
+
+// How much of the user's folders that enter is looked at for secrets: it is
+// done while a person waits to be asked.
+const (
+	mostFiles = 2000
+	mostBytes = 64 << 10 // of a file
+)
+
+// JudgeImports notes what looks like a secret in the user's own agents,
+// commands, skills and the like, which the agent can read (SEC-01). It takes
+// some milliseconds, so it is for who shows the launch to a person.
+func (s *Session) JudgeImports() {
+	left := mostFiles
+	for _, in := range s.Instance.Imports {
+		_ = filepath.WalkDir(in.Source, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil || !d.Type().IsRegular() || slices.Contains(s.covered, name):
+				return nil // what cannot be read by the user cannot be by the agent
+			case left == 0:
+				return fs.SkipAll
+			}
+			left--
+			if content, err := smallfile.Read(name, mostBytes); err == nil {
+				if what := leak.Text(string(content)); what != "" {
+					s.Launch.Notes = append(s.Launch.Notes, name+" enters, and holds what looks like "+what)
+				}
+			}
+			return nil
+		})
+	}
+	if left == 0 {
+		s.Launch.Notes = append(s.Launch.Notes,
+			fmt.Sprintf("of the folders of your ~/.claude, %d files were looked at for secrets, not all", mostFiles))
+	}
+}
+
+// InstanceDir is the folder that is kept for the project the caller stands in,
+// whether it is there yet or not.
+func InstanceDir(c Caller, o Options) (string, error) {
+	_, dir, err := keptFor(c, o)
+	return dir, err
+}
+
+// keptFor is the project that the caller stands in, and the folder that is kept
+// for it.
+func keptFor(c Caller, o Options) (found project.Project, dir string, err error) {
+	facts, err := host.Detect()
+	if err != nil {
+		return found, "", err
+	}
+	asked := newCall(c, o, looking, facts)
+	prof, _, err := profile.Load(profileRef(facts, o), c.profiles(facts))
+	if err != nil {
+		return found, "", err
+	}
+	of := planned{plan: plan.Plan{Project: string(prof.Project)}}
+	found, err = openProject(ground{call: asked, planned: of, userGit: readUserGit(asked)})
+	if err != nil {
+		return found, "", err
+	}
+	dir, err = state.Dir(asked.folders.Home, state.Kind(prof.State), found.Root)
+	return found, dir, err
 }

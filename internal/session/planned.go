@@ -51,7 +51,9 @@ func (p planner) plan() (found planned, err error) {
 	if file != "" {
 		found, err = p.read(file)
 	} else {
-		found, err = p.make(ref)
+		found, err = p.make(p.cache(ref), func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
+			return profile.Load(ref, files)
+		})
 	}
 	if err == nil {
 		found, err = p.overlay(found)
@@ -153,10 +155,7 @@ func decodePlan(file string) (plan.Plan, error) {
 	op := "read plan " + file
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return plan.Plan{}, &diag.Error{
-			Op: op, Err: diag.Cause(err),
-			Remedy: "name a file that `claudebox plan --pinned` has written",
-		}
+		return plan.Plan{}, diag.Wrap(op, err, "name a file that `claudebox plan --pinned` has written")
 	}
 	p, err := plan.Decode(file, src)
 	if err != nil {
@@ -169,44 +168,29 @@ func decodePlan(file string) (plan.Plan, error) {
 	return p, nil
 }
 
-// make goes the whole way from a profile to a plan.
-func (p planner) make(ref string) (planned, error) {
-	cache := p.cache(ref)
-	if kept, found := p.kept(cache); found {
-		return kept, nil
+// make finds the plan that is kept in a cache, or makes one of the profile that
+// load gives.
+func (p planner) make(cache plancache.Cache,
+	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
+) (planned, error) {
+	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
+		p.keeper.later(func() { cache.Renew(kept) })
+		return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, nil
 	}
-	files, seen := p.profiles()
-	prof, warnings, err := profile.Load(ref, files)
+	files, seen := p.caller.profiles(p.Facts), plancache.Witnesses{}
+	files.Seen = seen.Note
+	seen.Note(p.caller.Manifest)
+	prof, warnings, err := load(files)
 	if err != nil {
 		return planned{}, err
 	}
-	for _, w := range warnings {
-		diag.Warn(p.caller.Stderr, w)
-	}
+	diag.Warn(p.caller.Stderr, warnings...)
 	made, paths, err := p.planOf(prof)
-	made.orders = filesOf(*seen)
+	made.orders = filesOf(seen)
 	if err == nil && !p.why.Look && len(warnings) == 0 {
-		p.keeper.later(func() { p.keeper.keepPlan(cache, made.plan, paths, *seen) })
+		p.keeper.later(func() { p.keeper.keepPlan(cache, made.plan, paths, seen) })
 	}
 	return made, err
-}
-
-// kept is a plan that was kept and still holds.
-func (p planner) kept(cache plancache.Cache) (planned, bool) {
-	kept, found := cache.Find()
-	if !found || !p.keeper.holdRoots(cache.File(), kept.Roots) {
-		return planned{}, false
-	}
-	p.keeper.later(func() { cache.Renew(kept) })
-	return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, true
-}
-
-// profiles are those that lie on this host. seen takes note of what is read of them.
-func (p planner) profiles() (files profiledir.Files, seen *plancache.Witnesses) {
-	files, seen = p.caller.profiles(p.Facts), &plancache.Witnesses{}
-	files.Seen = seen.Note
-	seen.Note(p.caller.Manifest)
-	return files, seen
 }
 
 // planOf makes the plan of a profile. paths are what nothing keeps in the store
@@ -275,8 +259,7 @@ func readManifest(file string) (*resolve.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, diag.Errorf("read claudebox's manifest",
-			"use the claudebox that the flake builds: `nix run .#claudebox`",
-			"there is none at %s", file)
+			"use the claudebox that the flake builds: `nix run .#claudebox`", "there is none at %s", file)
 	}
 	defer f.Close()
 	return resolve.ReadManifest(f)
@@ -293,9 +276,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
-		Nixpkgs: prof.Nixpkgs,
-		Store:   store, Evaluator: p.evaluator(m),
-		Cache: cache, DryRun: p.why.Look,
+		Nixpkgs: prof.Nixpkgs, Store: store, Evaluator: p.evaluator(m), Cache: cache, DryRun: p.why.Look,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
 		res.Nixpkgs.Path = "" // what was looked up is found; nothing inside reads the source
@@ -310,8 +291,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 // nixVariables say to Nix where its store is and how to reach it. They are all
 // that an evaluation learns of the caller's environment.
 var nixVariables = []string{
-	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR",
-	"NIX_SSL_CERT_FILE",
+	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE",
 }
 
 func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
@@ -371,10 +351,7 @@ func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 	}
 	f, err := os.Open(m.References)
 	if err != nil {
-		return nil, &diag.Error{
-			Op: "read what claudebox was built with", Err: diag.Cause(err),
-			Remedy: "install claudebox again",
-		}
+		return nil, diag.Wrap("read what claudebox was built with", err, "install claudebox again")
 	}
 	defer f.Close()
 	return resolve.ReadReferences(f)

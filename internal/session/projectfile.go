@@ -47,44 +47,34 @@ func (p planner) overlay(base planned) (planned, error) {
 // makeOver makes the plan of a profile with the project's laid over it. The flags
 // count first: the project is judged by what they leave of the profile.
 func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
-	ref, flags, mounted := profileRef(p.Facts, p.options), p.options.networkFlags(), mountedByFlags(p.call)
+	ref, flags, at := profileRef(p.Facts, p.options), p.options.networkFlags(), place(p.Facts, file)
+	at.Mounted = mountedByFlags(p.call)
 	cache := p.cache(append([]string{
-		ref, fmt.Sprintf("%q %q", flags, mounted), file.Path, file.SHA256(),
+		ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)),
 	}, verdict.Widens...)...)
-	if kept, found := p.kept(cache); found {
-		kept.remarks = []string{applied(file, verdict)}
-		return kept, nil
-	}
-	files, seen := p.profiles()
-	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
-	if err != nil {
-		return planned{}, err
-	}
-	if !sameSources(under.Sources, base.Sources) {
-		return planned{}, diag.Errorf("lay "+file.Path+" over profile "+under.Profile,
-			"name a profile with -P, or `claudebox deny`",
-			"its plan was made of other files than there are now")
-	}
-	base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
-	at := place(p.Facts, file)
-	at.Mounted = mounted
-	prof, left := verdict.Decide(file, base, asked, at)
-	// the others were told
-	warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != files.Shown(file.Path) })
-	var remarks []string
-	if len(left) > 0 {
-		warnings = append(warnings, leftOut(file, verdict, left, flags))
-	} else {
-		remarks = []string{applied(file, verdict)}
-	}
-	for _, w := range warnings {
-		diag.Warn(p.caller.Stderr, w)
-	}
-	made, paths, err := p.planOf(prof)
-	made.orders, made.remarks = filesOf(*seen), remarks
-	if err == nil && !p.why.Look && len(warnings) == 0 {
-		p.keeper.keepPlan(cache, made.plan, paths, *seen)
+	var left []trust.Widening // of a plan that is kept, nothing was
+	made, err := p.make(cache, func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
+		shown := files.Shown(file.Path)
+		base, asked, warnings, err := profile.LoadOver(ref, shown, file.Source, files)
+		if err != nil {
+			return base, nil, err
+		}
+		if !sameSources(under.Sources, base.Sources) {
+			return base, nil, diag.Errorf("lay "+file.Path+" over profile "+under.Profile,
+				"name a profile with -P, or `claudebox deny`", "its plan was made of other files than there are now")
+		}
+		base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
+		base, left = verdict.Decide(file, base, asked, at)
+		// the others were told
+		warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != shown })
+		if len(left) > 0 {
+			warnings = append(warnings, leftOut(file, verdict, left, flags))
+		}
+		return base, warnings, nil
+	})
+	if len(left) == 0 {
+		made.remarks = []string{applied(file, verdict)}
 	}
 	return made, err
 }

@@ -216,21 +216,3 @@ func (r *running) end() {
 	}
 	tell(r.Instance.Ended)
 }
-
-// takeFiles replaces standard input and output that are files by copies and pipes. giveBack undoes it, and says which
-// output was lost.
-func takeFiles() (giveBack func() error, err error) {
-	restore, err := copyInput()
-	if err != nil {
-		return nil, err
-	}
-	arrived, err := carryOutput()
-	if err != nil {
-		restore()
-		return nil, err
-	}
-	return func() error {
-		defer restore()
-		return arrived()
-	}, nil
-}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"claudebox/internal/diag"
+	"claudebox/internal/diag/layout"
+	"claudebox/internal/host"
+	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session"
+	"claudebox/internal/ui/audit"
+)
+
+// Caller is this command line to the session it calls for.
+func (sys System) Caller() session.Caller {
+	return session.Caller{
+		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
+		Manifest: sys.Manifest, Version: Version,
+	}
+}
+
+// viewOn is how a launch is shown on a stream.
+func viewOn(w io.Writer, facts host.Facts) audit.View {
+	v := audit.View{View: layout.View{Home: facts.Home, Width: 80}}
+	if isTerminal(w) {
+		v.Colour = facts.Env.Value("NO_COLOR", "") == ""
+		v.Width = cmp.Or(columns(w), v.Width)
+	}
+	return v
+}
+
+// columns is how wide a terminal is now; 0: it does not say, or is none.
+func columns(w io.Writer) int {
+	if !isTerminal(w) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// errDeclined is the user's "no": said, not a fault.
+var errDeclined = errors.New("not started: you did not say yes")
+
+// confirm asks a question, and fails unless the answer is yes.
+func confirm(question, remedy string) error {
+	answer, err := ask(question+" [y/N] ", remedy)
+	if err == nil && answer != "y" && answer != "yes" {
+		err = errDeclined
+	}
+	return err
+}
+
+// ask asks on the terminal itself, whatever the standard streams are, and
+// returns the answer in small letters. Without a terminal it refuses: silence
+// is not consent (UX-02). remedy is what to do then.
+func ask(question, remedy string) (answer string, err error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", diag.Errorf("ask for confirmation", remedy,
+			"there is no terminal to ask on")
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, question)
+	answer, err = bufio.NewReader(tty).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(tty)
+	}
+	return strings.ToLower(strings.TrimSpace(answer)), nil
+}
+
+// page shows a text on the terminal, by the pager that the launch pins: it
+// cannot be made to run other programs. Without one the text is printed.
+func page(l launch.Launch, text string) error {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return &diag.Error{Op: "show the details", Err: err, Remedy: "`claudebox plan` prints them"}
+	}
+	defer tty.Close()
+	less := pager(l.Plan.Path)
+	if less == "" {
+		_, err := io.WriteString(tty, text)
+		return err
+	}
+	interrupts := make(chan os.Signal, 1) // are the pager's while it runs
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	cmd := exec.Command(less, "-RFX")
+	cmd.Env = []string{"TERM=" + os.Getenv("TERM"), "LESSSECURE=1", "LESSCHARSET=utf-8", "LESSHISTFILE=-"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), tty, tty
+	if cmd.Run() != nil { // as of a terminal that it does not know
+		_, err = io.WriteString(tty, text)
+	}
+	return err
+}
+
+// pager is less in one of the store folders that are PATH inside.
+func pager(path []string) string {
+	for _, folder := range path {
+		if name := filepath.Join(folder, "less"); strings.HasPrefix(name, "/nix/store/") {
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// table sets rows in columns.
+func table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	w.Flush()
+	return b.String()
+}

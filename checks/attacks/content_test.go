@@ -21,11 +21,16 @@ func TestASecretThatIsCalledLikeAnythingElse(t *testing.T) {
 		"pip.conf":                    "[global]\nindex-url = https://u:" + token + "@x.example/\n# " + canary,
 		"notes":                       "deploy with " + token + " " + canary,
 		"deep/in/it/todo.md":          "AKIAQYLPMN5HFIQR7XYA " + canary,
+		".env copy":                   canary,
+		".git/hooks/pre-push":         "curl -H 'Authorization: Bearer " + token + "' # " + canary,
+		"prod-token.txt.bak":          "TOKEN_SECRET=hunter2x9\n" + canary,
+		"secrets/prod/db.txt":         canary,
+		"token.txt":                   "QZ4m1v9Kc7xT2bNn8wRs5A==\n" + canary,
 		"run.sh":                      "curl -H 'Authorization: Bearer " + token + "' # " + canary,
 	} {
 		w.write("project/"+name, content)
 	}
-	w.wantNoCanary(w.attack("cat $(find . -type f -not -path './.git/*')"))
+	w.wantNoCanary(w.attack("cat $(find . -type f -not -path './.git/*' -not -name '* *') '.env copy' .git/hooks/*"))
 	w.write("project/harmless.md", "nothing in it")
 	w.write("project/tracked.md", "an example: "+token)
 	w.git("project", "add", "tracked.md")

@@ -24,7 +24,8 @@ func (f *Folder) Secrets() []Secret { return f.secrets }
 
 // addSecrets finds what people and programs leave in a git folder: tokens in its
 // configuration and in copies of that (config.bak), passwords
-// (git-credential-store(1)), addresses with a password, what git-lfs writes down.
+// (git-credential-store(1)), addresses with a password, and tokens in what is no data
+// of git's: hooks, and the files of other tools.
 func (f folderLook) addSecrets() {
 	for _, e := range f.Entries {
 		switch name := e.Name; {
@@ -47,6 +48,10 @@ func (f folderLook) addSecrets() {
 			f.addSecret(e, tokens, "objects")
 		case e.Kind != beneath.Dir && strings.HasPrefix(strings.ToLower(name), "config"):
 			f.addSecret(e, withoutSecrets)
+		case ruleOf(name).sort == unknown && secretfile.Of(nil, []byte(name)) == secretfile.Ask:
+			f.addSecret(e, ifSmall(asked))
+		case ruleOf(name).sort == unknown || name == "hooks" || name == "info":
+			f.addSecret(e, ifSmall(tokens), "objects")
 		}
 	}
 }
@@ -98,6 +103,19 @@ func withoutPasswords(content []byte, read bool) ([]byte, bool) {
 // tokens is for files that may hold a token, or an address with a password.
 func tokens(content []byte, read bool) ([]byte, bool) {
 	return nil, !read || secretfile.HoldsToken(content) || hasUserinfo(content)
+}
+
+// asked is for files whose name asks.
+func asked(content []byte, _ bool) ([]byte, bool) { return nil, secretfile.Holds(content) }
+
+// ifSmall is for files of other tools, which need the large ones, as an index.
+func ifSmall(by instead) instead {
+	return func(content []byte, read bool) ([]byte, bool) {
+		if !read {
+			return nil, false
+		}
+		return by(content, read)
+	}
 }
 
 func hasUserinfo(content []byte) bool {

@@ -94,7 +94,7 @@ func (h *hider) isSecret(f survey.File) bool {
 	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
 	}
-	folder, name := lastTwo([]byte(f.Rel))
+	folder, name := split([]byte(f.Rel))
 	verdict := secretfile.Of(folder, name)
 	switch {
 	case verdict == secretfile.Secret || h.scope.isNamed(name):
@@ -231,8 +231,8 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 	}
 	defer at.Close()
 	wanted := func(folder string) func([]byte, bool) bool {
-		last := []byte(path.Base(folder))
-		return func(name []byte, dir bool) bool { return !dir && secretfile.Of(last, name) != secretfile.Plain }
+		above := []byte(folder)
+		return func(name []byte, dir bool) bool { return !dir && secretfile.Of(above, name) != secretfile.Plain }
 	}
 	filled := []string{"node_modules", ".venv"} // by tools, with nothing of the user's
 	seen := survey.Walk(at, survey.Question{Wanted: wanted, Skipped: filled, Limit: LentLimit}, nil)
@@ -246,7 +246,7 @@ func LookLent(dir string, shown func(rel string) bool) (secrets []Lent, cut bool
 		}
 	}
 	for _, f := range seen.Files {
-		verdict := secretfile.Of(lastTwo([]byte(f.Rel)))
+		verdict := secretfile.Of(split([]byte(f.Rel)))
 		if f.Kind == beneath.Regular && !configs[f.Rel] && !shown(f.Rel) && holdsSecret(at, f.Rel, verdict) {
 			secrets = append(secrets, Lent{Rel: f.Rel})
 		}

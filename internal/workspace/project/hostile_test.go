@@ -311,6 +311,32 @@ func TestASecretThatCameWhileTheSandboxWasSetUp(t *testing.T) {
 	}
 }
 
+func TestTokensThatToolsLeftInAGitFolderAreNotInside(t *testing.T) {
+	w := newWorld(t)
+	w.repo("p", "x")
+	const token = "ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi"
+	secrets := map[string]string{
+		"hooks/pre-push": "#!/bin/sh\ncurl -H 'Authorization: Bearer " + token + "'\n",
+		"annex/creds/1":  "AKIAQYLPMN5HFIQR7XYA\nhunter2\n", "gk/config": "token = " + token + "\n", "info/notes": token,
+		"token.txt": "hunter2horse9\n", "credentials.bak": "https://u:hunter2@example.org\n",
+		"old-config": "[remote \"o\"]\n url = https://u:hunter2@example.org/x\n", "x.inc": "[http]\n extraHeader = Authorization: Bearer " + token + "\n",
+	}
+	for name, content := range secrets {
+		w.write("p/.git/"+name, content)
+	}
+	w.write("p/.git/hooks/pre-commit", "#!/bin/sh\n")
+	w.write("p/.git/svn/.rev_map", strings.Repeat("x", 1<<20+1))
+	got := w.mounts(w.open("p"))
+	for name := range secrets {
+		if want := "hidden ~/p/.git/" + name; !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+	if slices.Contains(got, "hidden ~/p/.git/hooks/pre-commit") || slices.Contains(got, "hidden ~/p/.git/svn/.rev_map") {
+		t.Errorf("too much is hidden: %q", got)
+	}
+}
+
 func TestPasswordsThatGitAndLFSWroteDownAreNotInside(t *testing.T) {
 	w := newWorld(t)
 	w.repo("p", "x")

@@ -114,7 +114,7 @@ func (p indexPlace) read(t *Tracked, matters func(name []byte) bool) {
 		}
 		if matters(name) {
 			add(&t.Names)
-		} else if secretfile.Of(lastTwo(name)) == secretfile.Look {
+		} else if secretfile.Of(split(name)) == secretfile.Look {
 			add(&t.Small)
 		}
 	})
@@ -213,7 +213,7 @@ func (s Scope) matters() func(name []byte) bool {
 		}
 	}
 	return func(name []byte) bool {
-		_, last := lastTwo(name)
+		_, last := split(name)
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		within := func(place string) bool { return pathname.Below(string(name), place) }
 		return s.hides(name) || string(last) == "config" || slices.ContainsFunc(firsts[string(first)], within)

@@ -119,24 +119,24 @@ func Unpack(content []byte) *Seen {
 
 // wanted tells the names in a folder that the report or the hiding may be about.
 func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
-	runs, last := hostrun.In(folder), []byte(path.Base(folder))
-	return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(last, name) }
+	runs, above := hostrun.In(folder), []byte(folder)
+	return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(above, name) }
 }
 
 // Hides reports whether what comes to lie at a path would be hidden for its name.
 func (s Scope) Hides(rel string) bool { return s.hides([]byte(rel)) }
 
 func (s Scope) hides(rel []byte) bool {
-	folder, name := lastTwo(rel)
+	folder, name := split(rel)
 	verdict := secretfile.Of(folder, name)
 	return verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(name) ||
 		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, string(rel)) })
 }
 
 // MayHide tells the same of a file whose content would decide.
-func (s Scope) MayHide(rel string) bool { return s.looksSecret(lastTwo([]byte(rel))) || s.Hides(rel) }
+func (s Scope) MayHide(rel string) bool { return s.looksSecret(split([]byte(rel))) || s.Hides(rel) }
 
-// looksSecret judges the last component of a path, and that of its folder.
+// looksSecret judges the last component of a path, and its folder.
 func (s Scope) looksSecret(folder, name []byte) bool {
 	return secretfile.Of(folder, name) != secretfile.Plain || s.isNamed(name)
 }
@@ -149,14 +149,10 @@ func (s Scope) isNamed(name []byte) bool {
 	})
 }
 
-// lastTwo are the last components of a path.
-func lastTwo(name []byte) (folder, last []byte) {
+// split gives the folder of a path, and its last component.
+func split(name []byte) (folder, last []byte) {
 	at := bytes.LastIndexByte(name, '/')
-	if at < 0 {
-		return nil, name
-	}
-	above := name[:at]
-	return above[bytes.LastIndexByte(above, '/')+1:], name[at+1:]
+	return name[:max(at, 0)], name[at+1:]
 }
 
 // Filled is what git takes for a repository in the folders that tools fill. To

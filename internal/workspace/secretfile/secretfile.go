@@ -32,7 +32,20 @@ const SmallLimit = 64 << 10
 // HoldsToken reports whether a file of any name holds a token of a known shape,
 // or a private key. An address with a password is in many a manual.
 func HoldsToken(content []byte) bool {
+	content = eightBit(content)
 	return bytes.Contains(content, []byte(" PRIVATE KEY-----")) || leak.Token(string(content)) != ""
+}
+
+// eightBit is a text without what only tells its encoding: UTF-16 has a zero beside
+// each letter of a token.
+func eightBit(content []byte) []byte {
+	if bytes.IndexByte(content, 0) >= 0 {
+		content = bytes.ReplaceAll(content, []byte{0}, nil)
+	}
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		content = bytes.TrimPrefix(content, []byte(mark))
+	}
+	return content
 }
 
 // signs are what makes a file a secret one whose name does not tell.
@@ -44,10 +57,14 @@ var signs = []string{
 
 // Holds reports whether the content of a file whose name asks is secret: by a
 // sign of a secret file, a token of a known shape, a setting whose name is a
-// secret's, or because it is one word and nothing else. A setting that only
-// names a variable ("${NPM_TOKEN}") is none.
+// secret's, a line that was drawn by lot, or because it is one word and nothing
+// else. A setting that only names a variable ("${NPM_TOKEN}") is none.
 func Holds(content []byte) bool {
+	content = eightBit(content)
 	for line := range bytes.Lines(content) {
+		if leak.Value(string(bytes.TrimSpace(line))) != "" {
+			return true
+		}
 		for _, sign := range signs {
 			if at := bytes.Index(line, []byte(sign)); at >= 0 && !namesVariable(line[at+len(sign):]) {
 				return true
@@ -81,7 +98,8 @@ func setting(piece []byte) (name, value string) {
 	if i := strings.LastIndexAny(name, " \t"); i >= 0 {
 		name = name[i+1:]
 	}
-	return name, strings.Trim(string(piece[at+1:]), around+">=]})")
+	value, _, _ = strings.Cut(string(piece[at+1:]), " #") // a comment
+	return name, strings.Trim(value, around+">=]})")
 }
 
 // How long a value must be to count, in bytes: a word of letters alone is one of
@@ -121,10 +139,10 @@ const mostOneWord = 4096
 // isOneWord reports whether a file is one printable word, as a file for a
 // password or token is.
 func isOneWord(content []byte) bool {
-	word := bytes.TrimSpace(content)
-	return len(word) <= mostOneWord && isSecret(string(word)) &&
+	word := bytes.TrimRight(bytes.TrimSpace(content), "=") // base64 ends so
+	return len(word) <= mostOneWord && isSecret(string(word)) && !bytes.Contains(word, []byte("://")) &&
 		!bytes.ContainsFunc(word,
-			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>:=", r) })
+			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>=", r) })
 }
 
 // All names are in lower case here: some file systems take capitals for the same,
@@ -142,15 +160,19 @@ func ofName(name []byte) Verdict {
 		"secret.yml", "secret.yaml", "secret.json", "secret.toml", "client_secret.json",
 		"application_default_credentials.json", "credentials.csv", "accesskeys.csv", "rootkey.csv", "cookies.txt",
 		"cookies.sqlite", "logins.json", "key3.db", "key4.db", "storage_state.json", "storagestate.json",
-		".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
-		".sqlite_history", ".rediscli_history", "fish_history":
+		"fish_history", ".histfile", ".zhistory", ".rhistory", ".viminfo", ".lesshst", ".dbshell", "pgpass.conf",
+		"htpasswd", ".curlrc", "_curlrc":
 		return Secret
 	case "pip.conf", ".npmrc", ".yarnrc.yml", ".yarnrc", "nuget.config", "settings.xml", "auth.json",
 		"gradle.properties", "local.properties", ".hgrc", ".envrc", ".envrc.local", ".flaskenv", ".mcp.json",
 		"mcp.json", ".claude.json", "local.settings.json", "database.yml", "web.config", "wp-config.php",
 		"profiles.yml", "ngrok.yml", "rclone.conf", "google-services.json", "kaggle.json", "hosts.yml",
-		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf":
+		".databrickscfg", "sftp.json", "sftp-config.json", ".ftpconfig", ".remote-sync.json", "wg0.conf", "wg1.conf",
+		".wgetrc", ".rsyncpass":
 		return Ask
+	}
+	if bytes.HasPrefix(name, []byte(".")) && bytes.HasSuffix(name, []byte("_history")) {
+		return Secret
 	}
 	return Plain
 }
@@ -168,21 +190,31 @@ func ofPlace(name []byte) Verdict {
 	return Plain
 }
 
-// full are folders in which each file is secret, halfFull those in which each
-// with settings is, or with one text: programs have such folders, too.
-var (
-	full     = []string{".ssh", ".password-store", "private-keys-v1.d"}
-	halfFull = []string{"secrets", ".secrets"}
-)
+// ofFolders judges the folders that a file is in. In and below full ones each file is
+// secret, in and below the others each with settings is, or with one text: programs
+// have such folders, too.
+func ofFolders(path []byte) (full, settings bool) {
+	for len(path) > 0 && !full {
+		var name []byte
+		name, path, _ = bytes.Cut(path, []byte("/"))
+		switch string(name) {
+		case ".ssh", ".password-store", "private-keys-v1.d":
+			full = true
+		case "secrets", "Secrets", ".secrets", ".envs", ".env.d":
+			settings = true
+		}
+	}
+	return full, settings
+}
 
 // ofLast judges what stands behind the last dot, or the last two.
 func ofLast(name []byte) Verdict {
 	switch string(name) {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
 		"keychain-db", "ppk", "p8", "pvk", "priv", "tfstate", "tfstate.backup", "tfvars", "tfvars.json", "ovpn",
-		"agekey", "secret":
+		"agekey", "secret", "secrets", "keytab", "pkcs12", "jwk", "nmconnection", "rdp":
 		return Secret
-	case "pem", "asc": // most pem files are certificates, which programs need
+	case "pem", "asc", "har": // most pem files are certificates, which programs need
 		return Ask
 	}
 	return Plain
@@ -195,8 +227,45 @@ var examples = []string{
 	"ts", "d.ts", "js", "go", "py",
 }
 
-// copies end the names of what editors and people leave beside a file.
-var copies = []string{"~", ".bak", ".old", ".orig", ".save", ".backup", ".copy", ".swp", ".swo"}
+// isCopy judges what stands behind the last dot of what editors, systems and people
+// leave beside a file.
+func isCopy(ending []byte) bool {
+	var room [len("decrypted")]byte
+	if len(ending) > len(room) {
+		return false
+	}
+	switch low := fold(room[:0], ending); string(low) {
+	case "bak", "old", "orig", "save", "backup", "copy", "tmp", "new", "prev", "rej", "disabled", "off", "local",
+		"dec", "decrypted", "un", "kate-swp", "dpkg-old", "dpkg-dist", "rpmsave", "rpmnew":
+		return true
+	default:
+		return len(low) == 3 && string(low[:2]) == "sw" // Vim's
+	}
+}
+
+// original is the name of a file without one of what is put around it when something
+// of the file is left beside it: "NAME~", ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)",
+// "NAME.2". nil: there is nothing.
+func original(name []byte) []byte {
+	end, dot := name[len(name)-1], bytes.LastIndexByte(name, '.')
+	if end == '~' || end == '#' {
+		return name[:len(name)-1]
+	}
+	if dot > 0 && isCopy(name[dot+1:]) {
+		return name[:dot]
+	}
+	if blank := bytes.IndexAny(name, " ("); blank > 0 {
+		return name[:blank]
+	}
+	unnumbered := bytes.TrimRight(name, "0123456789.-_~")
+	if end >= '0' && end <= '9' && bytes.LastIndexByte(unnumbered, '.') > 0 {
+		return unnumbered
+	}
+	if name[0] == '.' || name[0] == '#' {
+		return name[1:]
+	}
+	return nil
+}
 
 // ofWord judges a word in the name of a file with settings, or with one text: it
 // makes the file ask.
@@ -230,7 +299,9 @@ func ofBeginning(name []byte) Verdict {
 
 // mayHold are the endings, beside those of settings, of files that people and
 // tools leave a token in.
-var mayHold = []string{"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf"}
+var mayHold = []string{
+	"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf", "bash", "zsh", "fish", "ps1", "bat", "bru",
+}
 
 // settings are the endings of files with settings, or with one text; "": none.
 var settings = []string{
@@ -240,29 +311,34 @@ var settings = []string{
 // longest is the length of a name, in bytes (NAME_MAX).
 const longest = 255
 
-// Of judges a file by the last component of its path, and by that of the
+// Of judges a file by the last component of its path, and by the path of the
 // folder it is in.
 func Of(folder, name []byte) Verdict {
-	if len(name) == 0 || len(name) > longest || len(folder) > longest {
+	if len(name) == 0 || len(name) > longest {
 		return Plain
 	}
-	if slices.Contains(full, string(folder)) || slices.Contains(halfFull, string(folder)) && hasSettings(name) {
+	if full, settings := ofFolders(folder); full || settings && hasSettings(name) {
 		return Secret
 	}
-	var room [longest]byte
-	low := fold(room[:0], name)
-	if v := ofWhole(folder, low); v != Plain {
-		return v
+	folder = folder[bytes.LastIndexByte(folder, '/')+1:]
+	if len(folder) > longest {
+		return Plain
 	}
-	for _, end := range copies {
-		if original, is := bytes.CutSuffix(low, []byte(end)); is && len(original) > 0 {
-			if v := ofWhole(folder, original); v != Plain {
-				return v
-			}
-			return ofWhole(folder, bytes.TrimPrefix(original, []byte("."))) // Vim's ".NAME.swp"
+	found := Plain
+	for ; len(name) > 0; name = original(name) {
+		var room [longest]byte
+		v := ofWhole(folder, fold(room[:0], name))
+		if v == Plain {
+			v = ofWords(name)
+		}
+		if v == Secret {
+			return Secret
+		}
+		if v != Plain && found != Ask {
+			found = v
 		}
 	}
-	return ofWords(name)
+	return found
 }
 
 func fold(room, name []byte) []byte {
@@ -284,7 +360,7 @@ func ofWhole(folder, name []byte) Verdict {
 		return v
 	}
 	rest, ok := bytes.CutPrefix(name, []byte(".env"))
-	if ok && len(rest) > 1 && strings.IndexByte(".-_", rest[0]) >= 0 {
+	if ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(string(rest[1:]))
 	}
 	if v := ofEnding(name); v != Plain {

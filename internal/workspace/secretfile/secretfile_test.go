@@ -15,15 +15,18 @@ func TestNames(t *testing.T) {
 			.ENV .env.LOCAL server.KEY .env~ .env.bak .env-prod .env_prod prod.env .env.swp ..env.swp id_rsa.old secrets.yml
 			.bash_history storageState.json accessKeys.csv
 			.ssh/config .ssh/any .password-store/a.gpg secrets/db.txt secrets/db .docker/config.json .kube/config .aws/credentials .cargo/credentials.toml
+			secrets/prod/db.txt Secrets/db.yml .ssh/sub/key .envs/.local/.postgres .env.d/web.conf .env2 .env.kate-swp .viminfo .node_repl_history
+			rsyncd.secrets krb5.keytab home.nmconnection .curlrc .id_rsa
 			.streamlit/secrets.toml id_rsa_old id_ed25519_work kubeconfig.yaml terraform.tfstate.123.backup _env jwt.secret`,
 		secretfile.Ask: `cacert.pem .npmrc .yarnrc.yml credentials.json keys.txt mykey.PEM.bak
 			deploy_key deploy_rsa firebase-adminsdk-x1.json service-account-prod.json serviceAccountKey.json token
 			token.txt api_key.txt .token .vault_pass ansible_vault_password credentials oauth.json .envrc .mcp.json
-			appsettings.Development.json keystore.properties my-secret.yaml token2.txt private.asc`,
+			appsettings.Development.json keystore.properties trace.har my-secret.yaml token2.txt private.asc`,
 		secretfile.Look: `environment .environment tfstate . x. package.json Makefile keyboard.json monkey.yaml tsconfig.json
-			config.json config README.md author.txt .ssh keymap.toml docker-compose.yml example.env notes deploy.sh x.log`,
+			config.json config README.md author.txt .ssh keymap.toml docker-compose.yml example.env notes deploy.sh deploy.ps1 x.log app.log.1`,
 		secretfile.Plain: `.env.example .env.sample .env.local.example .env.d.ts main.go id_rsa.pub id_ed25519_work.pub a.b.c
-			token.go secrets.py keys.ts password_test.rb secrets/manager.go credentials/src.rs`,
+			token.go secrets.py keys.ts password_test.rb secrets/manager.go secrets/impl/manager.go credentials/src.rs
+			libx.so.6 man.1 frame.0001 python3.11 x.mp4`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			folder, last := path.Split(name)
@@ -37,6 +40,26 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// What editors, systems and people leave beside a file is judged as it is.
+func TestWhatIsLeftBesideASecretFile(t *testing.T) {
+	for original, want := range map[string]secretfile.Verdict{
+		".env": secretfile.Secret, "secrets.yml": secretfile.Secret, "id_rsa": secretfile.Secret, ".netrc": secretfile.Secret,
+		"prod-token.txt": secretfile.Ask, "deployKey.json": secretfile.Ask, ".npmrc": secretfile.Ask, "app.log": secretfile.Look,
+	} {
+		for _, beside := range []string{
+			"N~", "N.bak", "N.OLD", ".N.swp", ".N.swn", ".N.un~", "#N#", "N copy", "N copy 2", "N (1)", "N(copy)", "N.1", "N.~1~", "N-20260101",
+			"N.2026-01-01", "N.bak.1", "N.kate-swp", "N.rpmsave",
+		} {
+			name := strings.ReplaceAll(beside, "N", original)
+			got := secretfile.Of(nil, []byte(name))
+			numbered := strings.LastIndexByte(original, '.') <= 0 && strings.Contains(beside, "1") // "man.1"
+			if got != want && (got != secretfile.Secret || want == secretfile.Look) && !numbered {
+				t.Errorf("%q: got %d, want %d", name, got, want)
+			}
+		}
+	}
+}
+
 func TestJudgingANameAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"main.go", ".env", "ClientSecret.JSON", "some-longer_name.of.a.file.txt"} {
 		if got := testing.AllocsPerRun(100, func() { secretfile.Of([]byte("folder"), []byte(name)) }); got > 0 {
@@ -47,33 +70,50 @@ func TestJudgingANameAllocatesNothing(t *testing.T) {
 
 func TestContents(t *testing.T) {
 	for content, want := range map[string]bool{
-		"-----BEGIN CERTIFICATE-----\nAA\n":                                        false,
-		"-----BEGIN EC PRIVATE KEY-----\nAA\n":                                     true,
-		"-----BEGIN CERTIFICATE-----\nAA\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n": true,
-		"registry=https://registry.npmjs.org\nsave-exact=true\n":                   false,
-		"//registry.npmjs.org/:_authToken=${NPM_TOKEN}\n":                          false,
-		"//registry.npmjs.org/:_authToken=npm_abc\n":                               true,
-		"//r/:_authToken=${NPM_TOKEN}x\n":                                          true,
-		"npmAuthToken: \"${TOKEN}\"\n":                                             false,
-		"npmAuthToken: abc\n":                                                      true,
-		"# created: 2024\nAGE-SECRET-KEY-1QQ\n":                                    true,
-		`{"type": "service_account", "private_key": "x"}`:                          true,
-		`{"installed": {}}`:                                                        false,
-		"export AWS_SECRET_ACCESS_KEY=abc/def+123\n":                               true,
-		"use flake\nexport API_TOKEN=$(pass show x)\nPATH_add bin\n":               false,
-		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"abc123def"}}}}`:    true,
-		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"${MY_TOKEN}"}}}}`:  false,
-		"password: hunter2x\n":                                                     true,
-		"password: <fill in>\nkey: name\ntoken: \n":                                false,
-		"url: postgres://app:s3cret9@db/x\n":                                       true,
-		"hunter2horse9\n":                                                          true,
-		"two words\n":                                                              false,
-		"ghp_abcdefghijklmnopqrstuvwxyz0123456789 is it\n":                         true,
-		`{"title": "Log in", "login_password": "Password"}`:                        false,
-		"": false,
+		"-----BEGIN CERTIFICATE-----\nAA\n":                                                   false,
+		"-----BEGIN EC PRIVATE KEY-----\nAA\n":                                                true,
+		"-----BEGIN CERTIFICATE-----\nAA\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n":            true,
+		"registry=https://registry.npmjs.org\nsave-exact=true\n":                              false,
+		"//registry.npmjs.org/:_authToken=${NPM_TOKEN}\n":                                     false,
+		"//registry.npmjs.org/:_authToken=npm_abc\n":                                          true,
+		"//r/:_authToken=${NPM_TOKEN}x\n":                                                     true,
+		"npmAuthToken: \"${TOKEN}\"\n":                                                        false,
+		"npmAuthToken: abc\n":                                                                 true,
+		"# created: 2024\nAGE-SECRET-KEY-1QQ\n":                                               true,
+		`{"type": "service_account", "private_key": "x"}`:                                     true,
+		`{"installed": {}}`:                                                                   false,
+		"export AWS_SECRET_ACCESS_KEY=abc/def+123\n":                                          true,
+		"use flake\nexport API_TOKEN=$(pass show x)\nPATH_add bin\n":                          false,
+		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"abc123def"}}}}`:               true,
+		`{"mcpServers":{"x":{"command":"npx","env":{"MY_TOKEN":"${MY_TOKEN}"}}}}`:             false,
+		"password: hunter2x\n":                                                                true,
+		"password: <fill in>\nkey: name\ntoken: \n":                                           false,
+		"url: postgres://app:s3cret9@db/x\n":                                                  true,
+		"hunter2horse9\n":                                                                     true,
+		"password: hunter2x  # of staging\n":                                                  true,
+		"two words\n":                                                                         false,
+		"ghp_abcdefghijklmnopqrstuvwxyz0123456789 is it\n":                                    true,
+		`{"title": "Log in", "login_password": "Password"}`:                                   false,
+		"QZ4m1v9Kc7xT2bNn8wRs5A==\n":                                                          true, // base64
+		"admin:hunter2horse9\n":                                                               true,
+		"https://example.org/login2\n":                                                        false,
+		"prod\nQZ4m1v9Kc7xT2bNn8wRs5AuY\n":                                                    true,
+		"\xff\xfeP\x00A\x00S\x00S\x00W\x00D\x00=\x00h\x00u\x00n\x00t\x00e\x00r\x002\x00x\x00": true, // UTF-16
+		"\xef\xbb\xbfhunter2horse9\n":                                                         true,
+		"":                                                                                    false,
 	} {
 		if got := secretfile.Holds([]byte(content)); got != want {
 			t.Errorf("%q: got %v, want %v", content, got, want)
+		}
+	}
+}
+
+func TestATokenInAnotherEncodingIsSeen(t *testing.T) {
+	const token = "ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi"
+	for _, zeros := range []string{"", "\x00"} {
+		text := strings.Join(strings.Split("use "+token+" here", ""), zeros)
+		if !secretfile.HoldsToken([]byte(text)) {
+			t.Errorf("%q: not seen", text)
 		}
 	}
 }

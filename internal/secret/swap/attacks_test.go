@@ -338,6 +338,10 @@ var misplaced = map[string]attempt{
 		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"),
 		want: "403", reported: "does not belong",
 	},
+	"with another method behind GET": {
+		do:   asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST"),
+		want: "403", reported: own,
+	},
 	"as a user's name": {
 		do:   asked("GET", hub+"/echo", "", "Authorization", "Basic {GH-USER}"),
 		want: "403", reported: "does not belong",
@@ -438,6 +442,10 @@ var comingBack = map[string]attempt{
 		}
 		return text
 	}, want: "200", sent: true},
+	"an echo that is packed, and says it second": {
+		do:   asked("GET", hub+"/packed-twice", "", "Authorization", "Bearer {GH}"),
+		want: "502", reported: "packed", sent: true,
+	},
 	"an echo that is packed": {
 		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
 		want: "502", reported: "packed", sent: true,

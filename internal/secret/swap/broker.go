@@ -370,7 +370,7 @@ var errPacked = errors.New("the answer is packed, so that it cannot be searched 
 func (b *Broker) modify(in *http.Response) error {
 	e := in.Request.Context().Value(exchangeKey{}).(exchange)
 	needles := needlesOf(e.secrets, e.swaps)
-	packed := in.Header.Get("Content-Encoding")
+	packed := strings.Join(in.Header["Content-Encoding"], "")
 	if len(e.swaps) > 0 && packed != "" && !strings.EqualFold(packed, "identity") {
 		return errPacked
 	}

@@ -35,6 +35,16 @@ type request struct {
 	header                        http.Header
 }
 
+// does is the method as the most generous of servers would read it; empty: any.
+func (r request) does() string {
+	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
+		if r.header[name] != nil {
+			return ""
+		}
+	}
+	return r.method
+}
+
 // judge decides about a request on a connection to a target, with the secrets
 // of a table. It looks at no body.
 func judge(t broker.Target, secrets []known, r request) verdict {
@@ -95,7 +105,7 @@ func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 				return nil, "in a header that stands twice"
 			case s.Value == "":
 				return nil, "while there is no such secret"
-			case !s.mayGo(t, r.method, r.url.EscapedPath()):
+			case !s.mayGo(t, r.does(), r.url.EscapedPath()):
 				return nil, "to a place that is not its own"
 			default:
 				swaps = append(swaps, swap{name, swapped, s.Value})

@@ -3,8 +3,14 @@ package swap
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/secret/broker"
@@ -16,7 +22,8 @@ import (
 type needle struct{ text, instead []byte }
 
 // needlesOf are the forms in which a secret can come back: as it is, as it was
-// sent, and in base64 at each of the three places at which it can stand there.
+// sent, as texts of usual formats have it, and in base64 at each of the three places
+// at which it can stand there.
 func needlesOf(secrets []known, sent []swap) []needle {
 	var list []needle
 	add := func(text, instead string) {
@@ -33,7 +40,7 @@ func needlesOf(secrets []known, sent []swap) []needle {
 			continue
 		}
 		add(s.Value, s.key.Placeholder(s.Name, s.Value))
-		for _, text := range inBase64(s.Value) {
+		for _, text := range slices.Concat(inBase64(s.Value), inTexts(s.Value)) {
 			add(text, "")
 		}
 	}
@@ -52,10 +59,27 @@ func inBase64(secret string) []string {
 	for before := range 3 {
 		text := strings.Repeat("\x00", before) + secret
 		text = text[:len(text)/3*3]
-		encoded := base64.RawStdEncoding.EncodeToString([]byte(text))
-		list = append(list, encoded[min(len(encoded), []int{0, 2, 3}[before]):])
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			encoded := alphabet.EncodeToString([]byte(text))
+			list = append(list, encoded[min(len(encoded), []int{0, 2, 3}[before]):])
+		}
 	}
-	return list
+	return slices.Compact(list)
+}
+
+// inTexts is a secret as addresses, JSON (with and without "/" and HTML's signs
+// escaped), HTML and numbers have it, where that is not as it is.
+func inTexts(secret string) []string {
+	inJSON, _ := json.Marshal(secret) // of a text never fails
+	inHex := hex.EncodeToString([]byte(secret))
+	inAddress := url.QueryEscape(secret)
+	quoted := strconv.Quote(secret)
+	list := []string{
+		inHex, strings.ToUpper(inHex), inAddress, url.PathEscape(secret), strings.ReplaceAll(inAddress, "+", "%20"),
+		html.EscapeString(secret), string(inJSON[1 : len(inJSON)-1]), quoted[1 : len(quoted)-1],
+		strings.ReplaceAll(secret, "/", `\/`),
+	}
+	return slices.DeleteFunc(list, func(text string) bool { return text == secret })
 }
 
 // scanner reads from a server, and puts something else in the place of each

@@ -2,7 +2,13 @@ package swap
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
 	"io"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -68,6 +74,25 @@ func TestNothingWaitsThatIsNoBeginningOfASecret(t *testing.T) {
 		n, err := s.Read(buffer)
 		if got := string(buffer[:n]); err != nil || got != part.want {
 			t.Errorf("%q gives %q, %v; want %q", part.sent, got, err, part.want)
+		}
+	}
+}
+
+// A server writes a secret as its format wants it.
+func TestASecretIsFoundInAnySpelling(t *testing.T) {
+	const secret = `a/b+c=d&e<f>g"h\i~j k?lmnop`
+	inJSON, err := json.Marshal(secret)
+	must(t, err)
+	for name, text := range map[string]string{
+		"a query": url.QueryEscape(secret), "a path": url.PathEscape(secret), "percents": strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"),
+		"HTML": html.EscapeString(secret), "JSON": string(inJSON), "JSON without HTML's signs": strconv.Quote(secret),
+		"escaped slashes": strings.ReplaceAll(secret, "/", `\/`), "hex": fmt.Sprintf("%x", secret), "capital hex": fmt.Sprintf("%X", secret),
+		"base64": base64.StdEncoding.EncodeToString([]byte("u:" + secret)), "base64 of addresses": base64.URLEncoding.EncodeToString([]byte("u:" + secret)),
+	} {
+		text = strings.Trim(text, `"`)
+		got := scanned("before "+text+" behind", whole, secret)
+		if strings.Count(got, "*") < len(text)-8 || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " behind") {
+			t.Errorf("%s: %q became %q", name, text, got)
 		}
 	}
 }

@@ -208,6 +208,11 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		z := gzip.NewWriter(out)
 		fmt.Fprint(z, r.Header)
 		z.Close()
+	case "/packed-twice":
+		out.Header()["Content-Encoding"] = []string{"identity", "gzip"}
+		z := gzip.NewWriter(out)
+		fmt.Fprint(z, r.Header)
+		z.Close()
 	case "/events":
 		events(out, r)
 	case "/socket":

@@ -174,3 +174,23 @@ func TestTheUsersOwnGitConfigurationNamesWhatTheAgentMakes(t *testing.T) {
 		})
 	}
 }
+
+// git looks for it in each repository: beside .git, in the folder of a bare one,
+// and where tools fill.
+func TestTheUsersFolderOfHooksIsMadeInAnyRepository(t *testing.T) {
+	for name, tc := range map[string]struct{ user, agent, host string }{
+		"a bare one made inside":   {"true", "git init -q --bare d; evil d/.githooks/pre-receive", "push -q d HEAD:x"},
+		"a bare one of the user's": {"git init -q --bare d", "evil d/.githooks/pre-receive", "push -q d HEAD:x"},
+		"where tools fill":         {"git clone -q . node_modules/x; sleep 1.1", "evil node_modules/x/.githooks/post-checkout", "-C node_modules/x checkout -qb y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(site{user: "git init -q project; cd project; git commit -qm x --allow-empty; " + tc.user})
+			w.write(".gitconfig", "[core]\n\thooksPath = .githooks\n[user]\n\tname = u\n\temail = u@h\n")
+			w.attack("export GIT_CONFIG_GLOBAL=/dev/null; evil() { mkdir -p $(dirname $1); printf '#!/bin/sh\n" + w.orders() + "\n' >$1; chmod +x $1; }; " + tc.agent)
+			os.Remove(w.path(taken))
+			w.git("project", strings.Fields(tc.host)...)
+			w.wantNotTaken()
+		})
+	}
+}

@@ -21,6 +21,8 @@ type world struct {
 	t    testing.TB
 	home string
 	hide []string // patterns of the profile
+
+	userGit []project.UserGit
 }
 
 func newWorld(t testing.TB) world {
@@ -83,7 +85,7 @@ func (w world) open() project.Project {
 	w.t.Helper()
 	home := w.path(".claudebox")
 	p, err := project.Open(project.Request{
-		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide,
+		Dir: w.path("p"), Home: w.home, UID: os.Getuid(), Hide: w.hide, UserGit: w.userGit,
 		Memory: aftermath.NewMemory(home),
 	})
 	must(w.t, err)
@@ -481,6 +483,21 @@ func TestMoreRepositoriesThanAreProtectedAreMadeHarmless(t *testing.T) {
 	w.sh("git -C r24 status")
 	w.wantNotTaken()
 	wantLines(t, r, "taken out r24/.git/config")
+}
+
+// TestASecretWithANameOfAnyBytesIsTrackedByForce: what is remembered of it is
+// that name, and no other.
+func TestASecretWithANameOfAnyBytesIsTrackedByForce(t *testing.T) {
+	w := newWorld(t)
+	const secret = "schl\xfcssel/.env"
+	w.sh("git init -q; mkdir schl\xfcssel; echo SECRET >" + secret)
+	w.session("git add -f " + secret)
+	for range 2 {
+		if p := w.open(); !slices.Equal(p.Hidden, []string{secret}) || !slices.Contains(p.Seen.All(), secret) {
+			t.Errorf("hidden %q, tracked %q", p.Hidden, p.Seen.All())
+		}
+		w.session("true")
+	}
 }
 
 // A session puts a protected file into the index, so that the next one may

@@ -31,6 +31,7 @@ type seen struct {
 	// Of the look afterwards only.
 	links  []link          // new ones that lead out of the folder
 	pipes  []string        // new ones
+	obeyed []string        // what the user's configuration names where tools fill, and was changed
 	equal  map[string]bool // files that were written anew and hold what they held
 	unread []string        // folders that the agent closed, and that cannot be opened
 	cut    bool            // not all was looked at, what tools fill included
@@ -78,6 +79,17 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	for _, f := range slices.Concat(after.Files, filled.Files) {
 		if f.Kind == beneath.Special && f.Stamp.Change >= was.since {
 			after.pipes = append(after.pipes, f.Rel)
+		}
+	}
+	for _, place := range slices.Concat(filled.Git, filled.Bare) {
+		for _, name := range was.Scope.Relative {
+			at := path.Join(place, name)
+			if path.Base(place) == ".git" {
+				at = path.Join(path.Dir(place), name)
+			}
+			if git.Touched(tree, at, was.since) {
+				after.obeyed = append(after.obeyed, at)
+			}
 		}
 	}
 	after.cut = after.Cut || filled.Cut

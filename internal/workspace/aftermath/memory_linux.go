@@ -3,7 +3,6 @@ package aftermath
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -24,7 +23,7 @@ import (
 )
 
 // What is remembered of all sessions of a user, by the identity of what it is about: it is found from any folder, and
-// by whatever name a project goes. Each file is a list.
+// by whatever name a project goes. Each file is a list, in a form that keeps names of any bytes.
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
@@ -106,7 +105,7 @@ func of(names string, git identity.ID) string {
 
 // recall reads a file of the memory; nil: there is none.
 func recall[T any](home, name string) (list []T) {
-	_ = json.Unmarshal(cachefile.Read(path.Join(home, memoryFolder, name)), &list)
+	cachefile.Decode(cachefile.Read(path.Join(home, memoryFolder, name)), &list)
 	return list
 }
 
@@ -139,11 +138,7 @@ func remember[T any](home, name string, change func([]T) []T) error {
 		}
 		return nil
 	}
-	content, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return at.Replace(name, append(content, '\n'), 0o600)
+	return at.Replace(name, cachefile.Encode(list), 0o600)
 }
 
 // with adds names to a list, and leaves out those that gone reports.
@@ -254,9 +249,7 @@ func walkFile(home string, s project.Scope) string {
 
 // Filled is what earlier launches found in the folders of a project that tools fill; nothing, when that is not known.
 func Filled(home, dir string) (f project.Filled) {
-	if json.Unmarshal(cachefile.Read(filledFile(home, dir)), &f) != nil {
-		return project.Filled{}
-	}
+	cachefile.Decode(cachefile.Read(filledFile(home, dir)), &f)
 	return f
 }
 
@@ -265,9 +258,7 @@ func keepFilled(home string, p project.Project) {
 	if p.Filled.State == "" || p.Filled.State == Filled(home, p.Path).State {
 		return
 	}
-	if content, err := json.Marshal(p.Filled); err == nil {
-		cachefile.WriteBelow(filledFile(home, p.Path), content)
-	}
+	cachefile.WriteBelow(filledFile(home, p.Path), cachefile.Encode(p.Filled))
 }
 
 func filledFile(home, dir string) string {

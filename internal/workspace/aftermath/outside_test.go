@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/gitconfig"
+	"claudebox/internal/workspace/project"
 )
 
 // TestTheUsersEditorWritesThroughALink: what looks like a file of the project
@@ -67,5 +69,43 @@ func TestALinkToAnAgentsOwnFoldersGoes(t *testing.T) {
 	}
 	if _, err := os.Lstat(w.path("p/l")); err == nil {
 		t.Error("it stays")
+	}
+}
+
+// TestTheUsersConfigurationNamesAPathInAnyRepository: git takes a relative path
+// of the user's own configuration from the top of the working tree, or from the
+// git folder where there is none.
+func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
+	const evil = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
+	const push = `e %[1]s/.githooks/pre-receive; e %[1]s/.githooks/reference-transaction`
+	for name, tc := range map[string]struct{ user, agent, host, gone string }{
+		"a bare one made inside":     {"", evil + "git init -q --bare d; " + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
+		"that is called by the name": {"", evil + "git init -q --bare d.git; " + fmt.Sprintf(push, "d.git"), "git push -q d.git HEAD:x", "d.git/.githooks"},
+		"a bare one of the user's":   {"git init -q --bare d", evil + fmt.Sprintf(push, "d"), "git push -q d HEAD:x", "d/.githooks"},
+		"where tools fill": {
+			"git init -q node_modules/x; git -C node_modules/x commit -qm x --allow-empty; sleep 1.1",
+			evil + "e node_modules/x/.githooks/post-checkout", "git -C node_modules/x checkout -qb y", "node_modules/x/.githooks",
+		},
+		"a bare one where tools fill": {
+			"git init -q --bare .venv/src/d; sleep 1.1", evil + fmt.Sprintf(push, ".venv/src/d"), "git push -q .venv/src/d HEAD:x", ".venv/src/d/.githooks",
+		},
+		"one of the user's":  {"git init -q n; git -C n commit -qm x --allow-empty", evil + "e n/.githooks/post-checkout", "git -C n checkout -qb y", "n/.githooks"},
+		"a linked worktree":  {"git worktree add -q w", evil + "e w/.githooks/post-checkout", "git -C w checkout -qb y", "w/.githooks"},
+		"the git folder":     {"", evil + "e .git/.githooks/reference-transaction", "git -C .git update-ref refs/heads/y HEAD", ".git/.githooks"},
+		"one that was there": {"git init -q; mkdir .githooks; touch .githooks/x", "true", "git checkout -qb y", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; git commit -qm x --allow-empty; " + tc.user)
+			w.userGit = []project.UserGit{{Dir: w.home, Entries: []gitconfig.Entry{{Section: "core", Name: "hookspath", Value: ".githooks"}}}}
+			w.sh("git config --global core.hooksPath .githooks")
+			var want []string
+			if tc.gone != "" {
+				want = []string{"taken out " + tc.gone}
+			}
+			wantLines(t, w.session(tc.agent), want...)
+			w.sh(tc.host)
+			w.wantNotTaken()
+		})
 	}
 }

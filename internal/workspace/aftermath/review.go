@@ -65,10 +65,12 @@ func (v *place) gitPlaces() {
 	v.repairs = slices.DeleteFunc(repairs, func(r git.Repair) bool {
 		return r.Why == git.StaysLocked && v.was.shared(path.Join(v.git.Root, r.Rel))
 	})
+	named := v.after.obeyed
 	if v.git.Root == v.was.Scope.Path {
-		for _, rel := range v.was.Scope.Unmade {
-			v.rename(rel, git.ByYourConfiguration)
-		}
+		named = slices.Concat(named, v.was.Scope.Unmade)
+	}
+	for _, rel := range named {
+		v.rename(rel, git.ByYourConfiguration)
 	}
 	for _, r := range remarks {
 		if !v.mentions(r.Rel) {

@@ -103,13 +103,7 @@ func (g *gatherer) place(rel string) error {
 	if above, err := g.look(dir); what.Kind == beneath.Link && (err != nil || above.Kind != beneath.Dir) {
 		return nil // behind a link, where an index names a submodule: judged where it is
 	}
-	for _, name := range g.Relative {
-		at := path.Join(dir, name)
-		if what, err := g.look(at); err == nil && what.Kind != beneath.Absent && !g.seen[at] {
-			g.seen[at] = true
-			g.Named = append(g.Named, File{Path: g.abs(at), Kind: what.Kind, Stamp: what.Stamp, Rel: at})
-		}
-	}
+	g.relative(dir)
 	if what.Kind == beneath.Dir {
 		return g.folder(rel, "", Whole, depthLimit)
 	}
@@ -120,6 +114,17 @@ func (g *gatherer) place(rel string) error {
 	g.seen[rel] = true
 	g.Files = append(g.Files, f)
 	return nil
+}
+
+// relative notes what the user's own configuration makes git obey in a folder where it runs.
+func (g *gatherer) relative(dir string) {
+	for _, name := range g.Relative {
+		at := path.Join(dir, name)
+		if what, err := g.look(at); err == nil && what.Kind != beneath.Absent && !g.seen[at] {
+			g.seen[at] = true
+			g.Named = append(g.Named, File{Path: g.abs(at), Kind: what.Kind, Stamp: what.Stamp, Rel: at})
+		}
+	}
 }
 
 // unlessBefore drops an error of the look before a session: what cannot be looked
@@ -141,6 +146,9 @@ func (g *gatherer) folder(rel, in string, role Role, depth int) error {
 	f := folderLook{g, &Folder{Path: g.abs(rel), Role: role, Rel: rel, In: in}}
 	if g.Before != nil {
 		f.before = g.Before.Folder(f.Path)
+	}
+	if role == Bare { // elsewhere no such name may be new in a git folder
+		g.relative(rel)
 	}
 	var err error
 	if depth == 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 )
 
 // Causes of an error of [Find], for errors.Is. An error with neither is a
@@ -78,7 +79,7 @@ func Find(r Request) (Program, error) {
 // place beside the program's mounts: the plan's loader, when the folders that
 // hold the host's are mounted.
 func (p Program) Displaces(destination string) bool {
-	return slices.ContainsFunc(p.Mounts, func(m Mount) bool { return within(destination, m.Destination) })
+	return slices.ContainsFunc(p.Mounts, func(m Mount) bool { return pathname.Below(destination, m.Destination) })
 }
 
 // finder gathers what the program needs while it is read.
@@ -138,7 +139,7 @@ func (f *finder) onPath(word string) (string, error) {
 	for _, folder := range strings.Split(f.Path, ":") {
 		switch {
 		case !path.IsAbs(folder):
-		case within(folder, f.Project):
+		case f.inProject(folder):
 			if f.search([]string{folder}, word) != "" {
 				f.notes = append(f.notes, path.Join(folder, word)+" is passed over: it lies in the project")
 			}
@@ -197,12 +198,11 @@ func notExecutable(name, remedy, format string, args ...any) error {
 	return diag.Errorf("run "+name, remedy, "%w: %s", ErrNotExecutable, fmt.Sprintf(format, args...))
 }
 
-// within reports whether name is folder or lies in it.
-func within(name, folder string) bool {
-	return folder != "" && (name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"))
-}
-
 // store is where Nix keeps its packages.
 const store = "/nix/store"
 
-func inStore(name string) bool { return within(name, store) && name != store }
+func inStore(name string) bool { return pathname.Below(name, store) && name != store }
+
+func (r Request) inProject(name string) bool {
+	return r.Project != "" && pathname.Below(name, r.Project)
+}

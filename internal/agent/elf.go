@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"claudebox/internal/linux/pathname"
 )
 
 // maxMounts bounds what one program can ask for: each mount costs the start
@@ -64,7 +66,7 @@ func (f *finder) loader(name, loader string) error {
 // program may be hostile, and name a secret as its loader or library.
 func (f *finder) isCode(file found) bool {
 	for _, folder := range []string{"/proc", "/sys", "/dev"} { // what the kernel says, no files
-		if within(file.name, folder) {
+		if pathname.Below(file.name, folder) {
 			return false
 		}
 	}

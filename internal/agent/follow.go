@@ -12,6 +12,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 )
 
 // found is a file at the end of all links.
@@ -53,10 +54,10 @@ const staffGroup = 50
 // fault says who else could change a file or folder on the way to a program; nil: nobody who matters. What the store
 // holds, members of root's and Debian's staff group, and sticky folders are trusted.
 func (f *finder) fault(name string, info fs.FileInfo) error {
-	if within(name, store) {
+	if pathname.Below(name, store) {
 		return nil
 	}
-	if within(name, f.Project) {
+	if f.inProject(name) {
 		return fmt.Errorf("%s lies in the project, where any agent could have written it", name)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)

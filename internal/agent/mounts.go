@@ -3,6 +3,8 @@ package agent
 import (
 	"slices"
 	"strings"
+
+	"claudebox/internal/linux/pathname"
 )
 
 // Mount is what a sandbox must show of the host besides its plan, always
@@ -50,6 +52,6 @@ func (f *finder) mountLibraries() {
 // covers reports whether what is mounted already shows name at its own place.
 func (f *finder) covers(name string) bool {
 	return inStore(name) || slices.ContainsFunc(f.mounts, func(m Mount) bool {
-		return !m.Link && m.Source == m.Destination && within(name, m.Destination)
+		return !m.Link && m.Source == m.Destination && pathname.Below(name, m.Destination)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 )
 
 // headSize is how much of a file is read to tell what it is: enough for a
@@ -48,7 +49,7 @@ func (f *finder) words(name string) ([]string, error) {
 func samePackage(file found) string {
 	base, _, _ := strings.Cut(strings.TrimPrefix(file.name, store+"/"), "/")
 	for _, name := range file.names {
-		if within(name, path.Join(store, base)) {
+		if pathname.Below(name, path.Join(store, base)) {
 			return name
 		}
 	}

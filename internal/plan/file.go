@@ -162,7 +162,7 @@ func checkClaims(p Plan) error {
 		}
 	}
 	for _, path := range p.Pins.Closure {
-		if !isInStore(path) || strings.Contains(path[len(storeDir)+1:], "/") {
+		if !isInStore(path) || strings.Contains(path[len(storepath.Dir)+1:], "/") {
 			return fmt.Errorf("%q in its closure is no store path", path)
 		}
 	}
@@ -180,17 +180,15 @@ func isBase(m Mount) bool {
 	if m.Kind != Bind && m.Kind != ROBind {
 		return true
 	}
-	if m.Kind == ROBind && (m.Source == storeDir || isInStore(m.Source)) {
+	if m.Kind == ROBind && (m.Source == storepath.Dir || isInStore(m.Source)) {
 		return true
 	}
 	of := func(known Mount) bool { return known.Kind == m.Kind && known.Source == m.Source }
 	return slices.ContainsFunc(baseMounts, of) || slices.ContainsFunc(cacheMounts(profile.CacheProject), of)
 }
 
-const storeDir = "/nix/store"
-
 func isInStore(name string) bool {
-	return strings.HasPrefix(name, storeDir+"/") && path.Clean(name) == name
+	return strings.HasPrefix(name, storepath.Dir+"/") && path.Clean(name) == name
 }
 
 //go:embed schema.json

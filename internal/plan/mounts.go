@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 )
@@ -19,9 +20,9 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 		list = append(list, networkMounts...)
 	}
 	if prof.Nix.Store == profile.StoreFull {
-		list = append(list, Mount{Kind: ROBind, Source: storeDir, Destination: storeDir})
+		list = append(list, Mount{Kind: ROBind, Source: storepath.Dir, Destination: storepath.Dir})
 	} else {
-		list = append(list, Mount{Kind: Closure, Destination: storeDir})
+		list = append(list, Mount{Kind: Closure, Destination: storepath.Dir})
 	}
 	list = append(list, links(prof, res)...)
 	list = append(list, cacheMounts(prof.Cache)...)

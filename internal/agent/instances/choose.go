@@ -44,37 +44,32 @@ const day = 24 * time.Hour
 
 // ParseAge reads "12h", "30d" or "4w".
 func ParseAge(text string) (time.Duration, error) {
-	number, unit := cutUnit(text)
-	length := map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day}[unit]
-	if length == 0 || number <= 0 || number > 100_000 {
+	age := amount(text, map[byte]time.Duration{'h': time.Hour, 'd': day, 'w': 7 * day})
+	if age == 0 {
 		return 0, diag.Errorf("read the age "+strconv.Quote(text), "write 12h, 30d or 4w",
 			"it is not a number of hours, days or weeks")
 	}
-	return time.Duration(number) * length, nil
+	return age, nil
 }
 
 // ParseSize reads "500M" or "2G", in powers of 1,024.
 func ParseSize(text string) (int64, error) {
-	number, unit := cutUnit(strings.ToUpper(text))
-	length := map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}[unit]
-	if length == 0 || number <= 0 || number > 100_000 {
+	size := amount(strings.ToUpper(text), map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40})
+	if size == 0 {
 		return 0, diag.Errorf("read the size "+strconv.Quote(text), "write 500M or 2G",
 			"it is not a number of K, M, G or T")
 	}
-	return int64(number) * length, nil
+	return size, nil
 }
 
-// cutUnit reads a whole number and the letter behind it; 0 when it is none.
-func cutUnit(text string) (number int, unit byte) {
-	if text == "" {
-		return 0, 0
-	}
-	last := len(text) - 1
+// amount reads a whole number and the unit behind it; 0 when it is none.
+func amount[N ~int64](text string, units map[byte]N) N {
+	last := max(0, len(text)-1)
 	number, err := strconv.Atoi(text[:last])
-	if err != nil {
-		return 0, 0
+	if err != nil || number < 1 || number > 100_000 {
+		return 0
 	}
-	return number, text[last]
+	return N(number) * units[text[last]]
 }
 
 // ShowSize writes bytes as a person reads them: "1.2 GiB".

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
+	"slices"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
@@ -34,10 +35,8 @@ type seen struct {
 
 // file is what is known of a file; nothing, when it is not known.
 func (r record) file(name string) seen {
-	for _, f := range r.Files {
-		if f.Name == name {
-			return f
-		}
+	if i := slices.IndexFunc(r.Files, func(f seen) bool { return f.Name == name }); i >= 0 {
+		return r.Files[i]
 	}
 	return seen{}
 }
@@ -57,13 +56,8 @@ func (r record) holds(dir *beneath.Folder) bool {
 
 // with is the record with a file in place of what was known of it.
 func (r record) with(f seen) record {
-	files := []seen{f}
-	for _, was := range r.Files {
-		if was.Name != f.Name {
-			files = append(files, was)
-		}
-	}
-	r.Files = files
+	others := slices.DeleteFunc(slices.Clone(r.Files), func(was seen) bool { return was.Name == f.Name })
+	r.Files = append(others, f)
 	return r
 }
 

@@ -16,8 +16,9 @@ import (
 func Encode(value any) []byte {
 	v := reflect.ValueOf(value)
 	const usual = 2 << 10
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, usual), shapeOf(v.Type()))
-	return appendValue(b, v)
+	c := codec{bytes: binary.LittleEndian.AppendUint64(make([]byte, 0, usual), shapeOf(v.Type()))}
+	c.value(v)
+	return c.bytes
 }
 
 // Decode reads what [Encode] wrote of a value of this very type into the value
@@ -29,9 +30,9 @@ func Decode(src []byte, pointer any) bool {
 	if len(src) < head || binary.LittleEndian.Uint64(src) != shapeOf(v.Type()) {
 		return false
 	}
-	d := decoder{text: string(src[head:]), rest: src[head:]}
-	d.value(v)
-	return !d.bad && len(d.rest) == 0
+	c := codec{reads: true, text: string(src[head:]), bytes: src[head:]}
+	c.value(v)
+	return !c.bad && len(c.bytes) == 0
 }
 
 // shapeOf is a hash of the kinds of all that a type's values are made of, in
@@ -58,129 +59,109 @@ func appendShape(b []byte, zero reflect.Value) []byte {
 	return b
 }
 
-func appendValue(b []byte, v reflect.Value) []byte {
+// codec walks a value, and writes it down or sets it to what it reads: one walk,
+// so that the two agree. Once what it reads is bad it takes no more.
+type codec struct {
+	reads bool
+	bad   bool
+	bytes []byte // what was written, or what is left to read
+	text  string // all that is read
+}
+
+func (c *codec) value(v reflect.Value) {
 	switch {
+	case c.bad:
+		return
 	case v.CanInt():
-		return binary.AppendVarint(b, v.Int())
+		n := c.number(uint64(v.Int()<<1 ^ v.Int()>>63)) // the sign last, as varints have it
+		if c.reads {
+			v.SetInt(int64(n>>1) ^ -int64(n&1))
+		}
+		return
 	case v.CanUint():
-		return binary.AppendUvarint(b, v.Uint())
+		if n := c.number(v.Uint()); c.reads {
+			v.SetUint(n)
+		}
+		return
 	}
 	switch v.Kind() {
 	case reflect.Bool:
+		is := uint64(0)
 		if v.Bool() {
-			return append(b, 1)
+			is = 1
 		}
-		return append(b, 0)
+		if is = c.number(is); c.reads {
+			v.SetBool(is == 1)
+		}
 	case reflect.String:
-		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
+		c.string(v)
 	case reflect.Slice, reflect.Array:
-		if v.Kind() == reflect.Slice && v.IsNil() {
-			return append(b, 0)
-		}
-		b = binary.AppendUvarint(b, uint64(v.Len())+1)
-		for i := range v.Len() {
-			b = appendValue(b, v.Index(i))
-		}
-		return b
+		c.list(v)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if field := v.Field(i); field.CanInterface() { // it is exported
-				b = appendValue(b, field)
-			}
-		}
-		return b
-	}
-	panic("bug: encode a cached value: " + v.Type().String())
-}
-
-// decoder takes values from the front of what is left. Once it is bad it stays
-// so, and takes no more.
-type decoder struct {
-	text string // all of it
-	rest []byte
-	bad  bool
-}
-
-func (d *decoder) value(v reflect.Value) {
-	switch {
-	case d.bad:
-		return
-	case v.CanInt():
-		n, used := binary.Varint(d.rest)
-		d.skip(used)
-		v.SetInt(n)
-		return
-	case v.CanUint():
-		v.SetUint(d.number())
-		return
-	}
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(d.number() == 1)
-	case reflect.String:
-		n := d.count()
-		if n > len(d.rest) {
-			d.bad = true
-			return
-		}
-		at := len(d.text) - len(d.rest)
-		v.SetString(d.text[at : at+n])
-		d.rest = d.rest[n:]
-	case reflect.Slice, reflect.Array:
-		d.list(v)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if field := v.Field(i); field.CanInterface() {
-				d.value(field)
+				c.value(field)
 			}
 		}
 	default:
-		panic("bug: decode a cached value: " + v.Type().String())
+		panic("bug: a cached value holds a " + v.Type().String())
 	}
 }
 
-func (d *decoder) list(v reflect.Value) {
-	if len(d.rest) > 0 && d.rest[0] == 0 && v.Kind() == reflect.Slice {
-		d.rest = d.rest[1:]
+func (c *codec) string(v reflect.Value) {
+	n := c.count(v.Len())
+	switch {
+	case !c.reads:
+		c.bytes = append(c.bytes, v.String()...)
+	case n > len(c.bytes):
+		c.bad = true
+	default:
+		at := len(c.text) - len(c.bytes)
+		v.SetString(c.text[at : at+n])
+		c.bytes = c.bytes[n:]
+	}
+}
+
+// list counts one more than there are elements, and nothing for a nil slice.
+func (c *codec) list(v reflect.Value) {
+	isSlice, n := v.Kind() == reflect.Slice, v.Len()+1
+	if isSlice && v.IsNil() {
+		n = 0
+	}
+	n = c.count(n) - 1
+	switch {
+	case !c.reads:
+	case isSlice && n < 0:
 		v.SetZero()
-		return
-	}
-	n := d.count() - 1
-	if v.Kind() == reflect.Slice && n >= 0 {
+	case isSlice:
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
-	}
-	if n != v.Len() {
-		d.bad = true
+	case n != v.Len():
+		c.bad = true
 	}
 	for i := range v.Len() {
-		d.value(v.Index(i))
+		c.value(v.Index(i))
 	}
 }
 
-func (d *decoder) number() uint64 {
-	n, used := binary.Uvarint(d.rest)
-	d.skip(used)
+func (c *codec) number(n uint64) uint64 {
+	if !c.reads {
+		c.bytes = binary.AppendUvarint(c.bytes, n)
+		return n
+	}
+	n, used := binary.Uvarint(c.bytes)
+	if c.bad = c.bad || used <= 0; c.bad {
+		return 0
+	}
+	c.bytes = c.bytes[used:]
 	return n
 }
 
-// count is a number of bytes, or one more than a number of elements, each of
-// which takes a byte at least.
-func (d *decoder) count() int {
-	n := d.number()
-	if n > uint64(len(d.rest))+1 {
-		d.bad = true
-	}
-	if d.bad {
+// count is a number of bytes, or of elements, each of which takes a byte at
+// least, and one more.
+func (c *codec) count(n int) int {
+	number := c.number(uint64(n))
+	if c.bad = c.bad || c.reads && number > uint64(len(c.bytes))+1; c.bad {
 		return 0
 	}
-	return int(n)
-}
-
-// skip goes on behind a number of so many bytes; 0 or less: there was none.
-func (d *decoder) skip(used int) {
-	if used <= 0 {
-		d.bad = true
-		return
-	}
-	d.rest = d.rest[used:]
+	return int(number)
 }

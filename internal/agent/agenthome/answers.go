@@ -1,47 +1,14 @@
 package agenthome
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/secret/leak"
 )
-
-// object is a JSON object whose values stay as they were written.
-type object map[string]json.RawMessage
-
-// parseObject gives nil for what is not a JSON object.
-func parseObject(src []byte) object {
-	var o object
-	if json.Unmarshal(src, &o) != nil {
-		return nil
-	}
-	return o
-}
-
-// objectOf gives an empty object for what is none.
-func objectOf(src []byte) object {
-	if o := parseObject(src); o != nil {
-		return o
-	}
-	return object{}
-}
-
-// encode writes a value that has a JSON form, without the escapes that only HTML
-// needs.
-func encode(value any, indent string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(value); err != nil {
-		panic("bug: " + err.Error())
-	}
-	return b.Bytes()
-}
 
 // accountKeys are what an agent's .claude.json starts with of the user's own:
 // who is logged in and how it looks. All else of that file can hold secrets
@@ -52,24 +19,24 @@ var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "ed
 // would ask before its first prompt (measured with 2.1.329). What else is
 // there stays as it is; a file that is no JSON object is made anew.
 func makeAnswers(r Request, f From) Made {
-	o := objectOf(f.Old)
-	host := parseObject(f.Sources[0])
+	o := object.Of(f.Old)
+	host := object.Parse(f.Sources[0])
 	made := Made{Content: f.Old, Given: strings.Join(r.Servers, " ")}
 	servers, notes := r.servers(host)
 	made.Notes = notes
-	changed := o.serve(servers, strings.Fields(f.Given))
-	changed = o.inherit(host) || changed
-	changed = o.answer("hasCompletedOnboarding") || changed
-	changed = o.trust(r.Trusted) || changed
-	changed = o.approve(approvedSuffix(r.APIKey)) || changed
+	changed := serve(o, servers, strings.Fields(f.Given))
+	changed = inherit(o, host) || changed
+	changed = answer(o, "hasCompletedOnboarding") || changed
+	changed = trust(o, r.Trusted) || changed
+	changed = approve(o, approvedSuffix(r.APIKey)) || changed
 	if changed {
-		made.Content = encode(o, "  ")
+		made.Content = object.Indented(o, "  ")
 	}
 	return made
 }
 
 // inherit takes the user's account keys where there are none yet.
-func (o object) inherit(host object) (changed bool) {
+func inherit(o, host object.Object) (changed bool) {
 	for _, key := range accountKeys {
 		if value, ok := host[key]; ok && o[key] == nil {
 			o[key], changed = value, true
@@ -81,7 +48,7 @@ func (o object) inherit(host object) (changed bool) {
 var yes = json.RawMessage("true")
 
 // answer says yes to one question.
-func (o object) answer(key string) (changed bool) {
+func answer(o object.Object, key string) (changed bool) {
 	if string(o[key]) == string(yes) {
 		return false
 	}
@@ -90,17 +57,17 @@ func (o object) answer(key string) (changed bool) {
 }
 
 // trust answers the question about each folder.
-func (o object) trust(folders []string) (changed bool) {
-	projects := objectOf(o["projects"])
+func trust(o object.Object, folders []string) (changed bool) {
+	projects := object.Of(o["projects"])
 	for _, folder := range folders {
-		entry := objectOf(projects[folder])
-		if entry.answer("hasTrustDialogAccepted") {
-			projects.set(folder, entry)
+		entry := object.Of(projects[folder])
+		if answer(entry, "hasTrustDialogAccepted") {
+			projects.Set(folder, entry)
 			changed = true
 		}
 	}
 	if changed {
-		o.set("projects", projects)
+		o.Set("projects", projects)
 	}
 	return changed
 }
@@ -108,8 +75,8 @@ func (o object) trust(folders []string) (changed bool) {
 // approve answers the question about the API key that enters, which Claude Code
 // knows by its end, and forgets those of other sessions. A key that was rejected
 // inside stays rejected.
-func (o object) approve(suffix string) (changed bool) {
-	responses := objectOf(o["customApiKeyResponses"])
+func approve(o object.Object, suffix string) (changed bool) {
+	responses := object.Of(o["customApiKeyResponses"])
 	var approved, rejected, want []string
 	_ = json.Unmarshal(responses["approved"], &approved) // of another shape: made anew
 	_ = json.Unmarshal(responses["rejected"], &rejected)
@@ -119,16 +86,13 @@ func (o object) approve(suffix string) (changed bool) {
 	if slices.Equal(approved, want) {
 		return false
 	}
-	responses.set("approved", slices.Concat([]string{}, want))
+	responses.Set("approved", slices.Concat([]string{}, want))
 	if responses["rejected"] == nil {
-		responses.set("rejected", []string{})
+		responses.Set("rejected", []string{})
 	}
-	o.set("customApiKeyResponses", responses)
+	o.Set("customApiKeyResponses", responses)
 	return true
 }
-
-// set stores a value that has a JSON form.
-func (o object) set(key string, value any) { o[key] = bytes.TrimSpace(encode(value, "")) }
 
 // approvedSuffix is what Claude Code remembers of an API key: its last 20
 // characters, the blanks around it left out.
@@ -142,16 +106,16 @@ func approvedSuffix(key string) string {
 // run inside. notes say of the others why they do not enter. A secret in the
 // environment of one stays out: what the profile lets in by that name is what
 // the server finds.
-func (r Request) servers(host object) (kept object, notes []string) {
-	kept = object{}
-	all := parseObject(host["mcpServers"])
+func (r Request) servers(host object.Object) (kept object.Object, notes []string) {
+	kept = object.Object{}
+	all := object.Parse(host["mcpServers"])
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(r.Servers, name) {
 			left = append(left, name)
 			continue
 		}
-		server, secrets, reason := r.server(parseObject(all[name]))
+		server, secrets, reason := r.server(object.Parse(all[name]))
 		if reason != "" {
 			notes = append(notes, "your MCP server "+name+" does not enter: "+reason)
 			continue
@@ -161,7 +125,7 @@ func (r Request) servers(host object) (kept object, notes []string) {
 				"of your MCP server "+name+" these secrets do not enter: "+strings.Join(secrets, ", ")+
 					"; `secrets` or `extra_env_passthrough` can name them")
 		}
-		kept.set(name, server)
+		kept.Set(name, server)
 	}
 	for _, name := range r.Servers {
 		if all[name] == nil {
@@ -177,7 +141,7 @@ func (r Request) servers(host object) (kept object, notes []string) {
 
 // server is one as it enters: without the secrets of its environment, which
 // are named.
-func (r Request) server(o object) (kept object, secrets []string, reason string) {
+func (r Request) server(o object.Object) (kept object.Object, secrets []string, reason string) {
 	var command string
 	var env map[string]string
 	if o == nil || o["command"] != nil && json.Unmarshal(o["command"], &command) != nil ||
@@ -192,7 +156,7 @@ func (r Request) server(o object) (kept object, secrets []string, reason string)
 	}
 	kept = maps.Clone(o)
 	if delete(kept, "env"); len(env) > 0 {
-		kept.set("env", env)
+		kept.Set("env", env)
 	}
 	for _, text := range kept {
 		if what := leak.Text(string(text)); what != "" {
@@ -207,8 +171,8 @@ func (r Request) server(o object) (kept object, secrets []string, reason string)
 
 // serve puts servers among those inside, and takes away those of an earlier
 // launch that no longer enter.
-func (o object) serve(servers object, before []string) (changed bool) {
-	there := objectOf(o["mcpServers"])
+func serve(o, servers object.Object, before []string) (changed bool) {
+	there := object.Of(o["mcpServers"])
 	for _, name := range before {
 		if servers[name] == nil && there[name] != nil {
 			delete(there, name)
@@ -221,7 +185,7 @@ func (o object) serve(servers object, before []string) (changed bool) {
 		}
 	}
 	if changed {
-		o.set("mcpServers", there)
+		o.Set("mcpServers", there)
 	}
 	return changed
 }

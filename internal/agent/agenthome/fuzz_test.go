@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"claudebox/internal/agent/object"
 )
 
 // shapes are what an agent may have left.
@@ -24,13 +26,13 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, old, host []byte) {
 		made := makeAnswers(r, From{Old: old, Sources: [][]byte{host}})
 		once := made.Content
-		o := parseObject(once)
-		trusted := parseObject(parseObject(o["projects"])["/p"])
+		o := object.Parse(once)
+		trusted := object.Parse(object.Parse(o["projects"])["/p"])
 		if string(o["hasCompletedOnboarding"]) != "true" || string(trusted["hasTrustDialogAccepted"]) != "true" {
 			t.Errorf("%q became %q", old, once)
 		}
 		ours := []string{"hasCompletedOnboarding", "projects", "customApiKeyResponses"}
-		for key, value := range parseObject(old) {
+		for key, value := range object.Parse(old) {
 			if !slices.Contains(ours, key) && string(value) != "null" && !sameJSON(value, o[key]) {
 				t.Errorf("%q was %s, is %s", key, value, o[key])
 			}
@@ -55,14 +57,14 @@ func FuzzSettings(f *testing.F) {
 	listed := slices.Concat(settingsKept, []string{"permissions", "hooks", "statusLine", bypassAnswer})
 	f.Fuzz(func(t *testing.T, old, host []byte) {
 		made := makeSettings(Request{}, From{Old: old, Sources: [][]byte{host}})
-		o, inside := parseObject(made.Content), parseObject(old)
+		o, inside := object.Parse(made.Content), object.Parse(old)
 		for key := range o {
 			if !slices.Contains(listed, key) && inside[key] == nil {
 				t.Errorf("%q is in %s", key, made.Content)
 			}
 		}
 		for key, value := range inside {
-			if key != bypassAnswer && parseObject(host)[key] == nil && !same(o[key], value) {
+			if key != bypassAnswer && object.Parse(host)[key] == nil && !same(o[key], value) {
 				t.Errorf("%q was %s inside and is %s", key, value, o[key])
 			}
 		}

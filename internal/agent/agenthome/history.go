@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"claudebox/internal/agent/object"
 )
 
 // HistoryFile is the user's history of prompts, of all projects.
@@ -85,7 +87,7 @@ func NewPrompts(r Request, host, inside []byte) []byte {
 // lines is nil for an empty list.
 func lines(list []prompt) (text []byte) {
 	for _, p := range list {
-		text = append(text, encode(p, "")...)
+		text = append(text, object.Indented(p, "")...)
 	}
 	return text
 }

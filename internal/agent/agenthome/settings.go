@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/secret/leak"
 )
 
@@ -35,13 +36,13 @@ const bypassAnswer = "skipDangerousModePermissionPrompt"
 // inside, key by key. A key that the user has changed since counts over what
 // was changed inside.
 func makeSettings(r Request, f From) Made {
-	host := parseObject(f.Sources[0])
+	host := object.Parse(f.Sources[0])
 	given, notes := r.given(host)
-	record := encode(given, "")
-	inside := parseObject(f.Old)
+	record := object.Indented(given, "")
+	inside := object.Parse(f.Old)
 	delete(inside, bypassAnswer)
-	settings, clashes := merge(parseObject([]byte(f.Given)), given, inside)
-	settings.forbid(given["permissions"])
+	settings, clashes := merge(object.Parse([]byte(f.Given)), given, inside)
+	forbid(settings, given["permissions"])
 	var own []string // what runs something or leads elsewhere
 	for _, key := range []string{"apiKeyHelper", "env", "hooks", "statusLine"} {
 		if settings[key] != nil && !same(settings[key], given[key]) {
@@ -53,7 +54,7 @@ func makeSettings(r Request, f From) Made {
 			"set inside, in an earlier session, and kept: "+strings.Join(own, ", ")+" of settings.json")
 	}
 	settings[bypassAnswer] = yes
-	made := Made{Content: encode(settings, "  "), Given: string(record), Notes: notes}
+	made := Made{Content: object.Indented(settings, "  "), Given: string(record), Notes: notes}
 	if len(clashes) > 0 {
 		made.Once = []string{"you changed these settings, and so did somebody inside; yours count: " +
 			strings.Join(clashes, ", ")}
@@ -67,15 +68,15 @@ func makeSettings(r Request, f From) Made {
 }
 
 // given is what of the user's settings enters, and what is said of the rest.
-func (r Request) given(host object) (object, []string) {
-	given := host.only(settingsKept)
-	if rules := parseObject(host["permissions"]).only(permissionsKept); len(rules) > 0 {
-		given.set("permissions", rules)
+func (r Request) given(host object.Object) (object.Object, []string) {
+	given := only(host, settingsKept)
+	if rules := only(object.Parse(host["permissions"]), permissionsKept); len(rules) > 0 {
+		given.Set("permissions", rules)
 	}
 	notes := droppedNotes(host)
 	if hooks, said := r.hooks(host["hooks"]); len(hooks)+len(said) > 0 {
 		if notes = append(notes, said...); len(hooks) > 0 {
-			given.set("hooks", hooks)
+			given.Set("hooks", hooks)
 		}
 	}
 	line, said := r.statusLine(host["statusLine"])
@@ -87,8 +88,8 @@ func (r Request) given(host object) (object, []string) {
 
 // merge takes each key from whoever has changed it since before, the user when
 // both have. clashes are the keys that both changed, to different values.
-func merge(before, host, inside object) (merged object, clashes []string) {
-	merged = object{}
+func merge(before, host, inside object.Object) (merged object.Object, clashes []string) {
+	merged = object.Object{}
 	keys := slices.Concat(slices.Collect(maps.Keys(host)), slices.Collect(maps.Keys(inside)))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -117,8 +118,8 @@ func same(a, b json.RawMessage) bool {
 
 // forbid sees to it that what the user denies stays denied, whatever was made
 // of the rules inside.
-func (o object) forbid(given json.RawMessage) {
-	rules, made := parseObject(given), objectOf(o["permissions"])
+func forbid(o object.Object, given json.RawMessage) {
+	rules, made := object.Parse(given), object.Of(o["permissions"])
 	if len(rules) == 0 {
 		return
 	}
@@ -133,13 +134,13 @@ func (o object) forbid(given json.RawMessage) {
 				there = append(there, rule)
 			}
 		}
-		made.set(kind, there)
+		made.Set(kind, there)
 	}
-	o.set("permissions", made)
+	o.Set("permissions", made)
 }
 
-func (o object) only(keys []string) object {
-	kept := object{}
+func only(o object.Object, keys []string) object.Object {
+	kept := object.Object{}
 	for _, key := range keys {
 		if value, ok := o[key]; ok {
 			kept[key] = value
@@ -162,7 +163,7 @@ var droppedReasons = map[string]string{
 }
 
 // droppedNotes names the user's settings that do not enter.
-func droppedNotes(host object) []string {
+func droppedNotes(host object.Object) []string {
 	var notes, others []string
 	for key := range host {
 		switch reason := droppedReasons[key]; {
@@ -182,15 +183,15 @@ func droppedNotes(host object) []string {
 
 // hooks are the user's that can run inside; notes say of each other one why
 // not. The shape is Claude Code's: event, matchers, and the hooks of each.
-func (r Request) hooks(raw json.RawMessage) (kept map[string][]object, notes []string) {
-	var events map[string][]object
+func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, notes []string) {
+	var events map[string][]object.Object
 	if len(raw) > 0 && json.Unmarshal(raw, &events) != nil {
 		return nil, []string{"your setting hooks does not enter: it has another shape than Claude Code's"}
 	}
-	kept = map[string][]object{}
+	kept = map[string][]object.Object{}
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		for _, matcher := range events[event] {
-			var list, fit []object
+			var list, fit []object.Object
 			_ = json.Unmarshal(matcher["hooks"], &list) // of another shape: none
 			for _, hook := range list {
 				if reason := r.refuse(hook); reason != "" {
@@ -201,7 +202,7 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object, notes []s
 			}
 			if len(fit) > 0 {
 				matcher = maps.Clone(matcher)
-				matcher.set("hooks", fit)
+				matcher.Set("hooks", fit)
 				kept[event] = append(kept[event], matcher)
 			}
 		}
@@ -212,7 +213,7 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object, notes []s
 // statusLine is the user's own where it can run inside, else one that says
 // where the agent runs.
 func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []string) {
-	if own := parseObject(raw); own != nil {
+	if own := object.Parse(raw); own != nil {
 		reason := r.refuse(own)
 		if reason == "" {
 			return raw, nil
@@ -222,8 +223,8 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []
 	if r.Status == "" {
 		return nil, notes
 	}
-	o := object{}
-	o.set("statusLine", map[string]string{"type": "command", "command": "echo " + quote(r.Status)})
+	o := object.Object{}
+	o.Set("statusLine", map[string]string{"type": "command", "command": "echo " + quote(r.Status)})
 	return o["statusLine"], notes
 }
 
@@ -232,7 +233,7 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 
 // refuse says why something that the user has run does not enter; empty: it
 // does.
-func (r Request) refuse(o object) string {
+func (r Request) refuse(o object.Object) string {
 	var command string
 	_ = json.Unmarshal(o["command"], &command) // none: a hook that runs no program
 	for _, text := range o {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"claudebox/internal/agent/object"
 )
 
 // settings makes settings.json again and again, as launches do.
@@ -79,15 +81,15 @@ func TestHooksRunInsideWhereTheirProgramsAre(t *testing.T) {
 		"one that holds a secret":       {`bash -c 'curl -H ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO'`, "it holds what looks like a GitHub"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := object{}
-			o.set("hooks", map[string]any{"PreToolUse": []any{map[string]any{"matcher": "Bash", "hooks": []any{map[string]string{"type": "command", "command": tc.command}}}}})
-			o.set("statusLine", map[string]string{"type": "command", "command": tc.command})
-			host := encode(o, "  ")
+			o := object.Object{}
+			o.Set("hooks", map[string]any{"PreToolUse": []any{map[string]any{"matcher": "Bash", "hooks": []any{map[string]string{"type": "command", "command": tc.command}}}}})
+			o.Set("statusLine", map[string]string{"type": "command", "command": tc.command})
+			host := object.Indented(o, "  ")
 			s := settings{r: r}
 			made := s.launch(t, string(host))
 			notes := strings.Join(made.Notes, "\n")
 			if tc.reason == "" {
-				if !same(parseObject(made.Content)["hooks"], o["hooks"]) || !same(parseObject(made.Content)["statusLine"], o["statusLine"]) || notes != "" {
+				if !same(object.Parse(made.Content)["hooks"], o["hooks"]) || !same(object.Parse(made.Content)["statusLine"], o["statusLine"]) || notes != "" {
 					t.Errorf("said %q, made %s", notes, made.Content)
 				}
 				return
@@ -132,7 +134,7 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 		"gone":{"command":"/opt/gone"},"other":{"command":"npx"}}}`)
 	r := Request{Servers: []string{"docs", "web", "gone", "absent"}, Inside: func(p string) bool { return p == "npx" }}
 	made := makeAnswers(r, From{Old: []byte(`{"mcpServers":{"own":{"command":"a"}}}`), Sources: [][]byte{host}})
-	there := parseObject(parseObject(made.Content)["mcpServers"])
+	there := object.Parse(object.Parse(made.Content)["mcpServers"])
 	if len(there) != 2 || there["own"] == nil || !strings.Contains(string(there["docs"]), "fast") || strings.Contains(string(made.Content), "ghp_") {
 		t.Errorf("made %s", made.Content)
 	}
@@ -147,7 +149,7 @@ func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	}
 	r.Servers = nil
 	made = makeAnswers(r, From{Old: made.Content, Given: made.Given, Sources: [][]byte{host}})
-	if there := parseObject(parseObject(made.Content)["mcpServers"]); len(there) != 1 || there["own"] == nil {
+	if there := object.Parse(object.Parse(made.Content)["mcpServers"]); len(there) != 1 || there["own"] == nil {
 		t.Errorf("one that no longer enters is still there: %s", made.Content)
 	}
 }

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -13,13 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
-
-// object is a JSON object whose keys we touch one by one; all others stay as
-// they are.
-type object map[string]json.RawMessage
 
 // keyOf is the login in Claude Code's credentials; what lies beside it are
 // tokens of MCP servers and the like.
@@ -56,7 +52,7 @@ var (
 
 // parse reads credentials. A file without a login gives none and no error.
 func parse(content []byte) (l login, found bool, err error) {
-	var file, oauth object
+	var file, oauth object.Object
 	if json.Unmarshal(content, &file) != nil || file == nil {
 		return login{}, false, errNotJSON
 	}
@@ -86,15 +82,6 @@ func parse(content []byte) (l login, found bool, err error) {
 	return l, true, nil
 }
 
-// objectOf is what a file holds; an empty object where that is no JSON object.
-func objectOf(content []byte) object {
-	var o object
-	if json.Unmarshal(content, &o) != nil || o == nil {
-		return object{}
-	}
-	return o
-}
-
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 const (
@@ -120,11 +107,11 @@ const (
 // renew puts the tokens of a renewed login into the user's credentials, and
 // their dates. All else stays.
 func renew(host []byte, l login, now time.Time) ([]byte, error) {
-	var file, oauth object
+	var file, oauth object.Object
 	if json.Unmarshal(host, &file) != nil || json.Unmarshal(file[keyOf], &oauth) != nil || oauth == nil {
 		return nil, errNotLogin
 	}
-	set := func(key string, value any) { oauth[key] = encode(value) }
+	set := func(key string, value any) { oauth[key] = object.Encode(value) }
 	set("accessToken", l.access)
 	set("refreshToken", l.refresh)
 	set("expiresAt", min(l.expires, now.Add(maxExpires).UnixMilli()))
@@ -132,19 +119,8 @@ func renew(host []byte, l login, now time.Time) ([]byte, error) {
 		set("refreshTokenExpiresAt", min(l.ends, now.Add(maxEnds).UnixMilli()))
 	}
 	delete(oauth, "loginEnded") // Claude Code's mark on a login that could not be renewed
-	file[keyOf] = encode(oauth)
-	return encode(file), nil
-}
-
-// encode writes a value that has a JSON form as Claude Code does: in one line.
-func encode(value any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		panic("bug: " + err.Error())
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	file[keyOf] = object.Encode(oauth)
+	return object.Encode(file), nil
 }
 
 // Examine looks at a user's file before a launch. It reports whether it is to be

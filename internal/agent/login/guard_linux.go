@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/watch"
@@ -317,7 +318,7 @@ func (g *Guard) giveInside(now reading) error {
 // logged in there; nil: none is. What lies beside a login stays, as far as it can
 // be read.
 func putLogin(home *beneath.Folder, login json.RawMessage) error {
-	file := objectOf(read(home, FileName).content)
+	file := object.Of(read(home, FileName).content)
 	if delete(file, keyOf); login != nil {
 		file[keyOf] = login
 	}
@@ -333,11 +334,11 @@ func putLogin(home *beneath.Folder, login json.RawMessage) error {
 			return err
 		}
 	}
-	return home.Replace(FileName, encode(file), privateFile)
+	return home.Replace(FileName, object.Encode(file), privateFile)
 }
 
 func (g *Guard) placeholders(now reading) json.RawMessage {
-	login := objectOf(objectOf(now.content)[keyOf])
+	login := object.Of(object.Of(now.content)[keyOf])
 	access, refresh := broker.LoginPlaceholders(g.key)
 	shown := map[string]any{
 		"accessToken": access, "refreshToken": refresh, "expiresAt": time.Now().Add(insideFor).UnixMilli(),
@@ -347,7 +348,7 @@ func (g *Guard) placeholders(now reading) json.RawMessage {
 			shown[key] = value
 		}
 	}
-	return encode(shown)
+	return object.Encode(shown)
 }
 
 // Keep keeps a login that was made inside: it is the instance's own from now
@@ -356,7 +357,7 @@ func (g *Guard) Keep(made broker.Grant) error {
 	if !isToken(made.Access) || !isToken(made.Refresh) {
 		return errNotLogin
 	}
-	content := encode(map[string]any{keyOf: map[string]any{
+	content := object.Encode(map[string]any{keyOf: map[string]any{
 		"accessToken": made.Access, "refreshToken": made.Refresh, "expiresAt": made.Expires.UnixMilli(),
 		"scopes": strings.Fields(made.Scope),
 	}})

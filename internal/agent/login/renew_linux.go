@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/secret/broker"
 )
@@ -112,7 +113,7 @@ func demandOf(now reading) []byte {
 	if now.scope != "" {
 		demand["scope"] = now.scope
 	}
-	return encode(demand)
+	return object.Encode(demand)
 }
 
 // What a server of HTTP answers with (RFC 9110, section 15).

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/linux/beneath"
 )
 
@@ -38,12 +39,12 @@ func Take(instance, usersFile string) error {
 	}
 	defer locks.release()
 	found := to.read()
-	all := object{}
+	all := object.Object{}
 	if len(found.content) > 0 && (json.Unmarshal(found.content, &all) != nil || all == nil) {
 		return errNotJSON
 	}
-	all[keyOf] = objectOf(made.content)[keyOf]
-	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, encode(all), privateFile) })
+	all[keyOf] = object.Of(made.content)[keyOf]
+	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, object.Encode(all), privateFile) })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package agenthome
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -163,10 +164,49 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 			return nil, nil, "it holds what looks like " + what
 		}
 	}
+	if where := secretIn(kept); where != "" {
+		return nil, nil, where + " is probably a secret; ${NAME} in its place takes it from the environment"
+	}
 	if command != "" {
 		reason = r.missing(command)
 	}
 	return kept, secrets, reason
+}
+
+// secretIn names a word, a header or a part of the address of a server that is
+// probably a secret; empty: there is none. What names a variable or a file is none.
+func secretIn(o object) string {
+	var headers map[string]string
+	var words []string
+	var address string
+	_ = json.Unmarshal(o["headers"], &headers) // of another shape: Claude Code does not read it
+	_ = json.Unmarshal(o["args"], &words)
+	_ = json.Unmarshal(o["url"], &address)
+	isSecret := func(name, value string) bool {
+		const shortest = 6
+		return len(value) >= shortest && !strings.HasPrefix(strings.TrimLeft(value, "~."), "/") && // a path
+			!strings.Contains(value, "${") && leak.Variable(strings.ReplaceAll(name, "-", "_"), value) != ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if isSecret(name, headers[name]) {
+			return "its header " + name
+		}
+	}
+	for i, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok && strings.HasPrefix(word, "-") && i+1 < len(words) {
+			value = words[i+1]
+		}
+		if isSecret(name, value) || isSecret("", word) {
+			return fmt.Sprintf("word %d of its command", i+1)
+		}
+	}
+	for _, part := range strings.FieldsFunc(address, func(r rune) bool { return strings.ContainsRune("/?&#", r) }) {
+		if name, value, ok := strings.Cut(part, "="); isSecret(name, value) || !ok && isSecret("", part) {
+			return "a part of its address"
+		}
+	}
+	return ""
 }
 
 // serve puts servers among those inside, and takes away those of an earlier

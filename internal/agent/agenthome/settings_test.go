@@ -127,6 +127,24 @@ func TestMemoryWrittenInsideIsKept(t *testing.T) {
 	}
 }
 
+// A token of no known shape stands in a server's words, headers and address as well.
+func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
+	for server, want := range map[string]string{
+		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"hunter2horse9"}}`:                                  "its header X-Api-Key",
+		`{"type":"http","url":"https://x.example/mcp","headers":{"X-Api-Key":"${MY_KEY}","X-V":"1"}}`:                            "",
+		`{"type":"sse","url":"https://x.example/sse?api_key=hunter2horse9&v=1"}`:                                                 "a part of its address",
+		`{"type":"sse","url":"https://x.example/s/QZ4m1v9Kc7xT2bNn8wRs5AuY/mcp"}`:                                                "a part of its address",
+		`{"command":"npx","args":["-y","x","--api-key","hunter2horse9"]}`:                                                        "word 3 of its command",
+		`{"command":"npx","args":["--token=hunter2horse9"]}`:                                                                     "word 1 of its command",
+		`{"command":"npx","args":["-y","@scope/server-name@latest","--key-file","~/.keys/x","--token","${T}","--port","30000"]}`: "",
+	} {
+		_, _, reason := Request{Inside: func(string) bool { return true }}.server(parseObject([]byte(server)))
+		if want == "" && reason != "" || !strings.HasPrefix(reason, want) {
+			t.Errorf("%s: %q; want %q", server, reason, want)
+		}
+	}
+}
+
 func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	host := []byte(`{"mcpServers":{
 		"docs":{"command":"npx","args":["docs"],"env":{"MODE":"fast","DOCS_TOKEN":"ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},

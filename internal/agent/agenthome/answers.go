@@ -175,7 +175,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 
 // secretIn names a word, a header or a part of the address of a server that is
 // probably a secret; empty: there is none. What names a variable or a file is none.
-func secretIn(o object) string {
+func secretIn(o object.Object) string {
 	var headers map[string]string
 	var words []string
 	var address string

@@ -138,7 +138,7 @@ func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 		`{"command":"npx","args":["--token=hunter2horse9"]}`:                                                                     "word 1 of its command",
 		`{"command":"npx","args":["-y","@scope/server-name@latest","--key-file","~/.keys/x","--token","${T}","--port","30000"]}`: "",
 	} {
-		_, _, reason := Request{Inside: func(string) bool { return true }}.server(parseObject([]byte(server)))
+		_, _, reason := Request{Inside: func(string) bool { return true }}.server(object.Parse([]byte(server)))
 		if want == "" && reason != "" || !strings.HasPrefix(reason, want) {
 			t.Errorf("%s: %q; want %q", server, reason, want)
 		}

@@ -126,16 +126,13 @@ type Stamp struct {
 // Look says what lies at rel. A path that leads through a link counts as a
 // link: nothing behind it is looked at.
 func (f *Folder) Look(rel string) (Entry, error) {
-	if !strings.Contains(rel, "/") && rel != ".." {
-		return f.lookAtName(rel)
-	}
 	for _, h := range f.held {
 		if name, in := strings.CutPrefix(rel, h.in); in {
 			return h.folder.Look(name)
 		}
 	}
-	fd, err := f.open(rel, unix.O_PATH)
-	switch {
+	var st unix.Stat_t
+	switch err := f.stat(rel, &st); {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
 		return Entry{}, nil
 	case errors.Is(err, unix.ELOOP):
@@ -143,33 +140,24 @@ func (f *Folder) Look(rel string) (Entry, error) {
 	case err != nil:
 		return Entry{}, f.fault("look at", rel, err)
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return Entry{}, f.fault("look at", rel, err)
-	}
-	return entryOf(&st), nil
-}
-
-// lookAtName is Look for what lies in the folder itself: no link is on the way
-// to it, so it takes one system call.
-func (f *Folder) lookAtName(name string) (Entry, error) {
-	var st unix.Stat_t
-	err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		return Entry{}, nil
-	case err != nil:
-		return Entry{}, f.fault("look at", name, err)
-	}
-	return entryOf(&st), nil
-}
-
-func entryOf(st *unix.Stat_t) Entry {
 	return Entry{
 		Kind: KindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
 		Stamp: Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
+	}, nil
+}
+
+// stat takes one system call for what lies in the folder itself: no link is on
+// the way to it.
+func (f *Folder) stat(rel string, st *unix.Stat_t) error {
+	if !strings.Contains(rel, "/") && rel != ".." {
+		return unix.Fstatat(f.fd, rel, st, unix.AT_SYMLINK_NOFOLLOW)
 	}
+	fd, err := f.open(rel, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fstat(fd, st)
 }
 
 // KindOf is the kind of a file by its mode (stat(2)).

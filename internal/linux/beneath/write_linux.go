@@ -81,47 +81,33 @@ func createAs(parent int, name, temporary string, content []byte, perm uint32, s
 
 // create makes a new file in an open folder; sync waits for the disk. The file
 // has its name only once it is whole, where the file system can do that
-// (O_TMPFILE, open(2)).
+// (O_TMPFILE, open(2)); else it loses it again when writing fails.
 func create(parent int, name string, content []byte, perm uint32, sync bool) error {
-	fd, err := unix.Openat(parent, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, perm)
-	if err != nil {
-		return createNamed(parent, name, content, perm, sync)
+	const flags = unix.O_WRONLY | unix.O_CLOEXEC
+	fd, err := unix.Openat(parent, ".", flags|unix.O_TMPFILE, perm)
+	named := err != nil
+	if named {
+		fd, err = unix.Openat(parent, name, flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, perm)
 	}
-	file := os.NewFile(uintptr(fd), name)
-	defer file.Close()
-	if err := fill(file, content, sync); err != nil {
-		return err
-	}
-	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), parent, name, unix.AT_SYMLINK_FOLLOW)
-}
-
-// createNamed is [create] where a file must have a name from the beginning.
-func createNamed(parent int, name string, content []byte, perm uint32, sync bool) error {
-	fd, err := unix.Openat(parent, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
 	if err != nil {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), name)
-	err = fill(file, content, sync)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return errors.Join(err, unix.Unlinkat(parent, name, 0))
-	}
-	return nil
-}
-
-// fill writes the content of a new file. Its error names no path: the one that
-// the file has is not the one that was asked for.
-func fill(file *os.File, content []byte, sync bool) error {
-	_, err := file.Write(content)
+	_, err = file.Write(content)
 	if err == nil && sync {
 		err = file.Sync()
 	}
-	var at *os.PathError
-	if errors.As(err, &at) {
-		return at.Err
+	if err == nil && !named {
+		err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), parent, name, unix.AT_SYMLINK_FOLLOW)
+	}
+	if closed := file.Close(); err == nil && named {
+		err = closed
+	}
+	if at := (*os.PathError)(nil); errors.As(err, &at) {
+		err = at.Err // its path is not the one that was asked for
+	}
+	if err != nil && named {
+		err = errors.Join(err, unix.Unlinkat(parent, name, 0))
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package ondemand
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"sync"
@@ -61,23 +62,6 @@ type Process struct {
 	closed  bool
 }
 
-// Copy is a listener as [Start] takes it. The other may be closed.
-func Copy(l syscall.Conn) (*os.File, error) {
-	raw, err := l.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var fd int
-	failed := raw.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) })
-	if failed != nil {
-		return nil, failed
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "listener"), nil // not blocking, as Go made it
-}
-
 // Start starts a process when somebody connects to a listener, which is its own
 // from now on. Close it.
 func Start(listener *os.File, s Service) (*Process, error) {
@@ -133,57 +117,46 @@ func (p *Process) refuse(why error) {
 	})
 }
 
-// start is called with the lock held.
+// start starts the process, and gives our end of its line. It is called with the
+// lock held.
 func (p *Process) start() (line *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	theirs := os.NewFile(uintptr(pair[1]), p.service.Name)
+	line, theirs := os.NewFile(uintptr(pair[0]), p.service.Name), os.NewFile(uintptr(pair[1]), p.service.Name)
 	defer theirs.Close()
-	if err := unix.SetNonblock(pair[0], true); err != nil {
-		unix.Close(pair[0])
-		return nil, err
-	}
-	line = os.NewFile(uintptr(pair[0]), p.service.Name)
-	if err := p.fork(theirs); err != nil {
-		line.Close()
-		return nil, err
-	}
-	return line, nil
-}
-
-// fork gives the process its listener by number: os.File.Fd would make it block.
-func (p *Process) fork(line *os.File) error {
+	defer func() {
+		if err != nil {
+			line.Close()
+		}
+	}()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer null.Close()
-	var more []*os.File
+	files := []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd(), 0}
 	if p.service.Files != nil {
-		if more, err = p.service.Files(); err != nil {
-			return err
+		more, err := p.service.Files()
+		if err != nil {
+			return nil, err
 		}
-	}
-	failed := p.raw.Control(func(listener uintptr) {
-		files := []uintptr{null.Fd(), null.Fd(), null.Fd(), line.Fd(), listener}
 		for _, f := range more {
+			defer f.Close()
 			files = append(files, f.Fd())
 		}
+	}
+	// The listener is given by number: os.File.Fd would make it block.
+	failed := p.raw.Control(func(listener uintptr) {
+		files[Listener] = listener
 		var pid int
 		attributes := &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: files}
 		if pid, err = syscall.ForkExec(p.service.Program, []string{p.service.Name}, attributes); err == nil {
 			p.running, err = os.FindProcess(pid)
 		}
 	})
-	for _, f := range more {
-		f.Close()
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	return line, cmp.Or(failed, err)
 }
 
 // over reaps a process, and waits for the next connection.

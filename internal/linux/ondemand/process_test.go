@@ -18,7 +18,7 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.SetUnlinkOnClose(false)
-	listener, err := Copy(l)
+	listener, err := l.File()
 	if err != nil {
 		t.Fatal(err)
 	}

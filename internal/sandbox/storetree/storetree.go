@@ -62,29 +62,16 @@ var mounts = []struct {
 	source, target, kind string
 	flags                uintptr
 	options              string
+	make                 bool // the folder that it is mounted on
 }{
 	{target: "/", flags: unix.MS_REC | unix.MS_PRIVATE},
 	// bwrap looks processes up by numbers that the host's /proc does not have,
 	// or has for others.
-	{"proc", "/proc", "proc", safe | unix.MS_NOEXEC, ""},
-	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k"},
-	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m"},
-	{"tmpfs", Place, "tmpfs", safe | unix.MS_RDONLY, "mode=0755,size=4k"},
+	{"proc", "/proc", "proc", safe | unix.MS_NOEXEC, "", false},
+	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k", false},
+	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m", true},
+	{"tmpfs", Place, "tmpfs", safe | unix.MS_RDONLY, "mode=0755,size=4k", true},
 	{target: Place, flags: unix.MS_SHARED},
-}
-
-func makeMounts() error {
-	for _, m := range mounts {
-		if m.target == build || m.target == Place && m.kind != "" {
-			if err := unix.Mkdir(m.target, 0o755); err != nil {
-				return fmt.Errorf("make %s: %w", m.target, err)
-			}
-		}
-		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
-			return fmt.Errorf("mount %s: %w", m.target, err)
-		}
-	}
-	return nil
 }
 
 // safe are the flags of what is mounted here.
@@ -148,8 +135,15 @@ func becomeBwrap(words []string, list, report int) error {
 	if len(words) < 2 {
 		return errors.New("there is no program to become")
 	}
-	if err := makeMounts(); err != nil {
-		return err
+	for _, m := range mounts {
+		if m.make {
+			if err := unix.Mkdir(m.target, 0o755); err != nil {
+				return fmt.Errorf("make %s: %w", m.target, err)
+			}
+		}
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
 	}
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT) // a shell ignores both, and Go takes the second over
@@ -159,7 +153,13 @@ func becomeBwrap(words []string, list, report int) error {
 	}
 	unix.CloseOnExec(list)
 	unix.CloseOnExec(report)
-	if err := dropRights(); err != nil {
+	// bwrap starts without the right to mount.
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err == nil {
+		none := [2]unix.CapUserData{}
+		err = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
+	}
+	if err != nil {
 		return fmt.Errorf("drop the right to mount: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
@@ -178,31 +178,6 @@ func startFilling(list, report int) error {
 	return err
 }
 
-// dropRights takes the right to mount from what this thread executes: bwrap
-// starts with none.
-func dropRights() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
-	none := [2]unix.CapUserData{}
-	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
-}
-
-// step is one thing to do, named for the error.
-type step struct {
-	name string
-	do   func() error
-}
-
-func run(steps ...step) error {
-	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
-}
-
 // fillFolder makes the tree where nobody sees it, and moves it to its place.
 func fillFolder(list int) error {
 	runtime.LockOSThread() // a mount namespace is a thread's own
@@ -213,38 +188,40 @@ func fillFolder(list int) error {
 	store, rest, _ := strings.Cut(string(text), "\x00")
 	paths := strings.Split(rest, "\x00")
 	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	return run(
-		step{"make a mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS) }},
-		step{"make the mount points", func() error { return makePoints(store, paths) }},
-		step{"mount", func() error { return bindAll(paths) }},
-		step{
-			"make the mounts read-only (this needs Linux 5.12)",
-			func() error { return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly) },
-		},
-		step{"make the store writable", func() error { return makeWritable(store) }},
-		step{"move the mounts to their place", func() error { return unix.Mount(build, Place, "", unix.MS_MOVE, "") }},
-	)
-}
-
-// makePoints makes a place for each path. Those of a store of the sandbox's own
-// are its lower layer, which nothing may be mounted in.
-func makePoints(store string, paths []string) error {
-	if store == "" {
-		return Points(build, paths)
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"make a mount namespace", func() error { return unix.Unshare(unix.CLONE_NEWNS) }},
+		{"make the mount points", func() error {
+			if store == "" {
+				return Points(build, paths)
+			}
+			// Those of a store of the sandbox's own are its lower layer, which nothing may
+			// be mounted in. In that folder no name has to be written as the kernel reads them.
+			if err := os.Chdir(store); err != nil {
+				return err
+			}
+			return unix.Mount("overlay", build, "overlay", safe, "lowerdir=points,upperdir=upper,workdir=work,userxattr")
+		}},
+		{"mount", func() error { return bindAll(paths) }},
+		{"make the mounts read-only (this needs Linux 5.12)", func() error {
+			return unix.MountSetattr(-1, build, unix.AT_RECURSIVE, readOnly)
+		}},
+		{"make the store writable", func() error {
+			if store == "" {
+				return nil
+			}
+			// None of what is mounted in it is.
+			return unix.MountSetattr(-1, build, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+		}},
+		{"move the mounts to their place", func() error { return unix.Mount(build, Place, "", unix.MS_MOVE, "") }},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
 	}
-	if err := os.Chdir(store); err != nil { // no name of it has to be written as the kernel reads them
-		return err
-	}
-	return unix.Mount("overlay", build, "overlay", safe, "lowerdir=points,upperdir=upper,workdir=work,userxattr")
-}
-
-// makeWritable opens a store of the sandbox's own, and none of what is mounted
-// in it.
-func makeWritable(store string) error {
-	if store == "" {
-		return nil
-	}
-	return unix.MountSetattr(-1, build, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+	return nil
 }
 
 // Points makes a place for each store path in a folder: an empty folder, an empty

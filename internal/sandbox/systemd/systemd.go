@@ -58,31 +58,22 @@ func Find(ctx context.Context, socket string) (*Manager, error) {
 		wire.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	m := &Manager{bus}
-	if err := m.greet(ctx); err != nil {
+	there := false
+	err = bus.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
+	if err == nil {
+		err = bus.Hello()
+	}
+	if err == nil {
+		err = bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, service).Store(&there)
+	}
+	if err == nil && !there {
+		err = errors.New("the bus has no " + service)
+	}
+	if err != nil {
 		bus.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	return m, nil
-}
-
-// greet makes the connection one of the bus, and asks whether systemd is there.
-func (m *Manager) greet(ctx context.Context) error {
-	if err := m.bus.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err != nil {
-		return err
-	}
-	if err := m.bus.Hello(); err != nil {
-		return err
-	}
-	var there bool
-	if err := m.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0,
-		service).Store(&there); err != nil {
-		return err
-	}
-	if !there {
-		return errors.New("the bus has no " + service)
-	}
-	return nil
+	return &Manager{bus}, nil
 }
 
 // Close ends the connection. A scope goes with the last of its processes.
@@ -149,24 +140,18 @@ func (m *Manager) Hold(ctx context.Context, name string, pids []int, l scope.Lim
 			if !open {
 				return errors.New("the bus has ended the connection")
 			}
-			if result, ours := resultOf(s, job); ours && result != "done" {
-				return fmt.Errorf("its job ended with %q", result)
-			} else if ours {
-				return nil
+			var id uint32
+			var of dbus.ObjectPath
+			var unit, result string
+			if s.Name != manager+".JobRemoved" || dbus.Store(s.Body, &id, &of, &unit, &result) != nil || of != job {
+				continue
 			}
+			if result != "done" {
+				return fmt.Errorf("its job ended with %q", result)
+			}
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-}
-
-// resultOf is how a job ended, when the signal says so of this one.
-func resultOf(s *dbus.Signal, job dbus.ObjectPath) (result string, ours bool) {
-	var id uint32
-	var of dbus.ObjectPath
-	var unit string
-	if s.Name != manager+".JobRemoved" || dbus.Store(s.Body, &id, &of, &unit, &result) != nil {
-		return "", false
-	}
-	return result, of == job
 }

@@ -30,7 +30,7 @@ func Listen() (listener *os.File, port int, err error) {
 		return nil, 0, err
 	}
 	defer l.Close()
-	listener, err = ondemand.Copy(l.(*net.TCPListener))
+	listener, err = l.(*net.TCPListener).File()
 	return listener, l.Addr().(*net.TCPAddr).Port, err
 }
 

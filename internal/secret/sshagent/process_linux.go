@@ -73,7 +73,7 @@ func listen(folder, name string) (*os.File, error) {
 	}
 	defer l.Close()
 	l.SetUnlinkOnClose(false)
-	return ondemand.Copy(l)
+	return l.File()
 }
 
 // Close ends the agent.

@@ -87,11 +87,7 @@ func packages(p plan.Plan) string {
 
 // names gives each package with its version.
 func names(list []plan.Package) []string {
-	words := make([]string, len(list))
-	for i, pkg := range list {
-		words[i] = strings.TrimSpace(pkg.Attr + " " + pkg.Version)
-	}
-	return words
+	return each(list, func(pkg plan.Package) string { return strings.TrimSpace(pkg.Attr + " " + pkg.Version) })
 }
 
 // networks says what each tier leaves open. Full is shown in red: it is the
@@ -115,17 +111,12 @@ func (p *page) network(l launch.Launch) {
 		text += "; of your own network: " + strings.Join(l.Plan.Network.Except, ", ")
 	}
 	colour := ""
-	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 {
+	if ownReached(l) {
 		colour = layout.Red
 	}
 	p.field("network", text, colour)
-	p.ports(l)
-}
-
-// ports are told where they are carried: in tier full they are one.
-func (p *page) ports(l launch.Launch) {
 	if l.Tier == "full" {
-		return
+		return // no port is carried: both networks are one
 	}
 	if in := l.Plan.Network.In; len(in) > 0 {
 		p.field("", "this host reaches inside, on 127.0.0.1: "+portList(in), "")
@@ -135,12 +126,11 @@ func (p *page) ports(l launch.Launch) {
 	}
 }
 
-func portList(ports []int) string {
-	words := make([]string, len(ports))
-	for i, port := range ports {
-		words[i] = strconv.Itoa(port)
-	}
-	return strings.Join(words, ", ")
+func portList(ports []int) string { return strings.Join(each(ports, strconv.Itoa), ", ") }
+
+// ownReached reports whether the user's own network can be reached.
+func ownReached(l launch.Launch) bool {
+	return l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0
 }
 
 // nix says what the agent can do with Nix.
@@ -190,22 +180,18 @@ var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", pla
 func (p *page) mounts(l launch.Launch) {
 	var rows [][]string
 	for _, m := range l.Mounts {
-		access, shown := accesses[m.Kind]
-		if !shown || m.Why == plan.Base {
-			continue
+		if access, shown := accesses[m.Kind]; shown && m.Why != plan.Base {
+			rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})
 		}
-		rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})
 	}
 	p.section("mounts beyond the base", rows, 1, 2)
 }
 
 // place is where a mount lies, and what of the host it is when that differs.
 func (p *page) place(m launch.Mount) string {
-	switch m.Kind {
-	case plan.Bind, plan.ROBind, plan.Symlink:
-		if m.Source != m.Destination {
-			return p.short(m.Destination) + " ← " + p.short(m.Source)
-		}
+	fromHost := slices.Contains([]plan.MountKind{plan.Bind, plan.ROBind, plan.Symlink}, m.Kind)
+	if fromHost && m.Source != m.Destination {
+		return p.short(m.Destination) + " ← " + p.short(m.Source)
 	}
 	return p.short(m.Destination)
 }

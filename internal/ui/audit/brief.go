@@ -38,10 +38,10 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	p := page{View: v}
 	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
 	p.few("project", p.given(l, each), "", each)
-	p.one("programs", p.programs(l), "")
-	p.one("hidden", p.hidden(l), "")
+	p.few("programs", p.programs(l), "", 1)
+	p.few("hidden", p.hidden(l), "", 1)
 	if n := len(l.Notes); n > 0 {
-		p.one("remarks", fmt.Sprintf("%d, which d shows", n), "")
+		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
 	}
 	if len(changes) > 0 {
 		p.few("changed", p.list(visible(byWeight(changes)), "", p.columns(each)), layout.Yellow, each)
@@ -79,7 +79,7 @@ func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	for i, w := range list {
 		need := min(len(layout.Wrap(diag.Visible(w), p.room())), each)
 		if last := i == len(list)-1; need > lines || need == lines && !last {
-			p.one(label, fmt.Sprintf("%d more in red, which d shows", len(list)-i), layout.Red)
+			p.few(label, fmt.Sprintf("%d more in red, which d shows", len(list)-i), layout.Red, 1)
 			return false
 		}
 		p.few(label, diag.Visible(w), layout.Red, each)
@@ -159,38 +159,29 @@ var networksShort = map[string]string{
 
 // reach is what of the network can be reached, and what reaches inside.
 func (p *page) reach(l launch.Launch, lines int) string {
-	text := networksShort[l.Tier]
-	ports := p.portWords(l)
-	if l.Tier == "allow" {
-		if l.Plan.Network.Via != "" {
-			ports = "; by the proxy " + diag.Visible(l.Plan.Network.Via) + ports
-		}
-		text += p.list(visible(l.Plan.Network.Hosts()), "", p.columns(lines)-layout.Width(text+ports))
+	n := l.Plan.Network
+	text, ports := networksShort[l.Tier], ""
+	if len(n.Out) > 0 && l.Tier != "full" {
+		ports += "; port " + portList(n.Out) + " of this machine"
 	}
-	if except := l.Plan.Network.Except; len(except) > 0 {
-		text += ", and of your own network " + p.list(visible(except), "", p.columns(lines)-layout.Width(text+ports))
+	if len(n.In) > 0 && l.Tier != "full" {
+		ports += "; you reach port " + portList(n.In) + " inside"
+	}
+	if l.Tier == "allow" {
+		if n.Via != "" {
+			ports = "; by the proxy " + diag.Visible(n.Via) + ports
+		}
+		text += p.list(visible(n.Hosts()), "", p.columns(lines)-layout.Width(text+ports))
+	}
+	if len(n.Except) > 0 {
+		text += ", and of your own network " + p.list(visible(n.Except), "", p.columns(lines)-layout.Width(text+ports))
 	}
 	return text + ports
 }
 
-func (p *page) portWords(l launch.Launch) string {
-	text := ""
-	if l.Tier == "full" {
-		return text
-	}
-	if out := l.Plan.Network.Out; len(out) > 0 {
-		text += "; port " + portList(out) + " of this machine"
-	}
-	if in := l.Plan.Network.In; len(in) > 0 {
-		text += "; you reach port " + portList(in) + " inside"
-	}
-	return text
-}
-
 // reachColour is red where services of this machine can be reached.
 func reachColour(l launch.Launch) string {
-	if l.Tier == "full" || len(l.Plan.Network.Except)+len(l.Plan.Network.Private) > 0 ||
-		l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
+	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
 		return layout.Red
 	}
 	return ""
@@ -200,18 +191,15 @@ func reachColour(l launch.Launch) string {
 // outside.
 func (p *page) secrets(l launch.Launch, lines int) {
 	list := p.readable(l)
-	var outside []string
-	for _, o := range l.Outside {
-		outside = append(outside, diag.Visible(o.Name))
-	}
+	outside := each(l.Outside, func(o launch.Outside) string { return diag.Visible(o.Name) })
 	if len(list) == 0 && len(outside) == 0 {
-		p.one("secrets", "none can be read inside", "")
+		p.few("secrets", "none can be read inside", "", 1)
 		return
 	}
 	label := "secrets"
 	if len(outside) > 0 {
 		const head = "stay outside, used by placeholders: "
-		p.one(label, head+p.list(outside, "", p.room()-layout.Width(head)), "")
+		p.few(label, head+p.list(outside, "", p.room()-layout.Width(head)), "", 1)
 		label = ""
 	}
 	if len(list) > 0 {
@@ -257,14 +245,6 @@ func (p *page) list(items []string, tail string, width int) string {
 		}
 	}
 	return tail
-}
-
-func visible(list []string) []string {
-	shown := make([]string, len(list))
-	for i, text := range list {
-		shown[i] = diag.Visible(text)
-	}
-	return shown
 }
 
 // Question is what is asked below a [View.Brief].

@@ -83,8 +83,18 @@ func MountLine(m launch.Mount) string {
 
 // Difference is what changed between two sorted lists of lines: each new one
 // behind "+ ", then each gone one behind "- ".
-func Difference(before, after []string) []string {
-	return append(without("+ ", after, before), without("- ", before, after)...)
+func Difference(before, after []string) (list []string) {
+	for _, side := range []struct {
+		mark          string
+		lines, others []string
+	}{{"+ ", after, before}, {"- ", before, after}} {
+		for _, line := range side.lines {
+			if _, found := slices.BinarySearch(side.others, line); !found {
+				list = append(list, side.mark+line)
+			}
+		}
+	}
+	return list
 }
 
 // weightiest are the beginnings of lines that a person is to see first.
@@ -103,16 +113,6 @@ func byWeight(changes []string) []string {
 	return slices.SortedStableFunc(slices.Values(changes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(weight(a), weight(b)))
 	})
-}
-
-// without are the lines that are not among others, each behind a mark.
-func without(mark string, lines, others []string) (list []string) {
-	for _, line := range lines {
-		if _, found := slices.BinarySearch(others, line); !found {
-			list = append(list, mark+line)
-		}
-	}
-	return list
 }
 
 // Changes renders a difference from the last launch that the user approved;

@@ -24,6 +24,17 @@ const (
 // short makes a path readable, control characters included.
 func (p *page) short(path string) string { return diag.Visible(layout.Path(p.Home, path)) }
 
+// each gives a word for each of a list.
+func each[T any](list []T, word func(T) string) []string {
+	words := make([]string, len(list))
+	for i, one := range list {
+		words[i] = word(one)
+	}
+	return words
+}
+
+func visible(list []string) []string { return each(list, diag.Visible) }
+
 func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") + "\n") }
 
 func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.Paint(layout.Bold, text)) }
@@ -43,9 +54,6 @@ func (p *page) labelled(label, colour string, lines ...string) {
 func (p *page) field(label, text, colour string) {
 	p.labelled(label, colour, layout.Wrap(text, p.room())...)
 }
-
-// one writes a field of exactly one line.
-func (p *page) one(label, text, colour string) { p.few(label, text, colour, 1) }
 
 // few writes a field of at most so many lines. What is too long for them is cut
 // in its middle.
@@ -77,57 +85,18 @@ func (p *page) paragraph(title string, words []string, separator string) {
 	p.item("", strings.Join(words, separator), "")
 }
 
-// section is a titled table, left out when there are no rows.
+// section is a titled table, left out when there are no rows: aligned columns,
+// four blanks in. The flexible column is shortened where a line would not fit;
+// the marked one is red. A first cell that is much longer than the others stands
+// on a line of its own; the last column, a reason, gives way before the flexible
+// one, down to two fifths of the line.
 func (p *page) section(title string, rows [][]string, flexible, marked int) {
 	if len(rows) == 0 {
 		return
 	}
 	p.title(title)
-	p.table(rows, flexible, marked)
-}
-
-// table writes rows in aligned columns, four blanks in. The flexible column
-// is shortened where a line would not fit; the marked one is red. A first
-// cell that is much longer than the others stands on a line of its own; the
-// last column, a reason, gives way before the flexible one, down to two fifths
-// of the line.
-func (p *page) table(rows [][]string, flexible, marked int) {
-	widths := columnWidths(rows)
-	if flexible > 0 {
-		widths[0] = min(widths[0], p.Width/3)
-	}
-	over := func() int { return sum(widths) + indent - p.Width }
-	if last := len(widths) - 1; over() > 0 {
-		widths[last] = min(widths[last], max(widths[last]-over(), p.Width*2/5))
-	}
-	widths[flexible] = max(widths[flexible]-max(over(), 0), least)
-	for _, row := range rows {
-		p.row(row, widths, flexible, marked)
-	}
-}
-
-func (p *page) row(row []string, widths []int, flexible, marked int) {
-	line := strings.Repeat(" ", indent)
-	for i, cell := range row {
-		if i == flexible || i == len(row)-1 {
-			cell = layout.Shorten(cell, widths[i]-gap)
-		}
-		length := layout.Width(cell)
-		if i == marked {
-			cell = p.Paint(layout.Red, cell)
-		}
-		if i == 0 && length+gap > widths[0] {
-			p.line(line + cell)
-			cell, length = "", 0
-		}
-		line += cell + strings.Repeat(" ", max(widths[i]-length, 0))
-	}
-	p.line(line)
-}
-
-// columnWidths counts the gap behind each column that has anything in it.
-func columnWidths(rows [][]string) []int {
-	widths := make([]int, len(rows[0]))
+	last := len(rows[0]) - 1
+	widths := make([]int, last+1) // with the gap behind each column that has anything in it
 	for _, row := range rows {
 		for i, cell := range row {
 			if cell != "" {
@@ -135,13 +104,35 @@ func columnWidths(rows [][]string) []int {
 			}
 		}
 	}
-	return widths
-}
-
-func sum(list []int) int {
-	total := 0
-	for _, n := range list {
-		total += n
+	if flexible > 0 {
+		widths[0] = min(widths[0], p.Width/3)
 	}
-	return total
+	over := indent - p.Width
+	for _, width := range widths {
+		over += width
+	}
+	if over > 0 {
+		before := widths[last]
+		widths[last] = min(before, max(before-over, p.Width*2/5))
+		over -= before - widths[last]
+	}
+	widths[flexible] = max(widths[flexible]-max(over, 0), least)
+	for _, row := range rows {
+		line := strings.Repeat(" ", indent)
+		for i, cell := range row {
+			if i == flexible || i == last {
+				cell = layout.Shorten(cell, widths[i]-gap)
+			}
+			length := layout.Width(cell)
+			if i == marked {
+				cell = p.Paint(layout.Red, cell)
+			}
+			if i == 0 && length+gap > widths[0] {
+				p.line(line + cell)
+				cell, length = "", 0
+			}
+			line += cell + strings.Repeat(" ", max(widths[i]-length, 0))
+		}
+		p.line(line)
+	}
 }

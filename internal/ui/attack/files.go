@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +15,9 @@ var fileTries = []try{
 	{"secret places", "keys and logins of your home: ~/.ssh, ~/.aws and the like", secretPlaces},
 	{"system secrets", "password hashes and keys of this machine", anyThere(systemSecrets...)},
 	{"other homes", "files of other users", otherHomes},
-	{"the host's /tmp", "files and sockets of other programs", hostFile},
+	{"the host's /tmp", "files and sockets of other programs", func(t Targets) string {
+		return t.holdsCanary(t.HostFile)
+	}},
 	{"sockets of the host", "services that do as they are told: Docker, D-Bus, name services", sockets},
 	{"devices", "disks, memory and input of this machine", devices},
 	{"/sys", "the machine's hardware and its settings", anyThere("/sys/class", "/sys/fs", "/sys/kernel")},
@@ -27,7 +30,9 @@ var fileTries = []try{
 }
 
 var projectTries = []try{
-	{"covered secrets", "what stands in .env and other secret files of the project", envFile},
+	{"covered secrets", "what stands in .env and other secret files of the project", func(t Targets) string {
+		return t.holdsCanary(t.at(".env"))
+	}},
 	{"git's configuration", "a program of the agent's that your own git runs", writable(".git/config")},
 	{"git's hooks", "the same, by a hook", creates(".git/hooks")},
 	{"another git folder", "the same, by another folder in the place of .git", anotherGit},
@@ -103,9 +108,6 @@ func otherHomes(t Targets) string {
 	return ""
 }
 
-func hostFile(t Targets) string { return t.holdsCanary(t.HostFile) }
-func envFile(t Targets) string  { return t.holdsCanary(t.at(".env")) }
-
 func (t Targets) holdsCanary(name string) string {
 	content, err := os.ReadFile(name)
 	if err == nil && strings.Contains(string(content), t.Canary) {
@@ -117,47 +119,32 @@ func (t Targets) holdsCanary(name string) string {
 // sockets looks for one where programs of a system put theirs. claudebox's own
 // lie in a folder of that name.
 func sockets(Targets) string {
-	found := ""
-	for _, root := range []string{"/run", "/var/run", "/tmp"} {
-		_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil //nolint:nilerr // what cannot be read cannot be connected to either
-			}
-			if d.IsDir() && d.Name() == "claudebox" {
-				return fs.SkipDir
-			}
-			if kind(name)&fs.ModeSocket != 0 {
-				found = name
-				return fs.SkipAll
-			}
-			return nil
-		})
-	}
-	return found
-}
-
-// kind is that of what is mounted at a path; its folder's list knows only what
-// lies below the mount.
-func kind(name string) fs.FileMode {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return 0
-	}
-	return info.Mode()
+	isSocket := func(kind fs.FileMode, _ string) bool { return kind&fs.ModeSocket != 0 }
+	return cmp.Or(find("/run", "claudebox", isSocket), find("/var/run", "claudebox", isSocket),
+		find("/tmp", "claudebox", isSocket))
 }
 
 // harmless are the devices that every program needs.
 var harmless = []string{"console", "full", "null", "ptmx", "random", "tty", "urandom", "zero"}
 
 func devices(Targets) string {
-	found := ""
-	_ = filepath.WalkDir("/dev", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return nil //nolint:nilerr // likewise
-		case name == "/dev/pts":
+	return find("/dev", "pts", func(kind fs.FileMode, name string) bool {
+		return kind&fs.ModeDevice != 0 && !slices.Contains(harmless, name)
+	})
+}
+
+// find gives the first file below a folder that is wanted by its kind and name.
+// Folders of one name are passed over; what cannot be read cannot be used either.
+func find(root, passed string, wanted func(kind fs.FileMode, name string) bool) (found string) {
+	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		if d.IsDir() && d.Name() == passed {
 			return fs.SkipDir
-		case kind(name)&fs.ModeDevice != 0 && !slices.Contains(harmless, d.Name()):
+		}
+		// A folder's list knows only what lies below a mount.
+		if info, err := os.Lstat(name); err == nil && wanted(info.Mode(), d.Name()) {
 			found = name
 			return fs.SkipAll
 		}

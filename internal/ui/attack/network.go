@@ -3,7 +3,6 @@ package attack
 import (
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -15,20 +14,23 @@ const patience = 500 * time.Millisecond
 
 // fullTries succeed in tier full, the host's own network, on purpose.
 var fullTries = []try{
-	{"services on loopback", "databases and the like that listen on 127.0.0.1", loopback},
-	{"services of this machine", "the same at its other addresses", otherAddresses},
+	{"services on loopback", "databases and the like that listen on 127.0.0.1", func(t Targets) string {
+		return speaks("tcp", t, t.Loopback)
+	}},
+	{"services of this machine", "the same at its other addresses", func(t Targets) string {
+		return speaks("tcp", t, t.Addresses...)
+	}},
 	{"interfaces", "the names and addresses of your networks", interfaces},
 }
 
 var unixTries = []try{
-	{"abstract sockets", "X11 and D-Bus, whatever is mounted", abstractSocket},
-	{"a socket's path", "a service that listens in a folder of the host", socketPath},
+	{"abstract sockets", "X11 and D-Bus, whatever is mounted", func(t Targets) string {
+		return speaks("unix", t, "@"+t.Abstract)
+	}},
+	{"a socket's path", "a service that listens in a folder of the host", func(t Targets) string {
+		return speaks("unix", t, t.Socket)
+	}},
 }
-
-func loopback(t Targets) string       { return speaks("tcp", t, t.Loopback) }
-func otherAddresses(t Targets) string { return speaks("tcp", t, t.Addresses...) }
-func abstractSocket(t Targets) string { return speaks("unix", t, "@"+t.Abstract) }
-func socketPath(t Targets) string     { return speaks("unix", t, t.Socket) }
 
 // speaks connects to each address and gives the first that answers with the
 // canary.
@@ -54,7 +56,7 @@ func interfaces(t Targets) string {
 	found, _ := net.InterfaceAddrs()
 	for _, address := range found {
 		ip, _, _ := strings.Cut(address.String(), "/")
-		if at, err := netip.ParseAddr(ip); err == nil && (at == link.Sandbox4 || at == link.Sandbox6) {
+		if ip == link.Sandbox4.String() || ip == link.Sandbox6.String() {
 			continue
 		}
 		for _, target := range t.Addresses {

@@ -32,27 +32,37 @@ type examination struct {
 	refused error             // why
 }
 
-// looks are all there are, in the order in which they are shown. One that
-// gives no level has nothing to look at. The one named by after must not have
-// failed, as the same fault would be reported twice.
-var looks = []struct {
+// look is one that may be taken.
+type look struct {
 	name  string
-	look  func(examination) Finding
-	after []string
-}{
-	{name: "kernel", look: kernel},
-	{name: "user namespaces", look: userNamespaces},
-	{name: "bwrap", look: bwrap},
-	{name: "store", look: storePaths},
-	{name: "network helper", look: networkHelper},
-	{name: "tun device", look: tun},
-	{name: "sandbox", look: sandbox, after: []string{"kernel", "user namespaces", "bwrap", "store", "network helper"}},
-	{name: "abstract sockets", look: abstractSockets},
-	{name: "terminal input", look: terminalInjection},
-	{name: "nix daemon", look: daemon},
-	{name: "nix inside", look: nixInside, after: []string{"sandbox"}},
-	{name: "state folder", look: homes},
-	{name: "confirmation", look: terminal},
+	take  func(examination) Finding
+	needs bool     // there is what it looks at
+	after []string // have not failed: the same fault would be reported twice
+}
+
+// looks are all there are, in the order in which they are shown.
+func (e examination) looks() []look {
+	return []look{
+		{"kernel", kernel, true, nil},
+		{"user namespaces", userNamespaces, true, nil},
+		{"bwrap", bwrap, e.Bwrap != "", nil},
+		{"store", storePaths, len(e.Paths) > 0, nil},
+		{"network helper", networkHelper, e.Network != "", nil},
+		{"tun device", tun, e.Network != "", nil},
+		{
+			"sandbox", sandbox, e.Bwrap != "" && e.Env != "",
+			[]string{"kernel", "user namespaces", "bwrap", "store", "network helper"},
+		},
+		{"abstract sockets", abstractSockets, e.Tier == "full", nil}, // else the network namespace closes them
+		{"terminal input", terminalInjection, true, nil},
+		{"nix daemon", daemon, e.Socket != "", nil},
+		{
+			"nix inside", nixInside, e.Nix == "own" && e.Bwrap != "" && e.Home != "" && e.refused == nil,
+			[]string{"sandbox"},
+		},
+		{"state folder", homes, e.Home != "", nil},
+		{"confirmation", terminal, true, nil},
+	}
 }
 
 // daemonWait bounds what the Nix daemon may take for its answers.
@@ -70,14 +80,11 @@ func Examine(m Machine) []Finding {
 	}
 	var findings []Finding
 	failed := map[string]bool{}
-	for _, l := range looks {
-		if slices.ContainsFunc(l.after, func(name string) bool { return failed[name] }) {
+	for _, l := range e.looks() {
+		if !l.needs || slices.ContainsFunc(l.after, func(name string) bool { return failed[name] }) {
 			continue
 		}
-		f := l.look(e)
-		if f.Level == "" {
-			continue
-		}
+		f := l.take(e)
 		f.Name = l.name
 		failed[l.name] = f.Level == Failed
 		findings = append(findings, f)

@@ -38,19 +38,16 @@ func failed(detail, remedy string) Finding {
 
 // Faults are the findings of an error: one for each problem of a file, else
 // one. Without an error there are none.
-func Faults(name string, err error) []Finding {
+func Faults(name string, err error) (list []Finding) {
 	var problems diag.Problems
 	switch {
 	case err == nil:
-		return nil
-	case !errors.As(err, &problems):
-		f := fault(err)
-		f.Name = name
-		return []Finding{f}
-	}
-	list := make([]Finding, len(problems))
-	for i, p := range problems {
-		list[i] = Finding{Name: name, Level: Failed, Detail: p.String() + ": " + p.Message, Remedy: p.Remedy}
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			list = append(list, Finding{name, Failed, p.String() + ": " + p.Message, p.Remedy})
+		}
+	default:
+		list = []Finding{{name, Failed, err.Error(), diag.Remedy(err)}}
 	}
 	return list
 }

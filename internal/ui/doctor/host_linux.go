@@ -22,9 +22,6 @@ const (
 
 // homes looks whether an agent's home can be made, or written in.
 func homes(e examination) Finding {
-	if e.Home == "" {
-		return Finding{}
-	}
 	folder, err := existing(e.Home)
 	if err == nil {
 		err = unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS)

@@ -23,12 +23,19 @@ var facilities = []facility{
 	{"memfd_create", "3.17", sealMemory},
 	{"seccomp filters", "4.14", askForFilters},
 	{"openat2", "5.6", openWithoutLinks},
-	{"close_range", "5.11", closeNothing},
+	{"close_range", "5.11", func() error { // of descriptors that cannot be open
+		return unix.CloseRange(math.MaxInt32, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	}},
 }
 
 // kernel uses each facility once.
 func kernel(examination) Finding {
-	return judgeKernel(release(), facilities)
+	release := "?"
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		release = unix.ByteSliceToString(name.Release[:])
+	}
+	return judgeKernel(release, facilities)
 }
 
 func judgeKernel(release string, needed []facility) Finding {
@@ -47,14 +54,6 @@ func judgeKernel(release string, needed []facility) Finding {
 		"use Linux "+newest+" or newer, outside of containers that filter system calls")
 }
 
-func release() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return "?"
-	}
-	return unix.ByteSliceToString(name.Release[:])
-}
-
 func openWithoutLinks() error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/",
 		&unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
@@ -62,11 +61,6 @@ func openWithoutLinks() error {
 		unix.Close(fd)
 	}
 	return err
-}
-
-// closeNothing names descriptors that cannot be open.
-func closeNothing() error {
-	return unix.CloseRange(math.MaxInt32, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
 func sealMemory() error {
@@ -91,13 +85,9 @@ func askForFilters() error {
 	return nil
 }
 
-// abstractSockets are closed by Landlock where the network is the host's; in
-// the other tiers the network namespace does it.
-func abstractSockets(e examination) Finding {
-	switch {
-	case e.Tier != "full":
-		return Finding{}
-	case launch.ClosesAbstractSockets():
+// abstractSockets are closed by Landlock where the network is the host's.
+func abstractSockets(examination) Finding {
+	if launch.ClosesAbstractSockets() {
 		return ok("closed to the sandbox by Landlock")
 	}
 	return warning("this kernel cannot close them: X11 and D-Bus of this machine are within reach in tier full",

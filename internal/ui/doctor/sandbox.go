@@ -18,13 +18,11 @@ func userNamespaces(examination) Finding {
 
 // bwrap is judged by its file, its version and its options.
 func bwrap(e examination) Finding {
-	if e.Bwrap == "" {
-		return Finding{}
+	var b launch.Bwrap
+	err := launch.CheckBwrap(e.Bwrap)
+	if err == nil {
+		b, err = launch.AskBwrap(e.Bwrap)
 	}
-	if err := launch.CheckBwrap(e.Bwrap); err != nil {
-		return fault(err)
-	}
-	b, err := launch.AskBwrap(e.Bwrap)
 	if err == nil {
 		err = b.Suits()
 	}
@@ -45,9 +43,6 @@ func judgeVersion(b launch.Bwrap, path string) Finding {
 
 // networkHelper is the program that serves the network of tiers inet and allow.
 func networkHelper(e examination) Finding {
-	if e.Network == "" {
-		return Finding{}
-	}
 	if err := unix.Access(e.Network, unix.X_OK); err != nil {
 		return failed("it cannot be run: "+e.Network+": "+err.Error(),
 			"install claudebox anew: this program belongs to it")
@@ -57,9 +52,6 @@ func networkHelper(e examination) Finding {
 
 // tun says which way the sandbox's interface is made.
 func tun(e examination) Finding {
-	if e.Network == "" {
-		return Finding{}
-	}
 	file, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
 		return info("cannot be opened; a veth pair serves instead")
@@ -70,9 +62,6 @@ func tun(e examination) Finding {
 
 // sandbox starts an empty one, with a network where the launch would have its own.
 func sandbox(e examination) Finding {
-	if e.Bwrap == "" || e.Env == "" {
-		return Finding{}
-	}
 	trial, detail := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}, "an empty one starts"
 	if e.Network != "" {
 		network, err := helper.Start(helper.Settings{

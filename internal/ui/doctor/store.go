@@ -16,13 +16,13 @@ import (
 // storePaths must be there, and ought to be known to the daemon: what it does
 // not know the next garbage collection may take away half.
 func storePaths(e examination) Finding {
-	if len(e.Paths) == 0 {
-		return Finding{}
-	}
 	var gone []string
 	for _, path := range e.Paths {
 		if _, err := os.Stat(path); err != nil {
-			gone = append(gone, storePath(path))
+			if known, err := storepath.Of(path); err == nil {
+				path = known // what Nix can fetch
+			}
+			gone = append(gone, path)
 		}
 	}
 	if len(gone) > 0 {
@@ -74,21 +74,10 @@ func unknownPaths(daemon validity, files []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(valid, path) })
 }
 
-// storePath cuts a file of the store down to the path that Nix knows.
-func storePath(file string) string {
-	if path, err := storepath.Of(file); err == nil {
-		return path
-	}
-	return file
-}
-
 // daemon reports whether Nix can be used, outside for what a profile asks for
 // and inside by the agent.
 func daemon(e examination) Finding {
-	switch {
-	case e.Socket == "":
-		return Finding{}
-	case e.client == nil:
+	if e.client == nil {
 		return warning(e.refused.Error()+"; packages outside the manifest cannot be had, and Nix does not work inside",
 			diag.Remedy(e.refused))
 	}
@@ -117,9 +106,6 @@ func judgeDaemon(said nixdaemon.Info, inside string) Finding {
 
 // nixInside reports whether a sandbox can have a Nix store of its own.
 func nixInside(e examination) Finding {
-	if e.Nix != "own" || e.Bwrap == "" || e.Home == "" || e.refused != nil { // that was said
-		return Finding{}
-	}
 	if _, err := os.Stat(e.Home); err != nil {
 		return info("not tried yet: " + e.Home + " is made by the first launch")
 	}

@@ -135,10 +135,7 @@ func readSmall(path string) []byte { return readUpTo(path, 1<<20) }
 // readUpTo reads a regular file; nil when it is none, is larger than limit in
 // bytes, or cannot be read.
 func readUpTo(path string, limit int64) []byte {
-	content, err := smallfile.Read(path, limit)
-	if err != nil {
-		return nil
-	}
+	content, _ := smallfile.Read(path, limit)
 	return content
 }
 

@@ -79,17 +79,13 @@ func accountName(file string, id int, fallback string) string {
 
 func nameOfID(content []byte, id string) string {
 	for line := range bytes.Lines(content) {
-		name, rest, _ := bytes.Cut(line, colon)
-		_, rest, _ = bytes.Cut(rest, colon)
-		field, _, whole := bytes.Cut(rest, colon)
-		if whole && string(bytes.TrimSpace(field)) == id && isAccountName(string(name)) {
-			return string(name)
+		fields := strings.SplitN(string(line), ":", 4)
+		if len(fields) == 4 && strings.TrimSpace(fields[2]) == id && isAccountName(fields[0]) {
+			return fields[0]
 		}
 	}
 	return ""
 }
-
-var colon = []byte{':'}
 
 // isAccountName keeps separators and control characters out of the passwd
 // file that is made for the sandbox.

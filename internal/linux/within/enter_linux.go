@@ -52,18 +52,28 @@ func Run(process int, s *Script) error {
 		return fmt.Errorf("find the sandbox's user namespace: %w", err)
 	}
 	defer unix.Close(user)
-	c := &copied{script: s, user: uintptr(user), mount: mount.Fd()}
-	shared, err := fork.Shared(int(unsafe.Sizeof(outcome{})) + s.space())
+	size := int(unsafe.Sizeof(outcome{}))
+	for _, a := range s.answers {
+		size += len(a.to)
+	}
+	shared, err := fork.Shared(size)
 	if err != nil {
 		return err
 	}
 	defer unix.Munmap(shared)
-	c.outcome = (*outcome)(unsafe.Pointer(&shared[0]))
-	s.answerIn(shared[unsafe.Sizeof(outcome{}):])
+	c := &copied{script: s, user: uintptr(user), mount: mount.Fd(), outcome: (*outcome)(unsafe.Pointer(&shared[0]))}
+	rest := shared[unsafe.Sizeof(outcome{}):]
+	for i := range s.answers {
+		a := &s.answers[i]
+		a.in, rest = rest[:len(a.to)], rest[len(a.to):]
+		s.calls[a.call].args[1] = uintptr(unsafe.Pointer(&a.in[0]))
+	}
 	if err := fork.Run(c.fork); err != nil {
 		return err
 	}
-	s.takeAnswers()
+	for _, a := range s.answers {
+		copy(a.to, a.in)
+	}
 	switch {
 	case c.outcome.errno == 0:
 		return nil
@@ -88,7 +98,8 @@ type outcome struct {
 	errno  syscall.Errno
 }
 
-// fork returns in this process only. The copy executes run, and ends.
+// fork returns in this process only. The copy runs the script, and ends: no
+// allocation, no stack growth, no Go runtime (see package fork).
 //
 //go:noinline
 //go:nosplit
@@ -99,24 +110,15 @@ func (c *copied) fork() (pid uintptr, errno syscall.Errno) {
 	if errno != 0 || pid != 0 {
 		return pid, errno
 	}
-	c.run()
+	c.outcome.failed = -1
+	_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, c.user, unix.CLONE_NEWUSER, 0)
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_SETNS, c.mount, unix.CLONE_NEWNS, 0)
+	}
+	if c.outcome.errno = errno; errno == 0 {
+		c.outcome.failed, c.outcome.errno = c.script.run()
+	}
 	for {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 	}
-}
-
-// run executes in the forked copy: no allocation, no stack growth, no Go runtime (see package fork).
-//
-//go:nosplit
-//go:norace
-//go:nocheckptr
-func (c *copied) run() {
-	c.outcome.failed = -1
-	if _, _, c.outcome.errno = syscall.RawSyscall(unix.SYS_SETNS, c.user, unix.CLONE_NEWUSER, 0); c.outcome.errno != 0 {
-		return
-	}
-	if _, _, c.outcome.errno = syscall.RawSyscall(unix.SYS_SETNS, c.mount, unix.CLONE_NEWNS, 0); c.outcome.errno != 0 {
-		return
-	}
-	c.outcome.failed, c.outcome.errno = c.script.run()
 }

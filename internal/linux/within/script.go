@@ -12,18 +12,23 @@ import (
 // once.
 type Script struct {
 	calls     []call
-	about     string // what the next calls are for
-	files     []uintptr
-	kept      []any // what the calls point at
+	about     string    // what the next calls are for
+	files     []uintptr // descriptors; the first stands for no file
+	kept      []any     // what the calls point at
 	answers   []answer
-	none      uintptr // the empty text
-	furnished int     // the call that mounted over the room, counted from 1
+	furnished int // the call that mounted over the room, counted from 1
 	room      File
 	made      map[File]uintptr // the names of files that were made there, by their mounts
 }
 
-// File is a descriptor that a call of the script will open.
+// File is a descriptor that a call of the script will open; 0: none.
 type File int
+
+// empty is the path of a file that is named by its descriptor.
+var (
+	empty   = uintptr(unsafe.Pointer(&noBytes))
+	noBytes [1]byte
+)
 
 // answer is what a call writes for the caller: in shared memory, and from there
 // to where the caller wants it.
@@ -43,10 +48,7 @@ type call struct {
 	wants       uintptr // the result that the call must have, where it is not an error; 0: any
 }
 
-const (
-	noFile File = -1
-	here        = ^uintptr(99) // AT_FDCWD
-)
+const here = ^uintptr(99) // AT_FDCWD
 
 // About names what the following calls are for, in errors.
 func (s *Script) About(what string) { s.about = what }
@@ -61,20 +63,19 @@ func (s *Script) Open(path string) File {
 	s.keep(how)
 	return s.opening(call{
 		step: "find the file inside", number: unix.SYS_OPENAT2,
-		args:  [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)},
-		files: [2]File{noFile, noFile},
+		args: [6]uintptr{here, s.text(path), uintptr(unsafe.Pointer(how)), unsafe.Sizeof(*how)},
 	})
 }
 
 // Stat looks at a file. status is filled in when the script has run.
 func (s *Script) Stat(f File, status *unix.Stat_t) {
-	s.add(call{step: "look at it", number: unix.SYS_FSTAT, files: [2]File{f, noFile}})
+	s.add(call{step: "look at it", number: unix.SYS_FSTAT, files: [2]File{f}})
 	s.answer(unsafe.Slice((*byte)(unsafe.Pointer(status)), unsafe.Sizeof(*status)))
 }
 
 // StatFS looks at the file system of a file.
 func (s *Script) StatFS(f File, status *unix.Statfs_t) {
-	s.add(call{step: "look at its file system", number: unix.SYS_FSTATFS, files: [2]File{f, noFile}})
+	s.add(call{step: "look at its file system", number: unix.SYS_FSTATFS, files: [2]File{f}})
 	s.answer(unsafe.Slice((*byte)(unsafe.Pointer(status)), unsafe.Sizeof(*status)))
 }
 
@@ -83,37 +84,13 @@ func (s *Script) answer(to []byte) {
 	s.answers = append(s.answers, answer{call: len(s.calls) - 1, to: to})
 }
 
-// space is how much the answers take, in bytes.
-func (s *Script) space() (size int) {
-	for _, a := range s.answers {
-		size += len(a.to)
-	}
-	return size
-}
-
-// answerIn has the calls write their answers into shared memory.
-func (s *Script) answerIn(shared []byte) {
-	for i := range s.answers {
-		a := &s.answers[i]
-		a.in, shared = shared[:len(a.to)], shared[len(a.to):]
-		s.calls[a.call].args[1] = uintptr(unsafe.Pointer(&a.in[0]))
-	}
-}
-
-// takeAnswers gives the answers to the caller.
-func (s *Script) takeAnswers() {
-	for _, a := range s.answers {
-		copy(a.to, a.in)
-	}
-}
-
 // Bind makes a mount of a file or folder, with all that is mounted in it. It
 // lies nowhere yet.
 func (s *Script) Bind(f File) File {
 	const all = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
 	return s.opening(call{
-		step: "bind it", number: unix.SYS_OPEN_TREE, args: [6]uintptr{1: s.empty(), 2: all},
-		files: [2]File{f, noFile},
+		step: "bind it", number: unix.SYS_OPEN_TREE, args: [6]uintptr{1: empty, 2: all},
+		files: [2]File{f},
 	})
 }
 
@@ -124,9 +101,9 @@ func (s *Script) ReadOnly(mount File) {
 	s.add(call{
 		step: "make it read-only", number: unix.SYS_MOUNT_SETATTR,
 		args: [6]uintptr{
-			1: s.empty(), 2: unix.AT_EMPTY_PATH | unix.AT_RECURSIVE, 3: uintptr(unsafe.Pointer(attr)),
+			1: empty, 2: unix.AT_EMPTY_PATH | unix.AT_RECURSIVE, 3: uintptr(unsafe.Pointer(attr)),
 			4: unsafe.Sizeof(*attr),
-		}, files: [2]File{mount, noFile},
+		}, files: [2]File{mount},
 	})
 }
 
@@ -134,13 +111,13 @@ func (s *Script) ReadOnly(mount File) {
 func (s *Script) Lay(mount, over File) {
 	s.add(call{
 		step: "lay it over the file", number: unix.SYS_MOVE_MOUNT,
-		args:  [6]uintptr{1: s.empty(), 3: s.empty(), 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH},
+		args:  [6]uintptr{1: empty, 3: empty, 4: unix.MOVE_MOUNT_F_EMPTY_PATH | unix.MOVE_MOUNT_T_EMPTY_PATH},
 		files: [2]File{mount, over},
 	})
 	if name, made := s.made[mount]; made {
 		s.add(call{
 			step: "remove its name", number: unix.SYS_UNLINKAT, args: [6]uintptr{1: name},
-			files: [2]File{s.room, noFile},
+			files: [2]File{s.room},
 		})
 	}
 }
@@ -154,8 +131,7 @@ const Room = "/run/user"
 func (s *Script) Furnish() {
 	s.add(call{
 		step: "make room for a cover", number: unix.SYS_MOUNT,
-		args:  [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV},
-		files: [2]File{noFile, noFile},
+		args: [6]uintptr{s.text("tmpfs"), s.text(Room), s.text("tmpfs"), unix.MS_NOSUID | unix.MS_NODEV},
 	})
 	s.furnished, s.room, s.made = len(s.calls), s.Open(Room), map[File]uintptr{}
 }
@@ -165,7 +141,7 @@ func (s *Script) Furnish() {
 func (s *Script) Clear() {
 	s.add(call{
 		step: "give the room back", number: unix.SYS_UMOUNT2, undoes: s.furnished,
-		args: [6]uintptr{s.text(Room), unix.MNT_DETACH}, files: [2]File{noFile, noFile},
+		args: [6]uintptr{s.text(Room), unix.MNT_DETACH},
 	})
 }
 
@@ -177,14 +153,14 @@ func (s *Script) Made(name string, content []byte, mode uint32, status *unix.Sta
 	f := s.opening(call{
 		step: "make a cover", number: unix.SYS_OPENAT,
 		args:  [6]uintptr{1: at, 2: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_CLOEXEC, 3: uintptr(mode)},
-		files: [2]File{s.room, noFile},
+		files: [2]File{s.room},
 	})
 	if len(content) > 0 {
 		s.keep(&content[0])
 		s.add(call{
 			step: "write a cover", number: unix.SYS_WRITE, wants: uintptr(len(content)),
 			args:  [6]uintptr{1: uintptr(unsafe.Pointer(&content[0])), 2: uintptr(len(content))},
-			files: [2]File{f, noFile},
+			files: [2]File{f},
 		})
 	}
 	s.Stat(f, status)
@@ -197,21 +173,23 @@ func (s *Script) Made(name string, content []byte, mode uint32, status *unix.Sta
 // Close closes files: a script can have as many open at once as a process can.
 func (s *Script) Close(files ...File) {
 	for _, f := range files {
-		s.add(call{step: "close it", number: unix.SYS_CLOSE, files: [2]File{f, noFile}})
+		s.add(call{step: "close it", number: unix.SYS_CLOSE, files: [2]File{f}})
 	}
 }
 
 // opening adds a call that opens a file.
 func (s *Script) opening(c call) File {
-	s.add(c)
-	f := File(len(s.files))
+	if len(s.files) == 0 {
+		s.files = []uintptr{0}
+	}
+	c.opens = File(len(s.files))
 	s.files = append(s.files, 0)
-	s.calls[len(s.calls)-1].opens = f
-	return f
+	s.add(c)
+	return c.opens
 }
 
 func (s *Script) add(c call) {
-	c.about, c.opens = s.about, noFile
+	c.about = s.about
 	s.calls = append(s.calls, c)
 }
 
@@ -220,14 +198,6 @@ func (s *Script) text(text string) uintptr {
 	p := append([]byte(text), 0)
 	s.keep(&p[0])
 	return uintptr(unsafe.Pointer(&p[0]))
-}
-
-// empty is the path of a file that is named by its descriptor.
-func (s *Script) empty() uintptr {
-	if s.none == 0 {
-		s.none = s.text("")
-	}
-	return s.none
 }
 
 // keep keeps what a call points at where it is, on the heap.
@@ -246,10 +216,10 @@ func (s *Script) run() (failed int, errno syscall.Errno) {
 			continue
 		}
 		args := &c.args
-		if c.files[0] >= 0 {
+		if c.files[0] > 0 {
 			args[0] = s.files[c.files[0]]
 		}
-		if c.files[1] >= 0 {
+		if c.files[1] > 0 {
 			args[2] = s.files[c.files[1]]
 		}
 		got, _, err := syscall.RawSyscall6(c.number, args[0], args[1], args[2], args[3], args[4], args[5])
@@ -259,7 +229,7 @@ func (s *Script) run() (failed int, errno syscall.Errno) {
 		if err != 0 && errno == 0 {
 			failed, errno = i, err
 		}
-		if c.opens >= 0 {
+		if c.opens > 0 {
 			s.files[c.opens] = got
 		}
 	}

@@ -57,14 +57,18 @@ func setName(of string, paths []string) string {
 }
 
 // Hold takes hold of a file's set if it roots all of the paths for certain:
-// each has its link, and the daemon knows of it.
+// each has its link, and the daemon knows of it. Where that cannot be read
+// nothing is certain.
 func (f Folder) Hold(of string, paths []string) (*Set, bool) {
 	s, err := f.open(setName(of, paths), unix.LOCK_SH)
 	if err != nil {
 		return nil, false
 	}
 	for _, path := range paths {
-		if !s.hasLink(path) || !f.registered(s.link(path)) {
+		link := s.link(path)
+		to, _ := os.Readlink(link)
+		known, _ := os.Readlink(filepath.Join(f.Auto, autoName(link))) // where the daemon keeps its own
+		if to != path || known != link {
 			s.Close()
 			return nil, false
 		}
@@ -136,18 +140,6 @@ func (f Folder) open(name string, how int) (*Set, error) {
 
 // link is the place of a path's link.
 func (s *Set) link(path string) string { return filepath.Join(s.dir, filepath.Base(path)) }
-
-func (s *Set) hasLink(path string) bool {
-	to, err := os.Readlink(s.link(path))
-	return err == nil && to == path
-}
-
-// registered looks the link up where the daemon keeps its own. Where that
-// cannot be read nothing is certain.
-func (f Folder) registered(link string) bool {
-	to, err := os.Readlink(filepath.Join(f.Auto, autoName(link)))
-	return err == nil && to == link
-}
 
 func autoName(link string) string {
 	sum := sha1.Sum([]byte(link))

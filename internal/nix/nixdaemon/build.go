@@ -115,7 +115,26 @@ func (c *Client) BuildPaths(ctx context.Context, targets []DerivedPath) ([]Build
 	if err := c.do(ctx, r); err != nil {
 		return nil, err
 	}
-	return ordered(results, words)
+	// 2.8 sorts results. What a daemon left undecided, because something else
+	// failed first, has status MiscFailure without a message up to 2.26, and no
+	// result at all in 2.34.
+	all := make([]BuildResult, len(words))
+	for i, word := range words {
+		all[i] = BuildResult{Target: word, Status: MiscFailure}
+	}
+	for _, r := range results {
+		asked := false
+		for i, word := range words {
+			if word == r.Target {
+				all[i], asked = r, true
+			}
+		}
+		if !asked {
+			return nil, explain(buildPathsWithResults.does,
+				fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
+		}
+	}
+	return all, nil
 }
 
 func derivedWords(targets []DerivedPath) ([]string, error) {
@@ -127,29 +146,6 @@ func derivedWords(targets []DerivedPath) ([]string, error) {
 		words[i] = target.String()
 	}
 	return words, nil
-}
-
-// ordered puts results, which 2.8 sorts, in the order of the ask. What a
-// daemon left undecided, because something else failed first, has status
-// MiscFailure without a message up to 2.26 and no result at all in 2.34.
-func ordered(results []BuildResult, words []string) ([]BuildResult, error) {
-	byTarget := make(map[string]BuildResult, len(results))
-	for _, r := range results {
-		if !slices.Contains(words, r.Target) {
-			return nil, explain(buildPathsWithResults.does,
-				fmt.Errorf("%w: a result for %q, which was not asked for", ErrProtocol, r.Target))
-		}
-		byTarget[r.Target] = r
-	}
-	all := make([]BuildResult, len(words))
-	for i, word := range words {
-		r, ok := byTarget[word]
-		if !ok {
-			r = BuildResult{Target: word, Status: MiscFailure}
-		}
-		all[i] = r
-	}
-	return all, nil
 }
 
 func (c *Client) decodeResult(d *decoder) BuildResult {

@@ -23,25 +23,20 @@ type Progress struct {
 func (p *Progress) Hear(e Event) bool {
 	switch e := e.(type) {
 	case Start:
-		return p.start(e)
+		switch e.Type {
+		case CopyPath, CopyPaths, Builds:
+			if p.kinds == nil {
+				p.kinds, p.copied = map[uint64]Activity{}, map[uint64]uint64{}
+			}
+			p.kinds[e.ID] = e.Type
+		case Build:
+			if len(e.Fields) > 0 && storepath.Check(e.Fields[0].Text) == nil {
+				p.Building = strings.TrimSuffix(storepath.Name(e.Fields[0].Text), ".drv")
+				return true
+			}
+		}
 	case Result:
 		return p.result(e)
-	}
-	return false
-}
-
-func (p *Progress) start(s Start) bool {
-	switch s.Type {
-	case CopyPath, CopyPaths, Builds:
-		if p.kinds == nil {
-			p.kinds, p.copied = map[uint64]Activity{}, map[uint64]uint64{}
-		}
-		p.kinds[s.ID] = s.Type
-	case Build:
-		if len(s.Fields) > 0 && storepath.Check(s.Fields[0].Text) == nil {
-			p.Building = strings.TrimSuffix(storepath.Name(s.Fields[0].Text), ".drv")
-			return true
-		}
 	}
 	return false
 }

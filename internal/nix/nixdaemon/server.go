@@ -77,14 +77,8 @@ func (s *Server) Handshake(version string) error {
 	if s.dec.err == nil && (client>>8 != Newest>>8 || client < Oldest) {
 		s.dec.protocolf("a client speaks version %s", client)
 	}
-	s.meet(min(client, Newest), version)
-	return s.Err()
-}
-
-// meet is the rest of the handshake. The lists of features cross: each side
-// sends its own before it waits for the other's.
-func (s *Server) meet(protocol Protocol, version string) {
-	if protocol >= sinceFeatures {
+	protocol := min(client, Newest)
+	if protocol >= sinceFeatures { // each side sends its own before it waits for the other's
 		s.enc.texts(nil)
 		s.flush()
 		s.dec.texts()
@@ -99,6 +93,7 @@ func (s *Server) meet(protocol Protocol, version string) {
 	}
 	s.Done()
 	s.flush()
+	return s.Err()
 }
 
 // Next waits for a request, and gives the number of its operation. An error is

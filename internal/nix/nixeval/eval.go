@@ -98,26 +98,21 @@ func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	}
 	var answers []answer
 	switch err := r.instantiate(ctx, "all", wants, &answers); {
-	case isEvalError(err):
-		return r.findFault(ctx, attrs, err)
+	case isEvalError(err): // at least one of them broke the process
+		if err := r.sound(); err != nil {
+			return nil, err
+		}
+		if len(attrs) > 1 {
+			return r.halve(ctx, attrs)
+		}
+		message := attrs[0] + " cannot be evaluated: " + err.Error()
+		return []Package{{Attr: attrs[0], Failure: &Failure{Reason: Faulty, Message: message}}}, nil
 	case err != nil:
 		return nil, err
 	case len(answers) != len(attrs):
 		return nil, fmt.Errorf("bug: %d answers for %d packages", len(answers), len(attrs))
 	}
 	return r.judge(ctx, attrs, answers)
-}
-
-// findFault answers for attrs, of which at least one broke the process.
-func (r *run) findFault(ctx context.Context, attrs []string, fault error) ([]Package, error) {
-	if err := r.sound(); err != nil {
-		return nil, err
-	}
-	if len(attrs) > 1 {
-		return r.halve(ctx, attrs)
-	}
-	message := attrs[0] + " cannot be evaluated: " + fault.Error()
-	return []Package{{Attr: attrs[0], Failure: &Failure{Reason: Faulty, Message: message}}}, nil
 }
 
 // halve looks both halves up at once.

@@ -32,10 +32,7 @@ func reaches(what string, number uintptr, args ...uintptr) func(Targets) string 
 const none = ^uintptr(0)
 
 var kernelTries = []try{
-	{
-		"user namespaces", "all rights in a namespace of its own, and the kernel's bugs behind them",
-		newUserNamespace,
-	},
+	{"user namespaces", "all rights in a namespace of its own, and the kernel's bugs behind them", newUserNamespace},
 	{"other namespaces", "mounts and networks of other processes", reaches("setns", unix.SYS_SETNS, none, 0)},
 	{
 		"mounts", "what lies below a mount, or another one over it",

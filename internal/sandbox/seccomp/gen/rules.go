@@ -127,11 +127,7 @@ var rules = []rule{
 		when: []match{anyBit(1, unix.S_ISUID)},
 		why:  "leaves a program that runs as the user for whoever starts it; not flatpak's",
 	},
-	{
-		calls: []string{"fchmod"}, errno: unix.EPERM,
-		when: []match{anyBit(1, unix.S_ISUID)},
-		why:  "as chmod",
-	},
+	{calls: []string{"fchmod"}, errno: unix.EPERM, when: []match{anyBit(1, unix.S_ISUID)}, why: "as chmod"},
 	{
 		calls: []string{"fchmodat", "fchmodat2", "mknodat"}, errno: unix.EPERM,
 		when: []match{anyBit(2, unix.S_ISUID)},
@@ -167,11 +163,7 @@ var rules = []rule{
 		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
 			"downloads use them",
 	},
-	{
-		calls: []string{"clone"}, errno: unix.EPERM,
-		when: []match{anyBit(0, newNamespace)},
-		why:  "as unshare",
-	},
+	{calls: []string{"clone"}, errno: unix.EPERM, when: []match{anyBit(0, newNamespace)}, why: "as unshare"},
 	{
 		calls: []string{"clone3"}, errno: unix.ENOSYS,
 		why: "its flags lie in memory, where no filter can look (CVE-2021-41133); every libc falls back to clone",
@@ -193,18 +185,9 @@ var rules = []rule{
 		calls: []string{"add_key", "keyctl", "request_key"}, errno: unix.EPERM,
 		why: "the kernel's keyring belongs to the user, not to a namespace: it may hold secrets of the host",
 	},
-	{
-		calls: []string{"syslog"}, errno: unix.EPERM,
-		why: "reads the host's kernel log",
-	},
-	{
-		calls: []string{"quotactl", "quotactl_fd"}, errno: unix.EPERM,
-		why: "reads how much the host's users store",
-	},
-	{
-		calls: []string{"acct"}, errno: unix.EPERM,
-		why: "turns the host's process accounting off",
-	},
+	{calls: []string{"syslog"}, errno: unix.EPERM, why: "reads the host's kernel log"},
+	{calls: []string{"quotactl", "quotactl_fd"}, errno: unix.EPERM, why: "reads how much the host's users store"},
+	{calls: []string{"acct"}, errno: unix.EPERM, why: "turns the host's process accounting off"},
 
 	{
 		calls: []string{"perf_event_open", "bpf", "userfaultfd"}, errno: unix.EPERM,

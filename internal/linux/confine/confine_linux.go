@@ -1,14 +1,18 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/callfilter"
 )
 
 // Options say what is left to a process. The zero value leaves it its standard
@@ -96,4 +100,116 @@ func limit(files uint64) error {
 	}
 	files = min(files, now.Max)
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: files})
+}
+
+// program is the kernel's filter that allows these calls. Any other fails with
+// EPERM; a call through another architecture's table ends the process.
+func program(calls []Call) ([]unix.SockFilter, error) {
+	rules := make([]callfilter.Rule, len(calls))
+	for i, c := range calls {
+		rules[i] = callfilter.Rule{Number: c.Number, When: c.When, Then: unix.SECCOMP_RET_ALLOW}
+	}
+	body, err := callfilter.Rules(rules)
+	p := append(callfilter.Entry(architecture), body...)
+	return append(p, callfilter.Return(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM))), err
+}
+
+// filter sets the program that allows these calls for all threads.
+func filter(calls []Call) error {
+	p, err := program(calls)
+	if err != nil {
+		return err
+	}
+	if len(p) > unix.BPF_MAXINSNS {
+		return errors.New("bug: the filter is too long")
+	}
+	fprog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog)))
+	if errno != 0 {
+		return errno
+	}
+	if thread != 0 {
+		return errors.New("bug: a thread has a filter of its own")
+	}
+	return nil
+}
+
+// Rights that Landlock handles, by the version in which they came
+// (landlock(7)).
+const (
+	readRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fileRights = unix.LANDLOCK_ACCESS_FS_READ_FILE
+
+	rightsOf1 = 1<<13 - 1 // EXECUTE to MAKE_SYM
+)
+
+var rightsSince = map[uintptr]uint64{
+	2: unix.LANDLOCK_ACCESS_FS_REFER,
+	3: unix.LANDLOCK_ACCESS_FS_TRUNCATE,
+	5: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
+}
+
+// errNoLandlock says that this kernel has none, or has it switched off.
+var errNoLandlock = errors.New("this kernel has no Landlock (CONFIG_SECURITY_LANDLOCK, or `lsm=` on its command line)")
+
+// landlock takes the file system away, but for what may be read.
+func landlock(read []string) error {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		if len(read) == 0 {
+			return nil // nothing can be opened anyway: the filter has no call for it
+		}
+		return errNoLandlock
+	}
+	attr := unix.LandlockRulesetAttr{Access_fs: rights(version)}
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0)
+	if errno != 0 {
+		return errno
+	}
+	defer unix.Close(int(ruleset))
+	for _, path := range read {
+		if err := allowReading(ruleset, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	_, _, errno = syscall.AllThreadsSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// rights are all that a version of Landlock can take away.
+func rights(version uintptr) uint64 {
+	all := uint64(rightsOf1)
+	for since, right := range rightsSince {
+		if version >= since {
+			all |= right
+		}
+	}
+	return all
+}
+
+func allowReading(ruleset uintptr, path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: fileRights, Parent_fd: int32(fd)}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		attr.Allowed_access = readRights
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset,
+		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

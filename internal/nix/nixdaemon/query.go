@@ -2,6 +2,11 @@ package nixdaemon
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"claudebox/internal/nix/storepath"
@@ -112,3 +117,84 @@ func (c *Client) doPaths(ctx context.Context, paths []string, requests ...reques
 }
 
 func oneText(s string) func(*encoder) { return func(e *encoder) { e.text(s) } }
+
+// Closure is about roots and everything they refer to, sorted by path. It
+// asks level by level: a closure of 200 paths takes about 5 ms. A root that
+// is not valid is an error.
+func (c *Client) Closure(ctx context.Context, roots []string) ([]*PathInfo, error) {
+	known := map[string]*PathInfo{}
+	for level := roots; len(level) > 0; {
+		infos, err := c.QueryPathInfos(ctx, level)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.Index(infos, nil); i >= 0 {
+			return nil, explain(queryPathInfo.does, fmt.Errorf("%s is not valid", level[i]))
+		}
+		level = nil
+		for _, info := range infos {
+			known[info.Path] = info
+		}
+		for _, info := range infos {
+			for _, ref := range info.References {
+				if _, ok := known[ref]; !ok {
+					known[ref] = nil // asked about next, once
+					level = append(level, ref)
+				}
+			}
+		}
+	}
+	byPath := func(a, b *PathInfo) int { return strings.Compare(a.Path, b.Path) }
+	return slices.SortedFunc(maps.Values(known), byPath), nil
+}
+
+// Size is the bytes, unpacked, of roots and everything they refer to, of what
+// infos say: a closure that holds the roots.
+func Size(infos []*PathInfo, roots []string) uint64 {
+	known := make(map[string]*PathInfo, len(infos))
+	for _, info := range infos {
+		known[info.Path] = info
+	}
+	var size uint64
+	for next := slices.Clone(roots); len(next) > 0; {
+		path := next[len(next)-1]
+		next = next[:len(next)-1]
+		if info := known[path]; info != nil {
+			delete(known, path) // counted
+			size += info.NARSize
+			next = append(next, info.References...)
+		}
+	}
+	return size
+}
+
+// Pin keeps paths, valid or not yet, and what they refer to from the garbage
+// collector until the connection ends, and gives those that are valid. Any user
+// may. It is sent as one: the daemon works in order, so what it calls valid will
+// stay.
+func (c *Client) Pin(ctx context.Context, paths []string) ([]string, error) {
+	var valid []string
+	var requests []request
+	for _, path := range paths {
+		requests = append(requests, request{op: addTempRoot, encode: oneText(path), decode: done})
+	}
+	requests = append(requests, queryValid(paths, &valid))
+	return valid, c.doPaths(ctx, paths, requests...)
+}
+
+// AddIndirectRoots makes what each symlink points at a root, for as long as the
+// symlink is there; no connection is needed for that. Any user may. A link may
+// be made later, if no collection comes between, and nobody checks it.
+func (c *Client) AddIndirectRoots(ctx context.Context, links []string) error {
+	requests := make([]request, len(links))
+	for i, link := range links {
+		if !filepath.IsAbs(link) {
+			return explain(addIndirectRoot.does, fmt.Errorf("%q is not an absolute path", link))
+		}
+		requests[i] = request{op: addIndirectRoot, encode: oneText(link), decode: done}
+	}
+	return c.do(ctx, requests...)
+}
+
+// done reads the 1 that stands for "it is done".
+func done(d *decoder) { d.uint() }

@@ -46,23 +46,16 @@ type answer struct {
 	Near  []string `json:"near"`
 	Type  string   `json:"type"`
 
-	Drv     string            `json:"drvPath"`
-	Default string            `json:"default"`
-	Outputs map[string]string `json:"outputs"`
-
-	Version         string   `json:"version"`
-	Install         []string `json:"install"`
-	MainProgram     string   `json:"mainProgram"`
+	Package
+	DrvPath         string   `json:"drvPath"`
+	Default         string   `json:"default"`
 	Flags           []string `json:"flags"`
 	Vulnerabilities []string `json:"vulnerabilities"`
 }
 
 func (a answer) pkg(attr string) Package {
-	p := Package{
-		Attr: attr, Version: a.Version, MainProgram: a.MainProgram, Drv: a.Drv, Outputs: a.Outputs,
-		Install: a.Install,
-	}
-	p.Failure = a.failure(attr)
+	p := a.Package
+	p.Attr, p.Drv, p.Failure = attr, a.DrvPath, a.failure(attr)
 	if len(p.Install) == 0 {
 		p.Install = []string{a.Default}
 	}

@@ -50,25 +50,7 @@ func Leads(path string) (string, error) {
 	} else if !errors.Is(err, unix.ENOENT) {
 		return "", err
 	}
-	const mostLinks = 40 // as the kernel allows
-	at, rest, links := "/", strings.Split(filepath.Clean(path), "/"), 0
-	for len(rest) > 0 {
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		text, err := os.Readlink(next)
-		if err != nil {
-			at = next
-			continue
-		}
-		if links++; links > mostLinks {
-			return "", &os.PathError{Op: "follow", Path: path, Err: unix.ELOOP}
-		}
-		if filepath.IsAbs(text) {
-			at = "/"
-		}
-		rest = append(strings.Split(text, "/"), rest...)
-	}
-	return at, nil
+	return Follow(OnDisk{}, "/", filepath.Clean(path), nil)
 }
 
 // Names is the part of a file system that [Follow] needs.
@@ -88,7 +70,8 @@ func (OnDisk) Readlink(name string) (string, error) { return os.Readlink(name) }
 
 // Follow is where a path leads that begins at a folder free of links: each
 // component is looked at by its own name, and shown to met before it counts;
-// last: it is the path's last for now. An error of met's ends the way.
+// last: it is the path's last for now. An error of met's ends the way. Without
+// met what is not there is taken for no link.
 func Follow(names Names, at, path string, met func(name string, info fs.FileInfo, last bool) error) (string, error) {
 	const mostLinks = 40 // as the kernel allows (MAXSYMLINKS)
 	rest, links := components(path), 0
@@ -96,13 +79,13 @@ func Follow(names Names, at, path string, met func(name string, info fs.FileInfo
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
 		info, err := names.Lstat(next)
-		if err != nil {
+		if err == nil && met != nil {
+			err = met(next, info, len(rest) == 0)
+		}
+		if err != nil && met != nil {
 			return "", err
 		}
-		if err := met(next, info, len(rest) == 0); err != nil {
-			return "", err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			at = next
 			continue
 		}

@@ -22,7 +22,10 @@ const Flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 // Read reads a file, links followed, of at most limit bytes. Its errors are
 // [os.PathError]s.
 func Read(name string, limit int64) ([]byte, error) {
-	fd, err := open(name)
+	fd, err := unix.Open(name, Flags, 0)
+	for errors.Is(err, unix.EINTR) {
+		fd, err = unix.Open(name, Flags, 0)
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -32,15 +35,6 @@ func Read(name string, limit int64) ([]byte, error) {
 		return nil, &os.PathError{Op: "read", Path: name, Err: err}
 	}
 	return content, nil
-}
-
-func open(name string) (int, error) {
-	for {
-		fd, err := unix.Open(name, Flags, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
 }
 
 // ReadFD reads what is open, from its beginning. Of a file that is too large

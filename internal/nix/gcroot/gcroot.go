@@ -92,29 +92,24 @@ func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []s
 	if err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx, daemon, of, paths); err != nil {
+	// Links are made before they are registered: the collector drops what it finds
+	// registered without one.
+	err = relink(of, filepath.Join(s.dir, owner))
+	var links []string
+	for i := 0; i < len(paths) && err == nil; i++ {
+		links = append(links, s.link(paths[i]))
+		err = relink(paths[i], links[i])
+	}
+	if err == nil {
+		err = daemon.AddIndirectRoots(ctx, links)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	s.touch()
 	f.sweep(time.Now(), of) // this one is held
 	return s, nil
-}
-
-// fill makes the links before it registers them: the collector drops what it
-// finds registered without a link.
-func (s *Set) fill(ctx context.Context, daemon Registrar, of string, paths []string) error {
-	if err := relink(of, filepath.Join(s.dir, owner)); err != nil {
-		return err
-	}
-	links := make([]string, len(paths))
-	for i, path := range paths {
-		links[i] = s.link(path)
-		if err := relink(path, links[i]); err != nil {
-			return err
-		}
-	}
-	return daemon.AddIndirectRoots(ctx, links)
 }
 
 // open locks a set without waiting: while another process sweeps or checks it, open fails. With LOCK_EX it fails while

@@ -220,8 +220,10 @@ func (c *Client) AddText(ctx context.Context, name, text string, references []st
 		e.text(name)
 		e.text("text:sha256")
 		e.texts(references)
-		e.bool(false) // no repair
-		e.framed(text)
+		e.bool(false)             // no repair
+		e.uint(uint64(len(text))) // one frame, and the last
+		e.buf.WriteString(text)
+		e.uint(0)
 	}, decode: func(d *decoder) {
 		path = d.text()
 		decodePathInfo(d, path)

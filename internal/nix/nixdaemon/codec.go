@@ -34,13 +34,6 @@ func (e *encoder) texts(list []string) {
 	}
 }
 
-// framed writes a text as one frame, and that it is the last.
-func (e *encoder) framed(s string) {
-	e.uint(uint64(len(s)))
-	e.buf.WriteString(s)
-	e.uint(0)
-}
-
 // decoder reads the protocol's primitives. The first fault sticks and later
 // reads give zero values, so a message is decoded straight through and
 // judged once.

@@ -125,27 +125,23 @@ func (c *Client) drain() (*DaemonError, error) {
 				return &DaemonError{message, notesFor(message, "", c.notes)}, nil
 			}
 		default:
-			if event := decodeEvent(c.dec, tag); c.dec.err == nil {
-				c.hear(event)
+			event := decodeEvent(c.dec, tag)
+			if c.dec.err == nil && c.opts.Log != nil {
+				c.opts.Log(event)
+			}
+			if message, is := event.(Message); is && c.dec.err == nil {
+				c.note(message.Text)
 			}
 		}
 	}
 	return nil, c.dec.err
 }
 
-// hear passes an event on, and keeps messages for an error to come.
-func (c *Client) hear(e Event) {
-	if c.opts.Log != nil {
-		c.opts.Log(e)
-	}
-	message, ok := e.(Message)
-	if !ok {
-		return
-	}
+// note keeps the last messages for an error to come.
+func (c *Client) note(text string) {
 	if len(c.notes) == maxNotes {
 		c.notes = slices.Delete(c.notes, 0, 1)
 	}
-	text := message.Text
 	c.notes = append(c.notes, Plain(strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), maxNote)], ""))))
 }
 

@@ -34,7 +34,11 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	}
 	cmd := exec.CommandContext(ctx, e.Program,
 		append([]string{"--eval", "--strict", "--json", "--expr", expr}, args...)...)
-	cmd.Env = append(environment(), e.Env...)
+	// A home that does not exist keeps Nix from reading one; the last three keep it
+	// from a user's configuration, search path and colours.
+	cmd.Env = append([]string{
+		"HOME=/homeless-shelter", "NIX_USER_CONF_FILES=/dev/null", "NIX_PATH=", "NO_COLOR=1",
+	}, e.Env...)
 	cmd.Dir = "/"                    // not the project
 	cmd.WaitDelay = 10 * time.Second // a grandchild may hold the pipes; a busy machine is slow to drain them
 	stdout, stderr := &head{max: maxAnswer}, &tail{max: maxStderr}
@@ -55,13 +59,6 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 		return fmt.Errorf("%s gives an answer that is not understood: %w", e.Program, err)
 	}
 	return nil
-}
-
-// environment is what every process gets. A home that does not exist keeps
-// Nix from reading one; the last three keep it from a user's configuration,
-// search path and colours.
-func environment() []string {
-	return []string{"HOME=/homeless-shelter", "NIX_USER_CONF_FILES=/dev/null", "NIX_PATH=", "NO_COLOR=1"}
 }
 
 // head keeps the first max bytes and takes the rest without a word, so that

@@ -148,13 +148,18 @@ func becomeBwrap(words []string, list, report int) error {
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT) // a shell ignores both, and Go takes the second over
 	}
-	if err := startFilling(list, report); err != nil {
+	// The second stage ends with bwrap, the first process here. It has the
+	// descriptors under the same numbers.
+	files := slices.Repeat([]uintptr{^uintptr(0)}, report+1) // closed
+	files[list], files[report] = uintptr(list), uintptr(report)
+	_, err := syscall.ForkExec("/proc/self/exe", []string{fill, strconv.Itoa(list)}, &syscall.ProcAttr{Files: files})
+	if err != nil {
 		return fmt.Errorf("start what mounts the store: %w", err)
 	}
 	unix.CloseOnExec(list)
 	unix.CloseOnExec(report)
 	// bwrap starts without the right to mount.
-	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err == nil {
 		none := [2]unix.CapUserData{}
 		err = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
@@ -163,19 +168,6 @@ func becomeBwrap(words []string, list, report int) error {
 		return fmt.Errorf("drop the right to mount: %w", err)
 	}
 	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
-}
-
-// startFilling starts the second stage. It ends with bwrap, the first process
-// here.
-func startFilling(list, report int) error {
-	// The descriptors get the same numbers.
-	files := make([]uintptr, report+1)
-	for fd := range files {
-		files[fd] = ^uintptr(0) // closed
-	}
-	files[list], files[report] = uintptr(list), uintptr(report)
-	_, err := syscall.ForkExec("/proc/self/exe", []string{fill, strconv.Itoa(list)}, &syscall.ProcAttr{Files: files})
-	return err
 }
 
 // fillFolder makes the tree where nobody sees it, and moves it to its place.

@@ -31,15 +31,6 @@ type Sizes struct {
 func (v View) Text(l launch.Launch) string {
 	p := page{View: v}
 	p.head(l, "claudebox: this will enter the sandbox")
-	p.outside(l)
-	p.variables(l.Env)
-	p.mounts(l)
-	p.remarks(l)
-	return p.b.String()
-}
-
-// outside says where a secret may go that stays outside.
-func (p *page) outside(l launch.Launch) {
 	var rows [][]string
 	for _, o := range l.Outside {
 		name := diag.Visible(o.Name)
@@ -49,6 +40,10 @@ func (p *page) outside(l launch.Launch) {
 		}
 	}
 	p.section("secrets that stay outside, and where they are used", rows, 1, -1)
+	p.variables(l.Env)
+	p.mounts(l)
+	p.remarks(l)
+	return p.b.String()
 }
 
 func (p *page) head(l launch.Launch, title string) {

@@ -38,7 +38,12 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	p := page{View: v}
 	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
 	p.few("project", p.given(l, each), "", each)
-	p.few("programs", p.programs(l), "", 1)
+	own, base := l.Plan.Packages()
+	tail := fmt.Sprintf("%d usual tools", len(base))
+	if l.Plan.Nix.Store == "closure" {
+		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
+	}
+	p.few("programs", p.list(names(own), tail, p.room()), "", 1)
 	p.few("hidden", p.hidden(l), "", 1)
 	if n := len(l.Notes); n > 0 {
 		p.few("remarks", fmt.Sprintf("%d, which d shows", n), "", 1)
@@ -46,7 +51,11 @@ func (v View) brief(l launch.Launch, changes []string, each int) (text string, f
 	if len(changes) > 0 {
 		p.few("changed", p.list(visible(byWeight(changes)), "", p.columns(each)), layout.Yellow, each)
 	}
-	p.few("network", p.reach(l, each), reachColour(l), each)
+	colour := ""
+	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 { // services of this machine, too
+		colour = layout.Red
+	}
+	p.few("network", p.reach(l, each), colour, each)
 	p.secrets(l, each)
 	fits = p.warnings(l.Warnings, each, briefLines-1-strings.Count(p.b.String(), "\n"))
 	return p.b.String(), fits
@@ -122,15 +131,6 @@ func (p *page) given(l launch.Launch, lines int) string {
 // broken some of them stay empty.
 func (p *page) columns(lines int) int { return p.room() + (lines-1)*p.room()*3/4 }
 
-func (p *page) programs(l launch.Launch) string {
-	own, base := l.Plan.Packages()
-	tail := fmt.Sprintf("%d usual tools", len(base))
-	if l.Plan.Nix.Store == "closure" {
-		tail += fmt.Sprintf("; %d store paths", len(l.Closure))
-	}
-	return p.list(names(own), tail, p.room())
-}
-
 // WhyHidden is the reason of mounts that cover what looks secret.
 const WhyHidden = "it looks secret"
 
@@ -177,14 +177,6 @@ func (p *page) reach(l launch.Launch, lines int) string {
 		text += ", and of your own network " + p.list(visible(n.Except), "", p.columns(lines)-layout.Width(text+ports))
 	}
 	return text + ports
-}
-
-// reachColour is red where services of this machine can be reached.
-func reachColour(l launch.Launch) string {
-	if ownReached(l) || l.Tier != "none" && len(l.Plan.Network.Out) > 0 {
-		return layout.Red
-	}
-	return ""
 }
 
 // secrets says which secrets can be read inside, and which are used from

@@ -34,8 +34,22 @@ func (v View) Whole(l launch.Launch) string {
 	p.head(l, "claudebox: this would enter the sandbox")
 	p.pins(l.Plan)
 	p.packages("packages, in the order of PATH", l.Plan.Pins.Packages)
-	p.environment(l.Env)
-	p.allMounts(l.Mounts)
+	var rows [][]string
+	for _, v := range l.Env {
+		value := p.short(v.Masked())
+		if v.Name == "PATH" {
+			value = "the packages, in order"
+		}
+		rows = append(rows, []string{v.Name, value, string(v.From), secrecy(v.Secret), v.Why})
+	}
+	p.section("environment: nothing else enters", rows, 1, 3)
+	rows = nil
+	for _, m := range l.Mounts {
+		if m.Kind != plan.Dir {
+			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), m.Why})
+		}
+	}
+	p.section("mounts, in their order", rows, 1, 2)
 	p.remarks(l)
 	return p.b.String()
 }
@@ -74,28 +88,6 @@ func size(bytes uint64) string {
 		return fmt.Sprintf("%d KiB", bytes>>10)
 	}
 	return fmt.Sprintf("%d MiB", bytes>>20)
-}
-
-func (p *page) environment(env []launch.Variable) {
-	var rows [][]string
-	for _, v := range env {
-		value := p.short(v.Masked())
-		if v.Name == "PATH" {
-			value = "the packages, in order"
-		}
-		rows = append(rows, []string{v.Name, value, string(v.From), secrecy(v.Secret), v.Why})
-	}
-	p.section("environment: nothing else enters", rows, 1, 3)
-}
-
-func (p *page) allMounts(list []launch.Mount) {
-	var rows [][]string
-	for _, m := range list {
-		if m.Kind != plan.Dir {
-			rows = append(rows, []string{string(m.Kind), p.place(m), secrecy(m.Secret), m.Why})
-		}
-	}
-	p.section("mounts, in their order", rows, 1, 2)
 }
 
 // groups are the kinds of mounts in the base, for people.

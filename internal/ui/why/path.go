@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
@@ -41,7 +42,7 @@ func found(l launch.Launch, asked Asked) Answer {
 	}
 	for i := range l.Mounts {
 		m := l.Mounts[i]
-		rest, below := cut(asked.Real, m.Source)
+		rest, below := pathname.Cut(asked.Real, m.Source)
 		if !below || m.Kind != plan.Bind && m.Kind != plan.ROBind {
 			continue
 		}
@@ -95,7 +96,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 		a.Rule = m.Why
 	default:
 		a.Says, a.Rule = not+": "+instead(l, *m, asked), m.Why
-		if rel, below := cut(asked.Path, l.Project); below {
+		if rel, below := pathname.Cut(asked.Path, l.Project); below {
 			a.Change = ""
 			if m.Kind == plan.ROBind || len(m.Data) == 0 { // a cover that hides the host's file
 				a.Change = fmt.Sprintf("`show: [%q]` in the profile", rel)
@@ -143,10 +144,10 @@ func instead(l launch.Launch, m launch.Mount, asked Asked) string {
 func shows(l launch.Launch, m launch.Mount, inside string) string {
 	switch m.Kind {
 	case plan.Bind, plan.ROBind:
-		rest, _ := cut(inside, m.Destination)
+		rest, _ := pathname.Cut(inside, m.Destination)
 		return path.Join(m.Source, rest)
 	case plan.Closure:
-		if slices.ContainsFunc(l.Closure, func(kept string) bool { _, below := cut(inside, kept); return below }) {
+		if slices.ContainsFunc(l.Closure, func(kept string) bool { return pathname.Below(inside, kept) }) {
 			return inside
 		}
 	}
@@ -158,20 +159,12 @@ func shows(l launch.Launch, m launch.Mount, inside string) string {
 func nearest(list []launch.Mount, inside string) *launch.Mount {
 	var found *launch.Mount
 	for i := range list {
-		if _, below := cut(inside, list[i].Destination); below &&
+		if pathname.Below(inside, list[i].Destination) &&
 			(found == nil || len(list[i].Destination) >= len(found.Destination)) {
 			found = &list[i]
 		}
 	}
 	return found
-}
-
-// cut gives what of a path lies below a folder.
-func cut(name, folder string) (rest string, below bool) {
-	if name == folder {
-		return "", true
-	}
-	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // Login answers for the user's Claude login at a path: it is used from outside,

@@ -98,10 +98,7 @@ func Cause(err error) error {
 func Print(w io.Writer, err error) {
 	var problems Problems
 	if errors.As(err, &problems) {
-		for _, p := range problems {
-			printLine(w, "", p.String()+": "+p.Message)
-			printRemedy(w, p.Remedy)
-		}
+		printProblems(w, "", problems)
 		return
 	}
 	printLine(w, "", err.Error())
@@ -109,13 +106,15 @@ func Print(w io.Writer, err error) {
 }
 
 // Warn writes problems that do not stop the run.
-func Warn(w io.Writer, problems ...Problem) {
+func Warn(w io.Writer, problems ...Problem) { printProblems(w, "warning: ", problems) }
+
+func printProblems(w io.Writer, kind string, problems []Problem) {
 	for _, p := range problems {
 		message := p.Message
 		if p.File != "" {
 			message = p.String() + ": " + message
 		}
-		printLine(w, "warning: ", message)
+		printLine(w, kind, message)
 		printRemedy(w, p.Remedy)
 	}
 }

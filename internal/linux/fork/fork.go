@@ -18,7 +18,7 @@ import (
 )
 
 // Fork is clone(2) with SIGCHLD and further flags, which may not share memory.
-// It returns 0 in the copy. It is called by the function that [Run] runs, which
+// It returns 0 in the copy. It is called by the function that [Start] calls, which
 // must be marked go:nosplit, go:norace and go:nocheckptr with all that it calls.
 //
 //go:nosplit
@@ -26,16 +26,6 @@ import (
 func Fork(flags uintptr) (pid uintptr, errno syscall.Errno) {
 	pid, _, errno = syscall.RawSyscall6(syscall.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	return pid, errno
-}
-
-// Run calls a function that forks, and waits until the copy has ended, which has
-// to be with status 0.
-func Run(begin func() (pid uintptr, errno syscall.Errno)) error {
-	pid, err := Start(begin)
-	if err != nil {
-		return err
-	}
-	return Wait(pid)
 }
 
 // Start calls a function that forks. Every signal is blocked in the copy: the

@@ -5,6 +5,7 @@ package smallfile
 import (
 	"errors"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,9 +53,7 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 	const more = 512 // files of /proc have no size
 	content := make([]byte, 0, min(st.Size, limit)+more)
 	for {
-		if len(content) == cap(content) {
-			content = append(content, 0)[:len(content)]
-		}
+		content = slices.Grow(content, 1)
 		n, err := unix.Pread(fd, content[len(content):cap(content)], int64(len(content)))
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -64,12 +63,8 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 		case n == 0:
 			return content, nil
 		}
-		short := n < cap(content)-len(content)
 		if content = content[:len(content)+n]; int64(len(content)) > limit {
 			return content[:limit], ErrTooLarge
-		}
-		if short && int64(len(content)) == st.Size {
-			return content, nil // as after a read of nothing
 		}
 	}
 }

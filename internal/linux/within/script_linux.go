@@ -297,7 +297,11 @@ func Run(process int, s *Script) error {
 		a.in, rest = rest[:len(a.to)], rest[len(a.to):]
 		s.calls[a.call].args[1] = uintptr(unsafe.Pointer(&a.in[0]))
 	}
-	if err := fork.Run(c.fork); err != nil {
+	pid, err := fork.Start(c.fork)
+	if err == nil {
+		err = fork.Wait(pid)
+	}
+	if err != nil {
 		return err
 	}
 	for _, a := range s.answers {

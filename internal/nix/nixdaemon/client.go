@@ -141,7 +141,7 @@ func (c *Client) guard(ctx context.Context, talk func() error) error {
 	case !stop():
 		return c.breakWith(context.Cause(ctx))
 	case err != nil:
-		return c.breakWith(streamCause(err))
+		return c.breakWith(named(err))
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func dialFailure(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrStalled
 	}
-	return dialCause(err)
+	return named(err)
 }
 
 // connect dials until the daemon's backlog has room. A non-blocking connect

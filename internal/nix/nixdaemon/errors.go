@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -56,38 +57,36 @@ type caused struct{ cause, detail error }
 func (c caused) Error() string   { return c.cause.Error() + " (" + c.detail.Error() + ")" }
 func (c caused) Unwrap() []error { return []error{c.cause, c.detail} }
 
-// dialCause names the cause of a failed connect.
-func dialCause(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
-		return caused{ErrAbsent, bare(err)}
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return caused{ErrDenied, bare(err)}
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, os.ErrDeadlineExceeded):
-		return caused{ErrStalled, bare(err)}
-	}
-	return err
+// ends say that the other side is gone.
+var ends = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
+
+// causes are the names of what the kernel says of a socket.
+var causes = []struct {
+	cause error
+	of    []error
+}{
+	{ErrAbsent, []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ENOTSOCK}},
+	{ErrDenied, []error{syscall.EACCES, syscall.EPERM}},
+	{ErrStalled, []error{syscall.EAGAIN, os.ErrDeadlineExceeded}},
+	{ErrBroken, ends},
 }
 
-// streamCause names the cause of a stream that failed or ended, unless it has
-// a name.
-func streamCause(err error) error {
-	var named caused
-	switch {
-	case errors.As(err, &named):
+// named names the cause of a failed connect, and of a stream that failed or ended,
+// unless it has a name.
+func named(err error) error {
+	if errors.As(err, new(caused)) {
 		return err
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return caused{ErrStalled, bare(err)}
-	case ended(err):
-		return caused{ErrBroken, bare(err)}
+	}
+	for _, c := range causes {
+		if isOne(err, c.of) {
+			return caused{c.cause, bare(err)}
+		}
 	}
 	return err
 }
 
-// ended reports whether the other side is gone.
-func ended(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+func isOne(err error, of []error) bool {
+	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
 // bare is the errno below net's wrapping, which repeats the address.

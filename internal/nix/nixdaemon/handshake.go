@@ -55,11 +55,11 @@ func (c *Client) handshake() error {
 	d := c.dec
 	c.enc.uint(clientMagic)
 	c.enc.uint(uint64(Newest))
-	if err := c.flush(); err != nil && !ended(err) {
+	if err := c.flush(); err != nil && !isOne(err, ends) {
 		return err // a daemon that is gone may have left its words
 	}
 	magic := d.uint()
-	if ended(d.err) { // it looked at the user, and hung up: why stands in its own log only
+	if isOne(d.err, ends) { // it looked at the user, and hung up: why stands in its own log only
 		return caused{ErrRefused, bare(d.err)}
 	}
 	daemon := Protocol(d.uint())

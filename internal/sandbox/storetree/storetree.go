@@ -194,7 +194,8 @@ func fillFolder(list int) error {
 			if err := os.Chdir(store); err != nil {
 				return err
 			}
-			return unix.Mount("overlay", build, "overlay", safe, "lowerdir=points,upperdir=upper,workdir=work,userxattr")
+			const layers = "lowerdir=points,upperdir=upper,workdir=work,userxattr"
+			return unix.Mount("overlay", build, "overlay", safe, layers)
 		}},
 		{"mount", func() error { return bindAll(paths) }},
 		{"make the mounts read-only (this needs Linux 5.12)", func() error {

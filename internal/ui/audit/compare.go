@@ -23,41 +23,32 @@ func Lines(l launch.Launch) []string {
 		"protection " + strings.Join(append([]string{l.Plan.Protect.Mode}, l.Plan.Protect.Globs...), " "),
 		"state " + l.Plan.State,
 	}
+	add := func(words ...string) { lines = append(lines, words...) }
 	if l.Tier == "allow" {
-		for _, host := range l.Plan.Network.Hosts() {
-			lines = append(lines, "network host "+host)
-		}
+		add(each(l.Plan.Network.Hosts(), func(host string) string { return "network host " + host })...)
 	}
 	if l.Tier != "full" {
-		for _, port := range l.Plan.Network.In {
-			lines = append(lines, fmt.Sprintf("port %d of this host leads inside", port))
-		}
-		for _, port := range l.Plan.Network.Out {
-			lines = append(lines, fmt.Sprintf("port %d inside leads to this host", port))
-		}
+		add(each(l.Plan.Network.In, func(n int) string { return fmt.Sprintf("port %d of this host leads inside", n) })...)
+		add(each(l.Plan.Network.Out, func(n int) string { return fmt.Sprintf("port %d inside leads to this host", n) })...)
 	}
 	if hasDaemon(l) {
-		lines = append(lines, "nix daemon")
+		add("nix daemon")
 	}
-	for _, server := range l.Plan.MCP {
-		lines = append(lines, "MCP server "+server)
-	}
+	add(each(l.Plan.MCP, func(server string) string { return "MCP server " + server })...)
 	for _, v := range l.Env {
 		if v.From != plan.FromMade {
-			lines = append(lines, "variable "+v.Name+" from "+string(v.From))
+			add("variable " + v.Name + " from " + string(v.From))
 		}
 	}
-	for _, o := range l.Outside {
-		lines = append(lines, "secret "+o.Name+" is used for "+strings.Join(o.Hosts, " "))
-	}
+	add(each(l.Outside, func(o launch.Outside) string {
+		return "secret " + o.Name + " is used for " + strings.Join(o.Hosts, " ")
+	})...)
 	for _, m := range l.Mounts {
 		if accesses[m.Kind] != "" && m.Why != plan.Base {
-			lines = append(lines, MountLine(m))
+			add(MountLine(m))
 		}
 	}
-	for _, pkg := range l.Plan.Pins.Packages {
-		lines = append(lines, strings.TrimSpace("package "+pkg.Attr+" "+pkg.Version))
-	}
+	add(each(names(l.Plan.Pins.Packages), func(name string) string { return "package " + name })...)
 	slices.Sort(lines)
 	return slices.Compact(lines)
 }

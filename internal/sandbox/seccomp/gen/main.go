@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -63,7 +64,7 @@ func assemble(goarch string, table []rule) ([]byte, error) {
 		if r.only != "" && r.only != goarch {
 			continue
 		}
-		for _, call := range r.calls {
+		for _, call := range strings.Fields(r.calls) {
 			number, ok := info.SyscallNames[call]
 			if !ok {
 				return nil, fmt.Errorf("%s has no call %q", goarch, call)

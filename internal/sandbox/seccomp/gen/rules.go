@@ -11,7 +11,7 @@ import (
 // rule refuses system calls. Of several rules for one call the first that
 // matches decides; a call that none matches is allowed.
 type rule struct {
-	calls []string
+	calls string // with blanks between
 	only  string // GOARCH, for calls that the other architecture never had
 	errno syscall.Errno
 	when  []match // all must hold; none: always
@@ -75,144 +75,118 @@ const ioprioGroup = 2
 // amd64 and arm64.
 var rules = []rule{
 	{
-		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{oneOf(1, unix.TIOCSTI, unix.TIOCLINUX)},
-		why:  "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
+		calls: "ioctl", errno: unix.EPERM, when: []match{oneOf(1, unix.TIOCSTI, unix.TIOCLINUX)},
+		why: "types into the user's shell (CVE-2017-5226), or pastes into it on a console (CVE-2023-28100)",
 	},
 	{
-		calls: []string{"ioctl"}, errno: unix.EPERM,
-		when: []match{oneOf(1, unix.TIOCSETD)},
-		why:  "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
+		calls: "ioctl", errno: unix.EPERM, when: []match{oneOf(1, unix.TIOCSETD)},
+		why: "puts a driver with a record (CVE-2017-2636) behind the user's terminal, where it stays; not flatpak's",
 	},
 
 	{
-		calls: []string{"kill"}, errno: unix.EPERM,
-		when: []match{oneOf(0, own), noneOf(1, jobSignals...)},
-		why:  "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
+		calls: "kill", errno: unix.EPERM, when: []match{oneOf(0, own), noneOf(1, jobSignals...)},
+		why: "kills or halts claudebox, which then neither watches nor judges what the agent left; not flatpak's",
 	},
 	{
-		calls: []string{"setpriority"}, errno: unix.EPERM,
-		when: []match{oneOf(0, unix.PRIO_PGRP), oneOf(1, own)},
-		why:  "slows claudebox down, and what else is in its group; not flatpak's",
+		calls: "setpriority", errno: unix.EPERM, when: []match{oneOf(0, unix.PRIO_PGRP), oneOf(1, own)},
+		why: "slows claudebox down, and what else is in its group; not flatpak's",
 	},
 	{
-		calls: []string{"ioprio_set"}, errno: unix.EPERM,
-		when: []match{oneOf(0, ioprioGroup), oneOf(1, own)},
-		why:  "as setpriority",
+		calls: "ioprio_set", errno: unix.EPERM, when: []match{oneOf(0, ioprioGroup), oneOf(1, own)},
+		why: "as setpriority",
 	},
 
 	{
-		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
+		calls: "socket socketpair", errno: unix.EAFNOSUPPORT,
 		when: []match{noneOf(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)},
 		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
 	},
 	{
-		calls: []string{"socket", "socketpair"}, errno: unix.EAFNOSUPPORT,
-		when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
-		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
+		calls: "socket socketpair", errno: unix.EAFNOSUPPORT, when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
+		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
-		calls: []string{"socket", "socketpair"}, errno: unix.EPROTONOSUPPORT,
+		calls: "socket socketpair", errno: unix.EPROTONOSUPPORT,
 		when: []match{oneOf(0, unix.AF_NETLINK), noneOf(2, unix.NETLINK_ROUTE)},
 		why:  "interfaces and routes are all that resolvers and runtimes ask netlink for; not flatpak's",
 	},
 	{
-		calls: []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, errno: unix.EPERM,
-		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, " +
-			"not flatpak's",
+		calls: "io_uring_setup io_uring_enter io_uring_register", errno: unix.EPERM,
+		why: "IORING_OP_SOCKET makes sockets of any family past this filter; Docker's, with the same error, not " +
+			"flatpak's",
 	},
 
 	{
-		calls: []string{"chmod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{anyBit(1, unix.S_ISUID)},
-		why:  "leaves a program that runs as the user for whoever starts it; not flatpak's",
+		calls: "chmod", only: "amd64", errno: unix.EPERM, when: []match{anyBit(1, unix.S_ISUID)},
+		why: "leaves a program that runs as the user for whoever starts it; not flatpak's",
 	},
-	{calls: []string{"fchmod"}, errno: unix.EPERM, when: []match{anyBit(1, unix.S_ISUID)}, why: "as chmod"},
+	{calls: "fchmod", errno: unix.EPERM, when: []match{anyBit(1, unix.S_ISUID)}, why: "as chmod"},
+	{calls: "fchmodat fchmodat2 mknodat", errno: unix.EPERM, when: []match{anyBit(2, unix.S_ISUID)}, why: "as chmod"},
 	{
-		calls: []string{"fchmodat", "fchmodat2", "mknodat"}, errno: unix.EPERM,
-		when: []match{anyBit(2, unix.S_ISUID)},
-		why:  "as chmod",
-	},
-	{
-		calls: []string{"creat", "mknod"}, only: "amd64", errno: unix.EPERM,
-		when: []match{anyBit(1, unix.S_ISUID|unix.S_ISGID)},
-		why:  "as chmod",
+		calls: "creat mknod", only: "amd64", errno: unix.EPERM, when: []match{anyBit(1, unix.S_ISUID|unix.S_ISGID)},
+		why: "as chmod",
 	},
 	{
-		calls: []string{"open"}, only: "amd64", errno: unix.EPERM,
+		calls: "open", only: "amd64", errno: unix.EPERM,
 		when: []match{anyBit(1, creates), anyBit(2, unix.S_ISUID|unix.S_ISGID)},
 		why:  "as chmod; without these flags nobody looks at the mode",
 	},
 	{
-		calls: []string{"openat"}, errno: unix.EPERM,
-		when: []match{anyBit(2, creates), anyBit(3, unix.S_ISUID|unix.S_ISGID)},
-		why:  "as open",
+		calls: "openat", errno: unix.EPERM, when: []match{anyBit(2, creates), anyBit(3, unix.S_ISUID|unix.S_ISGID)},
+		why: "as open",
 	},
 	{
-		calls: []string{"openat2"}, errno: unix.ENOSYS,
+		calls: "openat2", errno: unix.ENOSYS,
 		why: "its mode lies in memory, where no filter can look; callers fall back to openat",
 	},
 
+	{calls: "setns mount umount2 pivot_root chroot", errno: unix.EPERM, why: "changes what the sandbox sees"},
 	{
-		calls: []string{"setns", "mount", "umount2", "pivot_root", "chroot"}, errno: unix.EPERM,
-		why: "changes what the sandbox sees",
+		calls: "unshare", errno: unix.EPERM, when: []match{anyBit(0, newNamespace|unix.CLONE_NEWTIME)},
+		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's downloads use " +
+			"them",
 	},
+	{calls: "clone", errno: unix.EPERM, when: []match{anyBit(0, newNamespace)}, why: "as unshare"},
 	{
-		calls: []string{"unshare"}, errno: unix.EPERM,
-		when: []match{anyBit(0, newNamespace|unix.CLONE_NEWTIME)},
-		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
-			"downloads use them",
-	},
-	{calls: []string{"clone"}, errno: unix.EPERM, when: []match{anyBit(0, newNamespace)}, why: "as unshare"},
-	{
-		calls: []string{"clone3"}, errno: unix.ENOSYS,
+		calls: "clone3", errno: unix.ENOSYS,
 		why: "its flags lie in memory, where no filter can look (CVE-2021-41133); every libc falls back to clone",
 	},
 	{
-		calls: []string{
-			"open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
-			"mount_setattr",
-		},
-		errno: unix.ENOSYS,
-		why:   "the newer way to mount (CVE-2021-41133); callers fall back to mount, which says EPERM",
+		calls: "open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr", errno: unix.ENOSYS,
+		why: "the newer way to mount (CVE-2021-41133); callers fall back to mount, which says EPERM",
 	},
 	{
-		calls: []string{"open_by_handle_at"}, errno: unix.EPERM,
+		calls: "open_by_handle_at", errno: unix.EPERM,
 		why: "opens files by number, wherever they are mounted; Docker's, not flatpak's",
 	},
 
 	{
-		calls: []string{"add_key", "keyctl", "request_key"}, errno: unix.EPERM,
+		calls: "add_key keyctl request_key", errno: unix.EPERM,
 		why: "the kernel's keyring belongs to the user, not to a namespace: it may hold secrets of the host",
 	},
-	{calls: []string{"syslog"}, errno: unix.EPERM, why: "reads the host's kernel log"},
-	{calls: []string{"quotactl", "quotactl_fd"}, errno: unix.EPERM, why: "reads how much the host's users store"},
-	{calls: []string{"acct"}, errno: unix.EPERM, why: "turns the host's process accounting off"},
+	{calls: "syslog", errno: unix.EPERM, why: "reads the host's kernel log"},
+	{calls: "quotactl quotactl_fd", errno: unix.EPERM, why: "reads how much the host's users store"},
+	{calls: "acct", errno: unix.EPERM, why: "turns the host's process accounting off"},
 
 	{
-		calls: []string{"perf_event_open", "bpf", "userfaultfd"}, errno: unix.EPERM,
+		calls: "perf_event_open bpf userfaultfd", errno: unix.EPERM,
 		why: "source of many kernel exploits, of none of the agent's work; the last two are Docker's, not flatpak's",
 	},
 	{
-		calls: []string{
-			"mbind", "move_pages", "migrate_pages", "get_mempolicy", "set_mempolicy",
-			"set_mempolicy_home_node",
-		},
-		errno: unix.EPERM,
-		why:   "seldom used and hard to get right in the kernel; libnuma takes EPERM for a machine without NUMA",
+		calls: "mbind move_pages migrate_pages get_mempolicy set_mempolicy set_mempolicy_home_node", errno: unix.EPERM,
+		why: "seldom used and hard to get right in the kernel; libnuma takes EPERM for a machine without NUMA",
 	},
 	{
-		calls: []string{"personality"}, errno: unix.EPERM,
+		calls: "personality", errno: unix.EPERM,
 		when: []match{noneOf(0, 0, perLinux32, uname26, perLinux32|uname26, perQuery)},
 		why:  "turns off address randomisation and other protections of what is run next",
 	},
 	{
-		calls: []string{"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module"},
-		errno: unix.EPERM,
-		why:   "replaces or extends the host's kernel; Docker's, not flatpak's",
+		calls: "kexec_load kexec_file_load init_module finit_module delete_module", errno: unix.EPERM,
+		why: "replaces or extends the host's kernel; Docker's, not flatpak's",
 	},
 	{
-		calls: []string{"uselib", "modify_ldt"}, only: "amd64", errno: unix.EPERM,
+		calls: "uselib modify_ldt", only: "amd64", errno: unix.EPERM,
 		why: "old, unused, and a source of information leaks",
 	},
 }

@@ -28,8 +28,12 @@ func Lines(l launch.Launch) []string {
 		add(each(l.Plan.Network.Hosts(), func(host string) string { return "network host " + host })...)
 	}
 	if l.Tier != "full" {
-		add(each(l.Plan.Network.In, func(n int) string { return fmt.Sprintf("port %d of this host leads inside", n) })...)
-		add(each(l.Plan.Network.Out, func(n int) string { return fmt.Sprintf("port %d inside leads to this host", n) })...)
+		for _, port := range l.Plan.Network.In {
+			add(fmt.Sprintf("port %d of this host leads inside", port))
+		}
+		for _, port := range l.Plan.Network.Out {
+			add(fmt.Sprintf("port %d inside leads to this host", port))
+		}
 	}
 	if hasDaemon(l) {
 		add("nix daemon")

@@ -102,8 +102,9 @@ var rules = []rule{
 		why:  "AF_VSOCK ignores network namespaces; the others are attack surface that no agent needs",
 	},
 	{
-		calls: "socket socketpair", errno: unix.EAFNOSUPPORT, when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
-		why: "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
+		calls: "socket socketpair", errno: unix.EAFNOSUPPORT,
+		when: []match{oneOf(0, unix.AF_INET), anyBit(1, sockPacket)},
+		why:  "the kernel turns AF_INET with SOCK_PACKET into AF_PACKET; not flatpak's",
 	},
 	{
 		calls: "socket socketpair", errno: unix.EPROTONOSUPPORT,
@@ -143,8 +144,8 @@ var rules = []rule{
 	{calls: "setns mount umount2 pivot_root chroot", errno: unix.EPERM, why: "changes what the sandbox sees"},
 	{
 		calls: "unshare", errno: unix.EPERM, when: []match{anyBit(0, newNamespace|unix.CLONE_NEWTIME)},
-		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's downloads use " +
-			"them",
+		why: "a user namespace of its own gives back capabilities; CLONE_FS and CLONE_FILES stay, Nix's " +
+			"downloads use them",
 	},
 	{calls: "clone", errno: unix.EPERM, when: []match{anyBit(0, newNamespace)}, why: "as unshare"},
 	{

@@ -1,13 +1,18 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
+	"claudebox/internal/workspace/aftermath"
 )
 
 // F8: what a sandbox wrote is told in printable ASCII.
@@ -34,6 +39,29 @@ func TestWhatIsToldOfTheNetworkIsPrintable(t *testing.T) {
 func TestALostSummaryIsTold(t *testing.T) {
 	if got := fmt.Sprint(told(helper.Summary{Lost: true})); got != "[network: the helper did not tell what was reached and refused]" {
 		t.Error(got)
+	}
+}
+
+func TestALostSummaryIsInTheReport(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := beneath.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	r := running{
+		Session: &Session{report: report{folder: folder, name: "report"}}, reports: []aftermath.Report{{}},
+		network: outside{helper: new(helper.Helper), summary: helper.Summary{Lost: true, Restarted: 2}},
+	}
+	r.options.NoReport = true
+	r.announce()
+	var told struct{ Network helper.Summary }
+	text, err := os.ReadFile(filepath.Join(dir, "report"))
+	if err == nil {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

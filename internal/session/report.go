@@ -46,7 +46,7 @@ func (r *running) announce() {
 	var told struct {
 		aftermath.Report
 		Beside  []aftermath.Report `json:"beside,omitempty"`  // of folders that were given beside the project
-		Network *helper.Report     `json:"network,omitempty"` // what was reached and refused
+		Network *helper.Summary    `json:"network,omitempty"` // what was reached and refused
 	}
 	for i, one := range r.reports {
 		if !r.options.NoReport && !one.Silent() || len(one.Failures) > 0 {
@@ -62,7 +62,7 @@ func (r *running) announce() {
 		return // nobody asks, or nothing has run
 	}
 	if r.network.helper != nil {
-		told.Network = &r.network.summary.Report
+		told.Network = &r.network.summary
 	}
 	content, err := json.MarshalIndent(told, "", "  ")
 	if err == nil {

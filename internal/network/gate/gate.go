@@ -347,6 +347,9 @@ func (c *listener) firstLine() error {
 		if hasVersion(line) || isSimple(line) || ended && len(line) == 0 {
 			return refusef("its request line is not one of HTTP/1")
 		}
+		if bytes.HasPrefix(line, []byte("PROXY ")) {
+			return refusef("a PROXY header, as a load balancer sends it")
+		}
 		if ended {
 			return c.flush()
 		}

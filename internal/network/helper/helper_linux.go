@@ -385,8 +385,8 @@ func (h *Helper) letGo() {
 // Summary is what a session's helpers did.
 type Summary struct {
 	Report
-	Restarted int  // how often a helper ended and another was started
-	Lost      bool // the last helper was asked for its Report, and none came
+	Restarted int  `json:"restarted,omitempty"` // how often a helper ended and another was started
+	Lost      bool `json:"lost,omitempty"`      // the last helper was asked for its Report, and none came
 }
 
 // Close ends the network, and tells what happened. It does not wait for the

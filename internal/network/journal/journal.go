@@ -25,11 +25,10 @@ type Journal struct {
 	written int64
 	full    bool // the log has its last line
 	hosts   map[place]*helper.Host
-	others  helper.Host // what was reached of more places than are remembered
-	refused map[refusal]int
+	others  helper.Host       // what was reached of more places than are remembered
 	asked   map[string][2]int // names that do not exist: how often, for each kind of address
-	names   int               // how many of refused are names
-	more    int               // refusals that were not remembered: there were too many
+
+	names, addresses refusals // apart, so that who tries thousands of addresses hides no name
 }
 
 // place is a host with a port.
@@ -38,11 +37,8 @@ type place struct {
 	port uint16
 }
 
-type refusal struct{ what, why string }
-
 // Bounds of what a sandbox can have us remember: places that were reached, and
-// what was refused; of the latter names apart from addresses, so that who tries
-// thousands of addresses hides no name.
+// what was refused.
 const (
 	mostHosts     = 512
 	mostNames     = 256
@@ -125,7 +121,11 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.count(refusal{what, why}, named)
+	if named {
+		j.names.add(refusal{what, why}, mostNames)
+	} else {
+		j.addresses.add(refusal{what, why}, mostAddresses)
+	}
 	l := lineOf("refused", f)
 	l.Why = why
 	j.write(l)
@@ -139,7 +139,6 @@ func (j *Journal) Unknown(name string, second bool) {
 	name = quoted(name)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := refusal{name, why}
 	if j.asked == nil {
 		j.asked = map[string][2]int{}
 	}
@@ -156,27 +155,8 @@ func (j *Journal) Unknown(name string, second bool) {
 			return
 		}
 	}
-	j.count(r, true)
+	j.names.add(refusal{name, why}, mostNames)
 	j.write(line{Event: "refused", Proto: "dns", Host: name, Why: why})
-}
-
-func (j *Journal) count(r refusal, named bool) {
-	_, known := j.refused[r]
-	room := len(j.refused)-j.names < mostAddresses
-	if named {
-		room = j.names < mostNames
-	}
-	if !known && !room {
-		j.more++
-		return
-	}
-	if j.refused == nil {
-		j.refused = map[refusal]int{}
-	}
-	if !known && named {
-		j.names++
-	}
-	j.refused[r]++
 }
 
 // write adds a line to the log; behind the last that has room it says so. A log
@@ -201,7 +181,7 @@ func (j *Journal) write(l line) {
 func (j *Journal) Report() helper.Report {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := helper.Report{More: j.more}
+	r := helper.Report{More: j.names.more + j.addresses.more}
 	for _, h := range j.hosts {
 		r.Hosts = append(r.Hosts, *h)
 	}
@@ -214,8 +194,10 @@ func (j *Journal) Report() helper.Report {
 		return cmp.Or(cmp.Compare(b.Sent+b.Received, a.Sent+a.Received), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Port, b.Port))
 	})
-	for what, count := range j.refused {
-		r.Refused = append(r.Refused, helper.Refused{What: what.what, Why: what.why, Count: count})
+	for _, list := range []refusals{j.names, j.addresses} {
+		for what, count := range list.count {
+			r.Refused = append(r.Refused, helper.Refused{What: what.what, Why: what.why, Count: count})
+		}
 	}
 	slices.SortFunc(r.Refused, func(a, b helper.Refused) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why))

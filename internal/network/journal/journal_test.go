@@ -42,6 +42,39 @@ func TestNoiseHidesNoRefusal(t *testing.T) {
 	}
 }
 
+// What is refused before noise of any kind is told, and so is what is refused
+// behind it.
+func TestNoiseOfNamesHidesNoName(t *testing.T) {
+	for name, noise := range map[string]func(*Journal, int){
+		"hellos": func(j *Journal, n int) {
+			good := flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: "good.test"}
+			j.Refused(good, fmt.Sprintf("TLS for another host: %d.test", n))
+		},
+		"questions": func(j *Journal, n int) { j.Unknown(fmt.Sprintf("%d.test", n), false) },
+	} {
+		var j Journal
+		rebind := func(name string) { j.Refused(flow.Flow{Proto: flow.TCP, To: to(443, 9), Name: name}, "private") }
+		rebind("before.test")
+		for n := range 5000 {
+			noise(&j, n)
+		}
+		rebind("behind.test")
+		found, all := 0, 0
+		r := j.Report()
+		for _, one := range r.Refused {
+			if all += one.Count; one.What == "before.test:443" || one.What == "behind.test:443" {
+				found++
+			}
+		}
+		if found != 2 || len(r.Refused) > mostNames || all+r.More != 5002 {
+			t.Errorf("%s: %d are kept, of %d refusals and %d more; %d of the two names are there", name, len(r.Refused), all, r.More, found)
+		}
+		if name == "hellos" && len(r.Refused) != mostReasons+3 {
+			t.Errorf("one host is there with %d reasons", len(r.Refused)-2)
+		}
+	}
+}
+
 // What a client says in its hello is told as a name is.
 func TestReasonsAreQuoted(t *testing.T) {
 	var j Journal

@@ -39,6 +39,14 @@ func (f flows) add(o *open) bool {
 	return true
 }
 
+// replace counts a flow that has been dialled in the place of what was pending.
+func (f flows) replace(pending, dialled *open) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, pending)
+	f.open[dialled] = struct{}{}
+}
+
 func (f flows) remove(o *open) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -57,10 +57,13 @@ type Stack struct {
 	ctx   context.Context
 	inner *tcpipstack.Stack
 	flows flows
-	noted noted
-	syns  syns
-	udps  chan struct{}
-	pings chan struct{}
+	// upstreams are the connections to hosts that are answered for. Those with the
+	// sandbox are among flows.
+	upstreams flows
+	noted     noted
+	syns      syns
+	udps      chan struct{}
+	pings     chan struct{}
 	// dialOut is [Stack.dialHost], pingOut is [ping], or what a test has in their
 	// places.
 	dialOut dialFunc
@@ -81,7 +84,8 @@ const nic = 1
 // New makes a stack that has no interface yet. Its connections end with ctx.
 func New(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{
-		Config: c, ctx: ctx, host: c.Host, flows: newFlows(), noted: noted{list: map[*open]struct{}{}},
+		Config: c, ctx: ctx, host: c.Host,
+		flows: newFlows(), upstreams: newFlows(), noted: noted{list: map[*open]struct{}{}},
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
 		moved: make(chan struct{}), until: time.Now().Add(sureTime),
 	}
@@ -145,7 +149,7 @@ func (s *Stack) Moved(h policy.Host) {
 	close(s.moved)
 	s.moved = make(chan struct{})
 	s.mu.Unlock()
-	for _, o := range s.flows.all() {
+	for _, o := range append(s.flows.all(), s.upstreams.all()...) {
 		if o.flow == (flow.Flow{}) {
 			continue
 		}

@@ -407,6 +407,30 @@ func TestAPendingDialEndsWithTheMove(t *testing.T) {
 	}
 }
 
+// A connection is one to all bounds, from its dial to its end, and refused once.
+func TestAConnectionCountsOnce(t *testing.T) {
+	o := newOutside(t)
+	s := newStack(t, o, inet, nil)
+	b := newSandbox(t, s)
+	c := b.mustDial(t, "203.0.113.10:80")
+	io.WriteString(c, "x")
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.flows.count(); n != 1 {
+		t.Errorf("it counts as %d", n)
+	}
+	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	for s.flows.count() > 0 {
+		runtime.Gosched()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.refused) != 1 {
+		t.Errorf("refused: %v", o.refused)
+	}
+}
+
 // What stays inside or was let in is no affair of the policy's.
 func TestAMoveLeavesAloneWhatIsNotDialled(t *testing.T) {
 	o := newOutside(t)
@@ -457,6 +481,54 @@ func (answering) Serve(ctx context.Context, client net.Conn, name string, _ uint
 	}
 	up.Close()
 	io.WriteString(client, "in the place of "+name)
+}
+
+// relaying has a host outside say everything that it answers in its place.
+type relaying struct{ answering }
+
+func (relaying) Serve(ctx context.Context, client net.Conn, _ string, _ uint16, dial func(context.Context) (net.Conn, error)) {
+	defer client.Close()
+	up, err := dial(ctx)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	go io.Copy(up, client)
+	io.Copy(client, up)
+}
+
+// A host that is answered for may come to lie at home, too.
+func TestTheWayToAHostThatIsAnsweredForEndsWithTheMove(t *testing.T) {
+	o := newOutside(t)
+	o.names["api.test"] = netip.MustParseAddr("203.0.113.20")
+	s := newStack(t, o, inet, relaying{})
+	b := newSandbox(t, s)
+	v4, _, _ := s.DNS.Names.Addresses("api.test")
+	c := b.mustDial(t, netip.AddrPortFrom(v4, 443).String())
+	echo := func() error {
+		io.WriteString(c, "x")
+		_, err := c.Read(make([]byte, 1))
+		return err
+	}
+	if err := echo(); err != nil {
+		t.Fatal(err)
+	}
+	s.Moved(policy.Host{})
+	if err := echo(); err != nil {
+		t.Errorf("a move to elsewhere: %v", err)
+	}
+	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	if echo() == nil {
+		t.Error("it goes on")
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.refused) != 1 || o.refused[0].To.Addr() != o.names["api.test"] {
+		t.Errorf("refused: %v", o.refused)
+	}
+	for s.upstreams.count() > 0 {
+		runtime.Gosched()
+	}
 }
 
 func TestAHostIsAnsweredFor(t *testing.T) {

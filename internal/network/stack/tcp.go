@@ -126,12 +126,12 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 	id := r.ID()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	o := &open{flow: f, end: cancel}
-	if !s.flows.add(o) {
+	pending := &open{flow: f, end: cancel}
+	if !s.flows.add(pending) {
 		r.Complete(true)
 		return
 	}
-	defer s.flows.remove(o)
+	defer s.flows.remove(pending)
 	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {
 		s.tellWhy(r, err, addrPort(id.RemoteAddress, id.RemotePort), to, number)
@@ -146,22 +146,20 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 		reset(outer)
 		return
 	}
-	s.carry(p, f.Name != "")
+	s.flows.replace(pending, p.open)
+	defer s.flows.remove(p.open)
+	s.carry(ctx, p, f.Name != "")
 }
 
-// carry copies a connection until it is over.
-func (s *Stack) carry(p *pair, judged bool) {
-	if !s.flows.add(p.open) {
-		p.breakOff()
-		return
-	}
-	defer s.flows.remove(p.open)
-	if s.admit(s.ctx, p.open.flow) != nil { // the machine has moved during the dial
+// carry copies a connection until it is over, unless the machine has moved during
+// the dial: ctx ends then, or what was dialled is no longer admitted.
+func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
+	if ctx.Err() != nil || s.admit(ctx, p.open.flow) != nil {
 		p.breakOff()
 		return
 	}
 	p.inner.resize(bufferFor(s.flows.count()))
-	if err := p.run(s.ctx, judged); err != nil {
+	if err := p.run(ctx, judged); err != nil {
 		s.Journal.Refused(p.open.flow, err.Error())
 	}
 }
@@ -182,18 +180,42 @@ func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	s.begun(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
-		conn, dialled, err := s.dial(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.admit(ctx, dialled); err != nil { // the machine has moved
-			conn.Close()
-			return nil, err
-		}
-		return conn, nil
+		return s.dialUpstream(ctx, f)
 	})
 	counted.Close()
 	s.over(o)
+}
+
+// dialUpstream is a terminator's way to the host that it answers for. What is open
+// is judged anew after each move, as other connections are.
+func (s *Stack) dialUpstream(ctx context.Context, f flow.Flow) (net.Conn, error) {
+	conn, dialled, err := s.dial(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	u := &upstreamConn{Conn: conn, all: s.upstreams}
+	u.open = &open{flow: dialled, end: func() { reset(conn.(*net.TCPConn)) }}
+	if !s.upstreams.add(u.open) {
+		conn.Close()
+		return nil, errors.New("too many connections")
+	}
+	if err := s.admit(ctx, dialled); err != nil { // the machine has moved during the dial
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// upstreamConn is one of [Stack.upstreams] until it is closed.
+type upstreamConn struct {
+	net.Conn
+	open *open
+	all  flows
+}
+
+func (c *upstreamConn) Close() error {
+	c.all.remove(c.open)
+	return c.Conn.Close()
 }
 
 // tellWhy ends a request for a connection as the host's own attempt ended.

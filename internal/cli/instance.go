@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"claudebox/internal/agent/instances"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
@@ -80,29 +79,29 @@ func newInstancePruneCommand(sys System) *cobra.Command {
 }
 
 // criteria reads the conditions. None said is what can be missed least.
-func (o pruneOptions) criteria() (c instances.Criteria, err error) {
+func (o pruneOptions) criteria() (c state.Criteria, err error) {
 	c.Gone = o.gone || !o.all && o.olderThan == "" && o.largerThan == ""
 	if o.all && (o.gone || o.olderThan != "" || o.largerThan != "") {
 		return c, diag.Errorf("read the command line", "leave --all out", "--all goes with no other condition")
 	}
 	if o.olderThan != "" {
-		if c.OlderThan, err = instances.ParseAge(o.olderThan); err != nil {
+		if c.OlderThan, err = state.ParseAge(o.olderThan); err != nil {
 			return c, err
 		}
 	}
 	if o.largerThan != "" {
-		c.LargerThan, err = instances.ParseSize(o.largerThan)
+		c.LargerThan, err = state.ParseSize(o.largerThan)
 	}
 	return c, err
 }
 
 // keptInstances lists what is kept, and prints what is odd about it.
-func keptInstances(sys System) (home string, facts host.Facts, list []instances.Instance, err error) {
+func keptInstances(sys System) (home string, facts host.Facts, list []state.Kept, err error) {
 	if facts, err = host.Detect(); err != nil {
 		return "", facts, nil, err
 	}
 	home = profiledir.FoldersOf(facts, sys.Manifest).Home
-	list, notes, err := instances.List(home)
+	list, notes, err := state.List(home)
 	for _, note := range notes {
 		diag.Warn(sys.Stderr, diag.Problem{Message: note})
 	}
@@ -118,7 +117,7 @@ func listInstances(sys System, format string) (string, error) {
 	case err != nil:
 		return "", err
 	case format == "json":
-		return jsonText(append([]instances.Instance{}, list...))
+		return jsonText(append([]state.Kept{}, list...))
 	case len(list) == 0:
 		fmt.Fprintln(sys.Stderr, "Nothing is kept yet.")
 		return "", nil
@@ -127,10 +126,10 @@ func listInstances(sys System, format string) (string, error) {
 }
 
 // instanceTable has a line for each instance, and the total.
-func instanceTable(home string, list []instances.Instance) string {
+func instanceTable(home string, list []state.Kept) string {
 	rows, now := [][]string{{"ID", "SIZE", "LAST USED", "PROJECT"}}, time.Now()
 	for _, in := range list {
-		size, used := instances.ShowSize(in.Bytes), instances.ShowAge(in.LastUsed, now)
+		size, used := state.ShowSize(in.Bytes), state.ShowAge(in.LastUsed, now)
 		if in.More {
 			size = "≥ " + size
 		}
@@ -139,10 +138,10 @@ func instanceTable(home string, list []instances.Instance) string {
 		}
 		rows = append(rows, []string{diag.Visible(in.ID), size, used, projectOf(home, in)})
 	}
-	return table(append(rows, []string{"total", instances.ShowSize(instances.Total(list))}))
+	return table(append(rows, []string{"total", state.ShowSize(state.Total(list))}))
 }
 
-func projectOf(home string, in instances.Instance) string {
+func projectOf(home string, in state.Kept) string {
 	root := diag.Visible(profile.Tilde(home, in.Root))
 	switch {
 	case in.ID == string(state.Shared):
@@ -164,7 +163,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	chosen := instances.Choose(list, criteria, time.Now())
+	chosen := state.Choose(list, criteria, time.Now())
 	if len(chosen) == 0 {
 		fmt.Fprintln(sys.Stderr, "There is nothing to remove.")
 		return nil
@@ -185,7 +184,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 }
 
 // removeInstances goes on after a failure, and prints each.
-func removeInstances(sys System, home string, chosen []instances.Instance) error {
+func removeInstances(sys System, home string, chosen []state.Kept) error {
 	var failed []string
 	var freed int64
 	for _, in := range chosen {
@@ -196,7 +195,7 @@ func removeInstances(sys System, home string, chosen []instances.Instance) error
 		}
 		freed += in.Bytes
 	}
-	fmt.Fprintf(sys.Stdout, "removed %d of %d, %s\n", len(chosen)-len(failed), len(chosen), instances.ShowSize(freed))
+	fmt.Fprintf(sys.Stdout, "removed %d of %d, %s\n", len(chosen)-len(failed), len(chosen), state.ShowSize(freed))
 	if len(failed) > 0 {
 		return diag.Errorf("remove instances", "see above", "these are left: %s", strings.Join(failed, ", "))
 	}

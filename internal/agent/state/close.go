@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -131,29 +130,6 @@ func openFolders(dir *beneath.Folder, rel string, depth int) {
 	}
 }
 
-// Folder is where the kept instances of a CLAUDEBOX_HOME lie, one folder each.
-func Folder(home string) string { return path.Join(home, instances) }
-
-// AgentHome is the agent's home below an instance.
-const AgentHome = agentHome
-
-// IsOf reports whether an instance of that name belongs to the project with that
-// canonical root.
-func IsOf(id, root string) bool { return strings.TrimSuffix(id, hostSuffix) == ID(root) }
-
-// RootOf is the canonical root of the project that an instance belongs to, as
-// it was noted; empty when that is not known.
-func RootOf(dir *beneath.Folder) string { return readRecord(dir).Root }
-
-// LastUsed is when a session began last; zero when that is not known.
-func LastUsed(dir *beneath.Folder) time.Time {
-	info, err := os.Lstat(dir.Join(liveName))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
 // ErrLive says that a session uses an instance.
 var ErrLive = errors.New("a session uses it")
 
@@ -165,14 +141,14 @@ func Remove(home, id string) error {
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
-	at := path.Join(Folder(home), id)
+	at := path.Join(home, instances, id)
 	failed := func(err error) error {
 		return diag.Wrap("remove "+at, err, "look at it, and remove what is left by hand")
 	}
 	// The folder of instances is locked while one is made, and so it is here.
 	of := place{dir: at}
 	of.req.Home = home
-	lock, err := of.flock(Folder(home), unix.LOCK_EX)
+	lock, err := of.flock(path.Join(home, instances), unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -182,7 +158,7 @@ func Remove(home, id string) error {
 	if !free {
 		return failed(ErrLive)
 	}
-	gone := path.Join(Folder(home), unfinished+rand.Text())
+	gone := path.Join(home, instances, unfinished+rand.Text())
 	if err := os.Rename(at, gone); err != nil {
 		return failed(err)
 	}

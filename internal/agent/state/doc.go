@@ -15,5 +15,5 @@
 //
 // [Look] only reads; [Instance.Prepare] makes. A launch of which nothing is
 // new costs a few system calls. An instance is locked, as a folder, while it is
-// changed.
+// changed. [List] says what is kept, and [Choose] what of it can go.
 package state

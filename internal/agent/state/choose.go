@@ -1,4 +1,4 @@
-package instances
+package state
 
 import (
 	"strconv"
@@ -17,8 +17,8 @@ type Criteria struct {
 
 // Choose gives the instances that meet the criteria, but none that is in use,
 // and none of an unknown project for being gone.
-func Choose(list []Instance, c Criteria, now time.Time) []Instance {
-	var chosen []Instance
+func Choose(list []Kept, c Criteria, now time.Time) []Kept {
+	var chosen []Kept
 	for _, in := range list {
 		switch {
 		case in.Live, c.Gone && !in.Gone,
@@ -32,7 +32,7 @@ func Choose(list []Instance, c Criteria, now time.Time) []Instance {
 }
 
 // Total is what instances take on disk together, in bytes.
-func Total(list []Instance) int64 {
+func Total(list []Kept) int64 {
 	var sum int64
 	for _, in := range list {
 		sum += in.Bytes

@@ -1,4 +1,4 @@
-package instances
+package state
 
 import (
 	"encoding/json"
@@ -13,13 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
-// Instance is one kept instance.
-type Instance struct {
+// Kept is an instance that is kept, as it is found.
+type Kept struct {
 	ID       string    `json:"id"`
 	Dir      string    `json:"dir"`
 	Root     string    `json:"root,omitempty"` // canonical root of its project; empty: shared by all, or not known
@@ -32,11 +31,11 @@ type Instance struct {
 
 // List gives the kept instances below CLAUDEBOX_HOME, by id, and notes on what
 // lies among them and is none or is damaged. None is no error.
-func List(home string) (list []Instance, notes []string, err error) {
+func List(home string) (list []Kept, notes []string, err error) {
 	real, err := filepath.EvalSymlinks(home) // the way there is the user's own; below it no link is followed
 	var parent *beneath.Folder
 	if err == nil {
-		parent, err = beneath.Open(state.Folder(real))
+		parent, err = beneath.Open(filepath.Join(real, instances))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -50,14 +49,14 @@ func List(home string) (list []Instance, notes []string, err error) {
 	if err != nil {
 		return nil, nil, &diag.Error{
 			Op: "list the instances", Err: err,
-			Remedy: "make " + state.Folder(home) + " a folder that you can read",
+			Remedy: "make " + filepath.Join(home, instances) + " a folder that you can read",
 		}
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
 			continue // being made, or left by a crash
 		}
-		in, note := look(parent, name)
+		in, note := describe(parent, name)
 		if note != "" {
 			notes = append(notes, note)
 		}
@@ -70,19 +69,21 @@ func List(home string) (list []Instance, notes []string, err error) {
 
 const mostInstances = 100_000
 
-func look(parent *beneath.Folder, name string) (Instance, string) {
+func describe(parent *beneath.Folder, name string) (Kept, string) {
 	dir, err := parent.Sub(name)
 	if err != nil {
-		return Instance{}, parent.Join(name) + " is no folder, and left alone"
+		return Kept{}, parent.Join(name) + " is no folder, and left alone"
 	}
 	defer dir.Close()
-	in := Instance{
-		ID: name, Dir: dir.Path(), Root: state.RootOf(dir), Live: state.Live(dir.Path()),
-		LastUsed: state.LastUsed(dir),
+	in := Kept{
+		ID: name, Dir: dir.Path(), Root: readRecord(dir).Root, Live: Live(dir.Path()),
+	}
+	if info, err := os.Lstat(dir.Join(liveName)); err == nil {
+		in.LastUsed = info.ModTime()
 	}
 	in.Bytes, in.More = size(dir.Path())
 	note := ""
-	if in.Root == "" && name != string(state.Shared) {
+	if in.Root == "" && name != string(Shared) {
 		note = "the record of " + name + " is damaged: its project is not known until it is used again"
 		if in.Root = rediscover(dir, name); in.Root != "" {
 			note = "the record of " + name +
@@ -91,7 +92,7 @@ func look(parent *beneath.Folder, name string) (Instance, string) {
 	}
 	if in.Root != "" { // certainly not there, unlike what cannot be looked at
 		_, err := os.Lstat(in.Root)
-		in.Gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+		in.Gone = missing(err)
 	}
 	return in, note
 }
@@ -103,7 +104,7 @@ const agentFileLimit = 16 << 20
 // it worked in. The agent need not be believed: an instance is named by the
 // hash of its project's path.
 func rediscover(dir *beneath.Folder, id string) string {
-	content, err := dir.Read(state.AgentHome+"/.claude.json", agentFileLimit)
+	content, err := dir.Read(agentHome+"/.claude.json", agentFileLimit)
 	if err != nil {
 		return ""
 	}
@@ -114,7 +115,7 @@ func rediscover(dir *beneath.Folder, id string) string {
 		return ""
 	}
 	for root := range said.Projects {
-		if state.IsOf(id, root) {
+		if strings.TrimSuffix(id, hostSuffix) == ID(root) {
 			return root
 		}
 	}

@@ -1,4 +1,4 @@
-package instances_test
+package state_test
 
 import (
 	"os"
@@ -10,34 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent/agenthome"
-	"claudebox/internal/agent/instances"
 	"claudebox/internal/agent/state"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// world is a user with a home and some projects.
-type world struct {
+// shelf is a user with a home and some projects.
+type shelf struct {
 	t    *testing.T
 	home string
 }
 
-func newWorld(t *testing.T) world {
+func newShelf(t *testing.T) shelf {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	return world{t, home}
+	return shelf{t, home}
 }
 
-func (w world) claudebox() string { return filepath.Join(w.home, ".claudebox") }
+func (w shelf) claudebox() string { return filepath.Join(w.home, ".claudebox") }
 
 // launch starts a session in a project, which it makes.
-func (w world) launch(project string) state.Instance {
+func (w shelf) launch(project string) state.Instance {
 	w.t.Helper()
 	root := filepath.Join(w.home, project)
 	must(w.t, os.MkdirAll(root, 0o700))
@@ -50,18 +42,18 @@ func (w world) launch(project string) state.Instance {
 	return in
 }
 
-func (w world) session(project string) state.Instance {
+func (w shelf) session(project string) state.Instance {
 	w.t.Helper()
 	in := w.launch(project)
 	must(w.t, in.Close())
 	return in
 }
 
-func (w world) list() (map[string]instances.Instance, []string) {
+func (w shelf) list() (map[string]state.Kept, []string) {
 	w.t.Helper()
-	list, notes, err := instances.List(w.claudebox())
+	list, notes, err := state.List(w.claudebox())
 	must(w.t, err)
-	byRoot := map[string]instances.Instance{}
+	byRoot := map[string]state.Kept{}
 	for _, in := range list {
 		byRoot[strings.TrimPrefix(in.Root, w.home+"/")] = in
 	}
@@ -69,7 +61,7 @@ func (w world) list() (map[string]instances.Instance, []string) {
 }
 
 func TestListTellsProjectUseAndSize(t *testing.T) {
-	w := newWorld(t)
+	w := newShelf(t)
 	if list, notes := w.list(); len(list)+len(notes) != 0 {
 		t.Errorf("there is %v, %q", list, notes)
 	}
@@ -112,7 +104,7 @@ func TestADamagedRecordIsSaidAndMadeAnew(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newShelf(t)
 			in := w.session("p")
 			if name == "a folder" {
 				must(t, os.Remove(in.Dir+"/record"))
@@ -140,7 +132,7 @@ func TestADamagedRecordIsSaidAndMadeAnew(t *testing.T) {
 
 // An agent can make folders deeper than any path, or any number of open files.
 func TestAVeryDeepTreeIsCountedInPart(t *testing.T) {
-	w := newWorld(t)
+	w := newShelf(t)
 	in := w.session("deep")
 	fd, err := unix.Open(in.Dir+"/cache", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	must(t, err)
@@ -159,18 +151,18 @@ func TestAVeryDeepTreeIsCountedInPart(t *testing.T) {
 }
 
 func TestALinkedFolderOfInstancesIsRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newShelf(t)
 	w.session("p")
 	must(t, os.Rename(w.claudebox()+"/instances", w.home+"/moved"))
 	must(t, os.Symlink(w.home+"/moved", w.claudebox()+"/instances"))
-	if list, _, err := instances.List(w.claudebox()); err == nil {
+	if list, _, err := state.List(w.claudebox()); err == nil {
 		t.Errorf("listed %v", list)
 	}
 }
 
 func TestChoose(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	list := []instances.Instance{
+	list := []state.Kept{
 		{ID: "live", Live: true, Gone: true, Bytes: 1 << 30, LastUsed: now.AddDate(-1, 0, 0)},
 		{ID: "gone", Gone: true, Bytes: 10, LastUsed: now.Add(-time.Hour)},
 		{ID: "old", Bytes: 10, LastUsed: now.AddDate(0, -3, 0)},
@@ -178,17 +170,17 @@ func TestChoose(t *testing.T) {
 		{ID: "never", Bytes: 10},
 	}
 	for name, tc := range map[string]struct {
-		by   instances.Criteria
+		by   state.Criteria
 		want string
 	}{
-		"gone":        {instances.Criteria{Gone: true}, "gone"},
-		"old":         {instances.Criteria{OlderThan: 30 * 24 * time.Hour}, "old never"},
-		"big":         {instances.Criteria{LargerThan: 1 << 20}, "big"},
-		"old and big": {instances.Criteria{OlderThan: time.Hour, LargerThan: 1 << 20}, ""},
-		"all":         {instances.Criteria{}, "gone old big never"},
+		"gone":        {state.Criteria{Gone: true}, "gone"},
+		"old":         {state.Criteria{OlderThan: 30 * 24 * time.Hour}, "old never"},
+		"big":         {state.Criteria{LargerThan: 1 << 20}, "big"},
+		"old and big": {state.Criteria{OlderThan: time.Hour, LargerThan: 1 << 20}, ""},
+		"all":         {state.Criteria{}, "gone old big never"},
 	} {
 		var got []string
-		for _, in := range instances.Choose(list, tc.by, now) {
+		for _, in := range state.Choose(list, tc.by, now) {
 			got = append(got, in.ID)
 		}
 		if strings.Join(got, " ") != tc.want {
@@ -199,23 +191,23 @@ func TestChoose(t *testing.T) {
 
 func TestAgesAndSizes(t *testing.T) {
 	for text, want := range map[string]time.Duration{"12h": 12 * time.Hour, "30d": 720 * time.Hour, "4w": 672 * time.Hour, "": 0, "d": 0, "-1d": 0, "0d": 0, "1y": 0, "1.5d": 0, "99999999999d": 0} {
-		if got, err := instances.ParseAge(text); got != want || (err == nil) != (want > 0) {
+		if got, err := state.ParseAge(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("ParseAge(%q) = %v, %v", text, got, err)
 		}
 	}
 	for text, want := range map[string]int64{"500M": 500 << 20, "2g": 2 << 30, "1T": 1 << 40, "5": 0, "M": 0, "": 0, "-5M": 0} {
-		if got, err := instances.ParseSize(text); got != want || (err == nil) != (want > 0) {
+		if got, err := state.ParseSize(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("ParseSize(%q) = %v, %v", text, got, err)
 		}
 	}
 	for bytes, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 KiB", 1536: "1.5 KiB", 200 << 10: "200 KiB", 1 << 30: "1.0 GiB", 5 << 50: "5120 TiB"} {
-		if got := instances.ShowSize(bytes); got != want {
+		if got := state.ShowSize(bytes); got != want {
 			t.Errorf("ShowSize(%d) = %q, want %q", bytes, got, want)
 		}
 	}
 	now := time.Now()
 	for ago, want := range map[time.Duration]string{time.Second: "just now", time.Minute: "1 minute ago", 3 * time.Hour: "3 hours ago", 50 * time.Hour: "2 days ago", -time.Hour: "just now"} {
-		if got := instances.ShowAge(now.Add(-ago), now); got != want {
+		if got := state.ShowAge(now.Add(-ago), now); got != want {
 			t.Errorf("ShowAge(%v) = %q, want %q", ago, got, want)
 		}
 	}

@@ -15,6 +15,14 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 	tool := func(path string) func(*Plan) {
 		return func(p *Plan) { p.Pins.Tools = append(p.Pins.Tools, Tool{Name: "bwrap", Path: path}) }
 	}
+	kept := func(folder string, mounts ...string) func(*Plan) {
+		return func(p *Plan) {
+			p.Agent.Home = []string{folder}
+			for _, of := range mounts {
+				p.Mounts = append(p.Mounts, keptMount(of))
+			}
+		}
+	}
 	const hash = "/nix/store/658q26wqvg2g5n41p231s2fp9rvmrq26-x"
 	for name, tc := range map[string]struct {
 		forge func(*Plan)
@@ -23,6 +31,11 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 		"takes the base as it is":            {func(*Plan) {}, ""},
 		"takes a path of a closure":          {mount(ROBind, hash), ""},
 		"takes a tool of the store":          {tool(hash + "/bin/bwrap"), ""},
+		"takes a folder that is kept":        {kept(".codex", ".codex"), ""},
+		"refuses one that is not kept":       {kept(".codex", ".ssh"), "none of the base"},
+		"refuses the whole home":             {kept(".", "."), "none of the base"},
+		"refuses a kept folder that climbs":  {kept("../x", "../x"), "none of the base"},
+		"refuses a kept folder of a user's":  {kept("src", "src"), "none of the base"},
 		"refuses keys as of the base":        {mount(ROBind, "/home/u/.ssh"), "none of the base"},
 		"refuses keys by a late value":       {mount(ROBind, "${home}/.ssh"), "none of the base"},
 		"refuses the whole instance":         {mount(Bind, "${state}"), "none of the base"},

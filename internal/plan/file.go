@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -157,7 +158,7 @@ func (p Plan) Packages() (own, base []Package) {
 // runs on the host has to come from the store.
 func checkClaims(p Plan) error {
 	for _, m := range p.Mounts {
-		if m.Why == Base && !isBase(m) {
+		if m.Why == Base && !isBase(m, p.Agent.Home) {
 			return fmt.Errorf("the mount of %s at %s is none of the base", m.Source, m.Destination)
 		}
 	}
@@ -175,8 +176,8 @@ func checkClaims(p Plan) error {
 }
 
 // isBase reports whether a mount shows nothing of the host but what the base
-// does.
-func isBase(m Mount) bool {
+// does, for an agent that keeps some folders of its home.
+func isBase(m Mount, kept []string) bool {
 	if m.Kind != Bind && m.Kind != ROBind {
 		return true
 	}
@@ -184,7 +185,10 @@ func isBase(m Mount) bool {
 		return true
 	}
 	of := func(known Mount) bool { return known.Kind == m.Kind && known.Source == m.Source }
-	return slices.ContainsFunc(baseMounts, of) || slices.ContainsFunc(cacheMounts(profile.CacheProject), of)
+	return slices.ContainsFunc(baseMounts, of) || slices.ContainsFunc(cacheMounts(profile.CacheProject), of) ||
+		slices.ContainsFunc(kept, func(folder string) bool {
+			return fs.ValidPath(folder) && folder != "." && folder[0] == '.' && m == keptMount(folder)
+		})
 }
 
 func isInStore(name string) bool {

@@ -26,12 +26,10 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	}
 	list = append(list, links(prof, res)...)
 	list = append(list, cacheMounts(prof.Cache)...)
-	for _, folder := range keptFolders(prof.Agent) {
-		list = append(list, Mount{
-			Kind: Bind, Source: "${state}/" + KeptFolder(folder), Destination: "${home}/" + folder,
-		})
-	}
 	list = based(list)
+	for _, folder := range keptFolders(prof.Agent) {
+		list = append(list, keptMount(folder))
+	}
 	for _, m := range prof.Mounts {
 		list = append(list, profileMount(m))
 	}
@@ -85,6 +83,11 @@ func cacheMounts(cache string) []Mount {
 		})
 	}
 	return list
+}
+
+// keptMount is that of a folder of the agent's home that is kept.
+func keptMount(folder string) Mount {
+	return Mount{Kind: Bind, Source: "${state}/" + KeptFolder(folder), Destination: "${home}/" + folder, Why: Base}
 }
 
 // CacheFolders are the folders that the instance's cache must hold, so that

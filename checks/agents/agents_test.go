@@ -3,20 +3,25 @@
 package agents_test
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"claudebox/checks/authority"
 	"claudebox/checks/trial"
 )
 
@@ -110,6 +115,86 @@ var agents = map[string]struct {
 	},
 }
 
+// The key of each agent is used at its own host, and inside is a placeholder of it.
+func TestTheKeysOfOtherAgentsStayOutside(t *testing.T) {
+	hosts := []string{"api.openai.com", "generativelanguage.googleapis.com"}
+	certificate, roots, err := authority.Certify(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, agent := range agents {
+		t.Run(name, func(t *testing.T) {
+			home := trial.Home(t, "cb-agent-")
+			model := &api{}
+			server := httptest.NewUnstartedServer(model)
+			server.TLS, server.EnableHTTP2 = &tls.Config{Certificates: []tls.Certificate{certificate}}, true
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			proxy := httptest.NewServer(tunnel(hosts, server.Listener.Addr().String()))
+			t.Cleanup(proxy.Close)
+			constants := map[string]string{"HTTPS_PROXY": proxy.URL}
+			address := "https://" + hosts[0]
+			if agent.env != nil {
+				maps.Copy(constants, agent.env(address))
+			}
+			delete(constants, "GOOGLE_GEMINI_BASE_URL")
+			profile, err := json.Marshal(map[string]any{
+				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
+			})
+			if err := errors.Join(err, os.Mkdir(home+"/p", 0o755), os.WriteFile(home+"/x.json", profile, 0o600),
+				os.WriteFile(home+"/roots.pem", roots, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			run := func(words ...string) (status int, stdout, stderr string) {
+				return start(t, home, home+"/p", words, agent.keyName+"="+key, "SSL_CERT_FILE="+home+"/roots.pem")
+			}
+			script := agent.before + "\ntrue; echo $" + agent.keyName + "; env"
+			if status, stdout, stderr := run("shell", "--", "bash", "-c", script); status != 0 || strings.Contains(stdout, key) || !strings.Contains(stdout, "cbx") {
+				t.Fatalf("status %d, inside is %s\n%s", status, stdout, stderr)
+			}
+			status, stdout, stderr := run(append([]string{"--"}, agent.words(address)...)...)
+			if status != 0 || !strings.Contains(stdout, answer) || !model.keyed {
+				t.Fatalf("status %d, said %q\n%s\nasked: %q", status, stdout, stderr, model.asked)
+			}
+		})
+	}
+}
+
+// tunnel is a proxy that leads to an address in the place of some hosts, and
+// nowhere else.
+func tunnel(hosts []string, address string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inside, err := net.Dial("tcp", address)
+		if !slices.Contains(hosts, r.URL.Hostname()) || err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer inside.Close()
+		client, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		fmt.Fprint(client, "HTTP/1.1 200 OK\r\n\r\n")
+		go io.Copy(inside, client) //nolint:errcheck // until one of them leaves
+		_, _ = io.Copy(client, inside)
+	})
+}
+
+// start starts claudebox as a user with a home in a project.
+func start(t *testing.T, home, project string, words []string, env ...string) (status int, stdout, stderr string) {
+	programs := filepath.Dir(os.Getenv("CLAUDEBOX_TEST_CLAUDE"))
+	node := filepath.Dir(os.Getenv("CLAUDEBOX_TEST_NODE"))
+	words = append([]string{"-P", home + "/x.json", "-y", "--no-report"}, words...)
+	cmd := exec.CommandContext(t.Context(), os.Getenv("CLAUDEBOX_BIN"), words...)
+	cmd.Dir, cmd.WaitDelay = project, patience
+	cmd.Env = append([]string{
+		"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + programs + ":" + node + ":/usr/bin:/bin",
+	}, env...)
+	return trial.Run(t, cmd)
+}
+
+// Each answers by a server of the user's own, which its key is let in for.
 func TestOtherAgentsAnswerFromInside(t *testing.T) {
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
@@ -126,17 +211,13 @@ func TestOtherAgentsAnswerFromInside(t *testing.T) {
 			}
 			profile, err := json.Marshal(map[string]any{
 				"name": "x", "extends": "default", "agent": name, "env": constants, "nix": map[string]string{"daemon": "off"},
+				"secrets": []map[string]any{{"env": agent.keyName, "hosts": []string{"api.example.org"}, "secret": "inside"}},
 			})
 			if err := errors.Join(err, os.Mkdir(project, 0o755), os.WriteFile(home+"/x.json", profile, 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			programs := filepath.Dir(os.Getenv("CLAUDEBOX_TEST_CLAUDE"))
-			node := filepath.Dir(os.Getenv("CLAUDEBOX_TEST_NODE"))
 			run := func(words ...string) (status int, stdout, stderr string) {
-				cmd := exec.CommandContext(t.Context(), os.Getenv("CLAUDEBOX_BIN"), append([]string{"-P", home + "/x.json", "-y", "--no-report"}, words...)...)
-				cmd.Dir, cmd.WaitDelay = project, patience
-				cmd.Env = []string{"HOME=" + home, "USER=u", "TERM=xterm", "LANG=C.UTF-8", "PATH=" + programs + ":" + node + ":/usr/bin:/bin", agent.keyName + "=" + key}
-				return trial.Run(t, cmd)
+				return start(t, home, project, words, agent.keyName+"="+key)
 			}
 			if status, _, stderr := run("shell", "--", "bash", "-c", agent.before); status != 0 {
 				t.Fatal(stderr)

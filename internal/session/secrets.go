@@ -190,7 +190,8 @@ func (b *brokeredPart) lead(g ground, port int) (err error) {
 func (b *brokeredPart) replace(g ground) {
 	for _, secret := range g.secrets.list {
 		if len(secret.Hosts) == 0 {
-			b.warn(secret.Name + " does not enter, and nothing uses it: ANTHROPIC_BASE_URL is no https address")
+			base := usual[secret.Name].base
+			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
 		}
 		why := placeholderWhy(secret.Secret)
 		b.overrides[secret.Name] = launch.Override{Value: secret.placeholder, Why: why, Public: true}
@@ -231,7 +232,7 @@ func (b *brokeredPart) hideCopies(g ground) {
 // drop keeps out what would be of no use.
 func (b *brokeredPart) drop(g ground) {
 	for _, e := range entering(g) {
-		_, known := usual[e.Name]
+		_, known := usualOf(e)
 		if (known || gitRule(g, e.Name) != "") && g.Facts.Env.Value(e.Name, "") != "" {
 			b.overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
 			b.note(e.Name + " does not enter: there is no network to use it")
@@ -314,19 +315,47 @@ var tiersWithBroker = []string{proxied, "inet", "allow"}
 
 const proxied = "full"
 
-// usual are the variables that hold a secret of Claude Code's, and how it sends
-// that.
-var usual = map[string]broker.Secret{
-	apiKey: {
+// usualSecret is how an agent sends what a variable holds. base is the variable that
+// names another host for it.
+type usualSecret struct {
+	broker.Secret
+	base string
+}
+
+// usual are the variables that hold a secret of an agent's. The later ones are those
+// of agents beside Claude Code, by the rule of their agent alone: under another they
+// enter as they are.
+var usual = map[string]usualSecret{
+	apiKey: {broker.Secret{
 		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer},
 		Headers: []string{"X-Api-Key"}, Paths: broker.ClaudePaths,
-	},
-	"ANTHROPIC_AUTH_TOKEN": {
+	}, claudeBase},
+	"ANTHROPIC_AUTH_TOKEN": {broker.Secret{
 		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths,
-	},
-	"CLAUDE_CODE_OAUTH_TOKEN": {
+	}, claudeBase},
+	"CLAUDE_CODE_OAUTH_TOKEN": {broker.Secret{
 		Hosts: broker.ClaudeHosts, Forms: []broker.Form{broker.Bearer}, Paths: broker.ClaudePaths,
-	},
+	}, claudeBase},
+	"CODEX_API_KEY": openAI, "OPENAI_API_KEY": openAI, "GEMINI_API_KEY": gemini, "GOOGLE_API_KEY": gemini,
+}
+
+const claudeBase = "ANTHROPIC_BASE_URL"
+
+var (
+	openAI = usualSecret{broker.Secret{
+		Hosts: []string{"api.openai.com"}, Forms: []broker.Form{broker.Bearer},
+	}, "OPENAI_BASE_URL"}
+	gemini = usualSecret{broker.Secret{
+		Hosts: []string{"aiplatform.googleapis.com", "generativelanguage.googleapis.com"},
+		Forms: []broker.Form{broker.Header, broker.Bearer}, Headers: []string{"X-Goog-Api-Key"},
+	}, "GOOGLE_GEMINI_BASE_URL"}
+)
+
+// usualOf is how an agent sends what a variable holds; false: it is not known, or
+// enters by a rule that has it enter as it is.
+func usualOf(e plan.Env) (usualSecret, bool) {
+	secret, known := usual[e.Name]
+	return secret, known && (secret.base == claudeBase || e.Why == plan.Base)
 }
 
 // namedSecret is a secret with the rule that names it.
@@ -351,10 +380,10 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
 	}
 	for _, e := range entering(g) {
-		secret, known := usual[e.Name]
+		secret, known := usualOf(e)
 		if value := g.Facts.Env.Value(e.Name, ""); known && value != "" {
 			secret.Name, secret.Value = e.Name, value
-			add(secretFor(secret, insideValue(g, "ANTHROPIC_BASE_URL")), e.Why)
+			add(secretFor(secret.Secret, insideValue(g, secret.base)), e.Why)
 		}
 	}
 	for _, named := range g.plan.Secrets {
@@ -480,7 +509,7 @@ func visibleBy(mounts []launch.Mount, file string) *launch.Mount {
 	return nil
 }
 
-// secretFor makes a secret one of another host than Anthropic's, where the user
+// secretFor makes a secret one of another host than its usual ones, where the user
 // has named one. One that is reached without TLS is no host for a secret.
 func secretFor(secret broker.Secret, base string) broker.Secret {
 	if base == "" {

@@ -164,7 +164,9 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 // thread dies, so does bwrap, and with it everything inside: --die-with-parent
 // alone takes hold only when the sandbox is set up, and whoever killed
 // claudebox before left a sandbox running. And no signal of the terminal ends
-// bwrap and the agent with it before the agent has handled it.
+// bwrap and the agent with it before the agent has handled it: bwrap's monitor is
+// in the terminal's process group as the agent is, and without a namespace of its
+// own it can only be spared what the agent is spared, too.
 //
 // Where it is not possible, the signals that would end bwrap are blocked in it,
 // and set free again for the agent by the shim.

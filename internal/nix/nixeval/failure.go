@@ -155,14 +155,6 @@ func (a answer) refused(attr string) *Failure {
 	return &Failure{Reason: Throws}
 }
 
-// thrown is what nixpkgs says of a name it has taken away.
-func thrown(attr string, err error) *Failure {
-	if err == nil {
-		return &Failure{Reason: Faulty, Message: "bug: " + attr + " fails among others and works alone"}
-	}
-	return &Failure{Reason: Throws, Message: attr + ": " + err.Error()}
-}
-
 // remedyFor is what to do when the evaluator does not work at all.
 func remedyFor(err error) string {
 	switch {
@@ -180,23 +172,11 @@ const maxNearest = 3
 // Nearest gives up to three of names that could have been meant by name,
 // nearest first: another case, a slip of one or two letters, a swap.
 func Nearest(name string, names []string) []string {
-	type near struct {
-		name     string
-		distance int
-	}
 	limit := min(2, len(name)/2)
-	var found []near
-	for _, n := range names {
-		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(n), limit); d <= limit {
-			found = append(found, near{n, d})
-		}
-	}
-	slices.SortFunc(found, func(a, b near) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), strings.Compare(a.name, b.name))
+	distance := func(n string) int { return spelling.Distance(strings.ToLower(name), strings.ToLower(n), limit) }
+	near := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return distance(n) > limit })
+	slices.SortFunc(near, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(a), distance(b)), strings.Compare(a, b))
 	})
-	var best []string
-	for _, f := range found[:min(len(found), maxNearest)] {
-		best = append(best, f.name)
-	}
-	return best
+	return near[:min(len(near), maxNearest)]
 }

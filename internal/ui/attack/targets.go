@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"claudebox/internal/diag"
 )
@@ -47,17 +48,17 @@ func Make(home string) (made *Made, err error) {
 	}
 	for name, content := range map[string]string{
 		"project/.env": "SECRET=" + canary + "\n", "project/.envrc": "true\n", "project/.mcp.json": "{}\n",
-		"project/.git/HEAD":   "ref: refs/heads/main\n",
-		"project/.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+		"project/.git/HEAD":        "ref: refs/heads/main\n",
+		"project/.git/config":      "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+		"project/.git/refs/heads/": "", "project/.git/objects/": "", "project/.git/hooks/": "",
 	} {
 		file := filepath.Join(folder, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-			os.WriteFile(file, []byte(content), 0o600)); err != nil {
-			return made, err
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(file, 0o700)
+		} else {
+			err = errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600))
 		}
-	}
-	for _, name := range []string{"objects", "refs/heads", "hooks"} {
-		if err := os.MkdirAll(filepath.Join(made.Project, ".git", name), 0o700); err != nil {
+		if err != nil {
 			return made, err
 		}
 	}

@@ -2,6 +2,5 @@
 // see this path, variable or host, by which rule, and what would change that.
 //
 // It is pure: the caller looks at files, environment and network, and hands in
-// what it found. It imports forbidden, hostpattern, leak, launch, plan
-// and profile, and names no secret.
+// what it found. It names no secret.
 package why

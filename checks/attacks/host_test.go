@@ -4,6 +4,7 @@ package attacks_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -99,6 +100,24 @@ func TestAFolderOfHooksThatIsNotThereYet(t *testing.T) {
 	w.wantNotTaken()
 	if w.exists("project/.githooks") {
 		t.Error("the stand-in stays")
+	}
+}
+
+// Each worktree has a folder of hooks of its own, if the repository's
+// configuration names one.
+func TestAFolderOfHooksInALinkedWorktree(t *testing.T) {
+	for name, in := range map[string][2]string{"that is the project": {"main", "../project"}, "in the project": {"project", "w"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(site{user: "git init -q " + in[0] + "; cd " + in[0] + "; git commit -qm x --allow-empty; git config core.hooksPath .githooks; git worktree add -q " + in[1]})
+			at := filepath.Join(in[0], in[1])
+			w.attack("test -e w && cd w; mkdir -p .githooks; printf '#!/bin/sh\n" + w.orders() + "\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit")
+			w.git(at, "commit", "-q", "--allow-empty", "-m", "x")
+			w.wantNotTaken()
+			if w.exists(at + "/.githooks/pre-commit") {
+				t.Error("it could be made")
+			}
+		})
 	}
 }
 

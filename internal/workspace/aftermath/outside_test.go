@@ -3,6 +3,8 @@ package aftermath_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,36 @@ func TestTheUsersConfigurationNamesAPathInAnyRepository(t *testing.T) {
 			wantLines(t, w.session(tc.agent), want...)
 			w.sh(tc.host)
 			w.wantNotTaken()
+		})
+	}
+}
+
+// TestARepositorysConfigurationNamesAPathInEachWorktree: git takes a relative
+// path from the top of the worktree where it runs.
+func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
+	const good = `mkdir gh; echo true >gh/post-checkout; chmod +x gh/post-checkout; `
+	for name, tc := range map[string]struct {
+		user, file string
+		told       bool // it is tracked: then a change is told, else none can be made
+	}{
+		"the project, a folder to be made": {"git worktree add -q ../p", "gh", false},
+		"the project, a tracked folder":    {good + "git add .; git commit -qm y; git worktree add -q ../p", "gh/post-checkout", true},
+		"the project, a program":           {good + "git add .; git commit -qm y; git worktree add -q ../p; git config core.fsmonitor ./gh/post-checkout", "gh/post-checkout", true},
+		"one below, a folder to be made":   {"mv ../m/.git ../p; cd ../p; git worktree add -q w", "w/gh", false},
+		"one below, a folder":              {"mv ../m/.git ../p; cd ../p; git worktree add -q w; cd w; " + good, "w/gh", false},
+		"one below, a tracked folder":      {good + "git add .; git commit -qm y; mv ../m/.git gh ../p; cd ../p; git worktree add -q w", "w/gh/post-checkout", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("mkdir ../m; cd ../m; git init -q; git commit -qm x --allow-empty; git config core.hooksPath gh; " + tc.user)
+			held := slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/"+tc.file) })
+			if held == tc.told {
+				t.Errorf("held: %t", held)
+			}
+			r := w.session("mkdir -p " + filepath.Dir(tc.file) + "; echo false >>" + tc.file)
+			if told := strings.Contains(strings.Join(lines(r), " "), "changed "+strings.TrimSuffix(tc.file, "/post-checkout")); tc.told && !told {
+				t.Errorf("told: %q", lines(r))
+			}
 		})
 	}
 }

@@ -175,14 +175,21 @@ func (g *gitFolder) held(name, why string) {
 	}
 }
 
+// main is the git folder with the configuration that git obeys: a linked worktree
+// takes that of its repository.
+func (g *gitFolder) main() *git.Folder {
+	if g.Role == git.Linked {
+		if main := g.v.before.Folder(path.Dir(path.Dir(g.Path))); main != nil {
+			return main
+		}
+	}
+	return g.Folder
+}
+
 // perWorktree reports whether git reads config.worktree. What git takes for false
 // in other words counts as true here: a stand-in does no harm.
 func (g *gitFolder) perWorktree() (on bool) {
-	main := g.Folder
-	if g.Role == git.Linked {
-		main = g.v.before.Folder(path.Dir(path.Dir(g.Path)))
-	}
-	for _, e := range main.Entry("config").Settings() {
+	for _, e := range g.main().Entry("config").Settings() {
 		if e.Key() == "extensions.worktreeconfig" {
 			on = e.Bare || e.Value != "false"
 		}

@@ -109,7 +109,8 @@ func (v *view) learn() error {
 		if !g.guarded {
 			continue
 		}
-		v.learnFrom(configuration{g.Entry("config").Settings(), g.Path, g.tree, false})
+		main := g.main() // git obeys it in each worktree, from the top of that one
+		v.learnFrom(configuration{main.Entry("config").Settings(), main.Path, g.tree, false})
 		v.learnFrom(configuration{g.Entry("config.worktree").Settings(), g.Path, g.tree, false})
 	}
 	for _, place := range v.seen.Git {

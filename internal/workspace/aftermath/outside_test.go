@@ -141,3 +141,24 @@ func TestARepositorysConfigurationNamesAPathInEachWorktree(t *testing.T) {
 		})
 	}
 }
+
+// TestARepositoryAmongTheConversations is where Claude Code of the user works,
+// too, and perhaps below a repository of theirs.
+func TestARepositoryAmongTheConversations(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		w := newWorld(t)
+		w.sh("git init -q; mkdir $HOME/conversations")
+		s := w.begin()
+		w.sh(`git init -q $HOME/conversations/a; cd $HOME/conversations/a; git config core.fsmonitor "$EVIL"`)
+		var r aftermath.Report
+		if killed {
+			s.Kill()
+			r = aftermath.Sweep(w.path(".claudebox"))[0]
+		} else {
+			r = s.End()
+		}
+		wantLines(t, r, "taken out "+w.path("conversations/a/.git/config"))
+		w.sh("git -C $HOME/conversations/a status")
+		w.wantNotTaken()
+	}
+}

@@ -215,7 +215,9 @@ func (was record) settle(home string, tree *beneath.Folder, of *Session) Report 
 	r.judge(home, tree, p, look, func(at string) bool {
 		return elsewhere.Has(at) && pathname.Below(at, was.Scope.Common)
 	})
-	was.judgeInstance(&r, home)
+	for _, dir := range append(slices.Clone(was.Conversations), was.Instance) {
+		was.judgeOwn(&r, home, dir)
+	}
 	return r
 }
 
@@ -233,19 +235,22 @@ func (was record) judgeCommon(r *Report, home string) (seen git.Snapshot) {
 	return r.judge(home, root, place{was: was}, git.Look{Own: []string{"."}}, was.Before.Has)
 }
 
-// judgeInstance judges the git places in the agent's own folders that were changed since the session began: the user
-// may come there, by a path or a link.
-func (was record) judgeInstance(r *Report, home string) {
-	root, err := beneath.Open(was.Instance)
-	if was.Instance == "" || err != nil {
+// judgeOwn judges the git places in a folder that agents have for themselves, as far as they were changed since the
+// session began: the user may come there, by a path or a link.
+func (was record) judgeOwn(r *Report, home, dir string) {
+	root, err := beneath.Open(dir)
+	if err != nil {
 		return // there is none, or it is gone
 	}
 	defer root.Close()
-	inner := record{since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: was.Instance}}
+	inner := record{since: was.since, Scope: project.Scope{Build: was.Scope.Build, Path: dir}}
 	known := Known(home, inner.Scope)
 	after, look := inner.look(root, known)
 	if known == nil || !after.Same {
 		keep(home, inner.Scope, after.Seen)
+	}
+	if dir != was.Instance { // what is no file among the conversations is taken away there
+		after.pipes = nil
 	}
 	old := func(rel string) bool { return !git.Touched(root, rel, was.since) }
 	look.Git, look.Bare = slices.DeleteFunc(look.Git, old), slices.DeleteFunc(look.Bare, old)

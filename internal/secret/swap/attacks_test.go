@@ -338,6 +338,10 @@ var misplaced = map[string]attempt{
 		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Basic {LOGIN-PASSWORD}"),
 		want: "403", reported: "does not belong",
 	},
+	"with another path in a header": {
+		do:   asked("POST", api+"/v1/messages", "{}", "Authorization", "Bearer {LOGIN}", "X-Original-URL", "/api/oauth/claude_cli/create_api_key"),
+		want: "403", reported: "another path",
+	},
 	"with another method behind GET": {
 		do:   asked("GET", hub+"/repos/a/b/actions/runners/registration-token", "", "Authorization", "Bearer {GH}", "X-Http-Method-Override", "POST"),
 		want: "403", reported: own,
@@ -450,6 +454,14 @@ var comingBack = map[string]attempt{
 		do:   asked("GET", hub+"/packed", "", "Authorization", "Bearer {GH}", "Accept-Encoding", "gzip"),
 		want: "502", reported: "packed", sent: true,
 	},
+	"an echo in frames of HTTP/2": {do: func(w *world) string {
+		text := written(hubTarget, "api.github.com", "GET /echo HTTP/1.1\r\nHost: api.github.com\r\nAuthorization: Bearer {GH}\r\n"+
+			"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")(w)
+		if w.last().Header.Get("Upgrade") != "" {
+			w.t.Error("another protocol was asked for")
+		}
+		return text
+	}, want: "200", sent: true},
 	"an echo in pieces": {do: func(w *world) string {
 		text := asked("GET", hub+"/echo", "", "Authorization", "Bearer {GH}", "Range", "bytes=0-60")(w)
 		if w.last().Header.Get("Range") != "" {

@@ -352,6 +352,10 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 			pr.Out.Header.Del(name)
 		}
 	}
+	if !strings.EqualFold(pr.Out.Header.Get("Upgrade"), "websocket") { // frames of HTTP/2 could not be searched
+		pr.Out.Header.Del("Upgrade")
+		pr.Out.Header.Del("Connection")
+	}
 	for _, s := range e.swaps {
 		pr.Out.Header.Set(s.header, s.value)
 	}

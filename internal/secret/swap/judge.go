@@ -35,6 +35,12 @@ type request struct {
 	header                        http.Header
 }
 
+// leads reports whether a header names another path, as some servers read it.
+func (r request) leads() bool {
+	return slices.ContainsFunc([]string{"X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri"},
+		func(name string) bool { return r.header[name] != nil })
+}
+
 // does is the method as the most generous of servers would read it; empty: any.
 func (r request) does() string {
 	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
@@ -105,6 +111,8 @@ func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 				return nil, "in a header that stands twice"
 			case s.Value == "":
 				return nil, "while there is no such secret"
+			case r.leads():
+				return nil, "with another path in a header"
 			case !s.mayGo(t, r.does(), r.url.EscapedPath()):
 				return nil, "to a place that is not its own"
 			default:

@@ -60,7 +60,6 @@ var modules = map[string][]string{
 	"secret/sign":         {"golang.org/x/crypto/ssh", "golang.org/x/crypto/ssh/agent", "golang.org/x/crypto/ssh/knownhosts"},
 	"sandbox/seccomp/gen": {"github.com/elastic/go-seccomp-bpf/arch"},
 	"cli":                 {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
-	"cli/manual":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 }
 
 const (
@@ -71,7 +70,7 @@ const (
 
 // pure packages are functions of values: they may not even ask the standard
 // library for effects.
-var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "session/usergit", "nix/storepath", "agent/agenthome", "diag/layout", "diag/spelling", "cli/manual", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
+var pure = []string{"profile", "profile/shape", "plan", "plan/diff", "ui/audit", "workspace/gitconfig", "session/usergit", "nix/storepath", "agent/agenthome", "diag/layout", "diag/spelling", "secret/leak", "ui/why", "network/policy", "network/hostpattern", "workspace/hostrun", "workspace/secretfile"}
 
 var effects = []string{"os", "os/exec", "os/signal", "net", "net/http", "syscall", "time", sys}
 

@@ -34,14 +34,12 @@ var commands = map[string]func(System) *cobra.Command{
 // cobraCommands are those that cobra brings, and that need the whole tree.
 var cobraCommands = []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
-// isCommand reports whether a first word is a command. Any other word that
-// claudebox does not claim is the agent's.
+// isCommand reports whether a first word is a command. Any other word that claudebox does not claim is the agent's.
 func isCommand(word string) bool {
 	return commands[word] != nil || slices.Contains(cobraCommands, word)
 }
 
-// runCommand runs one command. Only that one is built, as building all costs
-// a tenth of a millisecond.
+// runCommand runs one command. Only that one is built, as building all costs a tenth of a millisecond.
 func runCommand(args []string, sys System) error {
 	root := newRoot(sys)
 	if make, ok := commands[args[0]]; ok {
@@ -188,8 +186,7 @@ func completeFlags(c *cobra.Command, sys System) {
 	}
 }
 
-// completeCommands offers the commands behind claudebox's own flags, where cobra
-// looks for none.
+// completeCommands offers the commands behind claudebox's own flags, where cobra looks for none.
 func completeCommands(c *cobra.Command, words []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case len(words) > 0: // the agent's
@@ -216,8 +213,7 @@ func completeProfiles(sys System) cobra.CompletionFunc {
 	}
 }
 
-// completeFormats reads the formats out of the flag's own help: "text, json or
-// sh".
+// completeFormats reads the formats out of the flag's own help: "text, json or sh".
 func completeFormats(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	usage := strings.ReplaceAll(c.Flags().Lookup("format").Usage, " or ", ", ")
 	return strings.Split(usage, ", "), cobra.ShellCompDirectiveNoFileComp

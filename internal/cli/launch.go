@@ -107,8 +107,7 @@ func (o options) sandboxWords() string {
 	return b.String()
 }
 
-// show prints a launch without starting it: the audit on standard error, bwrap's
-// words on standard output.
+// show prints a launch without starting it: the audit on standard error, bwrap's words on standard output.
 func show(sys System, s *session.Session) error {
 	argv, err := s.Launch.Argv()
 	if err != nil {

@@ -16,39 +16,39 @@ import (
 	"claudebox/internal/ui/attack"
 )
 
-// Exit statuses that are claudebox's own, as timeout(1) and env(1) use them.
-// Any other status is the agent's.
+// Exit statuses that are claudebox's own, as timeout(1) and env(1) use them. Any other status is the agent's.
 const (
 	exitRefused  = 125 // claudebox refused or failed
 	exitCannot   = 126 // the agent was found but cannot be run
 	exitNotFound = 127 // the agent was not found
 )
 
-// Main runs claudebox with all its words, its name being the first, and returns
-// its exit status.
+// Main runs claudebox with all its words, its name being the first, and returns its exit status.
 func Main(words []string, sys System) int {
-	if status, ran := storetree.Run(words); ran {
-		return status
-	}
-	if status, ran := inside.Run(words); ran {
-		return status
-	}
-	if status, ran := attack.Run(words); ran {
-		return status
+	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, attack.Run} {
+		if status, ran := stage(words); ran {
+			return status
+		}
 	}
 	err := closeInherited()
 	if err == nil {
 		err = run(words[1:], sys)
 	}
-	var agent *launch.ExitError
+	var ended *launch.ExitError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &agent):
-		return agent.Code
+	case errors.As(err, &ended):
+		return ended.Code
 	}
 	diag.Print(sys.Stderr, err)
-	return exitCode(err)
+	switch {
+	case errors.Is(err, agent.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, agent.ErrNotExecutable):
+		return exitCannot
+	}
+	return exitRefused
 }
 
 // run runs a command, or launches the agent.
@@ -76,17 +76,6 @@ func run(args []string, sys System) error {
 		return checkLaunch(sys, o, "text")
 	}
 	return runLaunch(sys, o, nil)
-}
-
-// exitCode maps claudebox's own failures.
-func exitCode(err error) int {
-	switch {
-	case errors.Is(err, agent.ErrNotFound):
-		return exitNotFound
-	case errors.Is(err, agent.ErrNotExecutable):
-		return exitCannot
-	}
-	return exitRefused
 }
 
 // Version is set by the linker.

@@ -15,7 +15,7 @@ import (
 // options are claudebox's own words of a command line.
 type options struct {
 	session.Options
-	Check, Help, Version bool
+	Check, DryRun, Help, Version bool
 }
 
 // launchFlag is one flag that claudebox claims.
@@ -107,8 +107,7 @@ func split(args []string) (options, error) {
 	return o, nil
 }
 
-// take claims the first of args, or gives it to the agent. It returns how
-// many words were used.
+// take claims the first of args, or gives it to the agent. It returns how many words were used.
 func (o *options) take(args []string) (int, error) {
 	flag, value, inline := o.findFlag(args[0])
 	switch {

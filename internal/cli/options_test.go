@@ -27,7 +27,7 @@ func TestSplit(t *testing.T) {
 			"-p fix --model opus -y", options{Options: session.Options{Yes: true, Words: []string{"-p", "fix", "--model", "opus"}}},
 		},
 		"--dry-run and --check are claimed anywhere": {
-			"-c --dry-run --check", options{Options: session.Options{DryRun: true, Words: []string{"-c"}}, Check: true},
+			"-c --dry-run --check", options{Options: session.Options{Words: []string{"-c"}}, DryRun: true, Check: true},
 		},
 		"behind -- nothing is claimed":           {"-y -- -y --network none --", options{Options: session.Options{Yes: true, Words: []string{"-y", "--network", "none", "--"}}}},
 		"-- behind the agent's words is its own": {"-p fix -- -y", options{Options: session.Options{Words: []string{"-p", "fix", "--", "-y"}}}},

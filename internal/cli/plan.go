@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,6 @@ import (
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session"
-	"claudebox/internal/ui/audit"
 )
 
 const planLong = `Print what a launch in this folder would be, without launching.
@@ -85,16 +85,17 @@ func planText(sys System, o planOptions) (string, error) {
 		return "", diag.Errorf(op, "leave it out, or use --format text", "--all and --sizes are for the plan as text")
 	case o.diff != "":
 		return planDiff(sys, o)
-	case planFormats[o.format] != nil:
+	case o.format == "json" || o.format == "yaml":
 		p, err := o.plan(sys)
-		if err != nil {
-			return "", err
+		if err != nil || o.format == "json" {
+			return string(p.Encode()), err
 		}
-		return planFormats[o.format](p)
-	case launchFormats[o.format] != nil && !o.pinned:
-		return bound(sys, o, launchFormats[o.format])
+		text, err := shape.OfJSON(p.Encode())
+		return string(text), err
 	case o.pinned:
 		return "", diag.Errorf(op, "use --format json or yaml", "no plan is kept as %s", o.format)
+	case slices.Contains([]string{"text", "argv", "sh"}, o.format):
+		return bound(sys, o)
 	}
 	return "", diag.Errorf(op, "use text, json, yaml, argv or sh", "there is no format %q", o.format)
 }
@@ -114,35 +115,19 @@ func storePaths(sys System, o planOptions) (string, error) {
 	return strings.Join(p.Roots(), "\n") + "\n", err
 }
 
-// planFormats render a plan.
-var planFormats = map[string]func(plan.Plan) (string, error){
-	"json": func(p plan.Plan) (string, error) { return string(p.Encode()), nil },
-	"yaml": func(p plan.Plan) (string, error) {
-		text, err := shape.OfJSON(p.Encode())
-		return string(text), err
-	},
-}
-
-type launchFormat func(audit.View, planOptions, launch.Launch) (string, error)
-
-// launchFormats render a launch.
-var launchFormats = map[string]launchFormat{
-	"text": func(v audit.View, o planOptions, l launch.Launch) (string, error) {
-		if o.all {
-			return v.Whole(l), nil
-		}
-		return v.Plan(l), nil
-	},
-	"argv": func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return l.Argv() },
-	"sh":   func(_ audit.View, _ planOptions, l launch.Launch) (string, error) { return script(l) },
-}
-
-func bound(sys System, o planOptions, render launchFormat) (string, error) {
+// bound is the launch as text, or as what runs it.
+func bound(sys System, o planOptions) (string, error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
 		return "", err
 	}
 	defer s.Close()
+	switch o.format {
+	case "argv":
+		return s.Launch.Argv()
+	case "sh":
+		return script(s.Launch)
+	}
 	s.JudgeImports()
 	v := viewOn(sys.Stdout, s.Facts)
 	if o.sizes {
@@ -150,7 +135,10 @@ func bound(sys System, o planOptions, render launchFormat) (string, error) {
 			return "", err
 		}
 	}
-	return render(v, o, s.Launch)
+	if o.all {
+		return v.Whole(s.Launch), nil
+	}
+	return v.Plan(s.Launch), nil
 }
 
 // planDiff prints what changed from the plan in a file to the one that a launch

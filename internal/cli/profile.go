@@ -68,8 +68,7 @@ func listProfiles(files profiledir.Files) string {
 	return table(rows)
 }
 
-// describe is what the list says of a profile: its own words, or why it does
-// not count.
+// describe is what the list says of a profile: its own words, or why it does not count.
 func describe(files profiledir.Files, entry profiledir.Entry) string {
 	switch {
 	case entry.Behind != "":

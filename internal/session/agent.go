@@ -16,7 +16,6 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/host"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
@@ -26,6 +25,7 @@ import (
 	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/leak"
+	"claudebox/internal/ui/audit"
 	"claudebox/internal/workspace/project"
 )
 
@@ -108,8 +108,7 @@ func closureOfAgent(g ground, k *keeper, program string) (paths []string, err er
 	return paths, err
 }
 
-// keptClosure is the content of a file that begins with key, if all of it is
-// there.
+// keptClosure is the content of a file that begins with key, if all of it is there.
 func keptClosure(file, key string) ([]string, bool) {
 	first, rest, _ := strings.Cut(string(cachefile.Read(file)), "\n")
 	paths := strings.Split(rest, "\n")
@@ -123,8 +122,7 @@ func keptClosure(file, key string) ([]string, bool) {
 // apiKey is the variable that makes the agent use a key instead of the login.
 const apiKey = "ANTHROPIC_API_KEY"
 
-// lookAtState finds the instance of this project, and what is to be made of
-// it. It changes nothing.
+// lookAtState finds the instance of this project, and what is to be made of it. It changes nothing.
 func lookAtState(g ground) (state.Instance, error) {
 	p := g.plan
 	req := state.Request{
@@ -161,14 +159,8 @@ func (s *Session) IsLogin(real string) bool {
 	return s.Instance.ID != "" && real != "" && (real == s.Instance.Login.File || err == nil && real == home)
 }
 
-// homePart is the read-only folders that the agent's home leads to.
-type homePart struct {
-	part
-	covered []string // see [bound]
-}
-
-// homeOf mounts those folders, and says what of the user's settings does not enter.
-func homeOf(g ground) (made homePart, err error) {
+// homeOf mounts the folders that the agent's home leads to, and says what of the user's settings does not enter.
+func homeOf(g ground) (made part, err error) {
 	for _, in := range g.Instance.Imports {
 		m := launch.Mount{
 			Kind: plan.ROBind, Source: in.Source, Destination: in.Destination, Open: true, Why: "your ~/.claude",
@@ -189,14 +181,12 @@ func homeOf(g ground) (made homePart, err error) {
 			return made, err
 		}
 		made.add(lent)
-		made.covered = append(made.covered, lent.sources()...)
 	}
 	made.note(g.Instance.Notes...)
 	return made, nil
 }
 
-// How much of the user's folders that enter is looked at for secrets: it is
-// done while a person waits to be asked.
+// How much of the user's folders that enter is looked at for secrets: it is done while a person waits to be asked.
 const (
 	mostFiles = 2000
 	mostBytes = 64 << 10 // of a file
@@ -206,11 +196,16 @@ const (
 // commands, skills and the like, which the agent can read (SEC-01). It takes
 // some milliseconds, so it is for who shows the launch to a person.
 func (s *Session) JudgeImports() {
+	isCover := func(name string) bool {
+		return slices.ContainsFunc(s.Launch.Mounts, func(m launch.Mount) bool {
+			return m.Source == name && m.Why == audit.WhyHidden
+		})
+	}
 	left := mostFiles
 	for _, in := range s.Instance.Imports {
 		_ = filepath.WalkDir(in.Source, func(name string, d fs.DirEntry, err error) error {
 			switch {
-			case err != nil || !d.Type().IsRegular() || slices.Contains(s.covered, name):
+			case err != nil || !d.Type().IsRegular() || isCover(name):
 				return nil // what cannot be read by the user cannot be by the agent
 			case left == 0:
 				return fs.SkipAll
@@ -230,22 +225,19 @@ func (s *Session) JudgeImports() {
 	}
 }
 
-// InstanceDir is the folder that is kept for the project the caller stands in,
-// whether it is there yet or not.
+// InstanceDir is the folder that is kept for the project the caller stands in, whether it is there yet or not.
 func InstanceDir(c Caller, o Options) (string, error) {
 	_, dir, err := keptFor(c, o)
 	return dir, err
 }
 
-// keptFor is the project that the caller stands in, and the folder that is kept
-// for it.
+// keptFor is the project that the caller stands in, and the folder that is kept for it.
 func keptFor(c Caller, o Options) (found project.Project, dir string, err error) {
-	facts, err := host.Detect()
+	asked, err := newCall(c, o, looking)
 	if err != nil {
 		return found, "", err
 	}
-	asked := newCall(c, o, looking, facts)
-	prof, _, err := profile.Load(profileRef(facts, o), c.profiles(facts))
+	prof, _, err := profile.Load(asked.ref(), asked.files())
 	if err != nil {
 		return found, "", err
 	}

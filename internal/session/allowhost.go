@@ -12,7 +12,6 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/host"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
@@ -20,8 +19,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 )
 
-// MoreHosts is the user's own profile with more hosts for tier allow, before the
-// user has said yes.
+// MoreHosts is the user's own profile with more hosts for tier allow, before the user has said yes.
 type MoreHosts struct {
 	File  string   // the profile's, for people
 	Hosts []string // those that it does not list yet
@@ -32,15 +30,14 @@ type MoreHosts struct {
 
 const opAllowHost = "add hosts to the profile"
 
-// AllowHosts finds the profile that launches go by, and adds hosts to its list.
-// Nothing is written yet.
+// AllowHosts finds the profile that launches go by, and adds hosts to its list. Nothing is written yet.
 func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
-	facts, err := host.Detect()
+	asked, err := newCall(c, o, looking)
 	if err != nil {
 		return m, err
 	}
-	files, ref := c.profiles(facts), profileRef(facts, o)
-	if file := modulePlan(profiledir.FoldersOf(facts, c.Manifest).Search(), ref); file != "" {
+	files, ref := asked.files(), asked.ref()
+	if file := modulePlan(asked.folders.Search(), ref); file != "" {
 		return m, diag.Errorf(opAllowHost,
 			"list them under programs.claudebox.profiles."+ref+" (network.allow), and switch",
 			"profile %s was made by a module", ref)
@@ -67,19 +64,14 @@ func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 	if len(m.Hosts) == 0 {
 		return m, nil
 	}
-	if m.path, err = editable(files.Absolute(m.File, diag.Position{})); err != nil {
+	file := files.Absolute(m.File, diag.Position{})
+	if m.path, err = filepath.EvalSymlinks(file); err != nil {
 		return m, err
 	}
-	return m, m.write(files, ref, before)
-}
-
-// editable is where a profile lies, if a person edits it there.
-func editable(file string) (string, error) {
-	path, err := filepath.EvalSymlinks(file)
-	if err == nil && strings.HasPrefix(path, "/nix/store/") {
-		err = diag.Errorf(opAllowHost, "add them where your configuration has it", "%s is made by Nix", file)
+	if strings.HasPrefix(m.path, "/nix/store/") {
+		return m, diag.Errorf(opAllowHost, "add them where your configuration has it", "%s is made by Nix", file)
 	}
-	return path, err
+	return m, m.write(files, ref, before)
 }
 
 // write makes the profile's text with the hosts. What it says is read again:
@@ -126,14 +118,14 @@ func (m MoreHosts) Keep() error {
 	op := "write " + m.File
 	info, err := os.Stat(m.path)
 	if err != nil {
-		return &diag.Error{Op: op, Err: diag.Cause(err)}
+		return diag.Wrap(op, err, "")
 	}
 	if now, err := os.ReadFile(m.path); err != nil || !bytes.Equal(now, m.was) {
 		return diag.Errorf(op, "call it again", "it has changed meanwhile")
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(m.path), ".claudebox-*")
 	if err != nil {
-		return &diag.Error{Op: op, Err: diag.Cause(err), Remedy: "edit it by hand"}
+		return diag.Wrap(op, err, "edit it by hand")
 	}
 	defer os.Remove(temporary.Name())
 	_, err = io.Copy(temporary, bytes.NewReader(m.text))

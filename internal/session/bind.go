@@ -16,8 +16,7 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// ground is what is known before a launch is made of it: all that its parts are
-// made from.
+// ground is what is known before a launch is made of it: all that its parts are made from.
 type ground struct {
 	call
 	planned
@@ -68,14 +67,6 @@ func (p *part) add(others ...part) {
 	}
 }
 
-// sources are those of the mounts.
-func (p part) sources() (list []string) {
-	for _, m := range p.mounts {
-		list = append(list, m.Source)
-	}
-	return list
-}
-
 // parts are what all subjects make of the ground.
 type parts struct {
 	machine  machinePart
@@ -84,7 +75,7 @@ type parts struct {
 	git      gitPart
 	nix      nixPart
 	named    namedPart
-	home     homePart
+	home     part
 	limits   limitsPart
 	remarks  remarksPart
 	brokered brokeredPart
@@ -121,14 +112,12 @@ func gather(g ground, k *keeper, port int) (p parts, err error) {
 
 // bound is the launch, with what is known of its mounts.
 type bound struct {
-	Launch  launch.Launch
-	given   []given           // what the agent may change: the project first
-	linked  map[string]string // sources of mounts that were reached by a link which an agent could have made
-	covered []string          // files of the user's own folders that do not enter
+	Launch launch.Launch
+	given  []given           // what the agent may change: the project first
+	linked map[string]string // sources of mounts that were reached by a link which an agent could have made
 }
 
-// bind makes the launch of all parts, and refuses one by which the agent would
-// reach what is protected.
+// bind makes the launch of all parts, and refuses one by which the agent would reach what is protected.
 func bind(g ground, p parts) (b bound, err error) {
 	b.linked = maps.Clone(p.named.linked)
 	h := hostOf(g, p)
@@ -149,7 +138,7 @@ func bind(g ground, p parts) (b bound, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.given, b.covered = guarded.given, slices.Concat(p.home.covered, guarded.covered)
+	b.given = guarded.given
 	if err := judgeSearchPlaces(g.led, b.given); err != nil {
 		return b, err
 	}
@@ -174,14 +163,13 @@ func bind(g ground, p parts) (b bound, err error) {
 	return b, cmp.Or(judgeSecretFiles(g, b.Launch.Mounts), judgeSources(g, b.Launch.Mounts, b.given))
 }
 
-// manyMounts is where mounts begin to cost what a person feels: 200 take
-// 40 ms.
+// manyMounts is where mounts begin to cost what a person feels: 200 take 40 ms.
 const manyMounts = 150
 
 // hostOf is the host as a launch sees it, but for the mounts of its plan.
 func hostOf(g ground, p parts) launch.Host {
 	var all part
-	all.add(p.machine.part, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named.part, p.home.part,
+	all.add(p.machine.part, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named.part, p.home,
 		p.limits.part, p.remarks.part, p.brokered.part)
 	return launch.Host{
 		Facts: g.Facts, Etc: g.etc, Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,

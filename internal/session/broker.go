@@ -12,7 +12,6 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/aside"
 	"claudebox/internal/secret/broker"
 )
 
@@ -42,8 +41,7 @@ type lent struct {
 	attach func(*os.File)  // [helper.Settings.Broker]
 }
 
-// lend gives the secrets to whoever serves the sandbox's network, if anybody does.
-// The login comes later.
+// lend gives the secrets to whoever serves the sandbox's network, if anybody does. The login comes later.
 func (b *brokering) lend(s *Session) (lent, error) {
 	if !s.secrets.used || s.Launch.Tier == proxied {
 		return lent{}, nil
@@ -118,12 +116,8 @@ func postTokens(g ground) login.Post {
 		if err != nil {
 			return 0, nil, err
 		}
-		program, err := ownProgram(helperName)
-		if err != nil {
-			return 0, nil, err
-		}
 		var said broker.Posted
-		err = aside.Ask(ctx, program, broker.PostWord, broker.Post{
+		err = askHelper(ctx, broker.PostWord, broker.Post{
 			Address: login.TokenEndpoint, Agent: "claudebox/" + g.caller.Version, Body: body,
 			Roots: roots, Proxies: g.secrets.proxies,
 		}, &said)
@@ -131,8 +125,7 @@ func postTokens(g ground) login.Post {
 	}
 }
 
-// within is the broker in the process that serves the sandbox's network, or in
-// the one that came after it.
+// within is the broker in the process that serves the sandbox's network, or in the one that came after it.
 type within struct {
 	mu            sync.Mutex
 	line          *broker.Line

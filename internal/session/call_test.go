@@ -14,7 +14,7 @@ import (
 
 // at is a call by the user of a home, in its folder "project".
 func at(home string) call {
-	return newCall(Caller{}, Options{}, Purpose{}, host.Facts{
+	return callOf(Caller{}, Options{}, Purpose{}, host.Facts{
 		Home: home, Cwd: home + "/project",
 		Env: host.Environment{"HOME=" + home, "CLAUDEBOX_HOME=" + home + "/.claudebox", "XDG_CONFIG_HOME=" + home + "/.config"},
 	})

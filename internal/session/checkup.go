@@ -14,8 +14,7 @@ import (
 	"claudebox/internal/ui/doctor"
 )
 
-// Checkup is what is found out about a launch, part by part, so that one run finds
-// the faults of all.
+// Checkup is what is found out about a launch, part by part, so that one run finds the faults of all.
 type Checkup struct {
 	Findings []doctor.Finding
 	Facts    host.Facts // of the caller, as far as they could be found
@@ -26,14 +25,13 @@ type Checkup struct {
 // Check looks at everything that a launch with these options needs, first of
 // the session, then of the machine. It changes nothing.
 func Check(caller Caller, o Options) (c Checkup) {
-	facts, err := host.Detect()
+	asked, err := newCall(caller, o, looking)
 	if err != nil {
 		c.judge("caller", err, "")
 		c.Findings = append(c.Findings, doctor.Examine(doctor.Machine{})...)
 		return c
 	}
-	c.Facts = facts
-	asked := newCall(caller, o, looking, facts)
+	c.Facts = asked.Facts
 	k := &keeper{call: asked}
 	defer k.Close()
 	g := ground{call: asked, userGit: readUserGit(asked)}
@@ -57,7 +55,8 @@ func (c *Checkup) plan(p planner) planned {
 	}
 	found, err := p.plan()
 	if err == nil {
-		c.judge(name, nil, describePlan(found.plan))
+		p := found.plan
+		c.judge(name, nil, fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages)))
 		return found
 	}
 	c.judge(name, err, "")
@@ -69,10 +68,6 @@ func (c *Checkup) plan(p planner) planned {
 	c.add(name, doctor.Info, "what follows was looked at for the profile default")
 	found.plan.Agent = plan.Agent{} // whether its agent is there says nothing of the other's
 	return found
-}
-
-func describePlan(p plan.Plan) string {
-	return fmt.Sprintf("%s, network %s, %d packages", p.Profile, p.Network.Tier, len(p.Pins.Packages))
 }
 
 // parts makes the parts of a launch, each by itself.
@@ -114,9 +109,8 @@ func (c *Checkup) secrets(l launch.Launch) {
 		c.judge("secrets", nil, o.Name+" stays outside, for "+strings.Join(o.Hosts, ", "))
 	}
 	readable := func(what, why, remedy string) {
-		c.Findings = append(c.Findings, doctor.Finding{
-			Name: "secrets", Level: doctor.Warning, Detail: what + " can be read inside (" + why + ")", Remedy: remedy,
-		})
+		c.add("secrets", doctor.Warning, what+" can be read inside ("+why+")")
+		c.Findings[len(c.Findings)-1].Remedy = remedy
 	}
 	for _, v := range l.Env {
 		if v.Secret {
@@ -130,8 +124,7 @@ func (c *Checkup) secrets(l launch.Launch) {
 	}
 }
 
-// project looks at the folder and at what is kept for it. It reports whether
-// the folder may be mounted.
+// project looks at the folder and at what is kept for it. It reports whether the folder may be mounted.
 func (c *Checkup) project(g *ground) bool {
 	var err error
 	if g.project, err = openProject(*g); err != nil {
@@ -146,49 +139,36 @@ func (c *Checkup) project(g *ground) bool {
 	}
 	if g.plan.State != "" {
 		g.Instance, err = lookAtState(*g)
-		c.judge("state", err, describeState(g.Instance.Dir, len(g.Instance.Makes) > 0))
+		detail := g.Instance.Dir
+		if len(g.Instance.Makes) > 0 {
+			detail += ", to be made or brought up to date"
+		}
+		c.judge("state", err, detail)
 	}
 	return true
-}
-
-func describeState(dir string, makes bool) string {
-	if makes {
-		return dir + ", to be made or brought up to date"
-	}
-	return dir
 }
 
 // machine is what the launch would use of this machine.
 func machine(g ground) doctor.Machine {
 	p := g.plan
-	socket, local := daemon(g.call)
-	return doctor.Machine{
-		Bwrap:   plan.ToolPath(p, resolve.ToolBwrap),
-		Env:     plan.ToolPath(p, resolve.ToolEnv),
-		Seccomp: seccomp.Filter(),
-		Tier:    p.Network.Tier,
-		Network: networkHelper(p),
-		Paths:   presentPaths(p, g.missing),
-		Fetched: g.missing,
-		Socket:  socket,
-		Local:   local,
-		Nix:     p.Nix.Daemon,
-		Home:    g.folders.Home,
-		Asks:    !g.options.Yes && p.Asks(),
-	}
-}
-
-// presentPaths are the plan's store paths without those of packages that a
-// launch fetches first.
-func presentPaths(p plan.Plan, missing []string) []string {
-	p.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
-		return slices.Contains(missing, pkg.Attr)
+	// those of packages that a launch fetches first are left out
+	present := p
+	present.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
+		return slices.Contains(g.missing, pkg.Attr)
 	})
-	return p.StorePaths()
+	socket, local := daemon(g.call)
+	m := doctor.Machine{
+		Bwrap: plan.ToolPath(p, resolve.ToolBwrap), Env: plan.ToolPath(p, resolve.ToolEnv), Seccomp: seccomp.Filter(),
+		Tier: p.Network.Tier, Paths: present.StorePaths(), Fetched: g.missing, Socket: socket, Local: local,
+		Nix: p.Nix.Daemon, Home: g.folders.Home, Asks: !g.options.Yes && p.Asks(),
+	}
+	if program, err := ownProgram(networkName); err == nil && launch.OwnNetwork(p.Network) {
+		m.Network = program
+	}
+	return m
 }
 
-// judge adds the faults of err or, without any, that all is well. A fault
-// that was seen before is not told again.
+// judge adds the faults of err or, without any, that all is well. A fault that was seen before is not told again.
 func (c *Checkup) judge(name string, err error, detail string) {
 	switch {
 	case err == nil:
@@ -201,14 +181,4 @@ func (c *Checkup) judge(name string, err error, detail string) {
 
 func (c *Checkup) add(name string, level doctor.Level, detail string) {
 	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
-}
-
-// networkHelper is the program that would serve the network of a launch by the
-// plan; empty: it needs none.
-func networkHelper(p plan.Plan) string {
-	program, err := ownProgram(networkName)
-	if err != nil || !launch.OwnNetwork(p.Network) {
-		return ""
-	}
-	return program
 }

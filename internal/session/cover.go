@@ -12,8 +12,7 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// covers are the files of a folder that stay covered, whatever replaces them on
-// the host.
+// covers are the files of a folder that stay covered, whatever replaces them on the host.
 func covers(given project.Project) []cover.File {
 	var files []cover.File
 	for _, m := range given.Mounts {
@@ -82,8 +81,7 @@ func (u *uncovered) rest() string {
 	return fmt.Sprintf("%d more files were uncovered, all together %d times", more, len(u.times)+again)
 }
 
-// tellUncovered says at once what could not be covered again. With
-// `protect_mode: strict` the session ends.
+// tellUncovered says at once what could not be covered again. With `protect_mode: strict` the session ends.
 func (r *running) tellUncovered(file string, err error) {
 	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -88,8 +89,7 @@ func keysOf(g ground, id usergit.Identity) (made keysPart) {
 	return made
 }
 
-// keyFiles are the files of user.signingkey; nil: one cannot be read, or it names
-// none.
+// keyFiles are the files of user.signingkey; nil: one cannot be read, or it names none.
 type keyFiles struct {
 	public, private []byte
 	fault           error // why private cannot be read
@@ -117,8 +117,7 @@ func lookForKeys(g ground, id usergit.Identity) (found sshagent.Found, f keyFile
 	return found, f, err
 }
 
-// readKey reads what user.signingkey says, which is a public key, or names the
-// file of one.
+// readKey reads what user.signingkey says, which is a public key, or names the file of one.
 func readKey(c call, said string) (f keyFiles) {
 	if line, literal := literalKey(said); literal || said == "" {
 		return keyFiles{public: []byte(line)}
@@ -224,8 +223,8 @@ type keyAgent struct {
 }
 
 // start starts the agent, and takes away the sockets of sessions that were
-// killed. failed is told why it could not be started when it was needed.
-func (k *keyAgent) start(r sshagent.Request, failed func(error)) (err error) {
+// killed. What could not be started when it was needed is told.
+func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	if r.Socket == "" {
 		return nil
 	}
@@ -237,7 +236,10 @@ func (k *keyAgent) start(r sshagent.Request, failed func(error)) (err error) {
 			_ = os.Remove(name)
 		}
 	}
-	k.uses, r.Tell, r.Failed = map[sshagent.Use]int{}, k.note, failed
+	k.uses, r.Tell = map[sshagent.Use]int{}, k.note
+	r.Failed = func(err error) {
+		diag.Note(tell, "the ssh agent of the sandbox cannot be started: "+err.Error())
+	}
 	if r.Program, err = ownProgram(helperName); err == nil {
 		k.process, err = sshagent.Start(r)
 	}

@@ -8,13 +8,9 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
-	"claudebox/internal/linux/aside"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/scope"
 )
-
-// scopePatience is how long systemd may take for a scope.
-const scopePatience = 10 * time.Second
 
 // limitsPart says which limits of the profile do not hold here.
 type limitsPart struct {
@@ -22,8 +18,7 @@ type limitsPart struct {
 	held bool // the others are: by systemd
 }
 
-// limitsOf asks systemd, if it has to. The limit on processes holds without it,
-// where the kernel counts them apart.
+// limitsOf asks systemd, if it has to. The limit on processes holds without it, where the kernel counts them apart.
 func limitsOf(g ground, ownPIDs bool) (made limitsPart) {
 	limits := g.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
@@ -41,14 +36,11 @@ func limitsOf(g ground, ownPIDs bool) (made limitsPart) {
 
 // askSystemd asks the user's systemd, through claudebox's helper.
 func askSystemd(env host.Environment, r scope.Request) error {
-	program, err := ownProgram(helperName)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), scopePatience)
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r.Socket = scope.Socket(env.Get)
-	return aside.Ask(ctx, program, scope.Word, r, &struct{}{})
+	return askHelper(ctx, scope.Word, r, &struct{}{})
 }
 
 // holdLimits puts the sandbox's processes into a scope of systemd.

@@ -46,8 +46,7 @@ const (
 	othersWrite = 0o022
 )
 
-// mendModes gives back the modes of what was closed to its user, or opened for
-// others to write.
+// mendModes gives back the modes of what was closed to its user, or opened for others to write.
 func mendModes(list []givenMode, tell io.Writer) {
 	for _, was := range list {
 		var st unix.Stat_t

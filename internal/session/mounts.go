@@ -19,8 +19,7 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// namedPart is what the project's repository, the command line and the plan's
-// patterns of worktrees have mounted.
+// namedPart is what the project's repository, the command line and the plan's patterns of worktrees have mounted.
 type namedPart struct {
 	part
 	linked map[string]string // see [bound]
@@ -90,8 +89,7 @@ func projectMount(m project.Mount, empty string) launch.Mount {
 	return b
 }
 
-// emptyFolder stands in for folders that are hidden. It is out of the reach of
-// every sandbox.
+// emptyFolder stands in for folders that are hidden. It is out of the reach of every sandbox.
 func emptyFolder(c call) string { return filepath.Join(c.folders.Home, "empty") }
 
 func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
@@ -201,7 +199,12 @@ func follow(g ground, path string) (at, foreign string, err error) {
 			return "", "", diag.Cause(err)
 		}
 		passed = passed || pathname.Below(next, g.project.Path)
-		if !isOwnLink(next, g.Facts.Home) {
+		// no agent can have made a link of root or Nix, or one in the user's home
+		// itself, which is never mounted
+		var st unix.Stat_t
+		own := filepath.Dir(next) == filepath.Clean(g.Facts.Home) || pathname.Below(next, "/nix/store") ||
+			unix.Lstat(next, &st) == nil && st.Uid == 0
+		if !own {
 			foreign = next
 		}
 		if filepath.IsAbs(text) {
@@ -210,14 +213,6 @@ func follow(g ground, path string) (at, foreign string, err error) {
 		rest = append(strings.Split(text, "/"), rest...)
 	}
 	return "", "", unix.ELOOP
-}
-
-// isOwnLink reports whether no agent can have made a link: one of root or Nix, or one
-// in the user's home itself, which is never mounted.
-func isOwnLink(link, home string) bool {
-	var st unix.Stat_t
-	return filepath.Dir(link) == filepath.Clean(home) || pathname.Below(link, "/nix/store") ||
-		unix.Lstat(link, &st) == nil && st.Uid == 0
 }
 
 // judgeSources refuses a mount that the user named and whose source shows a
@@ -250,7 +245,10 @@ func judgeSource(g ground, m launch.Mount) error {
 	if secret.Path == "~/.claude" && slices.ContainsFunc(g.Instance.Imports, isImport) {
 		return nil // state chose these folders of it, and these only
 	}
-	if relation == profile.Apart && showsState(g.call, m.Source) {
+	// CLAUDEBOX_HOME may lie anywhere
+	own, err := beneath.Canonical(g.folders.Home)
+	shows := err == nil && (pathname.Below(m.Source, own) || pathname.Below(own, m.Source))
+	if relation == profile.Apart && shows {
 		secret, relation = profile.SecretPath{Path: g.folders.Home, What: "the sandboxes of other projects"},
 			profile.Around
 	}
@@ -262,13 +260,6 @@ func judgeSource(g ground, m launch.Mount) error {
 		remedy = "mount the files and folders in it that are needed"
 	}
 	return diag.Errorf("mount "+m.Source+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path, secret.What)
-}
-
-// showsState reports whether a canonical path is CLAUDEBOX_HOME, which may lie
-// anywhere, or lies in it or around it.
-func showsState(c call, path string) bool {
-	home, err := beneath.Canonical(c.folders.Home)
-	return err == nil && (pathname.Below(path, home) || pathname.Below(home, path))
 }
 
 // judgeOverlap refuses a mount by which the agent would reach what is

@@ -78,8 +78,7 @@ func judgeList(p plan.Plan) error {
 	return nil
 }
 
-// logFile is where the log goes. In the project an agent could read it, or
-// have put a link there.
+// logFile is where the log goes. In the project an agent could read it, or have put a link there.
 func logFile(name, project string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -100,19 +99,7 @@ func logFile(name, project string) (string, error) {
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
-func openLog(file string) (*os.File, error) {
-	if file == "" {
-		return nil, nil
-	}
-	log, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, diag.Wrap("write the network log "+file, err, "name a file that you can write and that is no link")
-	}
-	return log, nil
-}
-
-// outside is what serves the sandbox's network while it runs. The zero value is
-// none.
+// outside is what serves the sandbox's network while it runs. The zero value is none.
 type outside struct {
 	helper  *helper.Helper // nil: there was none
 	closed  bool
@@ -130,11 +117,19 @@ func (n *outside) open(l launch.Launch, wanted networkPart, secrets lent) (*help
 	if err != nil {
 		return nil, err
 	}
-	log, err := openLog(wanted.log)
-	if err != nil {
-		return nil, err
+	var log *os.File
+	if file := wanted.log; file != "" {
+		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
+		if log, err = os.OpenFile(file, flags, 0o600); err != nil {
+			const remedy = "name a file that you can write and that is no link"
+			return nil, diag.Wrap("write the network log "+file, err, remedy)
+		}
 	}
-	ports, err := helper.Take(wanted.published, numbers(l.Plan.Network.Out))
+	var out []uint16
+	for _, port := range l.Plan.Network.Out {
+		out = append(out, uint16(port))
+	}
+	ports, err := helper.Take(wanted.published, out)
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +154,6 @@ func helperConfig(wanted plan.Network) helper.Config {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern, Private: slices.Contains(wanted.Private, pattern)})
 	}
 	return c
-}
-
-func numbers(list []int) (ports []uint16) {
-	for _, port := range list {
-		ports = append(ports, uint16(port))
-	}
-	return ports
 }
 
 // close ends the network. It may be called again.
@@ -200,13 +188,18 @@ func ownProgram(name string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec", name), nil
 }
 
+// askHelper has claudebox's helper answer a question.
+func askHelper(ctx context.Context, word string, question, answer any) error {
+	program, err := ownProgram(helperName)
+	if err == nil {
+		err = aside.Ask(ctx, program, word, question, answer)
+	}
+	return err
+}
+
 // Addresses are what this machine is connected to.
 func Addresses() (here policy.Host, err error) {
-	program, err := ownProgram(helperName)
-	if err != nil {
-		return here, err
-	}
-	return here, aside.Ask(context.Background(), program, policy.Word, struct{}{}, &here)
+	return here, askHelper(context.Background(), policy.Word, struct{}{}, &here)
 }
 
 // told are the lines for a person about what happened.
@@ -237,7 +230,11 @@ const shown = 10
 func reached(hosts []helper.Host) string {
 	var parts []string
 	for _, h := range hosts[:min(len(hosts), shown)] {
-		parts = append(parts, hostName(h.Name, h.Port)+" ("+bothWays(h.Sent, h.Received)+")")
+		name := quoted(h.Name) // a sandbox may have named it
+		if h.Port != 443 && h.Port != 0 {
+			name += ":" + strconv.Itoa(int(h.Port))
+		}
+		parts = append(parts, name+" ("+bothWays(h.Sent, h.Received)+")")
 	}
 	if others := hosts[len(parts):]; len(others) > 0 {
 		var sent, received int64
@@ -252,16 +249,6 @@ func reached(hosts []helper.Host) string {
 
 func bothWays(sent, received int64) string {
 	return amount(sent) + " sent, " + amount(received) + " received"
-}
-
-// hostName is a host with its port, unless that is the one of HTTPS. What the
-// helper says is quoted: a sandbox may have named it.
-func hostName(name string, port uint16) string {
-	name = quoted(name)
-	if port == 443 || port == 0 {
-		return name
-	}
-	return name + ":" + strconv.Itoa(int(port))
 }
 
 // refused says in one line what was refused, the most frequent first.
@@ -295,69 +282,55 @@ func quoted(text string) string {
 // amount is a number of bytes for a person.
 func amount(bytes int64) string {
 	const step = 1000
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	n, unit := float64(bytes), 0
-	for n >= step && unit < len(units)-1 {
-		n /= step
-		unit++
-	}
-	if unit == 0 {
+	if bytes < step {
 		return fmt.Sprintf("%d B", bytes)
 	}
-	return fmt.Sprintf("%.1f %s", n, units[unit])
+	n, units := float64(bytes)/step, []string{"kB", "MB", "GB", "TB"}
+	for n >= step && len(units) > 1 {
+		n, units = n/step, units[1:]
+	}
+	return fmt.Sprintf("%.1f %s", n, units[0])
 }
 
-// published are the ports of the host that lead inside: those of the plan, and
-// those that --publish names, [HOST:]INSIDE.
+// published are the ports of the host that lead inside: those of the plan, where --publish moves them.
 func published(p plan.Plan, words []string) (list []helper.Published, err error) {
-	moved := map[int]uint16{}
-	for _, word := range words {
-		outside, inside, err := parsePublish(word)
-		if err != nil {
-			return nil, err
-		}
-		moved[inside] = uint16(outside)
-	}
+	said, err := parsePublish(words)
 	for _, inside := range p.Network.In {
 		port := helper.Published{Outside: uint16(inside), Inside: uint16(inside)}
-		if outside, said := moved[inside]; said {
-			port.Outside = outside
+		for _, moved := range said {
+			if moved.Inside == port.Inside {
+				port = moved
+			}
+		}
+		list = append(list, port)
+	}
+	return list, err
+}
+
+// parsePublish reads words of --publish, INSIDE or HOST:INSIDE.
+func parsePublish(words []string) (list []helper.Published, err error) {
+	for _, word := range words {
+		first, second, both := strings.Cut(word, ":")
+		if !both {
+			second = first
+		}
+		var port helper.Published
+		if port.Outside, err = parsePort(first); err == nil {
+			port.Inside, err = parsePort(second)
+		}
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, port)
 	}
 	return list, nil
 }
 
-// parsePublish reads INSIDE or HOST:INSIDE.
-func parsePublish(word string) (outside, inside int, err error) {
-	first, second, both := strings.Cut(word, ":")
-	if !both {
-		second = first
-	}
-	if outside, err = parsePort(first); err == nil {
-		inside, err = parsePort(second)
-	}
-	return outside, inside, err
-}
-
-func parsePort(word string) (int, error) {
-	port, err := strconv.Atoi(word)
-	if err != nil || strconv.Itoa(port) != word || port < 1 || port > 65535 {
+func parsePort(word string) (uint16, error) {
+	port, err := strconv.ParseUint(word, 10, 16)
+	if err != nil || strconv.FormatUint(port, 10) != word || port == 0 {
 		return 0, diag.Errorf("read --publish", "write a number, or two: --publish 3000, --publish 8080:3000",
 			"%q is not a port; expected 1 to 65535", word)
 	}
-	return port, nil
-}
-
-// withPublished adds the ports of --publish to a plan.
-func withPublished(p plan.Plan, words []string) (plan.Plan, error) {
-	var list []int
-	for _, word := range words {
-		_, inside, err := parsePublish(word)
-		if err != nil {
-			return plan.Plan{}, err
-		}
-		list = append(list, inside)
-	}
-	return p.WithPorts(list...), nil
+	return uint16(port), nil
 }

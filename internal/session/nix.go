@@ -297,8 +297,7 @@ func askDaemon(g ground) (daemonSaid, error) {
 	return said, nil
 }
 
-// probeBuilds has the daemon build something that looks for its database and
-// for this user's home.
+// probeBuilds has the daemon build something that looks for its database and for this user's home.
 func probeBuilds(client *nixdaemon.Client, p plan.Plan, home string) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"slices"
 
 	"claudebox/internal/diag"
-	"claudebox/internal/host"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/nix/nixeval"
@@ -22,8 +20,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 )
 
-// planner finds or makes the plan of a launch. What that needs of the store its
-// keeper holds.
+// planner finds or makes the plan of a launch. What that needs of the store its keeper holds.
 type planner struct {
 	call
 	keeper *keeper
@@ -44,7 +41,7 @@ func (p planner) plan() (found planned, err error) {
 	if err := p.options.judgeTier(); err != nil {
 		return planned{}, err
 	}
-	ref, file := profileRef(p.Facts, p.options), p.options.Plan
+	ref, file := p.ref(), p.options.Plan
 	if file == "" {
 		file = modulePlan(p.folders.Search(), ref)
 	}
@@ -61,25 +58,25 @@ func (p planner) plan() (found planned, err error) {
 	if err != nil {
 		return planned{}, err
 	}
-	found.orders = append(orders(p.Facts, p.options), found.orders...)
+	found.orders = append(orders(p.call), found.orders...)
 	if p.options.Network != "" {
 		found.plan = found.plan.WithTier(p.options.Network)
 	}
-	if len(p.options.Publish) > 0 {
-		found.plan, err = withPublished(found.plan, p.options.Publish)
+	ports, err := parsePublish(p.options.Publish)
+	for _, port := range ports {
+		found.plan = found.plan.WithPorts(int(port.Inside))
 	}
 	return found, err
 }
 
 // orders are the files of the command line that say what a sandbox may do. In
 // the project an agent could change what the next one may.
-func orders(f host.Facts, o Options) (list []string) {
-	files, ref := profiledir.New(f, ""), profileRef(f, o)
-	if profile.IsFile(ref) {
-		list = append(list, files.Absolute(ref, diag.Position{}))
+func orders(c call) (list []string) {
+	if profile.IsFile(c.ref()) {
+		list = append(list, c.files().Absolute(c.ref(), diag.Position{}))
 	}
-	if o.Plan != "" {
-		list = append(list, files.Absolute(o.Plan, diag.Position{}))
+	if c.options.Plan != "" {
+		list = append(list, c.files().Absolute(c.options.Plan, diag.Position{}))
 	}
 	return list
 }
@@ -91,19 +88,6 @@ func (o Options) judgeTier() error {
 		return nil
 	}
 	return diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
-}
-
-// networkFlags are the flags that change what a project's own profile is judged by.
-func (o Options) networkFlags() []string {
-	if o.Network == "" {
-		return nil
-	}
-	return []string{"--network " + o.Network}
-}
-
-// profileRef is the profile that was asked for.
-func profileRef(f host.Facts, o Options) string {
-	return cmp.Or(o.Profile, f.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
 }
 
 // modulePlan finds a plan that a module made for a profile. It wins over a
@@ -168,8 +152,7 @@ func decodePlan(file string) (plan.Plan, error) {
 	return p, nil
 }
 
-// make finds the plan that is kept in a cache, or makes one of the profile that
-// load gives.
+// make finds the plan that is kept in a cache, or makes one of the profile that load gives.
 func (p planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
 ) (planned, error) {
@@ -177,7 +160,7 @@ func (p planner) make(cache plancache.Cache,
 		p.keeper.later(func() { cache.Renew(kept) })
 		return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, nil
 	}
-	files, seen := p.caller.profiles(p.Facts), plancache.Witnesses{}
+	files, seen := p.files(), plancache.Witnesses{}
 	files.Seen = seen.Note
 	seen.Note(p.caller.Manifest)
 	prof, warnings, err := load(files)
@@ -193,8 +176,7 @@ func (p planner) make(cache plancache.Cache,
 	return made, err
 }
 
-// planOf makes the plan of a profile. paths are what nothing keeps in the store
-// but this session.
+// planOf makes the plan of a profile. paths are what nothing keeps in the store but this session.
 func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
 	manifest, err := readManifest(p.caller.Manifest)
 	if err != nil {
@@ -220,18 +202,16 @@ func LookUp(c Caller, prof profile.Profile) error {
 	if _, err := os.Stat(c.Manifest); err != nil {
 		return nil //nolint:nilerr // without one there is nothing to look them up in
 	}
-	facts, err := host.Detect()
+	asked, err := newCall(c, Options{}, Purpose{Look: true, Keep: true})
 	if err != nil {
 		return err
 	}
-	asked := newCall(c, Options{}, Purpose{Look: true, Keep: true}, facts)
 	k := &keeper{call: asked}
 	_, _, err = planner{asked, k}.planOf(prof)
 	return errors.Join(err, k.Close())
 }
 
-// filesOf are the files that a plan was made of, without those that were not
-// there.
+// filesOf are the files that a plan was made of, without those that were not there.
 func filesOf(made plancache.Witnesses) []string {
 	var files []string
 	for _, w := range made {
@@ -270,13 +250,19 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if p.why.Dry {
 		cache = ""
 	}
+	evaluator := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
+	for _, name := range nixVariables {
+		if value, ok := p.Facts.Env.Get(name); ok {
+			evaluator.Env = append(evaluator.Env, name+"="+value)
+		}
+	}
 	system := nixSystem()
 	if p.why.Keep {
 		system = "" // the manifest's
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
-		Nixpkgs: prof.Nixpkgs, Store: store, Evaluator: p.evaluator(m), Cache: cache, DryRun: p.why.Look,
+		Nixpkgs: prof.Nixpkgs, Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
 		res.Nixpkgs.Path = "" // what was looked up is found; nothing inside reads the source
@@ -294,18 +280,7 @@ var nixVariables = []string{
 	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE",
 }
 
-func (p planner) evaluator(m *resolve.Manifest) nixeval.Evaluator {
-	e := nixeval.Evaluator{Program: filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-instantiate")}
-	for _, name := range nixVariables {
-		if value, ok := p.Facts.Env.Get(name); ok {
-			e.Env = append(e.Env, name+"="+value)
-		}
-	}
-	return e
-}
-
-// named are the store paths that a profile's variables and mounts name, as far
-// as they are there.
+// named are the store paths that a profile's variables and mounts name, as far as they are there.
 func named(prof profile.Profile) []string {
 	var paths []string
 	for _, v := range prof.Env {
@@ -359,20 +334,21 @@ func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 
 // closure is the sorted paths of everything that roots refer to.
 func closure(ctx context.Context, store *nixdaemon.Store, roots []string) ([]string, error) {
-	client, err := store.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
 	slices.Sort(roots)
-	infos, err := client.Closure(ctx, slices.Compact(roots))
-	if err != nil {
-		return nil, err
-	}
+	infos, err := closureInfos(ctx, store, slices.Compact(roots))
 	paths := make([]string, len(infos))
 	for i, info := range infos {
 		paths[i] = info.Path
 	}
-	return paths, nil
+	return paths, err
+}
+
+func closureInfos(ctx context.Context, store *nixdaemon.Store, roots []string) ([]*nixdaemon.PathInfo, error) {
+	client, err := store.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.Closure(ctx, roots)
 }
 
 // nixSystem is this machine as Nix names it.

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/session/usergit"
+	"claudebox/internal/ui/audit"
 	"claudebox/internal/workspace/aftermath"
 	"claudebox/internal/workspace/project"
 )
@@ -33,8 +34,12 @@ func openProject(g ground) (project.Project, error) {
 // projectRequest is what package project is asked for the project.
 func projectRequest(g ground) project.Request {
 	p, home := g.plan, g.folders.Home
+	var never []string // no sandbox may see them (SAND-09)
+	for _, s := range profile.SecretPaths {
+		never = append(never, s.Path)
+	}
 	return project.Request{
-		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: ownFolders(g.folders), Never: secretPaths(),
+		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: ownFolders(g.folders), Never: never,
 		Build: g.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		Orders: slices.Concat(g.orders, g.led), UserGit: g.userGit.files,
@@ -42,15 +47,6 @@ func projectRequest(g ground) project.Request {
 		Filled: func(dir string) project.Filled { return aftermath.Filled(home, dir) },
 		Known:  func(scope project.Scope) *project.Seen { return aftermath.Known(home, scope) },
 	}
-}
-
-// secretPaths are the paths of the host that no sandbox may see (SAND-09).
-func secretPaths() []string {
-	list := make([]string, len(profile.SecretPaths))
-	for i, s := range profile.SecretPaths {
-		list[i] = s.Path
-	}
-	return list
 }
 
 // searchPlaces are the places that say what the next sandbox may do: where
@@ -161,16 +157,13 @@ func gitFolderAround(name string) string {
 	return ""
 }
 
-// guardPart is what it takes to guard the folders that are mounted beside the
-// project.
+// guardPart is what it takes to guard the folders that are mounted beside the project.
 type guardPart struct {
 	part
-	given   []given  // see [bound]
-	covered []string // likewise
+	given []given // see [bound]
 }
 
-// guard guards the folders that the user mounts read-write, and covers what looks
-// secret in those that may be read.
+// guard guards the folders that the user mounts read-write, and covers what looks secret in those that may be read.
 func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 	made.given = []given{{g.project, g.project.Path}}
 	for _, m := range mounts {
@@ -181,7 +174,12 @@ func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 		case m.Kind != plan.ROBind || m.Secret || pathname.Below(m.Source, "/nix/store") ||
 			pathname.Below(g.project.Path, m.Source): // granted, public, or refused for what it would open
 		default:
-			err = made.addLent(g, m)
+			lent, whole, covers := coverLent(g, m.Source, m.Destination)
+			if made.add(lent); covers == nil && !whole {
+				made.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
+					m.Source, project.LentLimit))
+			}
+			err = covers
 		}
 		if err != nil {
 			return made, err
@@ -190,8 +188,7 @@ func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 	return made, nil
 }
 
-// addBeside guards a folder as the project is: the host's git obeys what is in
-// there.
+// addBeside guards a folder as the project is: the host's git obeys what is in there.
 func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) error {
 	req := projectRequest(g)
 	req.Dir, req.GitRoot, req.Protect = m.Source, false, nil
@@ -222,8 +219,7 @@ func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) e
 	return nil
 }
 
-// noteProject says what a person should know of a folder; about goes before what
-// is not red.
+// noteProject says what a person should know of a folder; about goes before what is not red.
 func (p *part) noteProject(about string, folder project.Project) {
 	for _, n := range folder.Notes {
 		if n.Red {
@@ -232,18 +228,6 @@ func (p *part) noteProject(about string, folder project.Project) {
 			p.note(about + n.Text)
 		}
 	}
-}
-
-// addLent covers what looks secret in a folder that may be read.
-func (p *guardPart) addLent(g ground, m launch.Mount) error {
-	lent, whole, err := coverLent(g, m.Source, m.Destination)
-	p.add(lent)
-	p.covered = append(p.covered, lent.sources()...)
-	if err == nil && !whole {
-		p.warn(fmt.Sprintf("%s has more than %d entries: further secret files in it are not hidden",
-			m.Source, project.LentLimit))
-	}
-	return err
 }
 
 // coverLent covers what looks secret in a folder of the user's own that the
@@ -265,7 +249,7 @@ func coverLent(g ground, source, destination string) (made part, whole bool, err
 		at := filepath.Join(source, c.Rel)
 		made.mount(launch.Mount{
 			Kind: plan.ROData, Source: at, Destination: destination + "/" + c.Rel, Data: c.Content,
-			Why: "it looks secret",
+			Why: audit.WhyHidden,
 		})
 		made.note(at + " looks secret and does not enter; `show: [" + pattern(at) + "]` lets it in")
 	}

@@ -31,7 +31,7 @@ func (p planner) overlay(base planned) (planned, error) {
 		base.remarks = append(base.remarks, profile.ProjectFile+" does not count: --plan launches exactly its plan")
 		return base, nil
 	}
-	verdict, err := trustStore(p.folders, p.Facts.UID).Find(file.Path)
+	verdict, err := trustStore(p.call).Find(file.Path)
 	if err != nil {
 		diag.Print(p.caller.Stderr, err)
 	}
@@ -47,8 +47,18 @@ func (p planner) overlay(base planned) (planned, error) {
 // makeOver makes the plan of a profile with the project's laid over it. The flags
 // count first: the project is judged by what they leave of the profile.
 func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
-	ref, flags, at := profileRef(p.Facts, p.options), p.options.networkFlags(), place(p.Facts, file)
-	at.Mounted = mountedByFlags(p.call)
+	ref, at := p.ref(), place(p.Facts, file)
+	for _, word := range slices.Concat(p.options.MountRO, p.options.MountRW) {
+		source, inside, split := strings.Cut(word, ":")
+		if !split {
+			inside = source
+		}
+		at.Mounted = append(at.Mounted, p.absolute(inside))
+	}
+	var flags []string // that change what the project's profile is judged by
+	if p.options.Network != "" {
+		flags = []string{"--network " + p.options.Network}
+	}
 	cache := p.cache(append([]string{
 		ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)),
@@ -60,7 +70,8 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		if err != nil {
 			return base, nil, err
 		}
-		if !sameSources(under.Sources, base.Sources) {
+		same := func(p plan.Source, l profile.Source) bool { return p.Name == l.Name && p.SHA256 == l.SHA256 }
+		if !slices.EqualFunc(under.Sources, base.Sources, same) {
 			return base, nil, diag.Errorf("lay "+file.Path+" over profile "+under.Profile,
 				"name a profile with -P, or `claudebox deny`", "its plan was made of other files than there are now")
 		}
@@ -74,16 +85,13 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		return base, warnings, nil
 	})
 	if len(left) == 0 {
-		made.remarks = []string{applied(file, verdict)}
+		counts := " counts: it asks for no more than your profile grants"
+		if verdict.Allowed && verdict.On(file) {
+			counts = " counts, as you allowed it"
+		}
+		made.remarks = []string{profile.ProjectFile + counts}
 	}
 	return made, err
-}
-
-// sameSources reports whether a plan was made of these files of a profile.
-func sameSources(planned []plan.Source, loaded []profile.Source) bool {
-	return slices.EqualFunc(planned, loaded, func(p plan.Source, l profile.Source) bool {
-		return p.Name == l.Name && p.SHA256 == l.SHA256
-	})
 }
 
 // mostNamed is how many widenings a warning names.
@@ -110,14 +118,6 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 	}
 }
 
-// applied is what is to be said of a project's profile that counts.
-func applied(file trust.File, verdict trust.Verdict) string {
-	if verdict.Allowed && verdict.On(file) {
-		return profile.ProjectFile + " counts, as you allowed it"
-	}
-	return profile.ProjectFile + " counts: it asks for no more than your profile grants"
-}
-
 // projectRoot is where a project's own profile lies. The current folder is
 // not looked up by its path: somebody may have moved it.
 func projectRoot(f host.Facts, kind string) (string, error) {
@@ -131,20 +131,8 @@ func place(f host.Facts, file trust.File) trust.Place {
 	return trust.Place{Home: f.Home, Project: filepath.Dir(file.Path)}
 }
 
-// mountedByFlags is where the flags mount something inside.
-func mountedByFlags(c call) (places []string) {
-	for _, word := range slices.Concat(c.options.MountRO, c.options.MountRW) {
-		source, inside, split := strings.Cut(word, ":")
-		if !split {
-			inside = source
-		}
-		places = append(places, c.absolute(inside))
-	}
-	return places
-}
-
-func trustStore(f profiledir.Folders, uid int) trust.Store {
-	return trust.Store{Dir: filepath.Join(f.Home, "trusted"), UID: uid}
+func trustStore(c call) trust.Store {
+	return trust.Store{Dir: filepath.Join(c.folders.Home, "trusted"), UID: c.Facts.UID}
 }
 
 // Asked is a project's own profile before its user.
@@ -157,12 +145,12 @@ type Asked struct {
 // ProjectFile finds the project's own profile for the user to judge. With
 // unread its content is not looked at: what is refused may be faulty.
 func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error) {
-	facts, err := host.Detect()
+	call, err := newCall(c, o, looking)
 	if err != nil {
 		return Asked{}, nil, err
 	}
-	a := Asked{Store: trustStore(profiledir.FoldersOf(facts, c.Manifest), facts.UID)}
-	files, ref := c.profiles(facts), profileRef(facts, o)
+	a := Asked{Store: trustStore(call)}
+	files, ref := call.files(), call.ref()
 	if err := o.judgeTier(); err != nil {
 		return a, nil, err
 	}
@@ -170,7 +158,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if err != nil {
 		return a, nil, err
 	}
-	root, err := projectRoot(facts, string(own.Project))
+	root, err := projectRoot(call.Facts, string(own.Project))
 	if err != nil {
 		return a, nil, err
 	}
@@ -189,7 +177,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if err != nil {
 		return a, warnings, err
 	}
-	_, a.Widens = trust.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(facts, *file))
+	_, a.Widens = trust.Narrow(base.WithTier(o.Network), asked.WithTier(o.Network), place(call.Facts, *file))
 	return a, warnings, nil
 }
 

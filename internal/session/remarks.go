@@ -51,8 +51,7 @@ var families = []string{"ANTHROPIC_", "CLAUDE_CODE_", "GIT_"}
 
 var proxies = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
 
-// ownNames are set by Claude Code for what it starts, or have been taken over
-// already, as git's identity.
+// ownNames are set by Claude Code for what it starts, or have been taken over already, as git's identity.
 var ownNames = []string{
 	"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME",
 	"GIT_COMMITTER_EMAIL",
@@ -125,8 +124,7 @@ func isInside(p plan.Plan, command string) bool {
 	})
 }
 
-// foldersNamed are flags of Claude Code that take a path; the value is shown
-// a notice when it is not inside.
+// foldersNamed are flags of Claude Code that take a path; the value is shown a notice when it is not inside.
 var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
 // unseenWords lists which paths among the agent's words are not inside.

@@ -36,7 +36,8 @@ func (s *Session) Run() (err error) {
 	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.ignored)}}
 	defer r.close()
 	for _, step := range []func() error{
-		r.openNetwork, s.Instance.Prepare, r.openNix, r.startBroker, r.startKeys, r.hold,
+		r.openNetwork, s.Instance.Prepare, r.openNix, func() error { return r.broker.start(s) },
+		func() error { return r.keys.start(s.parts.git.keys, s.caller.Stderr) }, r.hold,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -62,18 +63,17 @@ func (s *Session) Run() (err error) {
 	return err
 }
 
-// close lets go of what is open, and waits for the processes that are to end by
-// themselves.
+// close lets go of what is open, and waits for the processes that are to end by themselves.
 func (r *running) close() {
+	r.runner.Post.Reap()
 	r.nix.close()
 	for _, hold := range r.holds {
 		hold.Release()
 	}
 	r.network.close()
+	r.network.reap()
 	r.broker.close()
 	r.keys.close()
-	r.runner.Post.Reap()
-	r.network.reap()
 }
 
 func (r *running) openNetwork() error {
@@ -89,14 +89,6 @@ func (r *running) openNix() (err error) {
 		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.dir, r.keeper.store(), r.caller.Stderr)
 	}
 	return err
-}
-
-func (r *running) startBroker() error { return r.broker.start(r.Session) }
-
-func (r *running) startKeys() error {
-	return r.keys.start(r.parts.git.keys, func(err error) {
-		diag.Note(r.caller.Stderr, "the ssh agent of the sandbox cannot be started: "+err.Error())
-	})
 }
 
 // hold makes the stand-ins that the mounts of the given folders rely on, and what

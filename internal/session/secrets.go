@@ -31,8 +31,7 @@ type secrets struct {
 	proxies  broker.Proxies
 }
 
-// findSecrets finds those that the agent is to use. In a tier without a broker
-// there are none.
+// findSecrets finds those that the agent is to use. In a tier without a broker there are none.
 func findSecrets(g ground) (found secrets, err error) {
 	if !slices.Contains(tiersWithBroker, g.plan.Network.Tier) {
 		return found, nil
@@ -67,8 +66,7 @@ func placeholderKey(g ground) broker.Key {
 	return broker.NewKey()
 }
 
-// placeholder is what stands for a secret inside; empty: there is none of that
-// name.
+// placeholder is what stands for a secret inside; empty: there is none of that name.
 func (s secrets) placeholder(name string) string {
 	for _, secret := range s.list {
 		if secret.Name == name {
@@ -93,8 +91,7 @@ func insideValue(g ground, name string) string {
 	return ""
 }
 
-// hostProxies are those by which the sandbox would have left, else those of this
-// host.
+// hostProxies are those by which the sandbox would have left, else those of this host.
 func hostProxies(g ground) broker.Proxies {
 	find := func(name string) string {
 		for _, name := range []string{name, strings.ToLower(name)} {
@@ -294,8 +291,7 @@ func (b *brokeredPart) setProxy(port int, names []string) {
 	}
 }
 
-// notFor are the entries of a NO_PROXY that keep none of these names from the
-// broker.
+// notFor are the entries of a NO_PROXY that keep none of these names from the broker.
 func notFor(list string, names []string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }),
 		func(entry string) bool {
@@ -309,8 +305,7 @@ func notFor(list string, names []string) []string {
 		})
 }
 
-// tiersWithBroker are those whose connections can be led to it: by a proxy, or by
-// the sandbox's own network.
+// tiersWithBroker are those whose connections can be led to it: by a proxy, or by the sandbox's own network.
 var tiersWithBroker = []string{proxied, "inet", "allow"}
 
 const proxied = "full"
@@ -391,18 +386,28 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		if err != nil {
 			return nil, err
 		}
-		if value != "" {
-			add(ofProfile(named, value), named.Why)
+		if value == "" {
+			continue
 		}
+		secret := broker.Secret{Name: named.Variable, Value: value, Hosts: named.Hosts}
+		for _, form := range named.As {
+			secret.Forms = append(secret.Forms, broker.Form(form))
+		}
+		if named.Header != "" {
+			secret.Forms, secret.Headers = append(secret.Forms, broker.Header), []string{named.Header}
+		}
+		add(secret, named.Why)
 	}
 	for _, host := range g.plan.Git.Hosts {
 		value := g.Facts.Env.Value(host.Variable, "")
 		named := slices.ContainsFunc(g.plan.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
+		hosts := []string{host.Host}
+		if host.Host == "github.com" { // its tokens are for these as well
+			hosts = []string{"api.github.com", "github.com", "uploads.github.com"}
+		}
 		if why := gitRule(g, host.Variable); value != "" && (why != "" || named) {
-			add(broker.Secret{
-				Name: host.Variable, Value: value, Hosts: withAPI(host.Host),
-				Forms: []broker.Form{broker.Basic, broker.Bearer},
-			}, why)
+			forms := []broker.Form{broker.Basic, broker.Bearer}
+			add(broker.Secret{Name: host.Variable, Value: value, Hosts: hosts, Forms: forms}, why)
 		}
 	}
 	return list, nil
@@ -412,8 +417,7 @@ func merged[T ~string](a, b []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// gitRule is the rule by which a variable enters for git alone; empty where it
-// enters by another, too.
+// gitRule is the rule by which a variable enters for git alone; empty where it enters by another, too.
 func gitRule(g ground, variable string) string {
 	for _, e := range entering(g) {
 		if e.Name == variable && strings.HasSuffix(e.Why, plan.ForGit) {
@@ -421,25 +425,6 @@ func gitRule(g ground, variable string) string {
 		}
 	}
 	return ""
-}
-
-// withAPI is a host with those that its tokens are for as well.
-func withAPI(host string) []string {
-	if host == "github.com" {
-		return []string{"api.github.com", "github.com", "uploads.github.com"}
-	}
-	return []string{host}
-}
-
-func ofProfile(named plan.Secret, value string) broker.Secret {
-	secret := broker.Secret{Name: named.Variable, Value: value, Hosts: named.Hosts}
-	for _, form := range named.As {
-		secret.Forms = append(secret.Forms, broker.Form(form))
-	}
-	if named.Header != "" {
-		secret.Forms, secret.Headers = append(secret.Forms, broker.Header), []string{named.Header}
-	}
-	return secret
 }
 
 // secretValue reads a secret of the profile; empty: this host has none.
@@ -488,8 +473,7 @@ func judgeSecretFiles(g ground, mounts []launch.Mount) error {
 	return nil
 }
 
-// visibleBy is the mount by which a file of the host is visible inside; nil: it is
-// not.
+// visibleBy is the mount by which a file of the host is visible inside; nil: it is not.
 func visibleBy(mounts []launch.Mount, file string) *launch.Mount {
 	for i, m := range mounts {
 		rest, below := strings.CutPrefix(file+"/", strings.TrimSuffix(m.Source, "/")+"/")

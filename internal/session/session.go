@@ -9,6 +9,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"claudebox/internal/host"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
 )
 
@@ -31,11 +33,6 @@ type Caller struct {
 	Version  string     // claudebox's own
 }
 
-// profiles are those that lie on this host.
-func (c Caller) profiles(f host.Facts) profiledir.Files {
-	return profiledir.New(f, c.Manifest)
-}
-
 // Options are what was asked for, beside the profile.
 type Options struct {
 	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not said
@@ -43,7 +40,6 @@ type Options struct {
 	Publish                []string // ports inside that this host may reach
 	NetworkLog             string   // the file for what the proxy of tier allow decides; empty: none
 	Yes                    bool     // without the question
-	DryRun                 bool     // show, and run nothing
 	NoReport               bool     // say nothing when the session ends
 	ReportJSON             string   // file for what is said then; empty: none
 	Words                  []string // the agent's, in order
@@ -69,7 +65,12 @@ type call struct {
 	build   string   // state of the running program, which every cache depends on; empty: it is not known
 }
 
-func newCall(c Caller, o Options, why Purpose, facts host.Facts) call {
+func newCall(c Caller, o Options, why Purpose) (call, error) {
+	facts, err := host.Detect()
+	return callOf(c, o, why, facts), err
+}
+
+func callOf(c Caller, o Options, why Purpose, facts host.Facts) call {
 	made := call{
 		Facts: facts, caller: c, options: o, why: why,
 		folders: profiledir.FoldersOf(facts, c.Manifest), ignored: ignoredSignals(),
@@ -79,6 +80,14 @@ func newCall(c Caller, o Options, why Purpose, facts host.Facts) call {
 	}
 	return made
 }
+
+// ref is the profile that was asked for.
+func (c call) ref() string {
+	return cmp.Or(c.options.Profile, c.Facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
+}
+
+// files are the profiles that lie on this host.
+func (c call) files() profiledir.Files { return profiledir.New(c.Facts, c.caller.Manifest) }
 
 // absolute is a path of the command line: from the current folder, from the
 // user's home when it begins with "~", or absolute.
@@ -107,15 +116,14 @@ type Session struct {
 // project to the launch. With Purpose.Look it changes nothing. The caller
 // closes it.
 func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
-	facts, err := host.Detect()
+	asked, err := newCall(c, o, why)
 	if err != nil {
 		return nil, err
 	}
-	if facts.UID == 0 {
+	if asked.Facts.UID == 0 {
 		return nil, diag.Errorf("start as root", "run claudebox as the user who owns the project",
 			"the agent would have root's own id, inside and outside")
 	}
-	asked := newCall(c, o, why, facts)
 	s := &Session{keeper: &keeper{call: asked}}
 	planned, err := planner{asked, s.keeper}.plan()
 	if err == nil && !why.Look {
@@ -160,7 +168,7 @@ func (s *Session) Close() error {
 // for no agent, so a build of Nix can make one. Mounts of flags belong to a
 // launch, not to a plan.
 func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
-	facts, err := host.Detect()
+	asked, err := newCall(c, o, why)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -168,7 +176,6 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 		return plan.Plan{}, diag.Errorf("make a plan", "name the folder in the profile's `mounts`",
 			"--mount-ro and --mount-rw stand in no plan")
 	}
-	asked := newCall(c, o, why, facts)
 	k := &keeper{call: asked}
 	found, err := planner{asked, k}.plan()
 	if !why.Look {

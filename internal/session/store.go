@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,7 @@ import (
 // connection to the daemon that resolved it, a set of durable roots, or an
 // open file of a plan that is in the store itself.
 
-// keeper keeps store paths while a session lives, and what the next launch
-// finds. The caller closes it.
+// keeper keeps store paths while a session lives, and what the next launch finds. The caller closes it.
 type keeper struct {
 	call
 	held  *nixdaemon.Store // the connection; nil: none was needed yet
@@ -76,8 +76,7 @@ func (k *keeper) roots() gcroot.Folder {
 	return gcroot.Folder{Dir: filepath.Join(k.folders.Home, "roots"), Auto: gcroot.AutoDir}
 }
 
-// holdRoots holds the roots that were made for a file, and reports whether they
-// are all there.
+// holdRoots holds the roots that were made for a file, and reports whether they are all there.
 func (k *keeper) holdRoots(file string, paths []string) bool {
 	if len(paths) == 0 {
 		return true
@@ -119,8 +118,7 @@ func (k *keeper) makeRoots(of string, paths []string) error {
 	return err
 }
 
-// unheld is what a resolution has beyond the manifest, which is in claudebox's
-// own closure.
+// unheld is what a resolution has beyond the manifest, which is in claudebox's own closure.
 func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 	var paths []string
 	for _, pkg := range res.Packages {
@@ -144,12 +142,17 @@ func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 func (k *keeper) holdFile(file string, p plan.Plan) error {
 	real, err := filepath.EvalSymlinks(k.absolute(file))
 	if err != nil {
-		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
-	}
-	if _, err := storepath.Of(real); err == nil && len(absent(p.Roots())) == 0 {
-		return k.holdOpen(real)
+		return diag.Wrap("read plan "+file, err, "")
 	}
 	paths := p.Roots()
+	if _, err := storepath.Of(real); err == nil && len(absent(paths)) == 0 {
+		f, err := os.Open(real)
+		if err != nil {
+			return diag.Wrap("read plan "+real, err, "")
+		}
+		k.holds = append(k.holds, f)
+		return nil
+	}
 	if k.holdRoots(real, paths) {
 		return nil
 	}
@@ -158,15 +161,6 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 	}
 	// else the connection holds them, and is needed the next time as well
 	k.later(func() { _ = k.makeRoots(real, paths) })
-	return nil
-}
-
-func (k *keeper) holdOpen(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return &diag.Error{Op: "read plan " + file, Err: diag.Cause(err)}
-	}
-	k.holds = append(k.holds, f)
 	return nil
 }
 
@@ -219,19 +213,10 @@ func cannotBeHad(file string, missing nixdaemon.Missing, failed map[string]error
 		remedy = "have the cache's paths signed (`nix store sign --key-file KEY` before `nix copy`), by a key " +
 			"whose public part is among `trusted-public-keys` in this machine's nix.conf"
 	}
-	return diag.Errorf("read plan "+file, remedy, "%d of its store paths cannot be had:\n%s\nthe daemon says: %s",
-		len(failed), strings.Join(paths, "\n"), shortest(failed))
-}
-
-// shortest is the error with the fewest words: a daemon logs what it tried for
-// others, too.
-func shortest(failed map[string]error) string {
-	texts := make([]string, 0, len(failed))
-	for _, err := range failed {
-		texts = append(texts, err.Error())
-	}
-	slices.Sort(texts)
-	return slices.MinFunc(texts, func(a, b string) int { return len(a) - len(b) })
+	shorter := func(a, b string) int { return cmp.Compare(len(failed[a].Error()), len(failed[b].Error())) }
+	shortest := failed[slices.MinFunc(paths, shorter)] // a daemon logs what it tried for others, too
+	return diag.Errorf("read plan "+file, remedy, "%d of its store paths cannot be had:\n%s\nthe daemon says: %v",
+		len(failed), strings.Join(paths, "\n"), shortest)
 }
 
 // absent are those of paths at which nothing is.
@@ -259,34 +244,21 @@ func namesOf(p plan.Plan, paths []string) []string {
 	return slices.Compact(names)
 }
 
-// Sizes asks the Nix daemon how much of the store the launch refers to. What
-// is not there yet has no size.
+// Sizes asks the Nix daemon how much of the store the launch refers to. What is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {
 	err = interruptible(s.ignored, func(ctx context.Context) error {
 		valid, err := s.keeper.store().Pin(ctx, s.Launch.Plan.Roots())
 		if err != nil {
 			return err
 		}
-		client, err := s.keeper.store().Client(ctx)
-		if err != nil {
-			return err
+		infos, err := closureInfos(ctx, s.keeper.store(), valid)
+		sizes = audit.Sizes{Paths: len(infos), Total: nixdaemon.Size(infos, valid), Of: map[string]uint64{}}
+		for _, pkg := range s.Launch.Plan.Pins.Packages {
+			for _, output := range pkg.Outputs {
+				sizes.Of[output.Path] = nixdaemon.Size(infos, []string{output.Path})
+			}
 		}
-		infos, err := client.Closure(ctx, valid)
-		if err != nil {
-			return err
-		}
-		sizes = sizesOf(s.Launch.Plan, infos, valid)
-		return nil
+		return err
 	})
 	return sizes, err
-}
-
-func sizesOf(p plan.Plan, infos []*nixdaemon.PathInfo, roots []string) audit.Sizes {
-	sizes := audit.Sizes{Paths: len(infos), Total: nixdaemon.Size(infos, roots), Of: map[string]uint64{}}
-	for _, pkg := range p.Pins.Packages {
-		for _, output := range pkg.Outputs {
-			sizes.Of[output.Path] = nixdaemon.Size(infos, []string{output.Path})
-		}
-	}
-	return sizes
 }

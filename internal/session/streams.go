@@ -42,8 +42,7 @@ func keep(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(kept), "standard stream"), err
 }
 
-// maxInput is how large, in bytes, a file may be that is standard input: it
-// is copied to memory.
+// maxInput is how large, in bytes, a file may be that is standard input: it is copied to memory.
 const maxInput = 256 << 20
 
 // copyInput puts a copy in place of a file that is standard input. restore puts
@@ -79,8 +78,7 @@ func copyInput() (restore func(), err error) {
 	}, nil
 }
 
-// replaceInput makes stdin a copy of the first size bytes of a file, read as
-// far as offset.
+// replaceInput makes stdin a copy of the first size bytes of a file, read as far as offset.
 func replaceInput(stdin int, file *os.File, size, offset int64) error {
 	fd, err := unix.MemfdCreate("standard input", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -165,8 +163,7 @@ func (c *carrier) take(fd int) error {
 	return unix.Dup3(int(c.to.Fd()), fd, 0)
 }
 
-// begin carries until nobody can write any more, or the file takes no more.
-// Who writes then gets EPIPE.
+// begin carries until nobody can write any more, or the file takes no more. Who writes then gets EPIPE.
 func (c *carrier) begin() {
 	c.to.Close()
 	file := c.files[1]
@@ -181,8 +178,7 @@ func (c *carrier) begin() {
 	}()
 }
 
-// late is how long to wait at the end for who may still hold a pipe of ours.
-// Nobody of the sandbox does by then.
+// late is how long to wait at the end for who may still hold a pipe of ours. Nobody of the sandbox does by then.
 const late = 5 * time.Second
 
 // end puts the files back, and waits until all has arrived in them.

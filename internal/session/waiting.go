@@ -38,21 +38,15 @@ type progress struct {
 // waiting does what the Nix daemon may take long for, with a line of progress,
 // until it is done or a signal ends this program.
 func (k *keeper) waiting(do func(context.Context, *progress) error) error {
-	p := showProgress(k.caller.Stderr, k.caller.Terminal)
-	defer p.done()
-	k.store().Options.Log = p.hear
-	return interruptible(k.ignored, func(ctx context.Context) error { return do(ctx, p) })
-}
-
-// showProgress begins to wait. The caller ends it with done.
-func showProgress(out io.Writer, terminal bool) *progress {
-	p := &progress{out: out, terminal: terminal, text: "looking packages up"}
+	p := &progress{out: k.caller.Stderr, terminal: k.caller.Terminal, text: "looking packages up"}
 	p.first = time.AfterFunc(progressAfter, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.show()
 	})
-	return p
+	defer p.done()
+	k.store().Options.Log = p.hear
+	return interruptible(k.ignored, func(ctx context.Context) error { return do(ctx, p) })
 }
 
 // say writes a line that stays.

@@ -1,6 +1,13 @@
-package manual_test
+// Package manual has the manual pages made by a test, from what the program itself
+// goes by: the commands and their flags, the shape of a profile, the schema of a
+// plan. Nothing of it is in the program.
+//
+// The pages are in the language of man(7), which groff and mandoc both read. A
+// page is a function of its arguments.
+package manual
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,16 +17,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"claudebox/internal/cli"
-	"claudebox/internal/cli/manual"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 )
+
+var update = flag.Bool("update", false, "write the pages into docs/man")
 
 // TestThePagesAreFresh compares what lies in docs/man with what the program's
 // tables say now.
 func TestThePagesAreFresh(t *testing.T) {
 	for name, want := range pages(t) {
-		got, err := os.ReadFile(filepath.Join("../../../docs/man", name))
+		file := filepath.Join("../../../docs/man", name)
+		if *update {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,13 +49,13 @@ func pages(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plans, err := manual.Plan(plan.Schema(), profile.Schema())
+	plans, err := Plan(plan.Schema(), profile.Schema())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		"claudebox.1":         manual.Command(cli.Tree()),
-		"claudebox-profile.5": manual.Profile(profile.Schema(), starter),
+		"claudebox.1":         Command(cli.Tree()),
+		"claudebox-profile.5": Profile(profile.Schema(), starter),
 		"claudebox-plan.5":    plans,
 	}
 }
@@ -52,7 +66,7 @@ func TestTextThatRoffWouldMistake(t *testing.T) {
 		Long: "It's in\n.profile, at ~/x^y, or - `.so`.\n\n  .literal\n\nunpaired ` tick",
 	}
 	root.Flags().StringP("file", "f", "", "the `NAME` to read")
-	page := string(manual.Command(root))
+	page := string(Command(root))
 	for _, want := range []string{
 		`demo \- a \e and a \(dqquote\(dq`,
 		`It\(aqs in .profile, at \(ti/x\(hay, or \- \fB.so\fR.`,
@@ -68,7 +82,7 @@ func TestTextThatRoffWouldMistake(t *testing.T) {
 
 func TestALineThatBeginsWithADotIsNoRequest(t *testing.T) {
 	root := &cobra.Command{Use: "demo", Short: "x", Long: strings.Repeat("word ", 15) + ".so /etc/passwd"}
-	for line := range strings.Lines(string(manual.Command(root))) {
+	for line := range strings.Lines(string(Command(root))) {
 		if strings.HasPrefix(line, ".so") {
 			t.Errorf("the page would read another file: %q", line)
 		}
@@ -77,7 +91,7 @@ func TestALineThatBeginsWithADotIsNoRequest(t *testing.T) {
 
 func TestEveryCommandAndFlagIsToldOf(t *testing.T) {
 	root := cli.Tree()
-	page := string(manual.Command(root))
+	page := string(Command(root))
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -98,7 +112,7 @@ func TestEveryCommandAndFlagIsToldOf(t *testing.T) {
 }
 
 func TestAPlanSchemaThatIsNone(t *testing.T) {
-	if _, err := manual.Plan([]byte("["), nil); err == nil {
+	if _, err := Plan([]byte("["), nil); err == nil {
 		t.Error("no error")
 	}
 }

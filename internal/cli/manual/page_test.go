@@ -91,8 +91,7 @@ func inline(text string) string {
 
 var special = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`)
 
-// escape gives text that roff shows as it is: dashes that can be searched for,
-// quotes that are not curled.
+// escape gives text that roff shows as it is: dashes that can be searched for, quotes that are not curled.
 func escape(text string) string { return special.Replace(text) }
 
 // begin keeps the start of a line from being taken for a request.

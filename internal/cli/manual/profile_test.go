@@ -14,8 +14,7 @@ in one run, by ` + "`claudebox profile validate`" + `.
 A profile builds on those that ` + "`extends`" + ` names: later ones win, itself last. Lists append, mappings are joined; a list or
 mapping that is tagged ` + "`!replace`" + ` drops what was said before. A name is not inherited.`
 
-// Profile is claudebox-profile(5): every key of a profile, and one to start
-// from.
+// Profile is claudebox-profile(5): every key of a profile, and one to start from.
 func Profile(root *shape.Shape, example []byte) []byte {
 	p := newPage("claudebox-profile", 5, "what a coding agent may have")
 	p.section("description")

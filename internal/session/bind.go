@@ -74,11 +74,13 @@ type parts struct {
 	agent    agentPart
 	git      gitPart
 	nix      nixPart
-	named    namedPart
+	named    part
 	home     part
-	limits   limitsPart
+	limits   part
 	remarks  remarksPart
 	brokered brokeredPart
+	held     bool              // the limits are, by systemd
+	linked   map[string]string // of named, see [bound]
 }
 
 // gather makes the parts. port is that of the broker's proxy.
@@ -98,13 +100,13 @@ func gather(g ground, k *keeper, port int) (p parts, err error) {
 	if p.nix, err = nixOf(g, p.machine.ownPIDs); err != nil {
 		return p, err
 	}
-	if p.named, err = namedOf(g); err != nil {
+	if p.named, p.linked, err = namedOf(g); err != nil {
 		return p, err
 	}
 	if p.home, err = homeOf(g); err != nil {
 		return p, err
 	}
-	p.limits = limitsOf(g, p.machine.ownPIDs)
+	p.limits, p.held = limitsOf(g, p.machine.ownPIDs)
 	p.remarks = remarksOf(g)
 	p.brokered, err = brokeredOf(g, p.remarks.overrides, port)
 	return p, err
@@ -119,7 +121,7 @@ type bound struct {
 
 // bind makes the launch of all parts, and refuses one by which the agent would reach what is protected.
 func bind(g ground, p parts) (b bound, err error) {
-	b.linked = maps.Clone(p.named.linked)
+	b.linked = maps.Clone(p.linked)
 	h := hostOf(g, p)
 	h.Mounts, err = launch.Mounts(g.plan, h, func(path string) (string, error) {
 		at, link, err := follow(g, path)
@@ -169,15 +171,15 @@ const manyMounts = 150
 // hostOf is the host as a launch sees it, but for the mounts of its plan.
 func hostOf(g ground, p parts) launch.Host {
 	var all part
-	all.add(p.machine.part, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named.part, p.home,
-		p.limits.part, p.remarks.part, p.brokered.part)
+	all.add(p.machine.part, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named, p.home,
+		p.limits, p.remarks.part, p.brokered.part)
 	return launch.Host{
 		Facts: g.Facts, Etc: g.etc, Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,
 		Words: g.options.Words, Ignored: g.ignored, ExtraEnv: extraEnv(g.Facts.Env), Seccomp: seccomp.Filter(),
 		Bwrap: plan.ToolPath(g.plan, resolve.ToolBwrap), Env: plan.ToolPath(g.plan, resolve.ToolEnv),
 		CanLay: p.machine.canLay, OwnPIDs: p.machine.ownPIDs,
 		Agent: p.agent.words, LookUp: p.agent.lookUp, Owns: p.agent.owns, Libraries: p.agent.libraries,
-		Closure: p.agent.closure, Gitconfig: p.git.config, Held: p.limits.held,
+		Closure: p.agent.closure, Gitconfig: p.git.config, Held: p.held,
 		Daemon: p.nix.daemon, NixStore: p.nix.dir, NixConf: p.nix.conf, Registry: p.nix.registry,
 		Overrides: p.brokered.overrides, Bundle: p.brokered.bundle,
 		Mounts: all.mounts, StandIns: all.standIns, Made: all.made, Outside: all.outside,

@@ -83,7 +83,7 @@ func (c *Checkup) parts(g ground, k *keeper) {
 		git, err := gitOf(g)
 		mounts += len(git.mounts)
 		c.judge("git", err, "the identity for this folder can be read")
-		named, err := namedOf(g)
+		named, _, err := namedOf(g)
 		mounts += len(named.mounts)
 		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
 	}

@@ -12,26 +12,21 @@ import (
 	"claudebox/internal/sandbox/scope"
 )
 
-// limitsPart says which limits of the profile do not hold here.
-type limitsPart struct {
-	part
-	held bool // the others are: by systemd
-}
-
-// limitsOf asks systemd, if it has to. The limit on processes holds without it, where the kernel counts them apart.
-func limitsOf(g ground, ownPIDs bool) (made limitsPart) {
+// limitsOf says which limits of the profile do not hold here; held are the others, by
+// systemd. It is asked if it has to be. The limit on processes holds without it, where the kernel counts them apart.
+func limitsOf(g ground, ownPIDs bool) (made part, held bool) {
 	limits := g.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
 		if limits.Tasks > 0 && !(ownPIDs && launch.CountsProcesses()) {
 			made.warn("limits: tasks does not hold: here the kernel does not count the sandbox's processes apart")
 		}
-		return made
+		return made, false
 	}
 	err := askSystemd(g.Facts.Env, scope.Request{})
-	if made.held = err == nil; err != nil {
+	if err != nil {
 		made.warn("limits: memory and cpu do not hold: " + err.Error())
 	}
-	return made
+	return made, err == nil
 }
 
 // askSystemd asks the user's systemd, through claudebox's helper.

@@ -19,14 +19,9 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// namedPart is what the project's repository, the command line and the plan's patterns of worktrees have mounted.
-type namedPart struct {
-	part
-	linked map[string]string // see [bound]
-}
-
-func namedOf(g ground) (made namedPart, err error) {
-	made = namedPart{part: protection(g.project, emptyFolder(g.call)), linked: map[string]string{}}
+// namedOf adds what the project's repository, the command line and the plan's patterns of worktrees have mounted.
+func namedOf(g ground) (made part, linked map[string]string, err error) {
+	made, linked = protection(g.project, emptyFolder(g.call)), map[string]string{}
 	for _, flag := range []struct {
 		name  string
 		kind  plan.MountKind
@@ -35,16 +30,16 @@ func namedOf(g ground) (made namedPart, err error) {
 		for _, word := range flag.words {
 			m, link, err := flagMount(g, word, flag.kind, flag.name)
 			if err != nil {
-				return made, err
+				return made, nil, err
 			}
 			if link != "" {
-				made.linked[m.Source] = link
+				linked[m.Source] = link
 			}
 			made.mount(m)
 		}
 	}
 	if err := made.addWorktrees(g); err != nil {
-		return made, err
+		return made, nil, err
 	}
 	for _, path := range g.etc.Managed {
 		made.mount(launch.Mount{
@@ -52,7 +47,7 @@ func namedOf(g ground) (made namedPart, err error) {
 			Why: "policy of this machine",
 		})
 	}
-	return made, nil
+	return made, linked, nil
 }
 
 // protection is what keeps the agent from what the host obeys in a folder, and
@@ -96,7 +91,7 @@ func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Di
 
 // addWorktrees mounts the folders beside the project that a pattern of the
 // profile names, read-write. Links are left out: they lead elsewhere.
-func (n *namedPart) addWorktrees(g ground) error {
+func (p *part) addWorktrees(g ground) error {
 	for _, pattern := range g.plan.Beside {
 		found, err := filepath.Glob(filepath.Join(g.project.Path, pattern))
 		if err != nil {
@@ -105,14 +100,14 @@ func (n *namedPart) addWorktrees(g ground) error {
 		}
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
-			known := slices.ContainsFunc(n.mounts, func(o launch.Mount) bool { return o.Destination == folder })
+			known := slices.ContainsFunc(p.mounts, func(o launch.Mount) bool { return o.Destination == folder })
 			if !isFolder(folder) || known || folder == g.project.Path {
 				continue
 			}
 			if err := judgeNamed(g, "mount "+folder+" (worktrees)", m); err != nil {
 				return err
 			}
-			n.mount(m)
+			p.mount(m)
 		}
 	}
 	return nil

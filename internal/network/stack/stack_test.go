@@ -519,7 +519,7 @@ func TestTheWayToAHostThatIsAnsweredForEndsWithTheMove(t *testing.T) {
 	}
 	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	if echo() == nil {
-		t.Error("it goes on")
+		t.Fatal("it goes on")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -49,14 +49,11 @@ type gatherer struct {
 
 // Gather looks at git places below a root and at all git folders in them. What
 // cannot be looked at keeps no other from being looked at. Before a session it is
-// noted in [Folder.Closed]; after one, folders that the agent closed are opened,
+// noted in [Folder.Closed], and no error; after one, folders that the agent closed are opened,
 // and what remains closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := gatherer{Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{}}
 	faults := []error{g.all(look.Git)}
-	for _, rel := range look.Own {
-		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
-	}
 	for _, rel := range look.Bare {
 		role := Bare
 		if strings.HasSuffix(rel, ".git") { // the usual name of one that holds nothing else
@@ -65,6 +62,9 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 		if !g.seen[rel] && g.isBare(rel) {
 			faults = append(faults, g.folder(rel, "", role, depthLimit))
 		}
+	}
+	for _, rel := range look.Own {
+		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
 	return g.Snapshot, errors.Join(faults...)
 }

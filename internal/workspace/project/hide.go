@@ -50,134 +50,131 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 	return false
 }
 
-// hider hides what looks secret and is not in git's index: a tracked file is
-// in the repository's objects anyway, and a covered one would be committed
-// empty (SEC-05).
-type hider struct {
-	*view
-	looked int // how many files were looked into whose name tells nothing
+// secrets are the files that look secret. What is in git's index is none: it is
+// in the repository's objects anyway, and would be committed empty (SEC-05).
+func (v *view) secrets() (rels []string) {
+	looked := 0
+	for _, f := range v.seen.Files {
+		if v.isSecret(f, &looked) {
+			rels = append(rels, f.Rel)
+		}
+	}
+	return rels
 }
 
-func (h *hider) all() error {
-	for _, rel := range h.hide {
-		if err := h.one(rel); err != nil {
+// hideAll hides what looks secret.
+func (v *view) hideAll() error {
+	for _, rel := range v.hide {
+		if err := v.hideOne(rel); err != nil {
 			return err
 		}
 	}
-	for _, f := range h.seen.Files {
-		if !h.isSecret(f) {
-			continue
-		}
-		if err := h.one(f.Rel); err != nil {
-			return err
-		}
-	}
-	if err := h.still(); err != nil {
+	if err := v.hideStill(); err != nil {
 		return err
 	}
-	slices.Sort(h.hidden)
-	h.hidden = slices.Compact(h.hidden)
-	if all := slices.Concat(h.hidden, h.copied); len(all) > hideLimit {
+	slices.Sort(v.hidden)
+	v.hidden = slices.Compact(v.hidden)
+	if all := slices.Concat(v.hidden, v.copied); len(all) > hideLimit {
 		return diag.Errorf("hide secret files",
 			"remove those that you did not make, name their folder in `hide`, or in `show` what is none",
 			"%d files look secret, %s among them; %d can be covered", len(all), all[0], hideLimit)
 	}
-	if len(h.hidden) > 0 {
-		h.note(false, "hidden inside, `show` lets them in: %s", strings.Join(h.hidden, ", "))
+	if len(v.hidden) > 0 {
+		v.note(false, "hidden inside, `show` lets them in: %s", strings.Join(v.hidden, ", "))
 	}
 	return nil
 }
 
 // isSecret judges one file that was seen. A link is judged by its own name: what
-// it leads to in the project is covered then.
-func (h *hider) isSecret(f survey.File) bool {
+// it leads to in the project is covered then. looked counts the files that were
+// looked into whose name tells nothing.
+func (v *view) isSecret(f survey.File, looked *int) bool {
 	if f.Kind != beneath.Regular && f.Kind != beneath.Link {
 		return false
 	}
-	folder, name := split([]byte(f.Rel))
-	verdict := secretfile.Of(folder, name)
+	verdict := v.scope.verdict([]byte(f.Rel))
 	switch {
-	case verdict == secretfile.Secret || h.scope.isNamed(name):
+	case verdict == secretfile.Secret:
 		return true
 	case verdict == secretfile.Plain || f.Kind != beneath.Regular,
-		h.shown(f.Rel) || h.tracked.Has(f.Rel): // would not be covered, and need not be read
+		v.shown(f.Rel) || v.tracked.Has(f.Rel): // would not be covered, and need not be read
 		return false
 	case verdict == secretfile.Look:
-		_, tracked := slices.BinarySearch(h.tracked.Small, f.Rel)
+		_, tracked := slices.BinarySearch(v.tracked.Small, f.Rel)
 		if tracked || f.Stamp.Size < leastToken || f.Stamp.Size > secretfile.SmallLimit {
 			return false
 		}
-		if h.looked++; h.looked == lookLimit+1 {
-			h.note(true, "more than %d small files are not tracked: tokens in %s and further ones are not looked for",
+		if *looked++; *looked == lookLimit+1 {
+			v.note(true, "more than %d small files are not tracked: tokens in %s and further ones are not looked for",
 				lookLimit, f.Rel)
 		}
-		return h.looked <= lookLimit && holdsSecret(h.tree.Folder, f.Rel, verdict)
+		return *looked <= lookLimit && holdsSecret(v.tree.Folder, f.Rel, verdict)
 	}
-	return holdsSecret(h.tree.Folder, f.Rel, verdict)
+	return holdsSecret(v.tree.Folder, f.Rel, verdict)
 }
 
-// one hides a file or folder, or what a link leads to at last if that lies in the
+// hideOne hides a file or folder, or what a link leads to at last if that lies in the
 // project.
-func (h *hider) one(rel string) error {
-	if h.shown(rel) || h.tracked.Has(rel) {
+func (v *view) hideOne(rel string) error {
+	if v.shown(rel) || v.tracked.Has(rel) {
 		return nil
 	}
 	if parts := strings.Split(rel, "/"); len(parts) > hideDepth {
 		rel = path.Join(parts[:hideDepth]...)
 	}
-	what, err := h.tree.look(rel)
+	what, err := v.tree.look(rel)
 	linked := err == nil && what.Kind == beneath.Link
 	if linked {
-		real, fault := filepath.EvalSymlinks(h.tree.Join(rel))
-		if fault != nil || !h.contains(real) || real == h.path {
+		real, fault := filepath.EvalSymlinks(v.tree.Join(rel))
+		if fault != nil || !v.contains(real) || real == v.path {
 			return nil //nolint:nilerr // it leads nowhere
 		}
-		rel = relative(h.path, real)
-		if h.shown(rel) || h.tracked.Has(rel) {
+		rel = relative(v.path, real)
+		if v.shown(rel) || v.tracked.Has(rel) {
 			return nil
 		}
-		what, err = h.tree.Look(rel)
+		what, err = v.tree.Look(rel)
 	}
 	if err != nil || what.Kind != beneath.Regular && what.Kind != beneath.Dir {
 		return err
 	}
-	h.tree.hide(rel, what.Kind == beneath.Dir)
+	v.tree.hide(rel, what.Kind == beneath.Dir)
 	if linked {
-		h.stay = append(h.stay, rel)
+		v.stay = append(v.stay, rel)
 	}
 	return nil
 }
 
-// still covers what an earlier session did not see for a reason that the agent
+// hideStill covers what an earlier session did not see for a reason that the agent
 // could take away: a link can be removed, and a repository made none.
-func (h *hider) still() error {
-	if h.Memory == nil {
+func (v *view) hideStill() error {
+	if v.Memory == nil {
 		return nil
 	}
-	for _, rel := range h.Memory.StillHidden(h.path) {
-		what, err := h.tree.Look(rel)
+	for _, rel := range v.Memory.StillHidden(v.path) {
+		what, err := v.tree.Look(rel)
 		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
-			slices.Contains(h.judged, path.Dir(rel)) {
+			slices.Contains(v.judged, path.Dir(rel)) {
 			continue // not what was hidden, or judged as a configuration of git
 		}
-		if err := h.one(rel); err != nil {
+		if err := v.hideOne(rel); err != nil {
 			return err
 		}
-		h.stay = append(h.stay, rel)
+		v.stay = append(v.stay, rel)
 	}
 	return nil
 }
 
-// sockets covers those of the host's tools: who can connect to one can give
+// hideSockets covers those of the host's tools: who can connect to one can give
 // its tool orders. A socket that nobody listens to is left over.
-func (h *hider) sockets() {
-	for _, rel := range h.seen.Sockets {
-		if h.beside || h.shown(rel) || !listens(h.tree.Folder, rel) {
+func (v *view) hideSockets() {
+	for _, rel := range v.seen.Sockets {
+		if v.beside || v.shown(rel) || !listens(v.tree.Folder, rel) {
 			continue
 		}
-		h.tree.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
-		h.hidden = append(h.hidden, rel)
-		h.note(false, "the socket %s is hidden inside; `show` lets it in", rel)
+		v.tree.add(rel, Mount{Mode: Hidden, Why: "a tool of the host listens there"})
+		v.hidden = append(v.hidden, rel)
+		v.note(false, "the socket %s is hidden inside; `show` lets it in", rel)
 	}
 }
 

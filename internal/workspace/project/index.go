@@ -87,7 +87,7 @@ func (p indexPlace) stamp() beneath.Stamp {
 
 // read adds what the index holds of the names that matter, by the path in its
 // working tree.
-func (p indexPlace) read(t *Tracked, matters func(name []byte) bool) {
+func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 	content, err := beneath.ReadIn(p.git, "index", indexLimit)
 	if err != nil {
 		return
@@ -112,9 +112,10 @@ func (p indexPlace) read(t *Tracked, matters func(name []byte) bool) {
 		if hostrun.Means(string(name)) != "" {
 			add(&t.Runs)
 		}
-		if matters(name) {
+		switch verdict := s.verdict(name); {
+		case verdict == secretfile.Secret || verdict == secretfile.Ask || named(name):
 			add(&t.Names)
-		} else if secretfile.Of(split(name)) == secretfile.Look {
+		case verdict == secretfile.Look:
 			add(&t.Small)
 		}
 	})
@@ -158,9 +159,9 @@ func (s Scope) readIndexes(tree *beneath.Folder, seen, before *Seen) {
 	}
 	seen.Same = false
 	var t Tracked
-	matters := s.matters()
+	named := s.named()
 	for _, place := range places {
-		place.read(&t, matters)
+		place.read(&t, s, named)
 	}
 	for _, names := range [][]string{t.Names, t.Small, t.Links, t.Runs, t.Hushed} {
 		slices.Sort(names)
@@ -202,9 +203,9 @@ type Indexed struct {
 	Name string
 }
 
-// matters tells of which names, by their path, it must be known whether they
-// are tracked.
-func (s Scope) matters() func(name []byte) bool {
+// named tells of which names, by their path, it must be known whether they are
+// tracked, whatever they hold.
+func (s Scope) named() func(name []byte) bool {
 	firsts := map[string][]string{}
 	for _, list := range [][]string{hostrun.Held(), s.Places} {
 		for _, place := range list {
@@ -216,7 +217,7 @@ func (s Scope) matters() func(name []byte) bool {
 		_, last := split(name)
 		first, _, _ := bytes.Cut(name, []byte("/"))
 		within := func(place string) bool { return pathname.Below(string(name), place) }
-		return s.hides(name) || string(last) == "config" || slices.ContainsFunc(firsts[string(first)], within)
+		return string(last) == "config" || slices.ContainsFunc(firsts[string(first)], within)
 	}
 }
 

@@ -120,26 +120,29 @@ func Unpack(content []byte) *Seen {
 // wanted tells the names in a folder that the report or the hiding may be about.
 func (s Scope) wanted(folder string) func(name []byte, dir bool) bool {
 	runs, above := hostrun.In(folder), []byte(folder)
-	return func(name []byte, dir bool) bool { return runs(name) || !dir && s.looksSecret(above, name) }
+	return func(name []byte, dir bool) bool {
+		return runs(name) || !dir && (secretfile.Of(above, name) != secretfile.Plain || s.isNamed(name))
+	}
+}
+
+// verdict judges the name of a file by the profile, and by what secrets are called.
+func (s Scope) verdict(rel []byte) secretfile.Verdict {
+	folder, name := split(rel)
+	matches := func(pattern string) bool { return beneath.Matches(pattern, string(rel)) }
+	if s.isNamed(name) || slices.ContainsFunc(s.HideAt, matches) {
+		return secretfile.Secret
+	}
+	return secretfile.Of(folder, name)
 }
 
 // Hides reports whether what comes to lie at a path would be hidden for its name.
-func (s Scope) Hides(rel string) bool { return s.hides([]byte(rel)) }
-
-func (s Scope) hides(rel []byte) bool {
-	folder, name := split(rel)
-	verdict := secretfile.Of(folder, name)
-	return verdict == secretfile.Secret || verdict == secretfile.Ask || s.isNamed(name) ||
-		slices.ContainsFunc(s.HideAt, func(pattern string) bool { return beneath.Matches(pattern, string(rel)) })
+func (s Scope) Hides(rel string) bool {
+	v := s.verdict([]byte(rel))
+	return v == secretfile.Secret || v == secretfile.Ask
 }
 
-// MayHide tells the same of a file whose content would decide.
-func (s Scope) MayHide(rel string) bool { return s.looksSecret(split([]byte(rel))) || s.Hides(rel) }
-
-// looksSecret judges the last component of a path, and its folder.
-func (s Scope) looksSecret(folder, name []byte) bool {
-	return secretfile.Of(folder, name) != secretfile.Plain || s.isNamed(name)
-}
+// MayHide reports the same of a file whose content would decide, too.
+func (s Scope) MayHide(rel string) bool { return s.verdict([]byte(rel)) != secretfile.Plain }
 
 // isNamed reports whether the profile hides a name.
 func (s Scope) isNamed(name []byte) bool {
@@ -197,9 +200,9 @@ func filledState(tree *beneath.Folder, folders []string) string {
 
 // lookFilled covers what is secret in the configurations of repositories in folders
 // that tools fill: pip keeps the token of a URL in a checkout of its own.
-func (v *view) lookFilled() (filled Filled, err error) {
+func (v *view) lookFilled() (filled Filled) {
 	if len(v.seen.Skipped) == 0 {
-		return filled, nil
+		return filled
 	}
 	if v.Request.Filled != nil {
 		filled = v.Request.Filled(v.path)
@@ -212,9 +215,9 @@ func (v *view) lookFilled() (filled Filled, err error) {
 				"seen with their secrets")
 		}
 	}
-	repos, err := git.Gather(v.tree.Folder, git.Look{Git: filled.Repos})
+	repos, _ := git.Gather(v.tree.Folder, git.Look{Git: filled.Repos})
 	for _, g := range v.gitFolders(v.tree, repos) {
 		g.secrets(true)
 	}
-	return filled, err
+	return filled
 }

@@ -24,7 +24,7 @@ type view struct {
 	folders []gitFolder
 	named   map[string]use // by configurations of git, and by claudebox; relative to the project
 	found   []place        // what the host executes and is there
-	hide    []string       // what the profile's patterns with a slash match
+	hide    []string       // what the profile's patterns with a slash match, and what looks secret
 	tracked Tracked        // what git's indexes hold, as far as that counts
 	doubted []string       // names in the index that count as untracked
 }
@@ -48,14 +48,12 @@ func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 	for _, rel := range v.seen.Closed {
 		v.tree.closed(rel)
 	}
-	var err error
-	if v.before, v.folders, err = v.gather(); err != nil {
-		return nil, err
-	}
+	v.before, v.folders = v.gather()
 	v.repo.Remotes, v.scope.Hash = v.ofConfig()
-	if err = v.learn(); err != nil {
+	if err := v.learn(); err != nil {
 		return nil, err
 	}
+	var err error
 	if v.found, v.hide, err = v.find(); err != nil {
 		return nil, err
 	}
@@ -63,6 +61,7 @@ func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 	v.scope.readIndexes(tree, &v.seen, known)
 	v.doubted = v.uncounted()
 	v.tracked = v.seen.Tracked.Without(v.doubted)
+	v.hide = append(v.hide, v.secrets()...)
 	return v, nil
 }
 
@@ -91,26 +90,18 @@ func (g ground) scope(outside bool) Scope {
 
 // gather looks at the git folders of the project, and of the repository that it
 // lies in.
-func (v *view) gather() (all git.Snapshot, folders []gitFolder, err error) {
-	if all, err = git.Gather(v.tree.Folder, v.scope.GitPlaces(v.seen)); err != nil {
-		return all, nil, err
+func (v *view) gather() (all git.Snapshot, folders []gitFolder) {
+	look := v.scope.GitPlaces(v.seen)
+	if at := v.repo.Common; at != "" && v.contains(at) {
+		look.Own = []string{relative(v.path, at)}
 	}
-	if at := v.repo.Common; at != "" && v.contains(at) && all.Folder(at) == nil {
-		own, err := git.Gather(v.tree.Folder, git.Look{Own: []string{relative(v.path, at)}})
-		if err != nil {
-			return all, nil, err
-		}
-		all = all.And(own)
-	}
+	all, _ = git.Gather(v.tree.Folder, look)
 	inside := v.gitFolders(v.tree, all)
 	if v.common.Folder != nil {
-		theirs, err := git.Gather(v.common.Folder, git.Look{Own: []string{"."}})
-		if err != nil {
-			return all, nil, err
-		}
+		theirs, _ := git.Gather(v.common.Folder, git.Look{Own: []string{"."}})
 		all, folders = all.And(theirs), v.gitFolders(v.common, theirs)
 	}
-	return all, append(folders, inside...), nil
+	return all, append(folders, inside...)
 }
 
 // place is one that exists.
@@ -213,15 +204,11 @@ func (v *view) protect() (Project, error) {
 	for _, f := range v.before.Files {
 		v.tree.keep(f.Rel, f.Kind, whyMoved)
 	}
-	filled, err := v.lookFilled()
-	if err != nil {
+	filled := v.lookFilled()
+	if err := v.hideAll(); err != nil {
 		return Project{}, err
 	}
-	h := hider{view: v}
-	if err := h.all(); err != nil {
-		return Project{}, err
-	}
-	h.sockets()
+	v.hideSockets()
 	reported, readOnly := v.executed()
 	if err := v.otherNames(); err != nil {
 		return Project{}, err

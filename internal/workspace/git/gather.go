@@ -2,10 +2,8 @@ package git
 
 import (
 	"errors"
-	"maps"
 	"path"
 	"strings"
-	"sync"
 
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/workspace/survey"
@@ -53,7 +51,10 @@ type gatherer struct {
 // and what remains closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 	g := gatherer{Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{}}
-	faults := []error{g.all(look.Git)}
+	var faults []error
+	for _, rel := range look.Git {
+		faults = append(faults, g.place(rel))
+	}
 	for _, rel := range look.Bare {
 		role := Bare
 		if strings.HasSuffix(rel, ".git") { // the usual name of one that holds nothing else
@@ -67,30 +68,6 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
 	return g.Snapshot, errors.Join(faults...)
-}
-
-// all looks at entries named .git: at half of them beside the others, where there
-// are many.
-func (g *gatherer) all(places []string) error {
-	const many = 8
-	half := gatherer{Look: g.Look, reader: g.reader, seen: map[string]bool{}}
-	each := func(g *gatherer, places []string) (err error) {
-		for _, rel := range places {
-			err = errors.Join(err, g.place(rel))
-		}
-		return err
-	}
-	var fault error
-	var beside sync.WaitGroup
-	if rest := places[len(places)/2:]; len(places) >= many {
-		places = places[:len(places)/2]
-		beside.Go(func() { fault = each(&half, rest) })
-	}
-	err := each(g, places)
-	beside.Wait()
-	maps.Copy(g.seen, half.seen)
-	g.Snapshot = g.And(half.Snapshot)
-	return errors.Join(err, fault)
 }
 
 // place looks at one entry named .git.

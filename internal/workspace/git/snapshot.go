@@ -11,8 +11,8 @@
 // its grammar. All else goes aside: what is not in the table, too. What an agent
 // made is judged like what was the user's, with nothing there before.
 //
-// It imports beneath, gitconfig and survey, and runs no git: that would obey
-// what is to be taken out.
+// It imports beneath, gitconfig, secretfile and survey, and runs no git: that would
+// obey what is to be taken out.
 package git
 
 import (

@@ -193,8 +193,9 @@ func (v *view) uncounted() (names []string) {
 	return names
 }
 
-// protect says what is to be laid over what was seen. It looks into files, and at
-// what links lead to; nothing of the view changes but what is left to be made.
+// protect says what is to be laid over what was seen. What it still looks at is where
+// that leads: behind links, at who listens to a socket, for a file's other names, into
+// included configurations and folders that tools fill.
 func (v *view) protect() (Project, error) {
 	for n := range v.folders {
 		if err := v.folders[n].protect(n >= repoLimit); err != nil {

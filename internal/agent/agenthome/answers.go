@@ -174,7 +174,7 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 }
 
 // secretIn names a word, a header or a part of the address of a server that is
-// probably a secret; empty: there is none. What names a variable or a file is none.
+// probably a secret; empty: there is none.
 func secretIn(o object.Object) string {
 	var headers map[string]string
 	var words []string
@@ -182,24 +182,13 @@ func secretIn(o object.Object) string {
 	_ = json.Unmarshal(o["headers"], &headers) // of another shape: Claude Code does not read it
 	_ = json.Unmarshal(o["args"], &words)
 	_ = json.Unmarshal(o["url"], &address)
-	isSecret := func(name, value string) bool {
-		const shortest = 6
-		return len(value) >= shortest && !strings.HasPrefix(strings.TrimLeft(value, "~."), "/") && // a path
-			!strings.Contains(value, "${") && leak.Variable(strings.ReplaceAll(name, "-", "_"), value) != ""
-	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if isSecret(name, headers[name]) {
 			return "its header " + name
 		}
 	}
-	for i, word := range words {
-		name, value, ok := strings.Cut(word, "=")
-		if !ok && strings.HasPrefix(word, "-") && i+1 < len(words) {
-			value = words[i+1]
-		}
-		if isSecret(name, value) || isSecret("", word) {
-			return fmt.Sprintf("word %d of its command", i+1)
-		}
+	if i := secretWord(words); i > 0 {
+		return fmt.Sprintf("word %d of its command", i)
 	}
 	for _, part := range strings.FieldsFunc(address, func(r rune) bool { return strings.ContainsRune("/?&#", r) }) {
 		if name, value, ok := strings.Cut(part, "="); isSecret(name, value) || !ok && isSecret("", part) {
@@ -207,6 +196,28 @@ func secretIn(o object.Object) string {
 		}
 	}
 	return ""
+}
+
+// isSecret judges what has a name. What names a variable or a file is none.
+func isSecret(name, value string) bool {
+	const shortest = 6
+	return len(value) >= shortest && !strings.HasPrefix(strings.TrimLeft(value, "~."), "/") &&
+		!strings.Contains(value, "$") && leak.Variable(strings.ReplaceAll(name, "-", "_"), value) != ""
+}
+
+// secretWord counts the words of a command up to the first that is probably a
+// secret, or names the next as one; 0: none is.
+func secretWord(words []string) int {
+	for i, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok && (strings.HasPrefix(word, "-") || strings.HasSuffix(word, ":")) && i+1 < len(words) {
+			value = words[i+1]
+		}
+		if isSecret(name, value) || isSecret("", word) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // serve puts servers among those inside, and takes away those of an earlier

@@ -3,6 +3,7 @@ package agenthome
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -240,6 +241,10 @@ func (r Request) refuse(o object.Object) string {
 		if what := leak.Text(string(text)); what != "" {
 			return "it holds what looks like " + what
 		}
+	}
+	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n'\"", r) })
+	if i := secretWord(words); i > 0 {
+		return fmt.Sprintf("word %d of its command is probably a secret; write $NAME there", i)
 	}
 	for _, program := range programs(command) {
 		if reason := r.missing(program); reason != "" {

@@ -145,6 +145,20 @@ func TestAnMCPServersSecretIsNotOnlyInItsEnvironment(t *testing.T) {
 	}
 }
 
+func TestASecretAmongAHooksWordsKeepsItOut(t *testing.T) {
+	r := Request{Inside: func(string) bool { return true }}
+	for command, want := range map[string]bool{
+		`curl -H 'X-Api-Key: hunter2horse9' x`: true, `notify --token=hunter2horse9`: true, `API_TOKEN=hunter2horse9 notify`: true,
+		`curl -H "X-Api-Key: $KEY" x`: false, `notify --key-file ~/.keys/x`: false, `git log --author somebody`: false, `echo done`: false,
+	} {
+		hook := object.Object{}
+		hook.Set("command", command)
+		if got := r.refuse(hook); (got != "") != want {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+}
+
 func TestMCPServersEnterByNameWithoutTheirSecrets(t *testing.T) {
 	host := []byte(`{"mcpServers":{
 		"docs":{"command":"npx","args":["docs"],"env":{"MODE":"fast","DOCS_TOKEN":"ghp_kZ3vQ9xB7mT1wR5nL8pJ2hG6fD4sC0yAeUiO"}},

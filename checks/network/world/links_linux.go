@@ -49,6 +49,9 @@ var quiet = map[string]string{
 	"ipv4/conf/all/rp_filter":      "0",
 	"ipv4/conf/default/rp_filter":  "0",
 	"ipv4/ping_group_range":        fmt.Sprint(os.Getgid(), os.Getgid()), // the only group that is mapped
+	// Of what a namespace may always have. What a machine has for itself, bbr say, it
+	// may take for a path where it is of no use.
+	"ipv4/tcp_congestion_control": "reno",
 	// The world sends more errors to one host than the kernel's limit allows.
 	"ipv4/icmp_ratelimit": "0",
 	"ipv6/icmp/ratelimit": "0",

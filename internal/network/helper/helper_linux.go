@@ -40,7 +40,7 @@ type Helper struct {
 	broker  func(*os.File)
 
 	stage, toStage *os.File     // a socket pair, by which the stage hands out what it has made
-	stageEnded     func() error // waits for its end
+	stageEnded     func() error // waits for its end; nil: it was not started
 	begun          chan error   // has how the first start went, and is closed then
 
 	mu     sync.Mutex
@@ -419,11 +419,14 @@ func (h *Helper) Close() Summary {
 	return s
 }
 
-// Reap waits for the end of a helper after [Helper.Close], so that none is left
-// to a process 1 that may not reap.
+// Reap waits for the end of a helper, and of what made its network, after
+// [Helper.Close], so that none is left to a process 1 that may not reap.
 func (h *Helper) Reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.stageEnded != nil {
+		_ = h.stageEnded()
+	}
 	if !h.closed || h.now.pid <= 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -29,12 +30,15 @@ func (h *Helper) Make(process int) error {
 		return err
 	}
 	socket := int(h.toStage.Fd())
-	h.stageEnded, err = spawn.Join(process, spawn.Program{
+	ended, err := spawn.Join(process, spawn.Program{
 		Path:  filepath.Join(filepath.Dir(h.program), stageProgram),
 		Args:  []string{stageProgram, strconv.Itoa(socket), string(text)},
 		Files: []int{socket}, Rights: rights,
 	})
 	h.toStage.Close()
+	if err == nil {
+		h.stageEnded = sync.OnceValue(ended)
+	}
 	switch {
 	case errors.Is(err, spawn.ErrGone):
 		return ErrGone

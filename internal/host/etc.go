@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,15 +147,39 @@ var publicNixSettings = []string{
 	"trusted-public-keys", "extra-trusted-public-keys",
 }
 
-// PublicNixConf keeps the public settings of a nix.conf. A cache whose
-// address carries a login is dropped with its whole line.
+// PublicNixConf keeps the public settings of a nix.conf, without caches whose address may carry a login.
 func PublicNixConf(conf []byte) []byte {
 	var kept bytes.Buffer
 	for line := range bytes.Lines(conf) {
 		name, value, ok := strings.Cut(string(line), "=")
-		if ok && slices.Contains(publicNixSettings, strings.TrimSpace(name)) && !strings.Contains(value, "@") {
-			kept.WriteString(strings.TrimSpace(name) + " = " + strings.TrimSpace(value) + "\n")
+		name = strings.TrimSpace(name)
+		if !ok || !slices.Contains(publicNixSettings, name) {
+			continue
 		}
+		words := strings.Fields(value)
+		if strings.HasSuffix(name, "substituters") {
+			words = slices.DeleteFunc(words, func(cache string) bool { return !isPublicCache(cache) })
+		}
+		kept.WriteString(name + " = " + strings.Join(words, " ") + "\n")
 	}
 	return kept.Bytes()
+}
+
+// cacheSettings are what the address of a cache may say after its "?": settings of "nix help-stores" that are no secret.
+var cacheSettings = []string{
+	"compression", "endpoint", "local-nar-cache", "parallel-compression", "priority", "profile", "region", "scheme",
+	"trusted", "want-mass-query",
+}
+
+func isPublicCache(address string) bool {
+	cache, err := url.Parse(address)
+	if err != nil || strings.Contains(address, "@") {
+		return false
+	}
+	for setting := range cache.Query() {
+		if !slices.Contains(cacheSettings, setting) {
+			return false
+		}
+	}
+	return true
 }

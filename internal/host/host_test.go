@@ -49,7 +49,8 @@ func TestAccountNamesKeepTheMadePasswdWhole(t *testing.T) {
 func TestTokensOfNixConfStayOutside(t *testing.T) {
 	got := string(PublicNixConf([]byte(strings.Join([]string{
 		"# a comment",
-		"substituters = https://cache.example.org",
+		"substituters = https://cache.example.org https://user:canary@cache.example.org http://1.example.org/?token=canary",
+		"trusted-substituters = s3://cache?region=eu-west-1&priority=30 ssh://canary@host",
 		"extra-trusted-public-keys = k:abc=",
 		"access-tokens = github.com=ghp_canary",
 		"netrc-file = /etc/canary",
@@ -58,7 +59,8 @@ func TestTokensOfNixConfStayOutside(t *testing.T) {
 		"post-build-hook = /bin/canary",
 		"!include /etc/nix/canary",
 	}, "\n"))))
-	want := "substituters = https://cache.example.org\nextra-trusted-public-keys = k:abc=\n"
+	want := "substituters = https://cache.example.org\n" +
+		"trusted-substituters = s3://cache?region=eu-west-1&priority=30\nextra-trusted-public-keys = k:abc=\nextra-substituters = \n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

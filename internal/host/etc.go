@@ -165,7 +165,8 @@ func PublicNixConf(conf []byte) []byte {
 	return kept.Bytes()
 }
 
-// cacheSettings are what the address of a cache may say after its "?": settings of "nix help-stores" that are no secret.
+// cacheSettings are what the address of a cache may say after its "?": settings of `nix help-stores` that are no
+// secret.
 var cacheSettings = []string{
 	"compression", "endpoint", "local-nar-cache", "parallel-compression", "priority", "profile", "region", "scheme",
 	"trusted", "want-mass-query",

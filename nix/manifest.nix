@@ -37,8 +37,7 @@ let
       install = installed;
     }
     // lib.optionalAttrs (package ? drvPath) { drv = builtins.unsafeDiscardStringContext package.drvPath; }
-    // lib.optionalAttrs (package ? version) { inherit (package) version; }
-    // lib.optionalAttrs (package.meta.mainProgram or null != null) { inherit (package.meta) mainProgram; };
+    // lib.optionalAttrs (package ? version) { inherit (package) version; };
 
   contents = {
     version = 1;

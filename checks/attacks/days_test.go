@@ -24,6 +24,7 @@ type day struct {
 	says  []string // patterns of the lines of the report; none: nothing is said
 	back  bool     // something is taken out, and the command in the report puts it back
 	flags []string
+	in    string // where claudebox is started, below the project
 }
 
 // checkout is the line for a repository that was made inside.
@@ -33,6 +34,10 @@ func made(dir string) []string { return []string{strings.Replace(checkout, "%s",
 
 // three are commits that change one file, with a branch that is in their way.
 const three = `for n in 1 2 3; do echo $n >f; git add f; git commit -qm $n; done; git branch other HEAD~2; `
+
+// checkouts makes the project a bare repository, with checkouts in it.
+const checkouts = `cd ..; git clone -q --bare project b; rm -rf project; mv b project; cd project; git worktree add -q main; git worktree add -q dev -b dev; git worktree add -q trees/x -b x
+	echo DB_PASSWORD=hunter2xyz9 >dev/.env; cp dev/.env trees/x; echo .env >info/exclude; `
 
 // conflict ends in what it is told to begin.
 func conflict(begin string) string {
@@ -138,7 +143,18 @@ var days = map[string]day{
 	"the output of a build": {user: `printf 'target\nnode_modules\n' >.gitignore; git add .; git commit -qm i`, agent: `mkdir -p target/debug node_modules/x; touch target/debug/app node_modules/x/index.js; mkfifo /tmp/p`, after: `test -e target/debug/app`},
 	"another file format":   {user: `cd ..; rm -rf project; git init -q --object-format=sha256 project; cd project; git commit -qm x --allow-empty`, agent: three + `git gc -q`, after: `git fsck`},
 	"a project of files":    {user: `rm -rf .git`, agent: `mkdir src; echo x >src/main.c; ln -s main.c src/m.c; rm README`, after: `test -e src/m.c`},
-	"a first repository":    {user: `rm -rf .git`, agent: `git init -q; git add .; git commit -qm first; git branch -m trunk`, after: `git log -1 --format=%s | grep first`, says: []string{`new +.git +a repository that was made inside`}},
+	"a checkout in a bare repository": {
+		user: checkouts, agent: `test -z "$(ls -A ../dev; ls -A ../trees/x)"; echo y >y; git add y; git commit -qm y; mkdir new; touch new/y`,
+		after: `git -C main log -1 --format=%s | grep y && test -e main/new/y && git -C dev status --short && grep hunter dev/.env`, in: "main",
+	},
+	"a checkout further down in a bare repository": {
+		user: checkouts, agent: `test -z "$(ls -A ../../dev)"; test ! -s .env; echo y >y; git add y; git commit -qm y; git gc -q; touch n`,
+		after: `git -C trees/x log -1 --format=%s | grep y && test -e trees/x/n && git worktree list | grep dev`, in: "trees/x",
+	},
+	"a bare repository with checkouts": {
+		user: checkouts, agent: `test ! -s dev/.env; cd trees/x; echo y >y; git add y; git commit -qm y; touch n ../../main/m`, after: `git -C trees/x log -1 --format=%s | grep y && test -e main/m`,
+	},
+	"a first repository": {user: `rm -rf .git`, agent: `git init -q; git add .; git commit -qm first; git branch -m trunk`, after: `git log -1 --format=%s | grep first`, says: []string{`new +.git +a repository that was made inside`}},
 }
 
 // node has npm's programs inside.
@@ -159,6 +175,7 @@ func TestAnOrdinaryDay(t *testing.T) {
 			w.write(".gitconfig", "[user]\nname = a\nemail = a@x\n[init]\ndefaultBranch = main\n[core]\neditor = true\n")
 			w.write("project/README", "x\n")
 			w.onTheHost("cd project; git init -q; git add .; git commit -qm x\n" + d.user)
+			w = w.in(filepath.Join("project", d.in))
 			got := w.claudebox(slices.Concat([]string{"shell", "--yes"}, d.flags, []string{"--", "bash", "-euc", d.agent})...)
 			if got.status != 0 {
 				t.Fatalf("it does not work inside\n%s", got)

@@ -121,6 +121,19 @@ func TestAFolderOfHooksInALinkedWorktree(t *testing.T) {
 	}
 }
 
+// A checkout that is made inside may have the configuration of the user's repository.
+func TestAFolderOfHooksInACheckoutThatTheAgentMakes(t *testing.T) {
+	for name, script := range map[string]string{"by a .git file": "mkdir d; echo 'gitdir: ../.git' >d/.git", "a worktree": "git worktree add -q d"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.prepareSite(site{user: "git init -q project; cd project; mkdir gh; touch gh/x; git add gh; git commit -qm x; git config core.hooksPath gh"})
+			w.attack(script + "; mkdir -p d/gh; printf '#!/bin/sh\n" + w.orders() + "\n' >d/gh/post-checkout; chmod +x d/gh/post-checkout")
+			w.git("project/d", "checkout", "-q", "-b", "y")
+			w.wantNotTaken()
+		})
+	}
+}
+
 // A profile in the project says what its next sandbox may do.
 func TestAProfileInTheProjectIsWidened(t *testing.T) {
 	for name, file := range map[string]string{"at the root": "profile.yaml", "in a folder": "conf/deep/profile.yaml"} {

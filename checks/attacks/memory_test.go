@@ -86,6 +86,14 @@ var secretPushes = map[string]secretPush{
 		user:  `git init -q project; mkdir project/conf project/plain; echo CANARY >project/conf/.env`,
 		agent: `perl -e 'syscall(316, -100, "conf", -100, "plain", 2)'; mv conf x; mv plain conf`, next: "project", read: "plain/.env x/.env conf/.env",
 	},
+	"so many small files that none is looked into": {
+		user:  `git init -q project; echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 CANARY >project/notes.txt`,
+		agent: `for n in $(seq 1100); do echo xxxxxxxxxxxxxxxxxxxxxxxx >0$n.txt; done`, next: "project", read: "notes.txt",
+	},
+	"an index where a closed pointer leads": {
+		user:  `mkdir -p project/conf; echo CANARY >project/conf/.env`,
+		agent: `git init -q r; echo x >r/.env; git -C r add -f .env; echo "gitdir: ../r/.git" >conf/.git; chmod 0 conf/.git`, next: "project", read: "conf/.env",
+	},
 	"an entry for a file that is made later": {
 		user:  `git init -q project; mkdir project/sub`,
 		agent: `git update-index --add --cacheinfo 100644,e69de29bb2d1d6434b8b29ae775ad8c2e48c5391,sub/.env`,

@@ -76,7 +76,7 @@ func (w *world) start(out io.Writer, rounds int) error {
 	if err := w.againstBwrap(out, "start and end of `true`", w.profile("plain", "nix: {daemon: off}\n"), rounds); err != nil {
 		return err
 	}
-	return w.againstBwrap(out, "the same with every default", w.profile("defaults", ""), rounds)
+	return w.againstBwrap(out, "a start with every default", w.profile("defaults", ""), rounds)
 }
 
 func (w *world) mounts(out io.Writer, rounds int) error {
@@ -89,7 +89,7 @@ func (w *world) mounts(out io.Writer, rounds int) error {
 			}
 			text += "  - {host: " + dir + ", mode: ro}\n"
 		}
-		name := fmt.Sprintf("the same with %d mounts more", n)
+		name := fmt.Sprintf("a start with %d mounts more", n)
 		if err := w.againstBwrap(out, name, w.profile("mounts", text), fewer(rounds, n)); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (w *world) packages(out io.Writer, rounds int) error {
 		for _, name := range names[:n] {
 			text += "  - " + name + "\n"
 		}
-		name := fmt.Sprintf("the same with %d packages more", n)
+		name := fmt.Sprintf("a start with %d packages more", n)
 		if err := w.againstBwrap(out, name, w.profile("packages", text), fewer(rounds, n)); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"time"
 
-	"claudebox/internal/cli"
 	"claudebox/internal/sandbox/launch"
+	"claudebox/internal/session"
 )
 
 // way is one of the ways that are compared: it makes a command anew for each
@@ -124,10 +124,13 @@ func (w *world) againstBwrap(out io.Writer, name, profile string, rounds int) er
 	if _, err := once(w.command(words...), whole); err != nil { // makes the instance
 		return err
 	}
-	l, err := cli.Bound(words, w.system())
+	said := session.Options{Profile: profile, Yes: true, NoReport: true}
+	s, err := session.Prepare(w.system().Caller(), said, session.Purpose{Look: true}) // what the words stand for
 	if err != nil {
 		return err
 	}
+	l := s.Launch
+	s.Close()
 	bare := func() (*exec.Cmd, error) { return l.Bare() }
 	if len(l.StandIns) > 0 {
 		bare = func() (*exec.Cmd, error) { return withStandIns(l) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"claudebox/internal/cli"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan/resolve"
 )
 
@@ -91,7 +92,7 @@ func (w *world) manifestFile() string { return w.home + "/share/claudebox/manife
 // addPackages puts so many packages into the manifest. Each is a package of its
 // own, whose store path may be another's as well: the manifest has not so many.
 func (w *world) addPackages(n int) ([]string, error) {
-	var known []resolve.ManifestPackage
+	var known []nixeval.Package
 	for _, attribute := range slices.Sorted(maps.Keys(w.manifest.Packages)) {
 		known = append(known, w.manifest.Packages[attribute])
 	}

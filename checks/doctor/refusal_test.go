@@ -41,10 +41,6 @@ var refusals = map[string]refusal{
 		profile: "name: lab\npackages: [no-such-package]\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
 		says: "no-such-package", finding: "profile",
 	},
-	"a key that is gone is refused": {
-		profile: "name: lab\nnix: {builds: off}\nagent: {name: bash, command: [bash]}\n", words: []string{"--yes"}, status: 125,
-		says: `nix has no key "builds" any more`, remedy: "leave it out: builds run in the sandbox", finding: "profile",
-	},
 	"without a terminal there is nobody to ask": {
 		profile: "name: lab\nagent: {name: bash, command: [bash]}\nnix: {daemon: off}\n", words: []string{"-c", "true"}, status: 125,
 		says: "there is no terminal to ask on", remedy: "pass `--yes`",

@@ -68,9 +68,10 @@ func TestAThousandConnectionsAreHeld(t *testing.T) {
 	const script = `
 import socket, ssl, sys, threading
 context = ssl.create_default_context()
-def connect():
+def connect(i):
+    if i % 50 == 0: print(i, flush=True)
     return context.wrap_socket(socket.create_connection(("good.test", 443)), server_hostname="good.test")
-held = [connect() for _ in range(1000)]
+held = [connect(i) for i in range(1000)]
 print("held", flush=True)
 sys.stdin.readline()
 for s in held: s.sendall(b"GET / HTTP/1.0\r\nHost: good.test\r\n\r\n")

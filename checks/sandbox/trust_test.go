@@ -5,6 +5,7 @@ package sandbox_test
 import (
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -192,7 +193,7 @@ func TestAHostileProfileStopsTheLaunchAndLosesNothing(t *testing.T) {
 		"a terabyte":     {"truncate -s 1T .claudebox.yaml", "larger than 1 MiB"},
 		"an alias bomb":  {`{ echo 'a: &a [x,x,x,x,x,x,x,x,x]'; for i in b c d e f g h i; do p=$(echo $i | tr b-i a-h); echo "$i: &$i [*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p,*$p]"; done; echo 'hide: *i'; } >.claudebox.yaml`, ".claudebox.yaml:1:1: unknown key"},
 		"deep nesting":   {`printf '%05000d' 0 | tr 0 '[' >.claudebox.yaml`, ".claudebox.yaml:1:"},
-		"no text at all": {"head -c 5000 /dev/urandom >.claudebox.yaml", ".claudebox.yaml:1"},
+		"no text at all": {`{ printf '\221'; head -c 5000 /dev/urandom; } >.claudebox.yaml`, ".claudebox.yaml:1:1: byte 0x91"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -219,6 +220,8 @@ func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing
 	w.write(t, ".ssh/id", canary)
 	w.write(t, theirs, "env: {A: b}\n")
 	w.allow(t)
+	var pause atomic.Int64 // in milliseconds, longer after each launch that found another file than it had looked at
+	pause.Store(15)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -232,7 +235,7 @@ func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing
 			face := []string{"env: {A: b}\n", "mounts: [{host: ~/.ssh, secret: true}]\n"}[i%2]
 			os.WriteFile(w.path("project/face"), []byte(face), 0o600)
 			syscall.Rename(w.path("project/face"), w.path(theirs))
-			time.Sleep(15 * time.Millisecond) // else no launch gets past its own look at what it mounts
+			time.Sleep(time.Duration(pause.Load()) * time.Millisecond)
 		}
 	}()
 	asked := map[bool]int{} // launches that ran, by whether they met the other face
@@ -243,6 +246,8 @@ func TestAProfileThatChangesWhileItIsReadIsNeverMoreThanOneOfItsFaces(t *testing
 		}
 		if next.status == 0 {
 			asked[strings.Contains(next.stderr, "~/.ssh")]++
+		} else {
+			pause.Add(1)
 		}
 	}
 	if min(asked[true], asked[false]) == 0 {

@@ -40,9 +40,9 @@ func TestAnAgentThatIgnoresTheEndIsEnded(t *testing.T) {
 // An agent that ends by itself in time has the last word on the status.
 func TestAnAgentThatEndsWhenAskedIsNotKilled(t *testing.T) {
 	w := newWorld(t)
-	w.profile(t, "probe", `agent: {command: [bash, -c, "trap \"sleep 1; exit 7\" TERM; while :; do sleep 0.1; done", `+w.home+"]}")
+	w.profile(t, "probe", `agent: {command: [bash, -c, "trap \"sleep 1; exit 7\" TERM; echo ready-$((6*7)); while :; do sleep 0.1; done", `+w.home+"]}")
 	c := on(t, w.claudebox("-y"))
-	w.awaitSleeper(t)
+	c.await(t, "ready-42") // bash runs before its trap is set
 	c.cmd.Process.Signal(syscall.SIGTERM)
 	c.cmd.Wait()
 	if got := trial.Status(c.cmd.ProcessState); got != 7 {

@@ -1,7 +1,7 @@
-// Claudebox-helper belongs to claudebox, which starts it for what few sessions
-// need, or none before its agent runs: secrets and ssh keys that stay outside, the
-// user's systemd. It is a program of its own because of its libraries, which no
-// other start is to pay for.
+// Claudebox-helper is started by claudebox for work that few sessions need, or that
+// none needs before its agent runs: secrets and ssh keys that stay outside, the
+// user's systemd. It is a program of its own because of the libraries that it links,
+// which would slow every other start.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"claudebox/internal/secret/swap"
 )
 
-// works are by the word that it is called with.
+// works maps the name that the program is called by, argv[0], to its work.
 var works = map[string]func() error{
 	broker.Name:     swap.Run,
 	broker.PostWord: func() error { return aside.Answer(swap.PostTokens) },

@@ -3,9 +3,9 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Claudebox-network belongs to claudebox, which starts it to serve a sandbox's
-// network from outside. It is a program of its own because a stack of network
-// protocols is in it, which no other start is to pay for.
+// Claudebox-network is started by claudebox to serve a sandbox's network from
+// outside. It is a program of its own because it links a stack of network
+// protocols, which would slow every other start.
 package main
 
 import (

@@ -3,9 +3,9 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Claudebox-stage belongs to claudebox, which starts it in a sandbox's
-// namespaces: it makes the network there, and ends. It is a program of its own
-// because every start waits for it, and a small one begins sooner.
+// Claudebox-stage is started by claudebox in a sandbox's namespaces: it makes
+// the network there, and ends. It is a program of its own because every start
+// waits for it, and a small one begins sooner.
 package main
 
 import (

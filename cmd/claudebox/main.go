@@ -1,5 +1,5 @@
-// The runtime need not follow what the cgroups say of processors: this process
-// waits, and the following takes a hundredth of a start.
+// Go's runtime need not adapt GOMAXPROCS to the CPU limits of cgroups: this process
+// mostly waits, and adapting takes a hundredth of a start.
 //
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0

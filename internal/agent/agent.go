@@ -11,8 +11,8 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// Causes of an error of [Find], for errors.Is. An error with neither is a
-// refusal: the program was found, and is not safe to run.
+// Causes of an error of [Find], for errors.Is. An error with neither cause means that the program is not safe to run,
+// or could not be examined.
 var (
 	ErrNotFound      = errors.New("not found")          // exit status 127
 	ErrNotExecutable = errors.New("cannot be executed") // exit status 126
@@ -31,34 +31,31 @@ type Request struct {
 	Home    string   // what ~ stands for in the profile's command
 	UID     int      // the user that the agent runs as
 	GID     int      // the primary group
-	Flake   string   // claudebox's own, which has an agent for who has none; empty: not known
+	Flake   string   // claudebox's own flake, from which the remedy offers Claude Code; empty: not known
 	Files   Files    // nil: the host's
 }
 
-// Program is how to run the agent inside. The words of its process are Path,
-// Args, then the caller's.
+// Program says how to run the agent inside the sandbox. Its command line is Path, Args, then the caller's arguments.
 type Program struct {
 	Path      string   // inside; holds no "=", which env(1) would take for a variable
-	Args      []string // script and words of its interpreter, then the rest of the profile's command
+	Args      []string // the interpreter's arguments and the script, then the rest of the profile's command
 	Mounts    []Mount  // sorted by destination; none for a program of the store
 	Notes     []string // for the audit, one sentence each
 	Store     bool     // the program is in the Nix store
 	Libraries bool     // the host's library folders are mounted, so its loader serves every program inside
 }
 
-// bindFolder is where a program lies whose own path env(1) would misread.
+// bindFolder is the folder inside where a program is mounted if its own path holds a "=", see [Program].
 const bindFolder = "/run/claudebox/agent/"
 
-// Find looks the agent up: the profile's command, else a program of that name
-// in a package of the profile, in the manifest, on the caller's PATH outside
-// the project, in this order. It fails with [ErrNotFound],
-// [ErrNotExecutable], or a refusal when others than root and the user could
-// have written the program or the project holds it.
+// Find looks up the agent: the path that the profile's command gives, else a program of that name in a package of the
+// profile, in the manifest, or on the caller's PATH outside the project, in this order. It fails with [ErrNotFound],
+// [ErrNotExecutable], or a refusal if somebody other than root and the user could have written the program, or it
+// lies in the project.
 func Find(r Request) (Program, error) {
 	if r.Files == nil {
 		r.Files = hostFiles{}
 	}
-	r.Files = lstatCache{r.Files, map[string]look{}}
 	f := &finder{Request: r}
 	word, rest := r.Name, []string(nil)
 	if len(r.Command) > 0 {
@@ -72,47 +69,27 @@ func Find(r Request) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	return f.program(words, rest), nil
-}
-
-// Displaces reports whether a mount or link of the plan at destination has no
-// place beside the program's mounts: the plan's loader, when the folders that
-// hold the host's are mounted.
-func (p Program) Displaces(destination string) bool {
-	return slices.ContainsFunc(p.Mounts, func(m Mount) bool { return pathname.Below(destination, m.Destination) })
-}
-
-// finder gathers what the program needs while it is read.
-type finder struct {
-	Request
-	mounts    []Mount
-	notes     []string
-	libraries bool
-	scripts   int  // scripts that led to one another so far
-	alone     bool // what is read now is an interpreter
-}
-
-// program puts together what was found.
-func (f *finder) program(words, rest []string) Program {
-	p := Program{
-		Path: words[0], Args: slices.Concat(words[1:], rest), Notes: f.notes, Libraries: f.libraries,
-		Store: inStore(words[len(words)-1]),
-	}
+	p := f.made
+	p.Path, p.Args, p.Store = words[0], slices.Concat(words[1:], rest), inStore(words[len(words)-1])
 	if strings.Contains(p.Path, "=") {
 		p.Path = bindFolder + strings.ReplaceAll(path.Base(p.Path), "=", "_")
-		f.mounts = append(f.mounts, readOnly(words[0], p.Path, "the agent, whose name env would take for a variable"))
+		p.Mounts = append(p.Mounts, Mount{Source: words[0], Destination: p.Path})
 	}
-	// What lies in another mount is left out: bwrap could make no mount point there.
-	slices.SortStableFunc(f.mounts, func(a, b Mount) int { return strings.Compare(a.Destination, b.Destination) })
-	for _, m := range f.mounts {
-		if !p.Displaces(m.Destination) {
-			p.Mounts = append(p.Mounts, m)
-		}
-	}
-	return p
+	p.Mounts = outermost(p.Mounts)
+	return p, nil
 }
 
-// locate turns a word of a command line into the path of a file.
+// finder examines the program and collects in made what it needs inside.
+type finder struct {
+	Request
+	made    Program
+	scripts int // scripts met so far, each the interpreter of the one before
+}
+
+func (f *finder) mount(m Mount)    { f.made.Mounts = append(f.made.Mounts, m) }
+func (f *finder) note(text string) { f.made.Notes = append(f.made.Notes, text) }
+
+// locate returns the path of the program that word, the first of a command line, stands for.
 func (f *finder) locate(word string) (string, error) {
 	if path.IsAbs(word) {
 		return word, nil
@@ -124,7 +101,7 @@ func (f *finder) locate(word string) (string, error) {
 		return "", diag.Errorf("find "+word, "give the whole path of the agent",
 			"a relative path would lead into the project, where any agent could have written it")
 	}
-	if name := f.search(f.Inside, word); name != "" {
+	if name, may := f.search(f.Inside, word); may {
 		return name, nil
 	}
 	if path.Base(f.Pinned) == word {
@@ -140,45 +117,45 @@ func (f *finder) onPath(word string) (string, error) {
 		switch {
 		case !path.IsAbs(folder):
 		case f.inProject(folder):
-			if f.search([]string{folder}, word) != "" {
-				f.notes = append(f.notes, path.Join(folder, word)+" is passed over: it lies in the project")
+			if name, may := f.search([]string{folder}, word); may {
+				f.note(name + " is passed over: it lies in the project")
 			}
 		default:
 			outside = append(outside, folder)
 		}
 	}
-	if name := f.search(outside, word); name != "" {
+	switch name, may := f.search(outside, word); {
+	case may:
 		return name, nil
-	}
-	if name := f.first(outside, word, func(found) bool { return true }); name != "" {
+	case name != "":
 		return "", notExecutable(name, "chmod +x "+name, "its mode does not let user %d run it", f.UID)
 	}
 	return "", &diag.Error{Op: "find " + word + " on PATH", Err: ErrNotFound, Remedy: f.howToGet(word)}
 }
 
-// search finds the first file in folders that the user may execute.
-func (f *finder) search(folders []string, word string) string {
-	return f.first(folders, word, f.mayExecute)
-}
-
-// first finds the first regular file of that name that suits. Who may have
-// written it is looked at later: a program that is not safe is refused, not
-// passed over for another.
-func (f *finder) first(folders []string, word string, suits func(found) bool) string {
+// search returns the first file called word in folders that the user may execute, with may true. Without one it
+// returns the first that they may not execute, else "". It does not check who could have written the file. That comes
+// later, so that an unsafe program is refused, not passed over for another.
+func (r Request) search(folders []string, word string) (name string, may bool) {
 	for _, folder := range folders {
-		name := path.Join(folder, word)
-		if file, err := f.follow(name); err == nil && file.info.Mode().IsRegular() && suits(file) {
-			return name
+		at := path.Join(folder, word)
+		file, err := r.follow(at)
+		switch {
+		case err != nil || !file.info.Mode().IsRegular():
+		case r.mayExecute(file):
+			return at, true
+		case name == "":
+			name = at
 		}
 	}
-	return ""
+	return name, false
 }
 
-// packages are the agents of nixpkgs, by their programs.
+// packages maps the program of an agent to its package in nixpkgs.
 var packages = map[string]string{"codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
 
-// howToGet says how an agent is got.
-func (f *finder) howToGet(word string) string {
+// howToGet returns the remedy that says how to install the agent called word.
+func (r Request) howToGet(word string) string {
 	switch {
 	case packages[word] != "":
 		return "install " + word + ", add it to the profile (`packages: [" + packages[word] + "]`), " +
@@ -186,8 +163,8 @@ func (f *finder) howToGet(word string) string {
 	case word != "claude":
 		return "install " + word +
 			", add its package to the profile's packages, or give its path in agent: {command: [...]}"
-	case f.Flake != "":
-		return "nix run " + f.Flake + "#claudebox-with-claude-code"
+	case r.Flake != "":
+		return "nix run " + r.Flake + "#claudebox-with-claude-code"
 	}
 	return "install Claude Code (npm install -g @anthropic-ai/claude-code, or Anthropic's installer), " +
 		"or set programs.claudebox.agentPackage where a module installs claudebox"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"claudebox/internal/agent"
+	"claudebox/internal/linux/pathname"
 )
 
 // Places that the tests speak of.
@@ -266,10 +267,13 @@ func TestThePlansLoaderGivesWayToTheHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if displaced := got.Displaces(loader64); displaced != tc.want {
-				t.Errorf("Displaces(%s) = %v, want %v", loader64, displaced, tc.want)
+			displaces := func(name string) bool {
+				return slices.ContainsFunc(got.Mounts, func(m agent.Mount) bool { return pathname.Below(name, m.Destination) })
 			}
-			if got.Displaces("/bin/bash") {
+			if displaced := displaces(loader64); displaced != tc.want || displaced != got.Libraries {
+				t.Errorf("%s is displaced: %v, want %v; libraries: %v", loader64, displaced, tc.want, got.Libraries)
+			}
+			if displaces("/bin/bash") {
 				t.Error("/bin/bash is displaced")
 			}
 		})

@@ -24,9 +24,9 @@ type found struct {
 }
 
 // follow resolves name through all links. file.fault says why a folder, link or file on the way cannot be trusted.
-func (f *finder) follow(name string) (file found, err error) {
+func (r Request) follow(name string) (file found, err error) {
 	met := func(name string, info fs.FileInfo, last bool) error {
-		file.fault = cmp.Or(file.fault, f.fault(name, info))
+		file.fault = cmp.Or(file.fault, r.fault(name, info))
 		switch {
 		case info.Mode()&fs.ModeSymlink == 0:
 			file.info = info
@@ -35,10 +35,10 @@ func (f *finder) follow(name string) (file found, err error) {
 		}
 		return nil
 	}
-	root, err := f.Files.Lstat("/")
+	root, err := r.Files.Lstat("/")
 	if err == nil {
 		_ = met("/", root, false)
-		file.name, err = beneath.Follow(f.Files, "/", name, met)
+		file.name, err = beneath.Follow(r.Files, "/", name, met)
 	}
 	if err != nil {
 		return found{}, err
@@ -51,39 +51,38 @@ func (f *finder) follow(name string) (file found, err error) {
 // there. Other systems use the number for another group; none is known that lets it write folders of programs.
 const staffGroup = 50
 
-// fault says who else could change a file or folder on the way to a program; nil: nobody who matters. What the store
-// holds, members of root's and Debian's staff group, and sticky folders are trusted.
-func (f *finder) fault(name string, info fs.FileInfo) error {
+// fault returns an error that says who besides root and the user could change name, a file or folder on the way to a
+// program; nil: nobody. What the store holds, members of root's and Debian's staff group, and sticky folders are
+// trusted.
+func (r Request) fault(name string, info fs.FileInfo) error {
 	if pathname.Below(name, store) {
 		return nil
 	}
-	if f.inProject(name) {
+	if r.inProject(name) {
 		return fmt.Errorf("%s lies in the project, where any agent could have written it", name)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return errors.New("bug: no owner known for " + name)
-	}
+	owner := info.Sys().(*syscall.Stat_t)
 	switch uid, gid, mode := int(owner.Uid), int(owner.Gid), info.Mode(); {
-	case uid != 0 && uid != f.UID:
+	case uid != 0 && uid != r.UID:
 		return fmt.Errorf("%s belongs to user %d, who could change it", name, uid)
 	case mode&fs.ModeSymlink != 0, mode.IsDir() && mode&fs.ModeSticky != 0:
 		return nil // a link has no mode of its own; in a sticky folder only owners replace files
 	case mode&0o002 != 0:
 		return fmt.Errorf("everyone may write %s", name)
-	case mode&0o020 != 0 && gid != 0 && gid != staffGroup && (gid != f.GID || gid != f.UID):
+	case mode&0o020 != 0 && gid != 0 && gid != staffGroup && (gid != r.GID || gid != r.UID):
 		// by custom the user's private group has the user's number
 		return fmt.Errorf("group %d may write %s", gid, name)
 	}
 	return nil
 }
 
-// trusted resolves name and refuses what others could have written.
-func (f *finder) trusted(name string) (found, error) {
-	file, err := f.follow(name)
+// trusted resolves all links of name. It fails with [ErrNotFound], or a refusal if others could have written the
+// file.
+func (r Request) trusted(name string) (found, error) {
+	file, err := r.follow(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return found{}, &diag.Error{Op: "find " + name, Err: ErrNotFound, Remedy: f.howToGet(path.Base(name))}
+		return found{}, &diag.Error{Op: "find " + name, Err: ErrNotFound, Remedy: r.howToGet(path.Base(name))}
 	case err != nil:
 		return found{}, &diag.Error{Op: "find " + name, Err: err}
 	case file.fault != nil:
@@ -97,28 +96,25 @@ func (f *finder) trusted(name string) (found, error) {
 }
 
 // mayExecute reports whether the mode bits let the user execute the file. It knows only their primary group.
-func (f *finder) mayExecute(file found) bool {
-	owner, ok := file.info.Sys().(*syscall.Stat_t)
+func (r Request) mayExecute(file found) bool {
+	owner := file.info.Sys().(*syscall.Stat_t)
 	bits := file.info.Mode().Perm()
 	switch {
-	case !ok:
-		return false
-	case int(owner.Uid) == f.UID:
+	case int(owner.Uid) == r.UID:
 		return bits&0o100 != 0
-	case int(owner.Gid) == f.GID:
+	case int(owner.Gid) == r.GID:
 		return bits&0o010 != 0
 	}
 	return bits&0o001 != 0
 }
 
-// Files is the part of a host's file system that the lookup needs. Names are
-// absolute.
+// Files is the part of a host's file system that the lookup needs. Names are absolute.
 type Files interface {
 	beneath.Names // Sys of a FileInfo is a *syscall.Stat_t
 	Open(name string) (File, error)
 }
 
-// File is an open file, read at places.
+// File is an open file, read at offsets.
 type File interface {
 	io.ReaderAt
 	io.Closer
@@ -128,23 +124,3 @@ type File interface {
 type hostFiles struct{ beneath.OnDisk }
 
 func (hostFiles) Open(name string) (File, error) { return os.Open(name) }
-
-// lstatCache looks at each name once, so that a file is used as it was when it was judged.
-type lstatCache struct {
-	Files
-	looks map[string]look
-}
-
-type look struct {
-	info fs.FileInfo
-	err  error
-}
-
-func (s lstatCache) Lstat(name string) (fs.FileInfo, error) {
-	l, ok := s.looks[name]
-	if !ok {
-		l.info, l.err = s.Files.Lstat(name)
-		s.looks[name] = l
-	}
-	return l.info, l.err
-}

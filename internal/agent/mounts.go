@@ -7,51 +7,50 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// Mount is what a sandbox must show of the host besides its plan, always
-// read-only.
+// Mount is a file or folder of the host that the sandbox must show besides its plan, always read-only.
 type Mount struct {
-	Source      string // path on the host, free of links; the text of a Link
+	Source      string // path on the host, free of links; for a Link, its text
 	Destination string
-	Link        bool   // a link is made, nothing is mounted
-	Why         string // for the audit
+	Link        bool // make a symbolic link at Destination, mount nothing
 }
 
-// libraryFolders are where distributions keep loaders and libraries. On most
-// the first two are links to the others. Debian's node has parts of itself, and
-// npm, in the last, and aborts without.
+// libraryFolders are where distributions keep loaders and libraries. On most of them the first two are links to the
+// next two. Debian's node keeps parts of itself, and npm, in the last folder, and aborts without them.
 var libraryFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/nodejs"}
 
-func readOnly(source, destination, why string) Mount {
-	return Mount{Source: source, Destination: destination, Why: why}
-}
-
-// mountLibraries mounts the host's library folders.
+// mountLibraries mounts the host's library folders, and says so in the last note, which is on the program that needs
+// them.
 func (f *finder) mountLibraries() {
-	if f.libraries {
-		return
-	}
-	f.libraries = true
+	f.made.Libraries = true
+	f.made.Notes[len(f.made.Notes)-1] += ", with its libraries"
 	for _, folder := range libraryFolders {
 		end, err := f.follow(folder)
 		if err != nil || !end.info.IsDir() {
 			continue
 		}
-		mount := readOnly(end.name, folder, "loader and libraries of the agent's program")
+		mount := Mount{Source: end.name, Destination: folder}
 		if folder != end.name && slices.Contains(libraryFolders, end.name) {
-			mount.Source, mount.Link = strings.TrimPrefix(end.name, "/"), true // the same link leads to another of them
+			mount.Source, mount.Link = strings.TrimPrefix(end.name, "/"), true // the link is made inside, too
 		}
-		f.mounts = append(f.mounts, mount)
-	}
-	if last := len(f.notes) - 1; last >= 0 && strings.HasSuffix(f.notes[last], hostsOwn) {
-		f.notes[last] += ", with its libraries"
-	} else {
-		f.notes = append(f.notes, "the agent's libraries are the host's")
+		f.mount(mount)
 	}
 }
 
-// covers reports whether what is mounted already shows name at its own place.
+// covers reports whether name is in the store, or mounted at its own path already.
 func (f *finder) covers(name string) bool {
-	return inStore(name) || slices.ContainsFunc(f.mounts, func(m Mount) bool {
+	return inStore(name) || slices.ContainsFunc(f.made.Mounts, func(m Mount) bool {
 		return !m.Link && m.Source == m.Destination && pathname.Below(name, m.Destination)
 	})
+}
+
+// outermost sorts mounts, in place, by destination. It returns them without those that lie in another mount, where
+// bwrap could make no mount point.
+func outermost(mounts []Mount) (kept []Mount) {
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return strings.Compare(a.Destination, b.Destination) })
+	for _, m := range mounts {
+		if !slices.ContainsFunc(kept, func(o Mount) bool { return pathname.Below(m.Destination, o.Destination) }) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
 }

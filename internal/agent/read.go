@@ -15,17 +15,16 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// headSize is how much of a file is read to tell what it is: enough for a
-// script that does nothing but start another program. The kernel looks at
-// 256 bytes.
+// headSize is how much of a file is read, in bytes, to tell what it is: enough for a script that does nothing but
+// start another program. The kernel looks at 256 bytes.
 const headSize = 4096
 
-// maxScripts is how many interpreters may be scripts themselves before it is
-// taken for a circle; the kernel allows five.
+// maxScripts bounds a chain of interpreters that are scripts themselves, as the chain may be a circle; the kernel
+// allows five.
 const maxScripts = 5
 
-// words are those that run the program name inside, its interpreter's first.
-// What they need of the host is mounted.
+// words returns the command line that runs the program name inside, beginning with its interpreter if it is a script.
+// It mounts the files of the host that this needs.
 func (f *finder) words(name string) ([]string, error) {
 	file, err := f.trusted(name)
 	if err != nil {
@@ -43,9 +42,9 @@ func (f *finder) words(name string) ([]string, error) {
 	return f.outsideStore(file.name)
 }
 
-// samePackage is the name to run a program of the store by: the first of its
-// names that lies in the package of the last, because a program may act by
-// its name, and a profile's link farm would bring its whole closure along.
+// samePackage returns the path by which to run a program of the store: the first link on the way to it that lies in
+// the same package as the file itself, else the file. A link keeps the name that the program may act by; a link of
+// another package, such as a profile's link farm, would bring that package's whole closure along.
 func samePackage(file found) string {
 	base, _, _ := strings.Cut(strings.TrimPrefix(file.name, store+"/"), "/")
 	for _, name := range file.names {
@@ -56,7 +55,8 @@ func samePackage(file found) string {
 	return file.name
 }
 
-// outsideStore reads what kind of program a file is.
+// outsideStore is [finder.words] for a program outside the store, once it is known to be a file that the user may
+// execute.
 func (f *finder) outsideStore(name string) ([]string, error) {
 	file, err := f.Files.Open(name)
 	if err != nil {
@@ -78,27 +78,24 @@ func (f *finder) outsideStore(name string) ([]string, error) {
 	return nil, notExecutable(name, "", "neither an ELF program nor a script with an interpreter")
 }
 
-const hostsOwn = " is the host's"
-
-// own mounts the program: its folder when it is one of many files, else the
-// file alone. An interpreter is always alone: who wrote the script chose its
-// path, and must not choose a folder.
+// own mounts a program: the folder that folder returns for it, or the file alone if that is empty. If something is
+// mounted already, name is the interpreter of a script and is mounted alone: whoever wrote the script chose the
+// interpreter's path, and must not choose a folder.
 func (f *finder) own(name string, folder func(name string) string) {
 	where, what := name, "the agent's interpreter"
-	if !f.alone {
+	if len(f.made.Mounts) == 0 {
 		where, what = cmp.Or(folder(name), name), "the agent's program"
 	}
-	f.mounts = append(f.mounts, readOnly(where, where, what))
-	f.notes = append(f.notes, what+" "+path.Base(name)+hostsOwn)
+	f.mount(Mount{Source: where, Destination: where})
+	f.note(what + " " + path.Base(name) + " is the host's")
 }
 
 // shells are interpreters that every sandbox has of its own; the host's are
 // not mounted for them.
 var shells = []string{"sh", "bash"}
 
-// wrapped is the program that a shell script becomes, with the script's own
-// words, when it does nothing else, as the one that Claude Code's local installation leaves in
-// ~/.claude/local; empty otherwise.
+// wrapped returns the program that a shell script executes with the script's own arguments, if it does nothing else.
+// Claude Code's local installation leaves such a script in ~/.claude/local. It returns "" for any other script.
 func wrapped(text string) string {
 	program := ""
 	for line := range strings.Lines(text) {
@@ -113,14 +110,14 @@ func wrapped(text string) string {
 		}
 		program = strings.Trim(rest, `"`)
 		if !path.IsAbs(program) || strings.ContainsAny(program, "\"'$`\\ \t*?[]{}~;&|<>()#") {
-			return "" // it does not mean what it says
+			return "" // relative, or with characters that the shell interprets
 		}
 	}
 	return program
 }
 
-// script says how to run a script: by its interpreter, spelt out, since the
-// interpreter need not be where the script's first line has it.
+// script returns the command line that runs a script. It names the interpreter explicitly, which need not lie inside
+// where the script's first line has it.
 func (f *finder) script(name, text string) ([]string, error) {
 	if f.scripts++; f.scripts > maxScripts {
 		return nil, notExecutable(name, "", "interpreters that are scripts themselves, more than %d deep", maxScripts)
@@ -133,7 +130,7 @@ func (f *finder) script(name, text string) ([]string, error) {
 		if program := wrapped(text); program != "" {
 			return f.words(program)
 		}
-		f.notes = append(f.notes, path.Base(name)+" is a shell script: what it starts must be inside as well")
+		f.note(path.Base(name) + " is a shell script: what it starts must be inside as well")
 	}
 	f.own(name, f.packageOfScript)
 	first, err := f.interpreter(name, interpreter)
@@ -143,9 +140,9 @@ func (f *finder) script(name, text string) ([]string, error) {
 	return slices.Concat(first, words, []string{name}), nil
 }
 
-// shebang takes the first line of a script apart as the kernel does, and
-// behind env(1) as env does: one word for an interpreter, all that follows
-// for its one argument, or for env -S as many as there are.
+// shebang parses the first line of a script. As for the kernel, the first word is the interpreter and the rest one
+// argument. After env(1), with or without -S, the next word is the interpreter, and each further word an argument.
+// interpreter is empty if the line names none.
 func shebang(text string) (interpreter string, words []string) {
 	line, _, _ := strings.Cut(strings.TrimPrefix(text, "#!"), "\n")
 	interpreter, rest, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(line, "\t", " ")), " ")
@@ -166,20 +163,19 @@ func shebang(text string) (interpreter string, words []string) {
 	return split[0], split[1:]
 }
 
-// interpreter finds what runs a script: by a bare name (env's) inside, then
-// the manifest's node, then on the caller's PATH; by a path the host's file,
-// but for shells.
+// interpreter returns the command line of a script's interpreter. A bare name (after env) is looked up inside, then
+// as the manifest's node, then on the caller's PATH. A path is the host's file, but for shells, of which the one
+// inside comes first, and for node, of which the manifest's does.
 func (f *finder) interpreter(script, word string) ([]string, error) {
 	base := path.Base(word)
 	if !path.IsAbs(word) || slices.Contains(shells, base) {
-		if name := f.search(f.Inside, base); name != "" {
+		if name, may := f.search(f.Inside, base); may {
 			return []string{name}, nil
 		}
 	}
 	if base == "node" && f.Node != "" {
 		return []string{f.Node}, nil
 	}
-	f.alone = true
 	name, err := word, error(nil)
 	if !path.IsAbs(word) {
 		name, err = f.onPath(word)
@@ -201,10 +197,9 @@ const (
 	pnpmStore   = ".pnpm"
 )
 
-// packageFolder is the folder of the npm package that a file belongs to,
-// with what is installed beneath it; empty when it belongs to none. Of nested
-// packages it is the outermost, whose dependencies the others are. pnpm keeps
-// packages side by side and links them, so there it is the folder of all.
+// packageFolder returns the folder of the npm package that a file belongs to, which holds all that is installed
+// beneath it; empty if it belongs to none. Of nested packages it is the outermost, which depends on the others. pnpm
+// keeps packages side by side and links them to one another, so there it is the folder of all packages.
 func packageFolder(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[:len(parts)-1] {
@@ -217,7 +212,7 @@ func packageFolder(name string) string {
 				last++ // a package of a scope has two components
 			}
 			if last >= len(parts)-1 {
-				return "" // a file that lies bare among packages
+				return "" // a file that lies directly in node_modules
 			}
 			return strings.Join(parts[:last+1], "/")
 		}
@@ -225,16 +220,16 @@ func packageFolder(name string) string {
 	return ""
 }
 
-// packageOfScript is the folder that a script of npm needs: its package, or
-// all of node_modules when it finds packages it depends on beside its own.
-func (f *finder) packageOfScript(name string) string {
+// packageOfScript returns the folder that a script of npm needs: its package, or all of node_modules if a package
+// that it depends on lies beside its own.
+func (r Request) packageOfScript(name string) string {
 	folder := packageFolder(name)
 	if folder == "" || path.Base(folder) == pnpmStore {
 		return folder
 	}
 	modules := folder[:strings.LastIndex(folder, "/"+nodeModules+"/")+1] + nodeModules
-	for _, dependency := range f.dependencies(folder) {
-		if !f.exists(path.Join(folder, nodeModules, dependency)) && f.exists(path.Join(modules, dependency)) {
+	for _, dependency := range r.dependencies(folder) {
+		if !r.exists(path.Join(folder, nodeModules, dependency)) && r.exists(path.Join(modules, dependency)) {
 			return modules
 		}
 	}
@@ -244,10 +239,10 @@ func (f *finder) packageOfScript(name string) string {
 // maxPackageFile bounds, in bytes, how much of a package.json is read.
 const maxPackageFile = 1 << 20
 
-// dependencies are the packages that a package names; none when its
-// package.json cannot be read, for then node could not either.
-func (f *finder) dependencies(folder string) []string {
-	file, err := f.Files.Open(path.Join(folder, "package.json"))
+// dependencies returns the names of the packages that the package in folder depends on; nil if its package.json
+// cannot be read, because then node could not read it either.
+func (r Request) dependencies(folder string) []string {
+	file, err := r.Files.Open(path.Join(folder, "package.json"))
 	if err != nil {
 		return nil
 	}
@@ -260,7 +255,7 @@ func (f *finder) dependencies(folder string) []string {
 		slices.Sorted(maps.Keys(named.OptionalDependencies)))
 }
 
-func (f *finder) exists(name string) bool {
-	_, err := f.Files.Lstat(name)
+func (r Request) exists(name string) bool {
+	_, err := r.Files.Lstat(name)
 	return err == nil
 }

@@ -102,7 +102,7 @@ const loader64 = "/lib64/ld-linux-x86-64.so.2"
 // program is an ELF program with a loader, or none, that needs libx.so and
 // looks for it in runpath.
 func program(loader, runpath string) string {
-	const header, segment, entry, base = 64, 56, 16, 0x400000
+	const header, segment, section, entry = 64, 56, 64, 16
 	interp := loader + "\x00"
 	strtab := "\x00libx.so\x00" + runpath + "\x00"
 	dynamic := []elf.Dyn64{{Tag: int64(elf.DT_NEEDED), Val: 1}}
@@ -112,10 +112,11 @@ func program(loader, runpath string) string {
 	interpAt := uint64(header + 3*segment)
 	stringsAt := interpAt + uint64(len(interp))
 	dynamicAt := stringsAt + uint64(len(strtab))
-	dynamic = append(dynamic, elf.Dyn64{Tag: int64(elf.DT_STRTAB), Val: base + stringsAt}, elf.Dyn64{})
+	dynamic = append(dynamic, elf.Dyn64{})
+	size := uint64(len(dynamic) * entry)
 	h := elf.Header64{
 		Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: header,
-		Ehsize: header, Phentsize: segment,
+		Ehsize: header, Phentsize: segment, Shoff: dynamicAt + size, Shentsize: section, Shnum: 3, Shstrndx: 1,
 	}
 	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
 	if loader != "" {
@@ -125,9 +126,12 @@ func program(loader, runpath string) string {
 	for _, part := range []any{
 		h,
 		elf.Prog64{Type: uint32(elf.PT_INTERP), Off: interpAt, Filesz: uint64(len(interp)), Memsz: uint64(len(interp))},
-		elf.Prog64{Type: uint32(elf.PT_LOAD), Vaddr: base, Filesz: dynamicAt},
-		elf.Prog64{Type: uint32(elf.PT_DYNAMIC), Off: dynamicAt, Filesz: uint64(len(dynamic) * entry)},
+		elf.Prog64{Type: uint32(elf.PT_LOAD), Filesz: dynamicAt},
+		elf.Prog64{Type: uint32(elf.PT_DYNAMIC), Off: dynamicAt, Filesz: size},
 		[]byte(interp), []byte(strtab), dynamic,
+		elf.Section64{},
+		elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: stringsAt, Size: uint64(len(strtab))},
+		elf.Section64{Type: uint32(elf.SHT_DYNAMIC), Off: dynamicAt, Size: size, Link: 1, Entsize: entry},
 	} {
 		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
 			panic(err)

@@ -69,7 +69,7 @@ func confirmed(yes bool, question string) error {
 func showAsked(sys System, asked session.Asked) {
 	fmt.Fprintf(sys.Stderr, "%s would widen the sandbox:\n", diag.Visible(asked.File.Path))
 	for _, w := range asked.Widens {
-		for i, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+string(w.Origin))), 76) {
+		for i, line := range layout.Wrap(diag.Visible(strings.TrimSpace(w.What+"  "+w.Origin.String())), 76) {
 			fmt.Fprintf(sys.Stderr, "%s%s\n", []string{"  + ", "    "}[min(i, 1)], line)
 		}
 	}
@@ -102,7 +102,7 @@ func newAllowHostCommand(sys System) *cobra.Command {
 	return c
 }
 
-// allowHosts adds hosts to the user's profile; none: those that were refused.
+// allowHosts adds hosts to the user's profile; if there are none, those that the last session here was refused.
 func allowHosts(sys System, o session.Options, hosts []string) (said string, err error) {
 	if len(hosts) == 0 {
 		if hosts, err = session.RefusedHosts(sys.Caller(), o); err != nil {

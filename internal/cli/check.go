@@ -40,6 +40,9 @@ func newCheckCommand(sys System) *cobra.Command {
 		Use: "check [flags]", Short: "Check what a launch needs, and say what to do about it", Long: checkLong,
 		Args: noWords,
 		RunE: func(*cobra.Command, []string) error {
+			if err := knownFormat(format, "print the findings"); err != nil {
+				return err
+			}
 			if attacked {
 				return checkAttacks(sys, *o, format)
 			}
@@ -53,20 +56,11 @@ func newCheckCommand(sys System) *cobra.Command {
 }
 
 // checkLaunch looks at everything that a launch with these options needs, and
-// prints what it finds. It changes nothing. Its error is that a launch would
+// prints what it finds. It changes nothing. It returns an error if a launch would
 // not start.
 func checkLaunch(sys System, o options, format string) error {
-	if err := knownFormat(format, "print the findings"); err != nil {
-		return err
-	}
 	c := session.Check(sys.Caller(), o.Options)
-	if err := printFindings(sys, c.Facts, c.Findings, format); err != nil {
-		return err
-	}
-	if failed := doctor.Count(c.Findings, doctor.Failed); failed > 0 {
-		return diag.Errorf("check what a launch needs", "", "%d of %d checks failed", failed, len(c.Findings))
-	}
-	return nil
+	return printFindings(sys, c.Facts, c.Findings, format, "check what a launch needs", "%d of %d checks failed")
 }
 
 func knownFormat(format, op string) error {
@@ -76,13 +70,18 @@ func knownFormat(format, op string) error {
 	return nil
 }
 
-func printFindings(sys System, facts host.Facts, list []doctor.Finding, format string) (err error) {
+// printFindings prints findings as text or json. It returns an error if any is [doctor.Failed]: op and told word it,
+// told with the number of those and of all.
+func printFindings(sys System, facts host.Facts, list []doctor.Finding, format, op, told string) (err error) {
 	text := doctor.Text(viewOn(sys.Stdout, facts).View, list)
 	if format == "json" {
 		text, err = jsonText(list)
 	}
 	if err == nil {
 		_, err = io.WriteString(sys.Stdout, text)
+	}
+	if failed := doctor.Count(list, doctor.Failed); err == nil && failed > 0 {
+		return diag.Errorf(op, "", told, failed, len(list))
 	}
 	return err
 }
@@ -93,9 +92,6 @@ const attackPatience = 30 * time.Second
 // checkAttacks plans with these options, launches that plan in a planted project with claudebox itself as the attacker,
 // and prints what it got. It fails if an attack got something, or could not be run.
 func checkAttacks(sys System, o options, format string) error {
-	if err := knownFormat(format, "print the findings"); err != nil {
-		return err
-	}
 	facts, err := host.Detect()
 	if err != nil {
 		return err
@@ -114,12 +110,9 @@ func checkAttacks(sys System, o options, format string) error {
 		return err
 	}
 	findings := attack.Judge(loot, p.Network.Tier)
-	if err := printFindings(sys, facts, findings, format); err != nil {
+	op := "attack a sandbox of profile " + p.Profile
+	if err := printFindings(sys, facts, findings, format, op, "%d of %d attacks got something"); err != nil {
 		return err
-	}
-	if failed := doctor.Count(findings, doctor.Failed); failed > 0 {
-		return diag.Errorf("attack a sandbox of profile "+p.Profile, "", "%d of %d attacks got something", failed,
-			len(findings))
 	}
 	said := fmt.Sprintf("%d attacks got nothing", doctor.Count(findings, doctor.OK))
 	if open := doctor.Count(findings, doctor.Info); open > 0 {
@@ -129,8 +122,8 @@ func checkAttacks(sys System, o options, format string) error {
 	return nil
 }
 
-// attackInside launches by the plan, with everything in this process's hands
-// that a careless caller has: a secret in the environment, an open file.
+// attackInside launches by the plan, as a careless caller would: with
+// a secret in the environment, and an open file.
 func attackInside(sys System, p plan.Plan, made *attack.Made) (attack.Loot, error) {
 	file := filepath.Join(made.Folder(), "plan.json")
 	if err := os.WriteFile(file, p.Encode(), 0o600); err != nil {

@@ -16,55 +16,27 @@ import (
 	"claudebox/internal/profile/shape"
 )
 
-// commands make claudebox's own commands, by name.
-var commands = map[string]func(System) *cobra.Command{
-	"plan":       newPlanCommand,
-	"check":      newCheckCommand,
-	"shell":      newShellCommand,
-	"profile":    newProfileCommand,
-	"allow":      newAllowCommand,
-	"allow-host": newAllowHostCommand,
-	"instance":   newInstanceCommand,
-	"login":      newLoginCommand,
-	"deny":       newDenyCommand,
-	"why":        newWhyCommand,
-	"version":    newVersionCommand,
+// ownCommands are claudebox's own commands, by name.
+func ownCommands(sys System) []*cobra.Command {
+	return []*cobra.Command{
+		newAllowCommand(sys), newAllowHostCommand(sys), newCheckCommand(sys), newDenyCommand(sys),
+		newInstanceCommand(sys), newLoginCommand(sys), newPlanCommand(sys), newProfileCommand(sys),
+		newShellCommand(sys), newVersionCommand(sys), newWhyCommand(sys),
+	}
 }
 
-// cobraCommands are those that cobra brings, and that need the whole tree.
+// cobraCommands are the commands that cobra adds.
 var cobraCommands = []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
-// isCommand reports whether a first word is a command. Any other word that claudebox does not claim is the agent's.
-func isCommand(word string) bool {
-	return commands[word] != nil || slices.Contains(cobraCommands, word)
-}
-
-// runCommand runs one command. Only that one is built, as building all costs a tenth of a millisecond.
 func runCommand(args []string, sys System) error {
 	root := newRoot(sys)
-	if make, ok := commands[args[0]]; ok {
-		root.AddCommand(make(sys))
-	} else {
-		addAll(root, sys)
-	}
-	if strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		root.ValidArgsFunction = completeCommands
-		completeFlags(root, sys)
-	}
 	root.SetArgs(args)
 	return root.Execute()
 }
 
-func addAll(root *cobra.Command, sys System) {
-	for _, make := range commands {
-		root.AddCommand(make(sys))
-	}
-}
-
-// Tree is every command with its flags, for the manual.
+// Tree returns the command `claudebox` with every command and flag, for the manual.
 func Tree() *cobra.Command {
 	root := newRoot(System{})
-	addAll(root, System{})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
@@ -87,13 +59,15 @@ const rootExample = `  claudebox                          start the agent in thi
   claudebox plan                     what would run, and why
   claudebox shell -- make test       the same sandbox, another program`
 
-// newRoot is the command `claudebox` itself. It documents the flags of a
-// launch; split reads them, as cobra has no way to leave unknown ones alone.
+// newRoot is the command `claudebox` itself, with all others. It documents the
+// flags of a launch; split reads them, as cobra has no way to leave unknown ones
+// alone.
 func newRoot(sys System) *cobra.Command {
 	root := &cobra.Command{
 		Use: "claudebox [flags] [agent words…]", Short: "Run a coding agent in a pinned sandbox",
 		Long: rootLong, Example: rootExample, SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error { return run(args, sys) },
+		RunE:              func(_ *cobra.Command, args []string) error { return run(args, sys) },
+		ValidArgsFunction: completeCommands,
 	}
 	root.SetIn(sys.Stdin)
 	root.SetOut(sys.Stdout)
@@ -102,15 +76,17 @@ func newRoot(sys System) *cobra.Command {
 		return misused(c, "%w", err)
 	})
 	addLaunchFlags(root.Flags())
+	root.AddCommand(ownCommands(sys)...)
+	completeFlags(root, sys)
 	return root
 }
 
-// misused is an error in the words of a command.
+// misused makes an error about the words of a command.
 func misused(c *cobra.Command, format string, args ...any) error {
 	return diag.Errorf("read the command line", "see `"+c.CommandPath()+" --help`", format, args...)
 }
 
-// noWords refuses words behind a command that takes none.
+// noWords returns an error for a command that takes no words and got one.
 func noWords(c *cobra.Command, words []string) error {
 	if len(words) > 0 {
 		return misused(c, "%s takes no word, but got %q", c.CommandPath(), words[0])
@@ -118,7 +94,7 @@ func noWords(c *cobra.Command, words []string) error {
 	return nil
 }
 
-// oneWord refuses words behind the first.
+// oneWord returns an error for a command that takes one word at most and got more.
 func oneWord(c *cobra.Command, words []string) error {
 	if len(words) > 1 {
 		return misused(c, "%s takes one word, but got %q as well", c.CommandPath(), words[1])
@@ -126,7 +102,7 @@ func oneWord(c *cobra.Command, words []string) error {
 	return nil
 }
 
-// says is a command whose output is what do says. It fails without output.
+// says makes a command that prints what do returns. If do fails, nothing is printed.
 func (sys System) says(use, short, long string, words cobra.PositionalArgs, do func(words []string) (string, error),
 ) *cobra.Command {
 	return &cobra.Command{
@@ -141,7 +117,7 @@ func (sys System) says(use, short, long string, words cobra.PositionalArgs, do f
 	}
 }
 
-// newGroup is a command that only groups others. Alone it shows its help.
+// newGroup makes a command that only groups others. Alone it shows its help.
 func newGroup(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs}
 	c.AddCommand(commands...)
@@ -167,8 +143,7 @@ func newVersionCommand(sys System) *cobra.Command {
 		func([]string) (string, error) { return "claudebox " + Version + "\n", nil })
 }
 
-// completeFlags says what may follow the flags of a command and those below
-// it. Only a shell that completes a line pays for it.
+// completeFlags registers the completions for the flags of a command and of those below it.
 func completeFlags(c *cobra.Command, sys System) {
 	tiers := cobra.FixedCompletions([]string{
 		"full\tyour network", "inet\tthe internet, without private networks", "allow\tthe listed hosts",
@@ -186,7 +161,7 @@ func completeFlags(c *cobra.Command, sys System) {
 	}
 }
 
-// completeCommands offers the commands behind claudebox's own flags, where cobra looks for none.
+// completeCommands completes commands after claudebox's own flags, where cobra does not look for them.
 func completeCommands(c *cobra.Command, words []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case len(words) > 0: // the agent's
@@ -232,7 +207,7 @@ func addLaunchFlags(flags *pflag.FlagSet, names ...string) *options {
 		if len(names) > 0 && !slices.Contains(names, f.name) {
 			continue
 		}
-		flags.VarP(&flagValue{flag: f}, f.name, f.short, f.usage)
+		flags.VarP(f, f.name, f.short, f.usage)
 		if f.value == "" {
 			flags.Lookup(f.name).NoOptDefVal = "true"
 		}
@@ -240,22 +215,17 @@ func addLaunchFlags(flags *pflag.FlagSet, names ...string) *options {
 	return o
 }
 
-// flagValue is a flag of a launch as pflag wants it.
-type flagValue struct {
-	flag launchFlag
-	text string
-}
-
-func (v *flagValue) String() string { return v.text }
+// String makes a launchFlag a [pflag.Value]. It is empty, as no flag has a default.
+func (f launchFlag) String() string { return "" }
 
 // Type is what help shows for the value; pflag shows none for "bool".
-func (v *flagValue) Type() string { return cmp.Or(v.flag.value, "bool") }
+func (f launchFlag) Type() string { return cmp.Or(f.value, "bool") }
 
-func (v *flagValue) Set(text string) error {
-	if v.flag.value == "" && text != "true" {
+// Set keeps the value that pflag has read. For a switch that must be "true".
+func (f launchFlag) Set(text string) error {
+	if f.value == "" && text != "true" {
 		return errors.New("it takes no value")
 	}
-	v.text = text
-	v.flag.set(text)
+	f.set(text)
 	return nil
 }

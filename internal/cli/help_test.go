@@ -15,12 +15,14 @@ func TestEveryCommandIsKnown(t *testing.T) {
 		names = append(names, c.Name())
 	}
 	for _, name := range names {
-		if !isCommand(name) {
+		if words, _ := findCommand([]string{name}); words == nil {
 			t.Errorf("%s is given to the agent", name)
 		}
 	}
-	if isCommand("fix") || isCommand("") {
-		t.Error("a word of the agent's is taken for a command")
+	for _, name := range []string{"fix", ""} {
+		if words, near := findCommand([]string{name}); words != nil || near != "" {
+			t.Errorf("%q of the agent's is taken for a command", name)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func newInstanceCommand(sys System) *cobra.Command {
 const collectLong = `Remove from the Nix store inside of this project what was built or fetched there
 and no link in the project refers to. The host's store stays as it is.`
 
-// asks is a command that prints what a session says of the project.
+// asks makes a command that prints what ask returns about the project.
 func (sys System) asks(use, short, long string, ask func(session.Caller, session.Options) (string, error),
 ) *cobra.Command {
 	var o session.Options
@@ -47,7 +47,7 @@ func (sys System) asks(use, short, long string, ask func(session.Caller, session
 	return c
 }
 
-// pruneOptions are the words of `claudebox instance prune`.
+// pruneOptions are the flags of `claudebox instance prune`.
 type pruneOptions struct {
 	gone, all, dryRun, yes bool
 	olderThan, largerThan  string
@@ -78,7 +78,7 @@ func newInstancePruneCommand(sys System) *cobra.Command {
 	return c
 }
 
-// criteria reads the conditions. None said is what can be missed least.
+// criteria reads the conditions. Without any it selects what is missed least: the instances of projects that are gone.
 func (o pruneOptions) criteria() (c state.Criteria, err error) {
 	c.Gone = o.gone || !o.all && o.olderThan == "" && o.largerThan == ""
 	if o.all && (o.gone || o.olderThan != "" || o.largerThan != "") {
@@ -127,8 +127,9 @@ func listInstances(sys System, format string) (string, error) {
 
 // instanceTable has a line for each instance, and the total.
 func instanceTable(home string, list []state.Kept) string {
-	rows, now := [][]string{{"ID", "SIZE", "LAST USED", "PROJECT"}}, time.Now()
+	rows, now, total := [][]string{{"ID", "SIZE", "LAST USED", "PROJECT"}}, time.Now(), int64(0)
 	for _, in := range list {
+		total += in.Bytes
 		size, used := state.ShowSize(in.Bytes), state.ShowAge(in.LastUsed, now)
 		if in.More {
 			size = "≥ " + size
@@ -138,7 +139,7 @@ func instanceTable(home string, list []state.Kept) string {
 		}
 		rows = append(rows, []string{diag.Visible(in.ID), size, used, projectOf(home, in)})
 	}
-	return table(append(rows, []string{"total", state.ShowSize(state.Total(list))}))
+	return table(append(rows, []string{"total", state.ShowSize(total)}))
 }
 
 func projectOf(home string, in state.Kept) string {
@@ -183,7 +184,7 @@ func pruneInstances(sys System, o pruneOptions) error {
 	return removeInstances(sys, home, chosen)
 }
 
-// removeInstances goes on after a failure, and prints each.
+// removeInstances removes the chosen instances. It goes on after a failure, and prints each.
 func removeInstances(sys System, home string, chosen []state.Kept) error {
 	var failed []string
 	var freed int64

@@ -14,7 +14,7 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// newShellCommand runs something else in the very sandbox of a launch.
+// newShellCommand makes the command that runs another program in the same sandbox as a launch.
 func newShellCommand(sys System) *cobra.Command {
 	var o *options
 	c := &cobra.Command{
@@ -45,10 +45,10 @@ func runLaunch(sys System, o options, command []string) error {
 	}
 }
 
-// startSeen prepares a session, and runs it where what enters is what the user has
-// seen, or need not be asked about. Else it asks, and gives back what they approved
-// of, to be called with again: while they thought, files may have been made that have
-// to be hidden. What was approved is kept, for the next question to say what changed.
+// startSeen prepares a session. If what enters is what the user has seen, or need not be asked about, it runs the
+// session and returns nil. Else it asks, and returns the lines that the user approved of, for the caller to pass as
+// seen the next time: while the user thought, files may have been made that have to be hidden. What was approved is
+// kept, so that the next question can say what changed.
 func startSeen(sys System, o options, command, seen []string) (approved []string, err error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: o.DryRun, Dry: o.DryRun, Command: command})
 	if err != nil {
@@ -79,21 +79,21 @@ func startSeen(sys System, o options, command, seen []string) (approved []string
 	return nil, err
 }
 
-// sayResume says how the conversation goes on in the sandbox. Claude Code's own
-// last line would have it go on outside.
+// sayResume prints the command that continues the conversation in the sandbox. The one
+// that Claude Code prints itself would continue it outside.
 func (sys System) sayResume(s *session.Session, o options, began time.Time) {
 	if s.Launch.Plan.Agent.Name != "claude" ||
 		slices.ContainsFunc(o.Words, func(w string) bool { return w == "-p" || w == "--print" }) {
 		return
 	}
-	const clock = time.Second // by which the times of files may be behind
+	const clock = time.Second // the times of files may lag behind the clock by this much
 	if id := s.Instance.LastConversation(s.Launch.Dir, began.Add(-clock)); id != "" {
 		diag.Note(sys.Stderr, "resume with: claudebox "+o.sandboxWords()+"--resume "+id)
 	}
 }
 
 // sandboxWords are the flags of this launch that decide what the sandbox is, quoted
-// for a shell, with a blank behind each. Resumed without them it could be wider.
+// for a shell, each followed by a blank. Resumed without them it could be wider.
 func (o options) sandboxWords() string {
 	var b strings.Builder
 	for _, f := range o.flags() {
@@ -120,15 +120,15 @@ func show(sys System, s *session.Session) error {
 }
 
 // subject is what a user is asked about: the name by which the answer is kept, what
-// enters, and what was approved of last.
+// enters, and what was approved last.
 type subject struct {
 	name            string
 	lines, approved []string
 }
 
-// subjectOf is a profile with its agent, or a command of the user's own in the
-// same sandbox. A command needs no answer where the agent's sandbox was approved of
-// and has all that the command's has; else it has an answer of its own.
+// subjectOf returns the subject of a launch: a profile with its agent, or a command of the user's own in the same
+// sandbox. A command needs no answer if the agent's sandbox was approved and lets in all that the command's does;
+// else its answer is kept under a name of its own.
 func subjectOf(s *session.Session, command []string) subject {
 	profile := s.Launch.Plan.Profile
 	about := subject{profile, audit.Lines(s.Launch), s.Instance.Approved(profile)}
@@ -147,8 +147,8 @@ func subjectOf(s *session.Session, command []string) subject {
 }
 
 // approve shows what will enter and asks, unless a flag, the profile, or an earlier
-// answer makes that needless. What was approved of is given back; nil: nobody was
-// asked. Then a mount that a link leads to has to have been approved of before.
+// answer makes that needless. It returns the lines that were approved; nil, if nobody was
+// asked. Then a mount that a link leads to must have been approved before.
 func approve(sys System, s *session.Session, about subject, yes bool) (lines []string, err error) {
 	if yes || !s.Launch.Plan.Asks() {
 		return nil, refuseLinked(s, about.approved)
@@ -202,7 +202,7 @@ func (sys System) announce(s *session.Session) {
 	}
 }
 
-// refuseLinked refuses, where nobody is asked, a mount that nobody has approved of and
+// refuseLinked is for launches that ask nobody. It returns an error for a mount that was never approved and
 // that is reached by a link which an agent could have made.
 func refuseLinked(s *session.Session, approved []string) error {
 	for _, m := range s.Linked() {
@@ -213,18 +213,4 @@ func refuseLinked(s *session.Session, approved []string) error {
 		}
 	}
 	return nil
-}
-
-// Bound is the launch that a call of claudebox with these words would run. It
-// changes nothing, and is there for measurements.
-func Bound(args []string, sys System) (launch.Launch, error) {
-	o, err := split(args)
-	if err != nil {
-		return launch.Launch{}, err
-	}
-	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
-	if err != nil {
-		return launch.Launch{}, err
-	}
-	return s.Launch, s.Close()
 }

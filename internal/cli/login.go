@@ -32,7 +32,7 @@ func newLoginCommand(sys System) *cobra.Command {
 	return c
 }
 
-// askAboutLogin asks whether a login that was made in a session that has ended shall be the user's.
+// askAboutLogin asks whether the login that was made in the ended session is to become the user's own.
 func (sys System) askAboutLogin(s *session.Session, o options) {
 	if !s.Instance.MadeLogin || o.Yes || o.NoReport || !isTerminal(sys.Stderr) {
 		return

@@ -23,7 +23,8 @@ const (
 	exitNotFound = 127 // the agent was not found
 )
 
-// Main runs claudebox with all its words, its name being the first, and returns its exit status.
+// Main runs claudebox and returns its exit status. words are os.Args. If they are those of a stage that claudebox runs
+// inside a sandbox, it runs that stage and nothing else.
 func Main(words []string, sys System) int {
 	for _, stage := range []func([]string) (int, bool){storetree.Run, inside.Run, attack.Run} {
 		if status, ran := stage(words); ran {
@@ -53,14 +54,11 @@ func Main(words []string, sys System) int {
 
 // run runs a command, or launches the agent.
 func run(args []string, sys System) error {
-	words, near := findCommand(args)
-	if near != "" {
-		var err error
-		if words, err = meant(args, near); err != nil {
-			return err
-		}
-	}
-	if words != nil {
+	words, err := commandWords(args)
+	switch {
+	case err != nil:
+		return err
+	case words != nil:
 		return runCommand(words, sys)
 	}
 	o, err := split(args)

@@ -2,17 +2,18 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/spelling"
 	"claudebox/internal/session"
 )
 
-// options are claudebox's own words of a command line.
+// options are claudebox's own flags and words of a command line.
 type options struct {
 	session.Options
 	Check, DryRun, Help, Version bool
@@ -23,7 +24,7 @@ type launchFlag struct {
 	name, short string
 	value       string // names what is expected; empty: it is a switch
 	usage       string
-	anywhere    bool // claimed behind the agent's first word too
+	anywhere    bool // claimed after the agent's first word, too
 	to          any  // where it is kept: a *string, *[]string or *bool
 }
 
@@ -76,8 +77,8 @@ func (f launchFlag) values() []string {
 }
 
 // split divides a command line into claudebox's options and the agent's words. A
-// "--" ends claudebox's; behind words of the agent it is the agent's. It fails on
-// a flag without its value, and on a widening flag behind the agent's first word.
+// "--" ends claudebox's options; after a word of the agent it is the agent's, too. It fails on
+// a flag without its value, and on a widening flag after the agent's first word.
 func split(args []string) (options, error) {
 	var o options
 	if len(args) == 1 {
@@ -133,8 +134,8 @@ func (o *options) take(args []string) (int, error) {
 	return 2, nil
 }
 
-// nearFlag is the flag that a word was probably meant to be, empty for none:
-// one that is mistyped must not leave the sandbox wider than was asked.
+// nearFlag returns the flag that a word was probably meant to be; empty: none. A
+// mistyped flag must not leave the sandbox wider than was asked.
 func nearFlag(word string) string {
 	name, _, _ := strings.Cut(word, "=")
 	for _, f := range new(options).flags() {
@@ -145,7 +146,7 @@ func nearFlag(word string) string {
 	return ""
 }
 
-// findFlag looks a word up among claudebox's flags; "--name=value" counts.
+// findFlag looks a word up among claudebox's flags, also in the form "--name=value". flag is nil if it is none.
 func (o *options) findFlag(word string) (flag *launchFlag, value string, inline bool) {
 	if !strings.HasPrefix(word, "-") {
 		return nil, "", false
@@ -159,29 +160,26 @@ func (o *options) findFlag(word string) (flag *launchFlag, value string, inline 
 	return nil, "", false
 }
 
-// findCommand looks for a command behind claudebox's own flags and gives its
-// words with the command first. Where the first word that is no flag is one
-// edit away from a command, and neither a file nor the beginning of a sentence,
-// near is that command.
+// findCommand looks for a command after claudebox's own flags, and returns its
+// words with the command first; nil: there is none. near is set if the first word that is no flag is one
+// edit away from a command, and neither a file nor the beginning of a sentence:
+// it is that command. Any other word is the agent's.
 func findCommand(args []string) (words []string, near string) {
 	at := firstWord(args)
 	if at == len(args) {
 		return nil, ""
 	}
-	word := args[at]
-	if isCommand(word) {
-		takes := func(string) bool { return false }
-		if make, ok := commands[word]; ok {
-			flags := make(System{}).Flags()
-			takes = func(name string) bool { return flags.Lookup(name) != nil }
-		}
-		return slices.Concat([]string{word}, dropUseless(args[:at], word, takes), args[at+1:]), ""
+	word, own := args[at], ownCommands(System{})
+	i := slices.IndexFunc(own, func(c *cobra.Command) bool { return c.Name() == word })
+	if i < 0 && !slices.Contains(cobraCommands, word) {
+		return nil, nearCommand(word, args[at+1:], own)
 	}
-	return nil, nearCommand(word, args[at+1:])
+	takes := func(name string) bool { return i >= 0 && own[i].Flags().Lookup(name) != nil }
+	return slices.Concat([]string{word}, dropUseless(args[:at], word, takes), args[at+1:]), ""
 }
 
-// firstWord is the place of the first word that is no flag of claudebox's; the
-// number of words where there is none before "--".
+// firstWord returns the index of the first word that is no flag of claudebox's; len(args)
+// if there is none before "--".
 func firstWord(args []string) int {
 	for at := 0; at < len(args); at++ {
 		flag, _, inline := new(options).findFlag(args[at])
@@ -197,8 +195,8 @@ func firstWord(args []string) int {
 	return len(args)
 }
 
-// dropUseless takes away the switches that say nothing to a command that does
-// not take them: it asks nothing, reports nothing, or runs nothing anyhow.
+// dropUseless removes the switches that change nothing for a command that does
+// not take them: one that asks nothing, reports nothing, or runs nothing anyhow.
 func dropUseless(own []string, command string, takes func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(word string) bool {
 		flag, _, _ := new(options).findFlag(word)
@@ -210,10 +208,10 @@ func dropUseless(own []string, command string, takes func(name string) bool) []s
 	})
 }
 
-// nearCommand is the command that a word was probably meant to be, empty for
-// none. Behind a sentence's first word stand others; a file's name is meant.
-func nearCommand(word string, behind []string) string {
-	const sentence = 2 // plain words behind the first
+// nearCommand returns the command that a word was probably meant to be; empty: none. A word
+// with others after it begins a sentence, and the name of an existing file means that file.
+func nearCommand(word string, behind []string, own []*cobra.Command) string {
+	const sentence = 2 // plain words after the first
 	plain := 0
 	for _, w := range behind {
 		if strings.HasPrefix(w, "-") {
@@ -227,9 +225,9 @@ func nearCommand(word string, behind []string) string {
 	if _, err := os.Lstat(word); err == nil {
 		return ""
 	}
-	for _, command := range slices.Sorted(maps.Keys(commands)) {
-		if oneEdit(word, command) {
-			return command
+	for _, command := range own {
+		if oneEdit(word, command.Name()) {
+			return command.Name()
 		}
 	}
 	return ""
@@ -239,18 +237,21 @@ func nearCommand(word string, behind []string) string {
 // too much or another, or by two neighbours that have changed places.
 func oneEdit(a, b string) bool { return spelling.Distance(a, b, 1) == 1 }
 
-// meant asks whether a command was meant, and refuses what is not answered
-// with yes: a mistyped command must not start an agent with it as its prompt.
-func meant(args []string, near string) ([]string, error) {
-	at := firstWord(args)
-	right := slices.Clone(args)
-	right[at] = near
-	words, _ := findCommand(right)
-	err := confirm("claudebox has no command "+args[at]+". Run `claudebox "+near+"`?", "")
-	if err == nil {
+// commandWords returns the words of the command that is called, the command first; nil: the
+// agent is called. A mistyped command must not start an agent with it as its prompt: the
+// user is asked whether the nearest one was meant, and without a yes it is an error.
+func commandWords(args []string) ([]string, error) {
+	words, near := findCommand(args)
+	if near == "" {
 		return words, nil
 	}
-	return nil, diag.Errorf("read the command line",
-		"say `claudebox "+near+"` for the command, or `claudebox -- "+args[at]+"` to give the word to the agent",
-		"%s is no command", args[at])
+	at, right := firstWord(args), slices.Clone(args)
+	right[at] = near
+	if confirm("claudebox has no command "+args[at]+". Run `claudebox "+near+"`?", "") != nil {
+		return nil, diag.Errorf("read the command line",
+			"say `claudebox "+near+"` for the command, or `claudebox -- "+args[at]+"` to give the word to the agent",
+			"%s is no command", args[at])
+	}
+	words, _ = findCommand(right)
+	return words, nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ what it needs to a binary cache; a launch by the file fetches from there.
 packages by version, variables, mounts, network, settings; what widens the
 sandbox is marked.`
 
-// planOptions are the words of `claudebox plan`.
+// planOptions are the flags and words of `claudebox plan`.
 type planOptions struct {
 	*options
 	format, diff                      string // diff: file of another plan
@@ -69,8 +68,8 @@ const planExample = `  claudebox plan                                   what wou
   claudebox plan --diff plan.json                  what changed since
   claudebox plan --plan new.json --diff old.json   from one file to the other`
 
-// planText finds out what is to be printed before anything is made of it: a
-// plan is portable, a launch is of this host and folder.
+// planText returns what `claudebox plan` prints. It checks the flags before it
+// makes a plan, which is portable, or a launch, which is of this host and folder.
 func planText(sys System, o planOptions) (string, error) {
 	const op = "print the plan"
 	if o.pinned && o.format == "text" {
@@ -104,8 +103,8 @@ func (o planOptions) plan(sys System) (plan.Plan, error) {
 	return session.Plan(sys.Caller(), o.Options, session.Purpose{Look: !o.pinned, Keep: o.pinned})
 }
 
-// storePaths are what `nix copy` takes to where the plan is to be launched: with
-// all that these refer to, everything of the store.
+// storePaths lists what to give to `nix copy` for a machine that is to launch the plan: these paths, with
+// all that they refer to, are all that the plan needs of the store.
 func storePaths(sys System, o planOptions) (string, error) {
 	if o.format != "text" || o.diff != "" || o.all || o.sizes {
 		return "", diag.Errorf("print the plan's store paths", "leave the other flags out",
@@ -115,7 +114,7 @@ func storePaths(sys System, o planOptions) (string, error) {
 	return strings.Join(p.Roots(), "\n") + "\n", err
 }
 
-// bound is the launch as text, or as what runs it.
+// bound returns the launch as text, as bwrap's words, or as a script.
 func bound(sys System, o planOptions) (string, error) {
 	s, err := session.Prepare(sys.Caller(), o.Options, session.Purpose{Look: true})
 	if err != nil {
@@ -146,7 +145,7 @@ func bound(sys System, o planOptions) (string, error) {
 func planDiff(sys System, o planOptions) (string, error) {
 	src, err := os.ReadFile(o.diff)
 	if err != nil {
-		return "", &diag.Error{Op: "read plan " + o.diff, Err: errors.Unwrap(err)}
+		return "", diag.Wrap("read plan "+o.diff, err, "")
 	}
 	before, err := plan.Decode(o.diff, src)
 	if err != nil {
@@ -175,7 +174,7 @@ func script(l launch.Launch) (string, error) {
 	return l.Script(plan.ToolPath(l.Plan, resolve.ToolBash))
 }
 
-// jsonText is for machine-readable output that is one value.
+// jsonText renders one value for programs to read.
 func jsonText(v any) (string, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	return string(text) + "\n", err

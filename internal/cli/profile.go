@@ -24,7 +24,7 @@ Profiles are YAML files. A name is looked up in $CLAUDEBOX_HOME/profiles
 slash or ends in .yaml, .yml or .json is a file.`
 
 func newProfileCommand(sys System) *cobra.Command {
-	// with hands over where profiles lie
+	// with calls do with the facts of the host and its profiles
 	with := func(do func(host.Facts, profiledir.Files, []string) (string, error)) func([]string) (string, error) {
 		return func(refs []string) (string, error) {
 			facts, err := host.Detect()
@@ -117,8 +117,8 @@ func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 	return nil
 }
 
-// lookUp reports the packages of a valid profile that there are none of. Where
-// they cannot be looked up, that is said.
+// lookUp returns [diag.Problems] for the packages of a valid profile that do not exist.
+// If they cannot be looked up, it prints that and returns nil.
 func lookUp(sys System, ref string, prof profile.Profile) error {
 	err := session.LookUp(sys.Caller(), prof)
 	var problems diag.Problems
@@ -160,8 +160,8 @@ func initProfile(sys System, files profiledir.Files, ref string) (string, error)
 	return file + "\n", nil
 }
 
-// refuseToHide refuses a new profile that would come before one of the same
-// name that the user has elsewhere. The built-in one is there to be hidden.
+// refuseToHide returns an error for a new profile that would be found before one of the same
+// name that the user has elsewhere. The built-in one may be hidden.
 func refuseToHide(files profiledir.Files, name, file string) error {
 	for _, e := range files.List() {
 		if e.Name == name && e.File != file && e.File != profile.BuiltIn {

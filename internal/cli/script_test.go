@@ -1,16 +1,14 @@
 package cli_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"claudebox/checks/golden"
 	"claudebox/internal/cli"
 )
-
-var update = flag.Bool("update", false, "write what the scripts print into them")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -25,7 +23,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		UpdateScripts:       *update,
+		UpdateScripts:       *golden.Update,
 		Setup: func(env *testscript.Env) error {
 			home := env.WorkDir + "/home"
 			env.Setenv("HOME", home)

@@ -23,7 +23,7 @@ import (
 	"claudebox/internal/ui/audit"
 )
 
-// Caller is this command line to the session it calls for.
+// Caller describes this command line to a session.
 func (sys System) Caller() session.Caller {
 	return session.Caller{
 		Stderr: sys.Stderr, Terminal: isTerminal(sys.Stderr), Columns: func() int { return columns(sys.Stderr) },
@@ -46,10 +46,7 @@ func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
-	if err != nil {
-		return 0
-	}
+	width, _, _ := term.GetSize(int(w.(*os.File).Fd())) // 0, where that fails
 	return width
 }
 
@@ -58,7 +55,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// errDeclined is the user's "no": said, not a fault.
+// errDeclined is returned when the user does not say yes. It is an answer, not a fault.
 var errDeclined = errors.New("not started: you did not say yes")
 
 // confirm asks a question, and fails unless the answer is yes.
@@ -101,13 +98,13 @@ func page(l launch.Launch, text string) error {
 		_, err := io.WriteString(tty, text)
 		return err
 	}
-	interrupts := make(chan os.Signal, 1) // are the pager's while it runs
+	interrupts := make(chan os.Signal, 1) // go to the pager while it runs
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
 	cmd := exec.Command(less, "-RFX")
 	cmd.Env = []string{"TERM=" + os.Getenv("TERM"), "LESSSECURE=1", "LESSCHARSET=utf-8", "LESSHISTFILE=-"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), tty, tty
-	if cmd.Run() != nil { // as of a terminal that it does not know
+	if cmd.Run() != nil { // less may not know the terminal
 		_, err = io.WriteString(tty, text)
 	}
 	return err

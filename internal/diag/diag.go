@@ -56,23 +56,23 @@ type Error struct {
 	Remedy string // one imperative line; empty when none is known
 }
 
-// Error renders operation and cause; the remedy is the printer's.
+// Error returns the operation and the cause, without the remedy, which [Print] adds.
 func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf is an [Error] whose cause is made from a format.
+// Errorf returns an [Error] whose cause is made from a format.
 func Errorf(op, remedy, format string, args ...any) *Error {
 	return &Error{Op: op, Err: fmt.Errorf(format, args...), Remedy: remedy}
 }
 
-// Wrap is an [Error] with the [Cause] of err.
+// Wrap returns an [Error] with the [Cause] of err.
 func Wrap(op string, err error, remedy string) *Error {
 	return &Error{Op: op, Err: Cause(err), Remedy: remedy}
 }
 
-// Remedy is what the first [Error] that is or causes err says; empty: nothing.
+// Remedy returns the remedy of the first [Error] in err's chain; empty: there is none.
 func Remedy(err error) string {
 	var known *Error
 	if errors.As(err, &known) {
@@ -81,8 +81,8 @@ func Remedy(err error) string {
 	return ""
 }
 
-// Cause is an error without the operation and the path of a [fs.PathError],
-// where an [Error]'s Op names them.
+// Cause returns the error inside the first [fs.PathError] in err's chain, without the operation and the path, which
+// an [Error]'s Op names already. If there is no such error it returns err.
 func Cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -91,10 +91,9 @@ func Cause(err error) error {
 	return err
 }
 
-// Print writes err as a person reads it: one line a problem with its place,
-// else the operation and its cause; then the remedy when one is known. It is
-// the only place that renders errors. Control characters are made visible,
-// so that a hostile file name cannot drive the terminal.
+// Print writes err as a person reads it: each problem on a line with its place, else the operation and its cause;
+// then the remedy if one is known. It is the only place that renders errors. Control characters are made visible, so
+// that a hostile file name cannot control the terminal.
 func Print(w io.Writer, err error) {
 	var problems Problems
 	if errors.As(err, &problems) {
@@ -119,7 +118,7 @@ func printProblems(w io.Writer, kind string, problems []Problem) {
 	}
 }
 
-// Note writes what a person should know, and nothing is wrong with.
+// Note writes what a person should know though nothing is wrong.
 func Note(w io.Writer, text string) { printLine(w, "", text) }
 
 func printRemedy(w io.Writer, remedy string) {
@@ -128,8 +127,8 @@ func printRemedy(w io.Writer, remedy string) {
 	}
 }
 
-// printLine sets further lines of a text off, so that none can pass for a
-// line of claudebox's own.
+// printLine writes text with every line after the first indented, so that none of these can pass for a line of
+// claudebox's own.
 func printLine(w io.Writer, kind, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintf(w, "claudebox: %s%s\n", kind, Visible(line))
@@ -137,10 +136,9 @@ func printLine(w io.Writer, kind, text string) {
 	}
 }
 
-// Visible returns s with those characters escaped that a terminal would obey
-// or hide, so that text from files and other programs can be printed: control
-// characters, those that turn text around, blanks of no or unusual width, and
-// bytes that are no text.
+// Visible returns s with those characters escaped that a terminal would obey or hide, so that text from files and
+// other programs can be printed: control characters, those that change the direction of text, blanks of no or unusual
+// width, and bytes that are not UTF-8. A tab stays.
 func Visible(s string) string {
 	if strings.IndexFunc(s, isUnseen) < 0 && utf8.ValidString(s) {
 		return s

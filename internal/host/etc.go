@@ -54,8 +54,8 @@ func ReadEtc(env Environment) Etc {
 	return e
 }
 
-// certificates finds the bundle: what a variable names must look like one, as
-// it is read inside, unless it is one of the places where only root keeps it.
+// certificates returns the path of the certificate bundle; empty: there is none. A file that a variable names is used
+// only if it looks like a bundle, because it can be read inside, or is one of the places that only root writes to.
 func certificates(env Environment) string {
 	for _, variable := range bundleVariables {
 		name := env.Value(variable, "")
@@ -72,19 +72,17 @@ func certificates(env Environment) string {
 	return ""
 }
 
-// bundleLimit is what a certificate bundle may have, in bytes; that of Mozilla
-// has a quarter of a million.
+// bundleLimit is the size of the largest certificate bundle that is accepted, in bytes; Mozilla's has a quarter of a
+// million.
 const bundleLimit = 4 << 20
 
-// isBundle reports whether text is certificates, and not what else a variable may name, by mistake
-// or because a tool took it from a file of the project. A key beside its
-// certificate makes it none.
+// isBundle reports whether content is certificates, and not another file that a variable names by mistake, or because
+// a tool took its name from a file of the project. A file that holds a private key as well is not a bundle.
 func isBundle(content []byte) bool {
 	return bytes.Contains(content, []byte("CERTIFICATE-----")) && !bytes.Contains(content, []byte("PRIVATE KEY-----"))
 }
 
-// regularFile resolves every link of path; empty when no regular file is
-// at the end.
+// regularFile resolves every link of path. It returns "" if path is relative or does not lead to a regular file.
 func regularFile(path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
@@ -101,9 +99,8 @@ func regularFile(path string) string {
 
 const zoneinfo = "zoneinfo/"
 
-// zone finds the name and file of the time zone: TZ when it names one, else
-// where /etc/localtime leads. NixOS and Debian both keep the name behind
-// "zoneinfo/" in the link's text.
+// zone returns the name and the file of the time zone: TZ if it names one, else where /etc/localtime leads; empty:
+// UTC. NixOS and Debian both have the name after "zoneinfo/" in the link's text.
 func zone(env Environment) (name string, content []byte) {
 	if tz := strings.TrimPrefix(env.Value("TZ", ""), ":"); tz != "" && isZoneName(tz) {
 		for _, root := range []string{"/etc/zoneinfo/", "/usr/share/zoneinfo/"} {
@@ -123,7 +120,8 @@ func zone(env Environment) (name string, content []byte) {
 	return name, readSmall("/etc/localtime")
 }
 
-// isZoneName admits names of the tz database and nothing that climbs.
+// isZoneName reports whether s can be a name of the tz database: a relative path without "..", of visible ASCII
+// characters.
 func isZoneName(s string) bool {
 	return filepath.IsLocal(s) && filepath.Clean(s) == s && strings.IndexFunc(s, func(r rune) bool {
 		return r <= ' ' || r > '~'
@@ -133,8 +131,8 @@ func isZoneName(s string) bool {
 // readSmall reads a configuration file, links followed, up to 1 MiB.
 func readSmall(path string) []byte { return readUpTo(path, 1<<20) }
 
-// readUpTo reads a regular file; nil when it is none, is larger than limit in
-// bytes, or cannot be read.
+// readUpTo reads a regular file. It returns nil if the file is not regular, is larger than limit (in bytes), or
+// cannot be read.
 func readUpTo(path string, limit int64) []byte {
 	content, _ := smallfile.Read(path, limit)
 	return content
@@ -177,10 +175,11 @@ func isPublicCache(address string) bool {
 	if err != nil || strings.Contains(address, "@") {
 		return false
 	}
-	for setting := range cache.Query() {
+	settings, err := url.ParseQuery(cache.RawQuery)
+	for setting := range settings {
 		if !slices.Contains(cacheSettings, setting) {
 			return false
 		}
 	}
-	return true
+	return err == nil
 }

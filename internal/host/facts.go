@@ -64,31 +64,23 @@ func Detect() (Facts, error) {
 	return f, nil
 }
 
-// accountName looks an id up in a file of passwd(5) or group(5) form. A name
-// from elsewhere (LDAP) is not asked for: the environment's word will do, if
-// it is one.
+// accountName returns the name of an id in a file like passwd(5) or group(5). Names from elsewhere (LDAP) are not
+// asked for: it returns fallback then, which comes from the environment, or "user" if that is no valid name.
 func accountName(file string, id int, fallback string) string {
-	if name := nameOfID(readSmall(file), strconv.Itoa(id)); name != "" {
-		return name
-	}
-	if !isAccountName(fallback) {
-		return "user"
-	}
-	return fallback
-}
-
-func nameOfID(content []byte, id string) string {
-	for line := range bytes.Lines(content) {
+	for line := range bytes.Lines(readSmall(file)) {
 		fields := strings.SplitN(string(line), ":", 4)
-		if len(fields) == 4 && strings.TrimSpace(fields[2]) == id && isAccountName(fields[0]) {
+		if len(fields) == 4 && strings.TrimSpace(fields[2]) == strconv.Itoa(id) && isAccountName(fields[0]) {
 			return fields[0]
 		}
 	}
-	return ""
+	if isAccountName(fallback) {
+		return fallback
+	}
+	return "user"
 }
 
-// isAccountName keeps separators and control characters out of the passwd
-// file that is made for the sandbox.
+// isAccountName reports whether s can be a name in the passwd file that is made for the sandbox, which must get no
+// separators or control characters.
 func isAccountName(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return r <= ' ' || r == ':' || r == '/' || r == 0x7f

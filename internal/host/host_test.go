@@ -49,7 +49,7 @@ func TestAccountNamesKeepTheMadePasswdWhole(t *testing.T) {
 func TestTokensOfNixConfStayOutside(t *testing.T) {
 	got := string(PublicNixConf([]byte(strings.Join([]string{
 		"# a comment",
-		"substituters = https://cache.example.org https://user:canary@cache.example.org http://1.example.org/?token=canary",
+		"substituters = https://cache.example.org https://user:canary@cache.example.org http://1.example.org/?token=canary http://2.example.org/?token=canary;x",
 		"trusted-substituters = s3://cache?region=eu-west-1&priority=30 ssh://canary@host",
 		"extra-trusted-public-keys = k:abc=",
 		"access-tokens = github.com=ghp_canary",

@@ -1,18 +1,18 @@
-// Package network holds what leaves a sandbox and what enters it.
+// Package network documents the packages that handle what leaves a sandbox and what enters it.
 //
-// A sandbox of tier inet or allow has one interface, whose other end is a
-// process of claudebox's outside. What becomes of a connection:
+// A sandbox of tier inet or allow has one interface, whose other end belongs to a
+// process of claudebox's outside. These packages handle a connection:
 //
 //	stage    in the sandbox's namespaces, beside bwrap: makes the interface (package link names it)
 //	helper   claudebox's side: starts the process, hands it the interface's other end
 //	serve    the process: confined, it serves one sandbox
 //	stack    a TCP/IP stack in it; every connection is judged, dialled and copied
-//	policy   the judge, a function of values
-//	dns      names: asked for outside, or given addresses of their own
-//	gate     listens to what is said to a host that only its name admits
+//	policy   decides what is allowed; does no I/O
+//	dns      names: passed on to resolvers outside, or given addresses of their own
+//	gate     inspects what is sent to a host that is allowed only by its name
 //	journal  what was reached and refused
 //	hostnet  what this machine is connected to
-//	flow     the words that these share
+//	flow     the types that these share
 //
-// Package hostpattern is what profiles name hosts by.
+// Package hostpattern has the patterns by which profiles name hosts.
 package network

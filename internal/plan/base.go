@@ -21,7 +21,7 @@ const (
 	shmSize     = 2 << 30
 )
 
-// Base is the rule behind what every sandbox has, as it stands in Why.
+// Base is the value of Why for what every sandbox has, whatever its profile.
 const Base = "base"
 
 // CertificateBundle is where the sandbox finds certificate authorities.
@@ -60,7 +60,7 @@ var baseMounts = []Mount{
 	{Kind: Bind, Source: "${project}", Destination: "${project}"},
 }
 
-// networkMounts are added where the tier has a resolver.
+// networkMounts are added for tiers with a resolver: all but none.
 var networkMounts = []Mount{
 	{Kind: File, Source: string(MadeResolv), Destination: "/etc/resolv.conf", Mode: "0444"},
 }
@@ -75,15 +75,15 @@ var caches = []string{
 	".local/share/uv", ".local/share/pnpm",
 }
 
-// hostVariables are the variables that pass from the caller when they are
-// set (SAND-03). Each is a habit of terminals, locales or people, and none is
-// secret. The keys of agents stand in [agents].
+// hostVariables are the variables that every sandbox gets from the caller's
+// environment if they are set (SAND-03). They are about terminal, locale and
+// personal preferences, and none is secret. The keys of agents are in [agents].
 var hostVariables = []string{
 	"COLORTERM", "EDITOR", "FORCE_COLOR", "LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR", "TERM", "TZ", "USER", "VISUAL",
 }
 
-// madeVariables have a value that claudebox makes (SAND-03). PWD stands
-// here because bwrap sets it with --chdir.
+// madeVariables are the variables that claudebox sets itself (SAND-03). PWD is
+// listed because bwrap sets it with --chdir.
 var madeVariables = []Env{
 	{Name: "CLAUDEBOX", Value: "1"},
 	{Name: "CLAUDE_CONFIG_DIR", Value: "${home}/.claude"},
@@ -96,24 +96,25 @@ var madeVariables = []Env{
 	{Name: "XDG_RUNTIME_DIR", Value: "${runtime}"},
 }
 
-// toolVariables point at tools, when the resolution has them.
+// toolVariables are variables with the path of a tool; they are set if the resolution has the tool.
 var toolVariables = []struct{ name, tool string }{
 	{"SHELL", resolve.ToolBash},
 	{"LOCALE_ARCHIVE", resolve.ToolLocale},
 	{"TERMINFO_DIRS", resolve.ToolTerminfo},
 }
 
-// knownAgent is what an agent needs that a profile names without more words.
-// To know another one is an entry in [agents], and a preset for its hosts.
+// knownAgent has the settings of an agent that a profile can name without further
+// settings. To support another agent, add it to [agents] and its hosts to
+// [hostpattern.Presets].
 type knownAgent struct {
-	preset string   // its own hosts, see [hostpattern.Presets]
-	args   []string // always passed, before the caller's words: it asks nothing, and its own sandbox is off
+	preset string   // name of the preset with its own hosts, see [hostpattern.Presets]
+	args   []string // passed before the caller's arguments: no permission prompts, and its own sandbox is off
 	home   []string // folders of its home that are kept for the project
-	keys   []string // host variables that hold its keys; they pass when they are set
-	env    []Env    // what else it needs to know
+	keys   []string // host variables that hold its API keys; they are passed if they are set
+	env    []Env    // other variables that it needs
 }
 
-// agents are those that claudebox knows, by the name of their program.
+// agents are the agents that claudebox knows, by the name of their program.
 var agents = map[string]knownAgent{
 	"claude": {
 		preset: "anthropic",
@@ -144,8 +145,8 @@ var agents = map[string]knownAgent{
 	},
 }
 
-// allowed are the hosts that tier allow lists: those of a profile, else the
-// agent's own.
+// allowed returns the hosts of tier allow, with presets expanded: those that the
+// profile lists, or the agent's own if it lists none.
 func allowed(prof profile.Profile) []string {
 	own := agents[prof.Agent.Name].preset
 	if len(prof.Network.Allow) == 0 && own != "" && prof.Network.Tier == profile.TierAllow {
@@ -154,8 +155,8 @@ func allowed(prof profile.Profile) []string {
 	return hostpattern.Expand(prof.Network.Allow)
 }
 
-// keptFolders are the folders of the agent's home that are kept between
-// sessions, sorted: those that are known, and what the profile says of them.
+// keptFolders returns the folders of the agent's home that are kept between
+// sessions, sorted: those in [agents], as changed by the profile.
 func keptFolders(a profile.Agent) []string {
 	kept := map[string]bool{}
 	for _, folder := range agents[a.Name].home {
@@ -168,5 +169,5 @@ func keptFolders(a profile.Agent) []string {
 	return slices.Sorted(maps.Keys(kept))
 }
 
-// KeptFolder is where a folder of the agent's home lies in its instance.
+// KeptFolder returns the path, relative to the instance, of a folder of the agent's home.
 func KeptFolder(folder string) string { return path.Join("home", folder) }

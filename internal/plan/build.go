@@ -11,8 +11,9 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Build makes the plan of a valid profile whose packages are resolved. It is
-// a pure function: equal arguments give equal bytes.
+// Build makes the plan of a valid profile, with its packages as resolved. It is a
+// pure function: equal arguments give plans with equal bytes. It returns an error if
+// two mounts have one destination.
 func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	p := Plan{
 		Version: Version,
@@ -35,7 +36,7 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 			Name: prof.Agent.Name, Command: prof.Agent.Command, Args: agents[prof.Agent.Name].args,
 			Home: keptFolders(prof.Agent),
 		},
-		MCP:     prof.MCP.Import,
+		MCP:     prof.MCP,
 		Beside:  globs(prof.Worktrees),
 		Compat:  prof.Compat,
 		Confirm: prof.Confirm,
@@ -58,8 +59,8 @@ func Build(prof profile.Profile, res resolve.Resolution) (Plan, error) {
 	return p, nil
 }
 
-// searchPath is PATH inside: the bin folder of each output that can hold
-// programs, once each, in the packages' order.
+// searchPath returns the folders of PATH inside: the bin folder of each output that
+// can contain programs, without duplicates, in the packages' order.
 func searchPath(packages []Package) []string {
 	var path []string
 	for _, pkg := range packages {
@@ -73,8 +74,8 @@ func searchPath(packages []Package) []string {
 	return path
 }
 
-// noPrograms are outputs that hold documentation or headers by nixpkgs'
-// convention (multiple-outputs.sh).
+// noPrograms are the names of outputs that by nixpkgs' convention contain no
+// programs but documentation, headers or libraries (multiple-outputs.sh).
 var noPrograms = []string{"dev", "lib", "doc", "man", "info", "devdoc", "debug", "static"}
 
 func network(prof profile.Profile) Network {
@@ -89,18 +90,18 @@ func git(prof profile.Profile) Git {
 	hosts := mapped(prof.Git.Hosts, func(h profile.GitHost) GitHost {
 		return GitHost{Host: h.Host, Variable: h.Variable}
 	})
-	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: prof.Git.Config, SSH: prof.SSH.Hosts}
+	made := Git{Hosts: hosts, SSHToHTTPS: prof.Git.SSHToHTTPS, Config: prof.Git.Config, SSH: prof.SSHHosts}
 	if prof.Git.Sign == profile.GitSignSSH {
 		made.Sign = prof.Git.Sign
 	}
 	return made
 }
 
-// ForGit ends the rule by which a variable enters for git alone.
+// ForGit is the suffix of [Env.Why] for a variable that is passed only because git.hosts names it.
 const ForGit = ", git.hosts"
 
-func globs(patterns []profile.Pattern) []string {
-	return slices.Compact(ordered(mapped(patterns, func(p profile.Pattern) string { return p.Glob })))
+func globs(patterns []profile.Entry) []string {
+	return slices.Compact(ordered(mapped(patterns, func(p profile.Entry) string { return p.Text })))
 }
 
 func environment(prof profile.Profile, res resolve.Resolution) []Env {
@@ -111,7 +112,7 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 	}
 	agent, known := agents[prof.Agent.Name]
 	if !known {
-		agent = agents["claude"] // one that is not known may have the key of the default one
+		agent = agents["claude"] // an unknown agent gets the key of the default one
 	}
 	for _, name := range hostVariables {
 		add(Env{Name: name}, FromHost, Base)
@@ -120,8 +121,8 @@ func environment(prof profile.Profile, res resolve.Resolution) []Env {
 		add(Env{Name: key, Secret: true}, FromHost, Base)
 	}
 	for _, h := range slices.Concat(prof.PassThrough, prof.Agent.Env) {
-		if _, known := vars[h.Name]; !known {
-			add(Env{Name: h.Name, Secret: true}, FromHost, h.Origin.Rule())
+		if _, known := vars[h.Text]; !known {
+			add(Env{Name: h.Text, Secret: true}, FromHost, h.Origin.Rule())
 		}
 	}
 	for _, s := range prof.Secrets {
@@ -161,7 +162,7 @@ func made(prof profile.Profile, res resolve.Resolution) []Env {
 	if prof.Nix.Daemon == profile.DaemonHost {
 		list = append(list, Env{Name: "NIX_REMOTE", Value: "daemon"})
 	}
-	// To nix-ld they say where the real loader and the libraries are.
+	// nix-ld reads from these variables where the real loader and the libraries are.
 	loader, libs := res.Tools[resolve.ToolLoader], res.Tools[resolve.ToolLibs]
 	if prof.Compat == profile.CompatNixLd && loader != "" && libs != "" {
 		list = append(list,
@@ -181,14 +182,14 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 	return out
 }
 
-// WithTier is the plan with another network tier: what `--network` asks for.
+// WithTier returns the plan with another network tier, as `--network` asks for.
 func (p Plan) WithTier(tier string) Plan {
 	p.Network = p.Network.Under(tier)
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m Mount) bool {
 		return m.Kind == File && m.Source == string(MadeResolv)
 	})
 	if tier == profile.TierNone {
-		p.Network.Out = nil // services of the host are beyond the loopback, and so is a resolver
+		p.Network.Out = nil // tier none reaches no service of the host, and no resolver
 	} else {
 		p.Mounts = append(p.Mounts, based(networkMounts)...)
 		SortMounts(p.Mounts)
@@ -196,7 +197,7 @@ func (p Plan) WithTier(tier string) Plan {
 	return p
 }
 
-// WithPorts is the plan with more ports of the host that lead inside: what
+// WithPorts returns the plan with more ports of the host that lead inside, as
 // `--publish` asks for.
 func (p Plan) WithPorts(in ...int) Plan {
 	p.Network.In = slices.Compact(ordered(slices.Concat(p.Network.In, in)))

@@ -18,18 +18,17 @@ import (
 	"claudebox/internal/profile"
 )
 
-// file is a plan as it stands in a file: with its digest, which is made and
-// checked there only.
+// file is the form of a plan in a file, with its digest. Plans in memory have no digest.
 type file struct {
 	Digest string `json:"digest"` // sha256 in hex over the file without this line
 	Plan
 }
 
-// Encode renders the plan's file form: JSON, indented, a newline at the end.
-// Equal plans give equal bytes.
+// Encode returns the plan as it is stored in a file: indented JSON with its digest
+// and a final newline. Equal plans give equal bytes.
 func (p Plan) Encode() []byte { return encode(file{Digest: p.Digest(), Plan: p}) }
 
-// Digest is the sha256, in hex, of the plan's bytes.
+// Digest returns the SHA-256, in hex, of the plan's file form without the digest.
 func (p Plan) Digest() string { return fmt.Sprintf("%x", sha256.Sum256(encode(p))) }
 
 func encode(v any) []byte {
@@ -45,9 +44,9 @@ func encode(v any) []byte {
 
 const anew = "make it anew with `claudebox plan --pinned`"
 
-// Decode reads a plan's file form back strictly: an unknown key, a version
-// of another build, a digest that does not fit, a claim that is not true are
-// refused. Errors name the file.
+// Decode decodes a plan file strictly. It refuses unknown keys, a [Version] other
+// than this build's, a wrong digest, and what [checkClaims] refuses. Errors begin
+// with name, the name of the file.
 func Decode(name string, src []byte) (Plan, error) {
 	op := "read plan " + name
 	var f file
@@ -84,7 +83,7 @@ func notAPlan(op string, err error) error {
 	return &diag.Error{Op: op, Err: err, Remedy: anew}
 }
 
-// ToolPath gives the path of a pinned tool; empty when the plan has none.
+// ToolPath returns the path of a pinned tool, or "" if the plan has no such tool.
 func ToolPath(p Plan, name string) string {
 	for _, t := range p.Pins.Tools {
 		if t.Name == name {
@@ -94,30 +93,25 @@ func ToolPath(p Plan, name string) string {
 	return ""
 }
 
-// StorePaths are the files and folders of the store that a launch by this
-// plan needs: every output, tool and closure path, once each.
+// StorePaths returns the files and folders of the store that a launch of this
+// plan needs: every output and tool, sorted. Those of tools may lie below a store path.
 func (p Plan) StorePaths() []string {
 	var paths []string
-	seen := map[string]bool{"": true}
-	add := func(name string) {
-		if !seen[name] {
-			paths, seen[name] = append(paths, name), true
-		}
-	}
 	for _, pkg := range p.Pins.Packages {
 		for _, output := range pkg.Outputs {
-			add(output.Path)
+			paths = append(paths, output.Path)
 		}
 	}
 	for _, tool := range p.Pins.Tools {
-		add(tool.Path)
+		paths = append(paths, tool.Path)
 	}
-	return paths
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
-// Roots are the store paths of [Plan.StorePaths], of nixpkgs, and those that
-// variables and mounts name, sorted: with all that they refer to, what a launch
-// needs of the store.
+// Roots returns the store paths of [Plan.StorePaths], of nixpkgs, and those in the
+// values of constants and in the sources of required mounts, sorted. Their closure
+// is what a launch needs of the store.
 func (p Plan) Roots() []string {
 	var paths []string
 	for _, v := range p.Env {
@@ -139,8 +133,8 @@ func (p Plan) Roots() []string {
 	return slices.Compact(paths)
 }
 
-// Packages gives the profile's packages and those of every sandbox, each in
-// the order of PATH.
+// Packages returns the profile's packages (own) and those that every sandbox has
+// (base), each in the order of PATH.
 func (p Plan) Packages() (own, base []Package) {
 	for _, pkg := range p.Pins.Packages {
 		if pkg.Why == Base {
@@ -152,10 +146,10 @@ func (p Plan) Packages() (own, base []Package) {
 	return own, base
 }
 
-// checkClaims finds what a plan file says of itself and is not. Anybody can
-// write one with a digest that fits. What belongs to every sandbox is shown
-// in no audit and judged by nobody, so it has to be of the base indeed; what
-// runs on the host has to come from the store.
+// checkClaims returns an error if a plan file claims something untrue: anybody can
+// write one with a correct digest. Mounts with Why "base" are not shown in the audit
+// and not checked later, so they must really belong to the base. Tools run on the
+// host, so they must come from the store. The closure must consist of store paths.
 func checkClaims(p Plan) error {
 	for _, m := range p.Mounts {
 		if m.Why == Base && !isBase(m, p.Agent.Home) {
@@ -175,8 +169,8 @@ func checkClaims(p Plan) error {
 	return nil
 }
 
-// isBase reports whether a mount shows nothing of the host but what the base
-// does, for an agent that keeps some folders of its home.
+// isBase reports whether a mount shows no more of the host than the mounts of the
+// base do. kept are the folders of the agent's home that are kept.
 func isBase(m Mount, kept []string) bool {
 	if m.Kind != Bind && m.Kind != ROBind {
 		return true
@@ -198,7 +192,7 @@ func isInStore(name string) bool {
 //go:embed schema.json
 var schema []byte
 
-// Schema is the JSON Schema (draft 2020-12) of plan files. It is made from
+// Schema returns the JSON Schema (draft 2020-12) of plan files. It is generated from
 // the types of this package and their comments by `go test ./internal/plan
-// -update`; a digest that fits is beyond it.
+// -update`. It cannot check the digest.
 func Schema() []byte { return schema }

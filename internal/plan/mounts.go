@@ -12,8 +12,8 @@ import (
 	"claudebox/internal/profile"
 )
 
-// mounts lists every mount of the plan, sorted by destination: a folder comes
-// before what lies in it, as bwrap has to make it first.
+// mounts returns every mount of the plan, sorted by destination: bwrap must make a
+// mount before those below it.
 func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	list := slices.Clone(baseMounts)
 	if prof.Network.Tier != profile.TierNone {
@@ -37,7 +37,7 @@ func mounts(prof profile.Profile, res resolve.Resolution) []Mount {
 	return list
 }
 
-// based marks mounts as claudebox's own, not the user's.
+// based returns copies of mounts that are marked as claudebox's own: Why is [Base].
 func based(list []Mount) []Mount {
 	return mapped(list, func(m Mount) Mount {
 		m.Why = Base
@@ -50,8 +50,9 @@ func SortMounts(list []Mount) {
 	slices.SortStableFunc(list, func(a, b Mount) int { return cmp.Compare(a.Destination, b.Destination) })
 }
 
-// links are the few fixed paths that scripts rely on, and those that serve
-// programs that were built for other distributions.
+// links returns symbolic links for the fixed paths that scripts rely on (/bin/sh,
+// /usr/bin/env), and with compat nix-ld for those that programs built for other
+// distributions need.
 func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	var list []Mount
 	add := func(tool, destination string) {
@@ -62,7 +63,7 @@ func links(prof profile.Profile, res resolve.Resolution) []Mount {
 	add(resolve.ToolEnv, "/usr/bin/env")
 	add(resolve.ToolBash, "/bin/sh")
 	if prof.Compat == profile.CompatNixLd {
-		loader := "/lib64/ld-linux-x86-64.so.2" // where such programs look for it (the psABI)
+		loader := "/lib64/ld-linux-x86-64.so.2" // the path in such programs (psABI)
 		if res.System == "aarch64-linux" {
 			loader = "/lib/ld-linux-aarch64.so.1"
 		}
@@ -85,16 +86,16 @@ func cacheMounts(cache string) []Mount {
 	return list
 }
 
-// keptMount is that of a folder of the agent's home that is kept.
+// keptMount returns the mount of a kept folder of the agent's home.
 func keptMount(folder string) Mount {
 	return Mount{Kind: Bind, Source: "${state}/" + KeptFolder(folder), Destination: "${home}/" + folder, Why: Base}
 }
 
-// CacheFolders are the folders that the instance's cache must hold, so that
-// the links into it lead somewhere.
+// CacheFolders returns the names of the folders that must exist in the instance's
+// cache, as targets of the links into it.
 func CacheFolders() []string { return mapped(caches[1:], CacheFolder) }
 
-// CacheFolder is the name, in the instance's cache, of a folder below home.
+// CacheFolder returns the name in the instance's cache of the folder name below home.
 func CacheFolder(name string) string { return "home-" + path.Base(name) }
 
 // profileMount turns a profile's entry into a mount. Known secret paths are marked secret even without "secret: true".
@@ -110,7 +111,7 @@ func profileMount(m profile.Mount) Mount {
 	}
 }
 
-// late replaces a leading "~" by ${home} and "." by ${project}, which package launch fills in on the host.
+// late replaces a leading "~" by ${home} and a leading "." by ${project}, which package launch fills in on the host.
 func late(p string) string {
 	for short, value := range map[string]string{"~": "${home}", ".": "${project}"} {
 		if rest, is := strings.CutPrefix(p, short); is && (rest == "" || rest[0] == '/') {
@@ -120,7 +121,7 @@ func late(p string) string {
 	return p
 }
 
-// checkMounts refuses two mounts at one destination.
+// checkMounts returns an error if two mounts have one destination. list must be sorted by destination.
 func checkMounts(list []Mount) error {
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]

@@ -42,7 +42,7 @@ type Plan struct {
 	Confirm string   `json:"confirm"`
 }
 
-// Asks reports whether the user confirms what enters, where no flag says that they do.
+// Asks reports whether the user is asked before a launch, unless a flag has answered.
 func (p Plan) Asks() bool { return p.Confirm != "never" }
 
 // Source is one profile file, by name and content.
@@ -59,7 +59,7 @@ type Pins struct {
 	Closure  []string  `json:"closure,omitempty"` // all that is mounted of the store, sorted; empty: the whole store is
 }
 
-// What is pinned of a package is what was resolved.
+// Packages stand in a plan as they were resolved.
 type (
 	Nixpkgs = resolve.Nixpkgs
 	Package = resolve.Package
@@ -145,7 +145,7 @@ const (
 	MadeGitconfig MadeFile = "gitconfig"
 )
 
-// What a profile says of these a plan says as it is.
+// These settings are the same in a profile and in its plan.
 type (
 	Network = profile.Network
 	Limits  = profile.Limits

@@ -11,19 +11,22 @@ import (
 	"claudebox/internal/profile"
 )
 
+// at is a line of the profile work.
+func at(line int) profile.Origin { return profile.Origin{Name: "work", Line: line} }
+
 // example is a profile with something of everything that a plan carries.
 func example() profile.Profile {
 	return profile.Profile{
 		Name:    "work",
 		Agent:   profile.Agent{Name: "claude"},
 		Network: profile.Network{Tier: profile.TierFull},
-		Env:     []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "work:3"}},
-		PassThrough: []profile.HostEnv{
-			{Name: "VAULT_TOKEN", Origin: "work:4"}, {Name: "TERM", Origin: "work:5"},
+		Env:     []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: at(3)}},
+		PassThrough: []profile.Entry{
+			{Text: "VAULT_TOKEN", Origin: at(4)}, {Text: "TERM", Origin: at(5)},
 		},
 		Mounts: []profile.Mount{
-			{Host: "~/data", Sandbox: "~/data", Origin: "work:7"},
-			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: "work:6"},
+			{Host: "~/data", Sandbox: "~/data", Origin: at(7)},
+			{Host: "./gen", Sandbox: "/gen", Writable: true, Origin: at(6)},
 		},
 		State: "project", Cache: profile.CacheProject, Compat: profile.CompatNixLd,
 		Nix:     profile.Nix{Daemon: "own", Store: profile.StoreFull},
@@ -99,7 +102,7 @@ func TestMountsComeParentsFirst(t *testing.T) {
 
 func TestASecretPathIsMarkedWhateverTheProfileSays(t *testing.T) {
 	prof := example()
-	prof.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: "work:8"}}
+	prof.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: at(8)}}
 	for _, m := range build(t, prof).Mounts {
 		if m.Why == "profile work:8" && !m.Secret {
 			t.Errorf("%+v is not marked", m)
@@ -158,7 +161,7 @@ func TestPublishedPortsJoinThoseOfTheProfile(t *testing.T) {
 
 func TestTwoMountsAtOneDestinationAreRefusedWithBothRules(t *testing.T) {
 	prof := example()
-	prof.Mounts = append(prof.Mounts, profile.Mount{Host: "/x", Sandbox: "/tmp", Origin: "work:9"})
+	prof.Mounts = append(prof.Mounts, profile.Mount{Host: "/x", Sandbox: "/tmp", Origin: at(9)})
 	_, err := Build(prof, resolution())
 	if err == nil || !strings.Contains(err.Error(), "base and profile work:9 both mount at /tmp") {
 		t.Errorf("got %v", err)

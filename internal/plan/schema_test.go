@@ -3,21 +3,18 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-)
 
-var update = flag.Bool("update", false, "write the schema anew")
+	"claudebox/checks/golden"
+)
 
 // TestTheSchemaIsThatOfTheTypes is the freshness check, and with -update the
 // generator.
@@ -26,14 +23,7 @@ func TestTheSchemaIsThatOfTheTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(text, '\n')
-	if *update {
-		if err := os.WriteFile("schema.json", text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(string(Schema()), string(text)); diff != "" {
-		t.Errorf("run `go test ./internal/plan -update`: -have +want\n%s", diff)
-	}
+	golden.Compare(t, "schema.json", append(text, '\n'))
 }
 
 func TestTheSchemaTakesAPlanAndNothingElse(t *testing.T) {

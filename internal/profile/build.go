@@ -11,7 +11,7 @@ import (
 	"claudebox/internal/profile/shape"
 )
 
-// build makes the typed profile of a merged and judged document.
+// build makes the [Profile] of a merged document, which must be valid.
 func build(v shape.Value) Profile {
 	return Profile{
 		Name:        said(v, "name"),
@@ -30,7 +30,7 @@ func build(v shape.Value) Profile {
 		Env: sorted(mapped(v.Get("env").Members, func(m shape.Member) Constant {
 			return Constant{Name: m.Key, Value: m.Value.Text, Origin: origin(m.Place)}
 		}), func(c Constant) string { return c.Name }),
-		PassThrough: buildHostEnv(v.Get("extra_env_passthrough")),
+		PassThrough: sorted(entries(v.Get("extra_env_passthrough")), entryText),
 		Secrets:     sorted(mapped(v.Get("secrets").Items, buildSecret), func(s Secret) string { return s.Variable }),
 		Mounts: slices.CompactFunc(sorted(mapped(v.Get("mounts").Items, buildMount),
 			func(m Mount) string { return m.Sandbox }), sameMount),
@@ -44,26 +44,26 @@ func build(v shape.Value) Profile {
 			Config:     said(v, "git.config"),
 			Sign:       said(v, "git.sign"),
 		},
-		SSH:         SSH{Hosts: hosts(v.Get("ssh.hosts"))},
-		Hide:        patterns(v.Get("hide")),
-		Show:        patterns(v.Get("show")),
-		Protect:     patterns(v.Get("protect")),
+		SSHHosts:    hosts(v.Get("ssh.hosts")),
+		Hide:        entries(v.Get("hide")),
+		Show:        entries(v.Get("show")),
+		Protect:     entries(v.Get("protect")),
 		ProtectMode: said(v, "protect_mode"),
 		Cache:       said(v, "cache"),
 		Limits: Limits{
 			Memory: amount(said(v, "limits.memory"), units), Tasks: decimal(said(v, "limits.tasks")),
 			CPU: int(amount(said(v, "limits.cpu"), percent)),
 		},
-		MCP:       MCP{Import: unique(v.Get("mcp.import").Texts())},
+		MCP:       unique(v.Get("mcp.import").Texts()),
 		Compat:    said(v, "compat"),
 		Toolbox:   said(v, "toolbox"),
 		Project:   said(v, "project"),
-		Worktrees: patterns(v.Get("worktrees")),
+		Worktrees: entries(v.Get("worktrees")),
 		Confirm:   said(v, "confirm"),
 	}
 }
 
-// said is what a profile says under a key ("nix.store"), or the default.
+// said returns the text at a key ("nix.store"), or the schema's default.
 func said(v shape.Value, path string) string {
 	s := schema
 	for key := range strings.SplitSeq(path, ".") {
@@ -75,24 +75,16 @@ func said(v shape.Value, path string) string {
 	return s.Unsaid()
 }
 
-// origin is a place as the profile shows it: "work:12".
-func origin(at shape.Place) Origin {
-	return Origin(at.Doc.Name + ":" + strconv.Itoa(at.Line))
-}
+// origin converts a place in a document to an [Origin].
+func origin(at shape.Place) Origin { return Origin{at.Doc.Name, at.Doc.File, at.Line} }
 
 func buildAgent(v shape.Value) Agent {
-	agent := Agent{
-		Name:    v.Get("name").Text,
-		Command: v.Get("command").Texts(),
-		Env:     buildHostEnv(v.Get("env")),
+	agent := Agent{Command: v.Get("command").Texts(), Env: sorted(entries(v.Get("env")), entryText)}
+	named := agentShape.Key("name").Default
+	if len(agent.Command) > 0 {
+		named = path.Base(agent.Command[0])
 	}
-	switch {
-	case agent.Name != "":
-	case len(agent.Command) > 0:
-		agent.Name = path.Base(agent.Command[0])
-	default:
-		agent.Name = agentShape.Key("name").Default
-	}
+	agent.Name = cmp.Or(v.Get("name").Text, named)
 	for _, m := range v.Get("home").Members {
 		if agent.Home == nil {
 			agent.Home = make(map[string]string)
@@ -102,8 +94,8 @@ func buildAgent(v shape.Value) Agent {
 	return agent
 }
 
-// buildNetwork drops an inherited list of hosts when the tier has no use for
-// it any more.
+// buildNetwork makes the network settings. It drops an inherited list of hosts
+// if a later document set a tier that does not use it.
 func buildNetwork(v shape.Value) Network {
 	network := Network{
 		Tier: said(v, "network.tier"), Except: unique(v.Get("network.except").Texts()), Via: v.Get("network.via").Text,
@@ -120,12 +112,6 @@ func buildNetwork(v shape.Value) Network {
 		network.Allow, network.Private = unique(network.Allow), unique(network.Private)
 	}
 	return network.Under(network.Tier)
-}
-
-func buildHostEnv(list shape.Value) []HostEnv {
-	return sorted(mapped(distinct(list.Items), func(v shape.Value) HostEnv {
-		return HostEnv{Name: v.Text, Origin: origin(v.Place)}
-	}), func(e HostEnv) string { return e.Name })
 }
 
 func buildSecret(v shape.Value) Secret {
@@ -154,29 +140,30 @@ func buildMount(v shape.Value) Mount {
 	}
 }
 
-// sameMount reports whether two mounts say the same, wherever they say it.
+// sameMount reports whether two mounts are equal apart from their origins.
 func sameMount(a, b Mount) bool {
 	a.Origin = b.Origin
 	return a == b
 }
 
-func patterns(list shape.Value) []Pattern {
-	return mapped(distinct(list.Items), func(v shape.Value) Pattern {
-		return Pattern{Glob: v.Text, Origin: origin(v.Place)}
-	})
+// entries returns the texts of a list with their origins, without duplicates.
+func entries(list shape.Value) []Entry {
+	return mapped(distinct(list.Items), func(v shape.Value) Entry { return Entry{v.Text, origin(v.Place)} })
 }
 
-// hosts are the names of a list, sorted, each once. DNS does not tell cases apart.
+func entryText(e Entry) string { return e.Text }
+
+// hosts returns the names of a list in lower case, as DNS ignores case; sorted, without duplicates.
 func hosts(list shape.Value) []string {
 	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), strings.ToLower))))
 }
 
-// numbers are the ports of a list, sorted, each once.
+// numbers returns the numbers of a list, sorted, without duplicates.
 func numbers(list shape.Value) []int {
 	return slices.Compact(slices.Sorted(slices.Values(mapped(list.Texts(), decimal))))
 }
 
-// decimal is the number that a text was judged to be; 0 when it is not said.
+// decimal parses a number that the schema has checked already; "" gives 0. It panics on anything else.
 func decimal(text string) int {
 	number, err := strconv.Atoi(cmp.Or(text, "0"))
 	if err != nil {
@@ -185,12 +172,12 @@ func decimal(text string) int {
 	return number
 }
 
-// unique keeps the first of texts that are the same.
+// unique returns the texts without duplicates, in the order of the first ones.
 func unique(texts []string) []string {
 	return uniqueBy(texts, func(text string) string { return text })
 }
 
-// distinct keeps the first of items that say the same.
+// distinct returns the items without those whose text occurred before.
 func distinct(items []shape.Value) []shape.Value {
 	return uniqueBy(items, func(v shape.Value) string { return v.Text })
 }
@@ -209,7 +196,7 @@ func sorted[T any](list []T, key func(T) string) []T {
 	return list
 }
 
-// mapped gives nil for an empty list.
+// mapped returns f of each element; nil for an empty list.
 func mapped[A, B any](list []A, f func(A) B) []B {
 	var made []B
 	for _, a := range list {

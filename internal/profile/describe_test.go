@@ -2,17 +2,12 @@ package profile_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"claudebox/checks/golden"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/shape"
 )
-
-var update = flag.Bool("update", false, "write the schema anew")
 
 // TestTheSchemaIsThatOfTheTable is the freshness check, and with -update the
 // generator.
@@ -23,14 +18,7 @@ func TestTheSchemaIsThatOfTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(text, '\n')
-	if *update {
-		if err := os.WriteFile("schema.json", text, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(string(profile.JSONSchema()), string(text)); diff != "" {
-		t.Errorf("run `go test ./internal/profile -update`: -have +want\n%s", diff)
-	}
+	golden.Compare(t, "schema.json", append(text, '\n'))
 }
 
 type object = map[string]any

@@ -16,7 +16,7 @@ import (
 
 // apart from where it was said, what counts in a profile
 var sameButOrigins = cmp.Options{
-	cmpopts.IgnoreTypes(profile.Origin("")),
+	cmpopts.IgnoreTypes(profile.Origin{}),
 	cmpopts.IgnoreFields(profile.Profile{}, "Sources"),
 }
 

@@ -15,29 +15,30 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Opener looks profiles up. The package itself opens nothing.
+// Opener finds and reads profiles. The package itself opens no files.
 type Opener interface {
-	// Open finds the profile that ref names: a name ("work"), or a file when
-	// ref holds a slash or ends in .yaml, .yml or .json. From is where a
-	// profile extends ref, and says what a relative file is relative to; the
-	// zero Position stands for the command line.
+	// Open reads the profile that ref names. A ref that contains a slash or
+	// ends in .yaml, .yml or .json is a file, any other is a profile's name
+	// ("work"). From is the place of the extends entry that has ref; a relative
+	// file is relative to the file there. The zero Position means that ref
+	// comes from the command line.
 	//
-	// It returns the profile's name for messages, its file as a person would
-	// write it, and its bytes, at most [MaxSize] and one more. The file must
-	// be the same text for the same file, so that a cycle is seen. A ref that
-	// does not exist is a [NotFoundError]; for the ref "default" the built-in
-	// profile then takes its place.
+	// Open returns the profile's name for messages, its file as a person would
+	// write it, and its content, of which it reads at most [MaxSize] bytes and
+	// one more. It must return the same text for the same file each time: cycles
+	// are found by it. If ref does not exist the error is a [NotFoundError]; for
+	// the ref "default" the built-in profile is used then.
 	Open(ref string, from diag.Position) (name, file string, src []byte, err error)
 }
 
-// NotFoundError says that there is no profile of that name or file.
+// NotFoundError is returned for a profile that does not exist.
 type NotFoundError struct {
-	Ref    string
-	Looked []string // the folders that were looked in; empty for a file
-	Known  []string // the names there are, for "did you mean"
+	Ref    string   // name or file
+	Looked []string // the folders that were searched; empty for a file
+	Known  []string // the names of existing profiles, for "did you mean"
 }
 
-// Error says what is missing, and what may have been meant.
+// Error says which profile is missing, and suggests a known name that is similar.
 func (e *NotFoundError) Error() string {
 	if near := shape.Nearest(e.Ref, e.Known); near != "" {
 		return fmt.Sprintf("no profile %s; did you mean %q?", shape.Quote(e.Ref), near)
@@ -48,7 +49,7 @@ func (e *NotFoundError) Error() string {
 	return "no profile " + shape.Quote(e.Ref)
 }
 
-// Remedy says where a profile could be put.
+// Remedy returns what the user can do about it; "" if no folder was searched.
 func (e *NotFoundError) Remedy() string {
 	if IsFile(e.Ref) {
 		return "name a file that is there, or a profile of `claudebox profile list`"
@@ -60,9 +61,9 @@ func (e *NotFoundError) Remedy() string {
 }
 
 const (
-	// Default is the name of the profile that is built in.
+	// Default is the name of the built-in profile.
 	Default = "default"
-	// BuiltIn is the file that messages show for it.
+	// BuiltIn is shown in messages as the file of the built-in profile.
 	BuiltIn = "(built in)"
 	// MaxSize is the largest profile that is read, in bytes.
 	MaxSize = shape.MaxSize
@@ -72,45 +73,41 @@ const (
 var defaultYAML []byte
 
 const (
-	maxDepth   = 16  // profiles that extend one another in a row
-	maxSources = 128 // files that one profile is made of
+	maxDepth   = 16  // length of a chain of profiles that extend one another
+	maxSources = 128 // files that one profile may be merged from
 )
 
-// Load reads the profile that ref names and all it extends. It returns the
-// profile and warnings, or an error: [diag.Problems] for what is wrong in the
-// files, all of it in one run; a *[diag.Error] when ref itself cannot be read.
+// Load reads the profile that ref names and all that it extends. It returns the
+// profile and warnings. The error is a [diag.Problems] with all mistakes in the
+// files, or a *[diag.Error] if ref itself cannot be read.
 func Load(ref string, open Opener) (Profile, diag.Problems, error) {
-	p, err := load(ref, open)
-	if err != nil {
-		return Profile{}, p.warnings, err
-	}
-	return p.profile(), p.warnings, nil
+	return (&loader{open: open}).profile(ref)
 }
 
-// ProjectFile is the profile that a project may bring, at its root. What it
-// asks for counts as far as its user allowed it, see package trust.
+// ProjectFile is the name of the profile that a project may have at its root.
+// It may grant more only as far as the user allowed it, see package trust.
 const ProjectFile = ".claudebox.yaml"
 
-// LoadOver reads the profile that ref names, as [Load] does, and once more
-// with the [ProjectFile] over laid over it, src being its bytes. That file may
-// extend profiles by name only: any file it named could be written by an
-// agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name it
-// gives itself, and the profile keeps the name that it has without it.
+// LoadOver reads the profile that ref names, as [Load] does, and returns it
+// twice: base without the project's own profile, laid with it merged on top. The
+// file over, a [ProjectFile], is that profile, and src is its content. It may
+// extend profiles by name only: any file that it named could have been written
+// by an agent. Its settings have the origin ".claudebox.yaml:LINE", whatever name
+// it gives itself; laid has the name and description of base.
 func LoadOver(ref, over string, src []byte, open Opener) (base, laid Profile, warnings diag.Problems, err error) {
-	below, err := load(ref, open)
-	if err != nil {
-		return Profile{}, Profile{}, below.warnings, err
+	l := loader{open: open}
+	if base, warnings, err = l.profile(ref); err != nil {
+		return Profile{}, Profile{}, warnings, err
 	}
-	all, err := load(ref, open, project{over, src, open})
-	if err != nil {
-		return Profile{}, Profile{}, all.warnings, err
+	l.open, l.over = project{over, src, open}, over
+	if laid, warnings, err = l.profile(over); err != nil {
+		return Profile{}, Profile{}, warnings, err
 	}
-	base, laid = below.profile(), all.profile()
 	laid.Name, laid.Description = base.Name, base.Description
-	return base, laid, all.warnings, nil
+	return base, laid, warnings, nil
 }
 
-// project is the Opener behind a [ProjectFile].
+// project is the [Opener] for reading a project's own profile, whose bytes are src.
 type project struct {
 	file string
 	src  []byte
@@ -128,69 +125,30 @@ func (p project) Open(ref string, from diag.Position) (name, file string, src []
 	return p.Opener.Open(ref, from)
 }
 
-// IsFile reports whether a reference names a file, and not a profile.
+// IsFile reports whether ref is a file rather than the name of a profile.
 func IsFile(ref string) bool {
 	return strings.Contains(ref, "/") || slices.Contains(Extensions, path.Ext(ref))
 }
 
-// Show is the profile that ref names with all it extends, as one commented
-// document: each value with its origin, and the defaults. Reading it gives the
-// same profile. With mask, constants that look secret are not shown.
+// Show returns the profile that ref names, merged with all that it extends, as
+// one YAML document with defaults filled in. A comment at each value says where
+// it comes from. Reading the document gives the same profile, unless mask is
+// set: then the values of constants that look secret are replaced.
 func Show(ref string, open Opener, mask bool) ([]byte, diag.Problems, error) {
-	p, err := load(ref, open)
+	merged, warnings, err := (&loader{open: open}).load(ref)
 	if err != nil {
-		return nil, p.warnings, err
+		return nil, warnings, err
 	}
-	style := shape.Style{Origin: func(at shape.Place) string { return string(origin(at)) }}
+	style := shape.Style{Origin: func(at shape.Place) string { return origin(at).String() }}
 	if mask {
 		style.Hide = func(name, value string) bool { return leak.Variable(name, value) != "" }
 	}
-	text, err := style.Document(schema, p.merged)
-	return text, p.warnings, err
+	text, err := style.Document(schema, merged)
+	return text, warnings, err
 }
 
-// loaded is what the documents of a profile say together.
-type loaded struct {
-	merged   shape.Value
-	sources  []Source
-	warnings diag.Problems
-}
-
-func (l loaded) profile() Profile {
-	p := build(l.merged)
-	p.Sources = l.sources
-	return p
-}
-
-// load merges what ref names, with what the project brings laid over it, and
-// judges it.
-func load(ref string, open Opener, over ...project) (loaded, error) {
-	l := loader{open: open}
-	if err := l.root(ref); err != nil {
-		return loaded{}, err
-	}
-	for _, p := range over {
-		l.open, l.over = p, p.file
-		if err := l.root(p.file); err != nil {
-			return loaded{}, err
-		}
-	}
-	var merged shape.Value
-	for _, layer := range l.layers {
-		merged = shape.Merge(merged, layer)
-	}
-	problems, warnings := validate(merged)
-	l.problems = append(l.problems, problems...)
-	l.inOrder(l.problems)
-	l.inOrder(warnings)
-	if len(l.problems) > 0 {
-		return loaded{warnings: warnings}, l.problems
-	}
-	return loaded{merged, l.sources, warnings}, nil
-}
-
-// NameOf is the name of a profile that says none: its file's, without folder
-// and extension.
+// NameOf returns the name for a profile that does not set one: the file's base
+// name without extension, or "profile" if that is not a valid profile name.
 func NameOf(file string) string {
 	name := path.Base(file)
 	for _, extension := range Extensions {
@@ -202,33 +160,52 @@ func NameOf(file string) string {
 	return name
 }
 
-// Extensions are the endings of a profile's file, in the order of lookup.
+// Extensions are the file name extensions of profiles, in the order of lookup.
 var Extensions = []string{".yaml", ".yml", ".json"}
 
-// loader follows extends. Documents are kept in the order of application:
-// what is extended stands before what extends it, each once.
+// loader follows extends and merges the documents. A profile is merged after
+// those that it extends, so that it overrides them; each file is merged once.
 type loader struct {
 	open     Opener
 	over     string   // the file of the project's own profile; empty: none
-	stack    []string // files that are being read, outermost first
-	read     []string // files in the order they were met
-	layers   []shape.Value
-	sources  []Source
-	full     bool // maxSources was met, and reported
+	stack    []string // files that are being read, outermost first: to find cycles
+	read     []string // all files read so far, in that order
+	merged   shape.Value
+	sources  []Source // the files in merged
+	full     bool     // maxSources was reached, and reported
 	problems diag.Problems
 }
 
-func (l *loader) root(ref string) error {
-	name, file, src, err := l.find(ref, diag.Position{})
+// profile calls [loader.load] and turns the merged document into a [Profile].
+func (l *loader) profile(ref string) (Profile, diag.Problems, error) {
+	merged, warnings, err := l.load(ref)
 	if err != nil {
-		return &diag.Error{Op: "open profile", Err: err, Remedy: remedyOf(err)}
+		return Profile{}, warnings, err
 	}
-	l.document(name, file, src)
-	return nil
+	p := build(merged)
+	p.Sources = slices.Clone(l.sources)
+	return p, warnings, nil
 }
 
-// find opens a profile. The built-in default stands in for a missing one, and
-// for one that would extend itself.
+// load reads the profile ref, merges it over all that was loaded before, and
+// validates the result. The errors are those of [Load].
+func (l *loader) load(ref string) (merged shape.Value, warnings diag.Problems, err error) {
+	name, file, src, err := l.find(ref, diag.Position{})
+	if err != nil {
+		return merged, nil, &diag.Error{Op: "open profile", Err: err, Remedy: remedyOf(err)}
+	}
+	l.document(name, file, src)
+	problems, warnings := validate(l.merged)
+	problems, warnings = l.inOrder(append(l.problems, problems...)), l.inOrder(warnings)
+	if len(problems) > 0 {
+		return merged, warnings, problems
+	}
+	return l.merged, warnings, nil
+}
+
+// find opens a profile. For the ref "default" it returns the built-in profile if
+// the user has none, or if the user's own is being read already: a user's
+// profile named default may extend the built-in one.
 func (l *loader) find(ref string, from diag.Position) (name, file string, src []byte, err error) {
 	name, file, src, err = l.open.Open(ref, from)
 	var missing *NotFoundError
@@ -240,17 +217,13 @@ func (l *loader) find(ref string, from diag.Position) (name, file string, src []
 
 func remedyOf(err error) string {
 	var missing *NotFoundError
-	var known *diag.Error
-	switch {
-	case errors.As(err, &missing):
+	if errors.As(err, &missing) {
 		return missing.Remedy()
-	case errors.As(err, &known):
-		return known.Remedy
 	}
-	return ""
+	return diag.Remedy(err)
 }
 
-// document reads one file, then what it extends, and adds it as a layer.
+// document decodes one file, reads what it extends, and merges the file on top.
 func (l *loader) document(name, file string, src []byte) {
 	l.read = append(l.read, file)
 	doc := &shape.Document{Name: name, File: file}
@@ -267,19 +240,20 @@ func (l *loader) document(name, file string, src []byte) {
 		l.extend(ref)
 	}
 	l.stack = l.stack[:len(l.stack)-1]
+	doc.Rank = len(l.sources)
 	sum := fmt.Sprintf("%x", sha256.Sum256(src))
 	l.sources = append(l.sources, Source{Name: doc.Name, File: file, SHA256: sum})
 	if file == BuiltIn {
-		doc.Name = "built-in" // in origins: its lines are not those of a default of one's own
+		doc.Name = "built-in" // for origins: "default:3" could be a line of the user's own default profile
 	}
-	doc.Rank = len(l.layers)
-	l.layers = append(l.layers, layer(value, len(l.stack) == 0))
+	l.merged = shape.Merge(l.merged, layer(value, len(l.stack) == 0))
 }
 
-// extend reads the profile that an entry of extends names.
+// extend reads the profile that ref, an entry of extends, names, unless it was
+// read already. It reports cycles and exceeded limits at ref.
 func (l *loader) extend(ref shape.Value) {
-	at := ref.Position()
-	name, file, src, err := l.find(ref.Text, at)
+	at := ref.Place
+	name, file, src, err := l.find(ref.Text, at.Position())
 	switch {
 	case err != nil:
 		l.refuse(at, remedyOf(err), "extends: %s", err)
@@ -288,7 +262,7 @@ func (l *loader) extend(ref shape.Value) {
 		l.refuse(at, "remove one extends of the circle", "extends: %s extends itself: %s", file,
 			strings.Join(circle, " → "))
 	case slices.Contains(l.read, file):
-		return // applied already, where it was met first
+		return // merged already, where it was named first
 	case len(l.stack) >= maxDepth:
 		l.refuse(at, "", "extends: more than %d profiles deep", maxDepth)
 	case l.full:
@@ -301,15 +275,16 @@ func (l *loader) extend(ref shape.Value) {
 	}
 }
 
-func (l *loader) refuse(at diag.Position, remedy, format string, args ...any) {
-	l.problems = append(l.problems, diag.Problem{Position: at, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+func (l *loader) refuse(at shape.Place, remedy, format string, args ...any) {
+	l.problems = append(l.problems, at.Problem(remedy, format, args...))
 }
 
-// ownKeys say something of one document only and are not inherited.
+// ownKeys concern one document only and are not inherited through extends.
 var ownKeys = []string{"name", "description", "extends"}
 
-// layer is what a document adds to the merged profile. The outermost one
-// always has a name.
+// layer returns the part of a document that is merged: without extends and,
+// unless it is the outermost one, without name and description. The outermost
+// one gets the name of its document if it sets none.
 func layer(value shape.Value, outermost bool) shape.Value {
 	own := value.Members
 	value.Members = slices.DeleteFunc(slices.Clone(own), func(m shape.Member) bool {
@@ -323,9 +298,11 @@ func layer(value shape.Value, outermost bool) shape.Value {
 	return value
 }
 
-// inOrder sorts problems by file as they were met, and by place.
-func (l *loader) inOrder(problems diag.Problems) {
+// inOrder sorts problems by file, in the order the files were read, then by line
+// and column. It drops duplicates: an alias repeats the problems of its anchor.
+func (l *loader) inOrder(problems diag.Problems) diag.Problems {
 	slices.SortStableFunc(problems, func(a, b diag.Problem) int {
 		return cmp.Or(slices.Index(l.read, a.File)-slices.Index(l.read, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
+	return slices.Compact(problems)
 }

@@ -25,7 +25,7 @@ func load(t *testing.T, ref string, open files) profile.Profile {
 func attrs(p profile.Profile) string {
 	var list []string
 	for _, pkg := range p.Packages {
-		list = append(list, pkg.Attr+" "+string(pkg.Origin))
+		list = append(list, pkg.Attr+" "+pkg.Origin.String())
 	}
 	return strings.Join(list, ", ")
 }
@@ -167,6 +167,9 @@ func TestTheBuiltInDefaultStandsInAndCanBeReplaced(t *testing.T) {
 	var sources []string
 	for _, s := range own.Sources {
 		sources = append(sources, s.File)
+	}
+	if at := own.Packages[0].Origin; at.File != "default.yaml" || at.Line != 2 {
+		t.Errorf("a package of one of two profiles of a name was said in %+v", at)
 	}
 	if want := []string{profile.BuiltIn, "default.yaml"}; !slices.Equal(sources, want) {
 		t.Errorf("sources of an own default that extends the built-in one: %q, want %q", sources, want)

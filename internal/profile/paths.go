@@ -34,8 +34,8 @@ var (
 	}
 )
 
-// checkPath judges how a mount's path is written: nothing that depends on the
-// folder claudebox is called in, nothing that climbs.
+// checkPath checks how a mount's path is written. It refuses patterns, ".."
+// segments, and paths relative to the folder that claudebox is called in.
 func checkPath(text string) *shape.Fault {
 	switch {
 	case climbs(text):
@@ -50,7 +50,8 @@ func checkPath(text string) *shape.Fault {
 	return relativePath(text)
 }
 
-// relativePath explains how to write a path that is not absolute.
+// relativePath returns the fault of a relative path; the remedy depends on what
+// was probably meant. text must not be empty.
 func relativePath(text string) *shape.Fault {
 	for _, home := range []string{"$HOME", "${HOME}"} {
 		if rest, found := strings.CutPrefix(text, home); found {
@@ -68,7 +69,7 @@ func relativePath(text string) *shape.Fault {
 		"%s is relative; expected a path that begins with /, ~/ or ./ (the project)", shape.Quote(text))
 }
 
-// cleanPath brings a path that checkPath took into its one form.
+// cleanPath normalises a path that checkPath accepted; a leading "./" stays.
 func cleanPath(text string) string {
 	if strings.HasPrefix(text, "./") {
 		return "./" + path.Clean(text)
@@ -76,8 +77,8 @@ func cleanPath(text string) string {
 	return path.Clean(text)
 }
 
-// checkGlob judges a pattern for paths below the project. Each segment is one
-// for path.Match; the segment ** stands for any number of them.
+// checkGlob checks a pattern for paths below the project. Each segment is a
+// pattern of path.Match; the segment ** matches any number of segments.
 func checkGlob(text string) *shape.Fault {
 	switch {
 	case strings.HasPrefix(text, "/"):
@@ -99,8 +100,8 @@ func checkSegments(text string) *shape.Fault {
 	return nil
 }
 
-// checkSibling judges a pattern for folders beside the project. It must name
-// at least one letter of them: a bare * would mount every project there is.
+// checkSibling checks a pattern for folders beside the project. The folder's name
+// must not consist of wildcards and dots only: a bare * would mount every project.
 func checkSibling(text string) *shape.Fault {
 	rest, beside := strings.CutPrefix(text, "../")
 	first, _, _ := strings.Cut(rest, "/")

@@ -22,15 +22,6 @@ var wrong = map[string]struct{ src, want string }{
 		"nix: {sandbox: off}",
 		`work.yaml:1:7: unknown key "sandbox" in nix; expected daemon, store`,
 	},
-	"a key that nix had once is said to be gone": {
-		"nix: {builds: off}",
-		`work.yaml:1:7: nix has no key "builds" any more -> leave it out: builds run in the sandbox, as everything that the agent runs`,
-	},
-	"a word that nix had once says what stands for it now": {
-		"nix: {daemon: gate}",
-		`work.yaml:1:15: daemon: unknown word "gate"; expected own, host or off -> ` +
-			"write own: Nix inside has a store of its own now, in every tier",
-	},
 	"a key said twice names the first": {
 		"name: a\n# b\nname: b",
 		`work.yaml:3:1: duplicate key "name" in profile, first said in line 1 -> keep one of them`,

@@ -2,11 +2,12 @@ package profile
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Profile says what the agent may have. A value made by [Load] is valid:
-// nobody downstream checks it again.
+// no caller needs to check it again.
 type Profile struct {
 	Name        string
 	Description string
@@ -15,30 +16,30 @@ type Profile struct {
 	Nixpkgs     string    // "pinned", or a locked reference or store path
 	Network     Network
 	Env         []Constant // sorted by name
-	PassThrough []HostEnv  // sorted by name
+	PassThrough []Entry    // variables that may pass from the caller's environment, sorted
 	Secrets     []Secret   // sorted by variable
 	Mounts      []Mount    // sorted by destination
 	State       string     // where the agent's home is kept
 	Nix         Nix
 	Git         Git
-	SSH         SSH
-	Hide        []Pattern // added to the built-in list
-	Show        []Pattern // taken away from it
-	Protect     []Pattern // added to the built-in list
+	SSHHosts    []string // in lower case, sorted, with a port that is not 22; the keys for them stay outside
+	Hide        []Entry  // patterns added to the built-in list
+	Show        []Entry  // patterns of files that the agent may read although Hide or the built-in list covers them
+	Protect     []Entry  // patterns added to the built-in list of files that the agent may not change
 	ProtectMode string
 	Cache       string
 	Limits      Limits
-	MCP         MCP
+	MCP         []string // names of the user-scope MCP servers of the host that are imported
 	Compat      string
 	Toolbox     string
 	Project     string
-	Worktrees   []Pattern
+	Worktrees   []Entry // patterns of folders beside the project root ("../wt-*")
 	Confirm     string
-	Sources     []Source // the files it was made of, in order of application
+	Sources     []Source // the files that were merged into it; a later one overrides an earlier one
 }
 
-// WithTier is the profile under another network tier, as `--network` asks for;
-// an empty one leaves it as it is.
+// WithTier returns a copy of the profile with another network tier, as
+// `--network` asks for. An empty tier changes nothing.
 func (p Profile) WithTier(tier string) Profile {
 	if tier != "" {
 		p.Network.Tier = tier
@@ -46,38 +47,65 @@ func (p Profile) WithTier(tier string) Profile {
 	return p
 }
 
-// Origin is where a setting was said, as "NAME:LINE" ("work:12").
-type Origin string
-
-// Rule names the origin as the reason of what is in a plan: "profile work:12".
-// The project's own profile is named by its file.
-func (o Origin) Rule() string {
-	if strings.HasPrefix(string(o), ProjectFile+":") {
-		return string(o)
-	}
-	return "profile " + string(o)
+// Origin is the place in a profile where a setting was written.
+type Origin struct {
+	Name string // name of the profile; [ProjectFile] for the project's own
+	File string // as errors show it
+	Line int
 }
 
-// Source is one file a profile was made of.
+// String returns the origin as it is shown to people ("work:12"), or "" for the zero Origin.
+func (o Origin) String() string {
+	if o == (Origin{}) {
+		return ""
+	}
+	return o.Name + ":" + strconv.Itoa(o.Line)
+}
+
+// Rule returns the origin as the reason that a plan gives for an entry: "profile work:12".
+// For the project's own profile it is ".claudebox.yaml:12", without "profile".
+func (o Origin) Rule() string {
+	if o.Name == ProjectFile {
+		return o.String()
+	}
+	return "profile " + o.String()
+}
+
+// Entry is one item of a list of strings: the name of a variable, or a glob
+// pattern relative to the project root.
+type Entry struct {
+	Text   string
+	Origin Origin
+}
+
+// Source is one of the files that a profile was merged from.
 type Source struct {
 	Name   string // the profile's name
 	File   string // as shown to a person; "(built in)" for the embedded one
-	SHA256 string // of the bytes read, in hex
+	SHA256 string // of the file's content, in hex
 }
 
 // Agent is the program that runs inside.
 type Agent struct {
 	Name    string            // "claude", or the file name of Command's first word
-	Command []string          // empty: the agent Name is looked up
-	Home    map[string]string // folders of its home: path below home → "persist" or "ephemeral"
-	Env     []HostEnv         // host variables it may have
+	Command []string          // program and arguments; empty: the program is looked up by Name
+	Home    map[string]string // folders of the agent's home: path below home → "persist" or "ephemeral"
+	Env     []Entry           // names of host variables that are passed to it
 }
 
 // Package is one attribute path in nixpkgs, with the outputs asked for.
 type Package struct {
 	Attr    string   // "python3Packages.requests"
-	Outputs []string // from "pkg^dev,out"; empty: what meta.outputsToInstall says
+	Outputs []string // from "pkg^dev,out"; empty: those in meta.outputsToInstall
 	Origin  Origin
+}
+
+// String returns the package as it is written in a profile: "openssl^dev,out".
+func (p Package) String() string {
+	if len(p.Outputs) == 0 {
+		return p.Attr
+	}
+	return p.Attr + "^" + strings.Join(p.Outputs, ",")
 }
 
 // Constant is a variable with a fixed value.
@@ -86,33 +114,22 @@ type Constant struct {
 	Origin      Origin
 }
 
-// HostEnv is a variable that may pass from the caller's environment.
-type HostEnv struct {
-	Name   string
-	Origin Origin
-}
-
-// Secret is something that the agent uses and never holds.
+// Secret is a secret that the agent can use but does not see: inside it has a
+// placeholder, which claudebox replaces in requests to Hosts.
 type Secret struct {
-	Variable string   // that has the placeholder inside, and the secret outside when File is empty
-	File     string   // clean, and absolute or beginning with "~/"
-	Hosts    []string // in lower case, sorted: it is for these alone
-	As       []string // "bearer", "basic"
-	Header   string   // one of its own; empty: none
-	Inside   bool     // the agent holds it after all
+	Variable string   // holds the placeholder inside, and the secret on the host if File is empty
+	File     string   // file of the host with the secret: clean, and absolute or beginning with "~/"; empty: none
+	Hosts    []string // the only hosts that it is sent to, in lower case, sorted
+	As       []string // kinds of Authorization header that it is sent in: "bearer", "basic"
+	Header   string   // another header that it is sent in; empty: none
+	Inside   bool     // the agent sees the secret itself after all
 	Origin   Origin
-}
-
-// Pattern is a glob relative to the project root.
-type Pattern struct {
-	Glob   string
-	Origin Origin
 }
 
 // Mount is a path of the host that the sandbox may see. Host and Sandbox are
 // clean, and absolute or begin with "~/" or "./" (relative to the project); no
-// two mounts of a profile have the same Sandbox. Links are not followed yet:
-// who does judges the result by [Exposes] again.
+// two mounts of a profile have the same Sandbox. Symbolic links are not resolved
+// yet: the code that resolves them must check the result with [Exposes] again.
 type Mount struct {
 	Host     string
 	Sandbox  string
@@ -142,7 +159,8 @@ type Network struct {
 	Out []int `json:"out,omitempty"`
 }
 
-// Under is the network under another tier, without what is for one tier alone.
+// Under returns the network with another tier, without the settings that the
+// new tier does not use: Except is for inet only, Private and Via for allow only.
 func (n Network) Under(tier string) Network {
 	n.Tier = tier
 	if tier != TierInet {
@@ -154,7 +172,7 @@ func (n Network) Under(tier string) Network {
 	return n
 }
 
-// Hosts are those of tier allow, for people.
+// Hosts returns the hosts of tier allow as they are shown to people.
 func (n Network) Hosts() []string {
 	return mapped(n.Allow, func(host string) string {
 		if slices.Contains(n.Private, host) {
@@ -185,11 +203,6 @@ type Git struct {
 	Sign       string
 }
 
-// SSH is what ssh may do inside, with keys that stay outside.
-type SSH struct {
-	Hosts []string // in lower case, sorted, with a port that is not 22
-}
-
 // GitHost is a host that git may log in to with the token in a variable.
 type GitHost struct {
 	Host     string
@@ -197,10 +210,7 @@ type GitHost struct {
 	Origin   Origin
 }
 
-// MCP names the user-scope MCP servers of the host that come in.
-type MCP struct{ Import []string }
-
-// Words of settings that the program asks for; [ByGrant] has them all.
+// Values of settings that the code compares with; [ByGrant] has all values.
 const (
 	TierFull       = "full"
 	TierInet       = "inet"
@@ -218,8 +228,8 @@ const (
 	ProjectGitRoot = "git-root"
 )
 
-// ByGrant are the words of settings, that which grants least first. The shared home
-// is a case of its own: it shows what no other does.
+// ByGrant lists the values of each setting, the one that grants least first. For
+// state the order alone does not decide: only the shared home shows other projects.
 var ByGrant = map[string][]string{
 	"network":      {"none", "allow", "inet", "full"},
 	"state":        {"ephemeral", "project", "shared", "host"},

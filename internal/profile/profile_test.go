@@ -130,12 +130,13 @@ func TestTheFirstDesignsJSONExampleLoadsUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	first := profile.Origin{Name: "work", File: "work.json", Line: 1}
 	want := defaults(t)
 	want.Network.Tier = profile.TierInet
-	want.Env = []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: "work:1"}}
-	want.PassThrough = []profile.HostEnv{{Name: "MY_ORG_TOKEN", Origin: "work:1"}, {Name: "VAULT_TOKEN", Origin: "work:1"}}
-	want.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: "work:1"}}
-	want.Packages = []profile.Package{{Attr: "awscli2", Origin: "work:1"}, {Attr: "kubectl", Origin: "work:1"}}
+	want.Env = []profile.Constant{{Name: "AWS_PROFILE", Value: "work", Origin: first}}
+	want.PassThrough = []profile.Entry{{Text: "MY_ORG_TOKEN", Origin: first}, {Text: "VAULT_TOKEN", Origin: first}}
+	want.Mounts = []profile.Mount{{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Origin: first}}
+	want.Packages = []profile.Package{{Attr: "awscli2", Origin: first}, {Attr: "kubectl", Origin: first}}
 	got.Sources = nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -186,53 +187,54 @@ confirm: changed
 
 func TestEveryKeyReachesTheProfile(t *testing.T) {
 	got, warnings := parse(t, everything)
+	at := func(line int) profile.Origin { return profile.Origin{Name: "work", File: "work.yaml", Line: line} }
 	want := profile.Profile{
 		Name:        "work",
 		Description: "cloud work, no LAN",
 		Agent: profile.Agent{
 			Name: "codex", Command: []string{"codex", "--yolo"},
 			Home: map[string]string{".codex": "persist"},
-			Env:  []profile.HostEnv{{Name: "OPENAI_BASE", Origin: "work:4"}},
+			Env:  []profile.Entry{{Text: "OPENAI_BASE", Origin: at(4)}},
 		},
 		Packages: []profile.Package{
-			{Attr: "awscli2", Origin: "work:5"},
-			{Attr: "openssl", Outputs: []string{"dev"}, Origin: "work:5"},
-			{Attr: "python3Packages.requests", Origin: "work:5"},
+			{Attr: "awscli2", Origin: at(5)},
+			{Attr: "openssl", Outputs: []string{"dev"}, Origin: at(5)},
+			{Attr: "python3Packages.requests", Origin: at(5)},
 		},
 		Nixpkgs: "github:NixOS/nixpkgs/391b592eb44808b3bd0cb80bb71b63a5a118b8bb",
 		Network: profile.Network{
 			Tier: profile.TierAllow, Allow: []string{"anthropic", "*.github.com:443"}, In: []int{80, 3000}, Out: []int{8931},
 		},
 		Env: []profile.Constant{
-			{Name: "ANSWER", Value: "no", Origin: "work:12"},
-			{Name: "AWS_PROFILE", Value: "work", Origin: "work:9"},
-			{Name: "MODE", Value: "0755", Origin: "work:13"},
-			{Name: "PORT", Value: "3000", Origin: "work:10"},
-			{Name: "VERSION", Value: "1.10", Origin: "work:11"},
+			{Name: "ANSWER", Value: "no", Origin: at(12)},
+			{Name: "AWS_PROFILE", Value: "work", Origin: at(9)},
+			{Name: "MODE", Value: "0755", Origin: at(13)},
+			{Name: "PORT", Value: "3000", Origin: at(10)},
+			{Name: "VERSION", Value: "1.10", Origin: at(11)},
 		},
-		PassThrough: []profile.HostEnv{{Name: "MY_ORG", Origin: "work:14"}, {Name: "VAULT_ADDR", Origin: "work:14"}},
+		PassThrough: []profile.Entry{{Text: "MY_ORG", Origin: at(14)}, {Text: "VAULT_ADDR", Origin: at(14)}},
 		Mounts: []profile.Mount{
-			{Host: "./fixtures", Sandbox: "/srv/fixtures", Origin: "work:18"},
-			{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Secret: true, Origin: "work:16"},
-			{Host: "~/datasets", Sandbox: "~/datasets", Writable: true, Optional: true, Origin: "work:17"},
+			{Host: "./fixtures", Sandbox: "/srv/fixtures", Origin: at(18)},
+			{Host: "~/.aws/credentials", Sandbox: "~/.aws/credentials", Secret: true, Origin: at(16)},
+			{Host: "~/datasets", Sandbox: "~/datasets", Writable: true, Optional: true, Origin: at(17)},
 		},
 		State: profile.StateShared,
 		Nix:   profile.Nix{Daemon: profile.DaemonOff, Store: profile.StoreClosure},
 		Git: profile.Git{
-			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: "work:21"}},
+			Hosts:      []profile.GitHost{{Host: "github.com", Variable: "GH_TOKEN", Origin: at(21)}},
 			SSHToHTTPS: true, Config: "writable", Sign: profile.GitSignSSH,
 		},
-		SSH:         profile.SSH{Hosts: []string{"git.example.org:2222", "github.com"}},
-		Hide:        []profile.Pattern{{Glob: ".env", Origin: "work:23"}, {Glob: "secrets/**", Origin: "work:23"}},
-		Show:        []profile.Pattern{{Glob: ".env.test", Origin: "work:24"}},
-		Protect:     []profile.Pattern{{Glob: ".envrc", Origin: "work:25"}},
+		SSHHosts:    []string{"git.example.org:2222", "github.com"},
+		Hide:        []profile.Entry{{Text: ".env", Origin: at(23)}, {Text: "secrets/**", Origin: at(23)}},
+		Show:        []profile.Entry{{Text: ".env.test", Origin: at(24)}},
+		Protect:     []profile.Entry{{Text: ".envrc", Origin: at(25)}},
 		ProtectMode: "strict",
 		Cache:       "ephemeral",
-		MCP:         profile.MCP{Import: []string{"github"}},
+		MCP:         []string{"github"},
 		Compat:      "off",
 		Toolbox:     profile.ToolboxBase,
 		Project:     profile.ProjectGitRoot,
-		Worktrees:   []profile.Pattern{{Glob: "../wt-*", Origin: "work:33"}},
+		Worktrees:   []profile.Entry{{Text: "../wt-*", Origin: at(33)}},
 		Confirm:     "changed",
 		Sources: []profile.Source{
 			{Name: "default", File: "(built in)", SHA256: got.Sources[0].SHA256},

@@ -53,14 +53,15 @@ var (
 	}
 )
 
-// attrPattern is an attribute path: of nixpkgs itself first; deeper sets hold names
-// like 3dmodels. outputsPattern are outputs as Nix writes them: "dev,out" or "*".
+// attrPattern matches an attribute path. Only after the first dot may a name begin
+// with a digit: nested sets have names like 3dmodels, the top level of nixpkgs has
+// not. outputsPattern matches outputs as Nix writes them: "dev,out" or "*".
 const (
 	attrPattern    = `[A-Za-z_][A-Za-z0-9_'-]*(\.[A-Za-z0-9_][A-Za-z0-9_'-]*)*`
 	outputsPattern = `(\*|[a-z0-9_-]+(,[a-z0-9_-]+)*)`
 )
 
-// checkPackage says what is wrong with "attr.path^out,dev" or "attr^*".
+// checkPackage checks a package reference: "attr.path", "attr.path^out,dev" or "attr^*".
 func checkPackage(text string) *shape.Fault {
 	attr, outputs, asked := strings.Cut(text, "^")
 	switch {
@@ -72,7 +73,7 @@ func checkPackage(text string) *shape.Fault {
 	return nil
 }
 
-// packageForms are other ways of naming a package, and how it is named here.
+// packageForms are prefixes of other ways to name a package, with the remedy for each.
 var packageForms = []struct{ prefix, remedy string }{
 	{"nixpkgs#", "write it without nixpkgs#"},
 	{"/nix/store/", "name the attribute of nixpkgs"},
@@ -95,8 +96,8 @@ func notPackage(text string) *shape.Fault {
 	return fault(remedy, "%s is not an attribute of nixpkgs", shape.Quote(text))
 }
 
-// checkNixpkgs takes only what names one content for ever, as a plan must be
-// the same tomorrow.
+// checkNixpkgs accepts only references whose content can never change, because
+// the same profile must give the same plan tomorrow.
 func checkNixpkgs(text string) *shape.Fault {
 	store := strings.TrimPrefix(text, "path:")
 	switch {
@@ -116,7 +117,7 @@ func checkNixpkgs(text string) *shape.Fault {
 // forges are the schemes that may hold the revision in their path.
 var forges = []string{"github", "gitlab", "sourcehut"}
 
-// isLocked reports whether a flake reference always means the same files: it has a full revision or a narHash.
+// isLocked reports whether a flake reference has a full revision or a narHash, so that it always means the same files.
 func isLocked(text string) bool {
 	place, query, _ := strings.Cut(text, "?")
 	scheme, place, _ := strings.Cut(place, ":")
@@ -133,16 +134,16 @@ func isLocked(text string) bool {
 	return false
 }
 
-// isRevision reports whether text is a full SHA-1 of git.
+// isRevision reports whether text is a full SHA-1 commit hash.
 func isRevision(text string) bool { return shape.Matches(`^[0-9a-f]{40}$`, text) }
 
-// presets are names that stand for a list of hosts in tier allow.
+// presets returns the names that stand for a list of hosts in tier allow.
 func presets() []string {
 	return mapped(hostpattern.Presets, func(p hostpattern.Preset) string { return p.Name })
 }
 
-// checkAllowed judges an entry of an allow list: a preset, or a host with an
-// optional port, where a leading "*." stands for one label or more.
+// checkAllowed checks an entry of an allow list: a preset, or a host with an
+// optional port; a leading "*." matches one label or more.
 func checkAllowed(text string) *shape.Fault {
 	if slices.Contains(presets(), text) {
 		return nil
@@ -164,7 +165,7 @@ func checkAllowed(text string) *shape.Fault {
 	return nil
 }
 
-// checkExcepted judges an entry of network exceptions: ADDRESS[:PORT] or NETWORK/BITS[:PORT].
+// checkExcepted checks an entry of network.except: ADDRESS[:PORT] or NETWORK/BITS[:PORT].
 func checkExcepted(text string) *shape.Fault {
 	if _, err := policy.ParseException(text); err != nil {
 		return fault("write an address or a network, with a port if need be: 192.168.1.20:5432", "%v", err)
@@ -172,7 +173,7 @@ func checkExcepted(text string) *shape.Fault {
 	return nil
 }
 
-// checkProxy judges the proxy that hosts are reached by.
+// checkProxy checks the URL of the proxy that hosts are reached through.
 func checkProxy(text string) *shape.Fault {
 	if _, err := upstream.Parse(text); err != nil || text == "" {
 		return fault("write http://HOST:PORT or socks5://HOST:PORT", "%v", cmp.Or(err, errors.New("the URL is empty")))
@@ -196,8 +197,8 @@ func checkGitHost(text string) *shape.Fault {
 	return checkHost(text, text)
 }
 
-// checkHost judges name, a host with an optional port, which is the part of
-// text without its wildcard.
+// checkHost checks name, a host with an optional port. name is text without its
+// leading "*."; faults quote text.
 func checkHost(text, name string) *shape.Fault {
 	if fault := notHost(text); fault != nil {
 		return fault
@@ -219,7 +220,8 @@ func checkHost(text, name string) *shape.Fault {
 	return nil
 }
 
-// notHost explains what people write in the place of a host.
+// notHost recognises what people write by mistake instead of a host: URLs, paths,
+// addresses. It returns nil if text is none of these.
 func notHost(text string) *shape.Fault {
 	if _, rest, found := strings.Cut(text, "://"); found {
 		host, _, _ := strings.Cut(rest, "/")
@@ -239,7 +241,7 @@ func notHost(text string) *shape.Fault {
 	return nil
 }
 
-// isLabel follows RFC 1123, section 2.1.
+// isLabel reports whether a text is a label of a host name by RFC 1123, section 2.1.
 func isLabel(label string) bool {
 	return shape.Matches(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`, label)
 }

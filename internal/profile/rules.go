@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"claudebox/internal/profile/shape"
 )
 
-// The rules of single texts.
+// Rules for texts that are not paths, hosts or packages; for those see paths.go and refs.go.
 var (
 	anyLine = shape.Rule{
 		Name:  "one line of text",
@@ -76,7 +77,7 @@ func fault(remedy, format string, args ...any) *shape.Fault {
 	return &shape.Fault{Message: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }
+func isControl(r rune) bool { return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 }
 
 func checkLine(text string) *shape.Fault {
 	switch {
@@ -115,14 +116,14 @@ func checkEnvName(text string) *shape.Fault {
 	return nil
 }
 
-// minTasks is what a shell with an agent in it takes; maxTasks is what Linux can
-// count (PID_MAX_LIMIT).
+// minTasks and maxTasks bound the limit on processes and threads: a shell with an
+// agent in it needs minTasks; Linux allows at most maxTasks (PID_MAX_LIMIT).
 const minTasks, maxTasks = 32, 4194304
 
-// minMemory, in bytes, is what an agent does not start with less of.
+// minMemory is the smallest limit on memory, in bytes: with less an agent does not start.
 const minMemory = 64 << 20
 
-// units of memory, by their letter, and the one of processors.
+// units are the units of memory by letter, in bytes; percent is that of processors.
 var (
 	units   = map[byte]int64{'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30, 'T': 1 << 40}
 	percent = map[byte]int64{'%': 1}
@@ -135,7 +136,8 @@ func checkMemorySize(text string) *shape.Fault {
 	return nil
 }
 
-// amount is a whole number with a unit, in its smallest unit; 0 when it is none.
+// amount reads a whole number followed by a one-letter unit and returns it in the
+// smallest unit; it returns 0 if text is anything else.
 func amount(text string, units map[byte]int64) int64 {
 	last := max(0, len(text)-1)
 	n, err := strconv.ParseInt(text[:last], 10, 32)
@@ -145,7 +147,8 @@ func amount(text string, units map[byte]int64) int64 {
 	return n * units[text[last]]
 }
 
-// line is a judge of one line of text that holds something.
+// line returns a check that refuses empty text and control characters (checkLine),
+// and then calls judge.
 func line(judge func(text string) *shape.Fault) func(text string) *shape.Fault {
 	return func(text string) *shape.Fault {
 		if fault := checkLine(text); fault != nil {
@@ -155,12 +158,12 @@ func line(judge func(text string) *shape.Fault) func(text string) *shape.Fault {
 	}
 }
 
-// madeFolders are those of the agent's home that claudebox makes in any case.
+// madeFolders are the entries of the agent's home that claudebox always makes itself.
 var madeFolders = []string{
 	".bun", ".cache", ".cargo", ".claude", ".claude.json", ".gitconfig", ".gradle", ".m2", ".npm",
 }
 
-// checkHomeFolder judges a folder of the agent's home, below it.
+// checkHomeFolder checks the name of a folder below the agent's home. text must not be empty.
 func checkHomeFolder(text string) *shape.Fault {
 	switch {
 	case text[0] == '~':
@@ -181,13 +184,10 @@ func checkHomeFolder(text string) *shape.Fault {
 }
 
 // climbs reports whether a path has a segment "..".
-func climbs(text string) bool {
-	return text == ".." || strings.HasPrefix(text, "../") || strings.HasSuffix(text, "/..") ||
-		strings.Contains(text, "/../")
-}
+func climbs(text string) bool { return slices.Contains(strings.Split(text, "/"), "..") }
 
-// madeNames are variables that claudebox makes inside, with what to do in the place
-// of setting one: that would break the sandbox or have no effect.
+// madeNames are the variables that claudebox sets inside; a profile may not set
+// them, as that would break the sandbox or have no effect. The value is the remedy.
 var madeNames = map[string]string{
 	"CLAUDEBOX":         "remove it",
 	"CLAUDE_CONFIG_DIR": "use state: to choose where the agent's home is kept",
@@ -199,8 +199,8 @@ var madeNames = map[string]string{
 	"XDG_RUNTIME_DIR":   "remove it; the sandbox has one of its own",
 }
 
-// effects are variables that do more than carry text (SAND-03b). A name that
-// ends in * stands for all that begin so.
+// effects are variables that make programs run code or connect somewhere (SAND-03b).
+// A name that ends in * matches all names with that prefix.
 var effects = []struct{ name, what string }{
 	{"LD_*", "makes the loader run other code in every program"},
 	{"GCONV_PATH", "makes programs load other code"},
@@ -229,8 +229,8 @@ var effects = []struct{ name, what string }{
 	{"WAYLAND_DISPLAY", "names a socket of your desktop"},
 }
 
-// Effect says what a variable does beyond carrying text ("is run by every
-// bash script"), or "" when it does nothing of the kind.
+// Effect returns what a variable makes programs do ("is run by every bash
+// script"), or "" if the variable is not known to have such an effect.
 func Effect(name string) string {
 	for _, e := range effects {
 		prefix, all := strings.CutSuffix(e.name, "*")
@@ -241,10 +241,10 @@ func Effect(name string) string {
 	return ""
 }
 
-// tokenPattern is how well-known tokens look that could be taken for the name of a
-// variable.
+// tokenPattern matches well-known kinds of access tokens that could pass as the
+// name of a variable.
 const tokenPattern = `^(gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk[_-]|xox|AKIA|eyJ)[A-Za-z0-9-]{16}`
 
-// isToken reports whether a text is probably a token itself, where a name is
-// expected: it must reach neither a message nor a plan.
+// isToken reports whether a text, where the name of a variable is expected, is
+// probably an access token. It must then appear in no message and no plan.
 func isToken(text string) bool { return shape.Matches(tokenPattern, text) }

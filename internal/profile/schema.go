@@ -6,17 +6,17 @@ import (
 	"claudebox/internal/profile/shape"
 )
 
-// Schema is the shape of a profile: the one table behind the decoder, the
-// JSON Schema and the manual. It must not be changed.
+// Schema returns the shape of a profile. The decoder, the JSON Schema and the
+// manual all use this one table. Callers must not change it.
 func Schema() *shape.Shape { return schema }
 
 //go:embed schema.json
 var jsonSchema []byte
 
-// JSONSchema is the JSON Schema (draft 2020-12) of profiles, for editors; the
-// modules' options are made of it. It takes every profile that [Load] takes;
-// what concerns several keys at once is left to that. It is made from the table
-// by `go test ./internal/profile -update`.
+// JSONSchema returns the JSON Schema (draft 2020-12) of profiles, for editors; the
+// options of the Nix modules are generated from it. It accepts every profile that
+// [Load] accepts, and more: only Load checks several keys against each other. It is
+// generated from the table by `go test ./internal/profile -update`.
 func JSONSchema() []byte { return jsonSchema }
 
 var schema = record("What a coding agent may have inside a claudebox sandbox.",
@@ -46,13 +46,13 @@ var schema = record("What a coding agent may have inside a claudebox sandbox.",
 		"Files and folders of the host that the agent may see, besides the project.")),
 	key("state", word("Where the agent's home is kept: one for each project, one for all, none, "+
 		"or your own ~/.claude as far as it is safe.", "project", "shared", "ephemeral", "host")),
-	key("nix", formerly(formerKeys, record("How much of Nix the sandbox may use.",
-		key("daemon", formerly(formerDaemon, word("What Nix uses inside: a store of its own over the host's, "+
+	key("nix", record("How much of Nix the sandbox may use.",
+		key("daemon", word("What Nix uses inside: a store of its own over the host's, "+
 			"which stays as it is; the host's daemon (in the tier full only, and only when the daemon does not trust "+
-			"you), so that the agent builds into the host's store; or nothing.", "own", "host", "off"))),
+			"you), so that the agent builds into the host's store; or nothing.", "own", "host", "off")),
 		key("store", word("Which store paths are visible: all, or only those that the plan needs.",
 			"full", "closure")),
-	))),
+	)),
 	key("git", record("What git may do inside.",
 		key("hosts", table(&gitHost, text(&envName, ""),
 			"Hosts that git may log in to over HTTPS, each with the variable that holds the token.")),
@@ -132,7 +132,7 @@ var networkShape = short("tier", record(
 			"It looks their names up itself.")),
 ))
 
-// allowedShape is an entry of the hosts of tier allow.
+// allowedShape is the shape of an entry of network.allow.
 var allowedShape = short("host", record("",
 	required("host", text(&allowedHost, "The host, with a port if need be, or a preset.")),
 	key("private", flag("Whether the name may lead to an address of a private network, or of one that this "+
@@ -162,25 +162,8 @@ var mountShape = record("",
 	key("secret", flag("Say that the path holds secrets and shall be visible all the same.")),
 )
 
-// The functions that the table is written with. doc says what a key means, for
-// editors and the manual.
-
-// What nix had before Nix inside had a store of its own.
-var (
-	formerKeys = shape.Former{
-		"builds": "leave it out: builds run in the sandbox, as everything that the agent runs",
-		"fetch":  "leave it out: what builds fetch passes the network tier, as everything that the agent fetches",
-	}
-	formerDaemon = shape.Former{
-		"gate": "write own: Nix inside has a store of its own now, in every tier",
-		"raw":  "write host, or own for a store that is the sandbox's",
-	}
-)
-
-func formerly(former shape.Former, s *shape.Shape) *shape.Shape {
-	s.Former = former
-	return s
-}
+// Constructors of shapes, to write the table with. doc is the description of the
+// key that editors and the manual show.
 
 func record(doc string, keys ...shape.Key) *shape.Shape {
 	return &shape.Shape{Kind: shape.Record, Doc: doc, Keys: keys}
@@ -213,7 +196,7 @@ func table(keys *shape.Rule, elem *shape.Shape, doc string) *shape.Shape {
 	return &shape.Shape{Kind: shape.Table, Rule: keys, Elem: elem, Doc: doc}
 }
 
-// These set one field of a shape, and return the shape.
+// The next functions set one field of a shape and return the shape.
 
 func withDefault(text string, s *shape.Shape) *shape.Shape { s.Default = text; return s }
 func short(key string, s *shape.Shape) *shape.Shape        { s.Short = key; return s }

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// SecretPath is a path of the host that never enters a sandbox unless a
-// profile names it exactly and says `secret: true` (SAND-09).
+// SecretPath is a path of the host that is never visible in a sandbox unless a
+// profile mounts that very path with `secret: true` (SAND-09).
 type SecretPath struct {
-	Path string // absolute or "~/…"; a * stands for any part of the last segment
-	What string // what is there
+	Path string // absolute or "~/…"; the last segment may contain a *, as in path.Match
+	What string // what is stored there, for messages
 }
 
-// SecretPaths is the list of SAND-09, grown by what the same programs keep
-// elsewhere.
+// SecretPaths is the list of SAND-09, extended by other places where the same
+// programs keep secrets.
 var SecretPaths = []SecretPath{
 	{"~/.ssh", "SSH keys"},
 	{"~/.gnupg", "GPG keys"},
@@ -101,19 +101,20 @@ var SecretPaths = []SecretPath{
 	{"/var/log", "logs of the system"},
 }
 
-// Relation is how a host path lies to a [SecretPath].
+// Relation says how a host path relates to a [SecretPath].
 type Relation int
 
 const (
-	Apart  Relation = iota // nothing secret is known there
+	Apart  Relation = iota // no secret path is at, above or below it
 	Within                 // it is the secret path, or lies below it
-	Around                 // it is a folder that holds the secret path
+	Around                 // it is a folder that contains the secret path
 )
 
-// Exposes finds which secret path mounting a host path would show; Within wins
-// over Around. The path is clean, and absolute or "~/…"; an absolute home is
-// recognised below /home and at /root only, so a caller that knows the home
-// passes [Tilde] of it, with links resolved.
+// Exposes returns the secret path that would become visible by mounting host, and
+// how host relates to it; Within is preferred to Around. It returns the zero
+// SecretPath and Apart if there is none. host must be clean, and absolute or
+// "~/…". Home folders are recognised below /home and /var/home and at /root only:
+// a caller that knows the user's home should resolve links and pass [Tilde]'s result.
 func Exposes(host string) (SecretPath, Relation) {
 	host = guessTilde(host)
 	for _, wanted := range []Relation{Within, Around} {
@@ -126,7 +127,7 @@ func Exposes(host string) (SecretPath, Relation) {
 	return SecretPath{}, Apart
 }
 
-// Tilde writes a path below home as "~/…", and leaves all others.
+// Tilde returns host with a leading home replaced by "~"; other paths are returned unchanged.
 func Tilde(home, host string) string {
 	if isBelow(host, home) {
 		return "~" + host[len(home):]
@@ -134,9 +135,9 @@ func Tilde(home, host string) string {
 	return host
 }
 
-// guessTilde takes the usual places of homes for "~": a profile's text is
-// judged before the home is known, and another user's keys are no better. What
-// holds homes is judged as one.
+// guessTilde replaces the usual locations of home folders by "~": a profile is
+// checked before the user's home is known, and another user's keys must not be
+// mounted either. A folder that contains homes (/home) becomes "~", too.
 func guessTilde(host string) string {
 	switch host {
 	case "/", "/home", "/var/home":
@@ -153,28 +154,23 @@ func guessTilde(host string) string {
 	return Tilde("/root", host)
 }
 
-// relation compares a clean path with one of the list, which may have a * in its
-// last segment: what is around it is found by its text.
+// relation returns how host, a clean path, relates to a path of the list. The
+// pattern in secret's last segment counts for Within only; Around compares text.
 func relation(host, secret string) Relation {
+	folder, last := path.Split(secret)
+	rest, below := strings.CutPrefix(host, folder)
+	name, _, _ := strings.Cut(rest, "/")
+	matched, err := path.Match(last, name)
 	switch {
-	case isBelow(host, secret):
+	case below && err == nil && matched:
 		return Within
 	case isBelow(secret, host):
 		return Around
-	case strings.IndexByte(secret, '*') < 0:
-		return Apart
-	}
-	folder, last := path.Split(secret)
-	if rest, below := strings.CutPrefix(host, folder); below {
-		name, _, _ := strings.Cut(rest, "/")
-		if matched, err := path.Match(last, name); err == nil && matched {
-			return Within
-		}
 	}
 	return Apart
 }
 
-// isBelow reports whether name is folder or lies in it.
+// isBelow reports whether name is folder itself or lies below it.
 func isBelow(name, folder string) bool {
 	return strings.HasPrefix(name, folder) && (len(name) == len(folder) || name[len(folder)] == '/')
 }

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,18 +9,18 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// judge collects what is wrong between several values of a merged profile.
-// Values that were reported already are not in it.
+// judge collects problems that concern several values of a merged profile. Values
+// that were invalid by themselves have been reported and left out before.
 type judge struct {
 	problems, warnings diag.Problems
 }
 
-// validate judges what no single value shows. Warnings do not stop a launch.
+// validate checks the values of a merged profile against each other. Problems make
+// the profile invalid; warnings do not stop a launch.
 func validate(v shape.Value) (problems, warnings diag.Problems) {
 	var j judge
 	j.network(v)
-	j.variables(v)
-	j.secrets(v)
+	j.secrets(v, j.variables(v))
 	j.mounts(v.Get("mounts").Items)
 	j.gitHosts(v.Get("git.hosts"))
 	j.agent(v.Get("agent.command"))
@@ -29,16 +28,15 @@ func validate(v shape.Value) (problems, warnings diag.Problems) {
 }
 
 func (j *judge) refuse(at shape.Place, remedy, format string, args ...any) {
-	j.problems = append(j.problems,
-		diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	j.problems = append(j.problems, at.Problem(remedy, format, args...))
 }
 
 func (j *judge) warn(at shape.Place, remedy, format string, args ...any) {
-	j.warnings = append(j.warnings,
-		diag.Problem{Position: at.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	j.warnings = append(j.warnings, at.Problem(remedy, format, args...))
 }
 
-// tierKeys are those keys of network that are for one tier alone.
+// tierKeys are the keys of network that are valid for one tier only, with the
+// parts of the message.
 var tierKeys = []struct {
 	key, tier, what, where, remedy string
 }{
@@ -50,9 +48,10 @@ var tierKeys = []struct {
 	{"except", TierInet, "exceptions are", "tier inet", "write tier: inet, or remove the list"},
 }
 
-// network judges the tier with what belongs to it. A list of hosts that is
-// said with or after another tier would be a restriction that does not hold;
-// one that was said before is dropped with the tier it was for.
+// network checks the tier and the keys that depend on it. A key for another tier
+// is refused, as a list of hosts would look like a restriction that is not in
+// force. It is only ignored if a later document than the key's set the tier:
+// then it was written for the earlier tier.
 func (j *judge) network(v shape.Value) {
 	network, tier := v.Get("network"), v.Get("network.tier")
 	for _, k := range tierKeys {
@@ -76,25 +75,31 @@ func (j *judge) network(v shape.Value) {
 	}
 }
 
-// variables judges constants and host variables against each other and by
-// their names. Values are never shown.
-func (j *judge) variables(v shape.Value) {
-	constants := make(map[string]shape.Place)
+// variables checks that no constant is also a host variable, and warns of names
+// with an effect and of values that look secret. Messages never show values. It
+// returns the place of each name in env and extra_env_passthrough.
+func (j *judge) variables(v shape.Value) (first map[string]shape.Place) {
+	first = make(map[string]shape.Place)
 	for _, m := range v.Get("env").Members {
-		constants[m.Key] = m.Place
+		first[m.Key] = m.Place
 		j.effect(m.Place, m.Key)
 		if why := leak.Variable(m.Key, m.Value.Text); why != "" {
 			j.warn(m.Place, "name it under extra_env_passthrough, and keep the value out of the file",
 				"%s looks like a secret (%s), and its value stands in the profile", m.Key, why)
 		}
 	}
-	for _, item := range slices.Concat(v.Get("extra_env_passthrough").Items, v.Get("agent.env").Items) {
-		if at, both := constants[item.Text]; both {
+	passing := v.Get("extra_env_passthrough").Items
+	for _, item := range slices.Concat(passing, v.Get("agent.env").Items) {
+		if at, both := first[item.Text]; both {
 			j.refuse(item.Place, "keep one of them", "%s passes from the host, and is a constant in %s", item.Text,
 				origin(at))
 		}
 		j.effect(item.Place, item.Text)
 	}
+	for _, item := range passing {
+		first[item.Text] = item.Place
+	}
+	return first
 }
 
 func (j *judge) effect(at shape.Place, variable string) {
@@ -103,15 +108,9 @@ func (j *judge) effect(at shape.Place, variable string) {
 	}
 }
 
-// secrets judges each against what else enters under its name.
-func (j *judge) secrets(v shape.Value) {
-	first := make(map[string]shape.Place)
-	for _, m := range v.Get("env").Members {
-		first[m.Key] = m.Place
-	}
-	for _, item := range v.Get("extra_env_passthrough").Items {
-		first[item.Text] = item.Place
-	}
+// secrets refuses a secret whose variable is set elsewhere (first has the places),
+// and a secret file in the project. It adds the secrets' variables to first.
+func (j *judge) secrets(v shape.Value, first map[string]shape.Place) {
 	for _, item := range v.Get("secrets").Items {
 		name := item.Get("env")
 		if at, again := first[name.Text]; again && name.Said() {
@@ -125,7 +124,7 @@ func (j *judge) secrets(v shape.Value) {
 	}
 }
 
-// gitHosts are the same in any case of letters.
+// gitHosts refuses hosts that differ only in upper and lower case.
 func (j *judge) gitHosts(v shape.Value) {
 	first := make(map[string]shape.Place)
 	for _, m := range v.Members {
@@ -151,8 +150,8 @@ func (j *judge) agent(command shape.Value) {
 	}
 }
 
-// mounts judges each, and then finds different ones at one destination, whoever
-// said them.
+// mounts checks each mount, and then refuses different mounts at one destination,
+// also if they come from different files.
 func (j *judge) mounts(items []shape.Value) {
 	type placed struct {
 		Mount
@@ -185,7 +184,7 @@ func (j *judge) mounts(items []shape.Value) {
 	}
 }
 
-// source judges what a mount shows of the host; false when that is refused.
+// source checks the host path of a mount. It returns false if it reported a problem.
 func (j *judge) source(m Mount, at shape.Place) bool {
 	if message, remedy := SourceFault(m.Host); message != "" {
 		j.refuse(at, remedy, "host: %s", message)
@@ -203,9 +202,9 @@ func (j *judge) source(m Mount, at shape.Place) bool {
 	return true
 }
 
-// SourceFault is what is wrong with mounting a path of the host, whatever is
-// there, and what to do instead; empty when nothing is. Secrets are
-// [Exposes]'s affair.
+// SourceFault returns why a path of the host cannot be mounted, and what to do
+// instead; both are empty if it can. It looks at the path's text only. It does
+// not check for secrets: [Exposes] does.
 func SourceFault(host string) (message, remedy string) {
 	if find(kernelPaths, host) != "" {
 		return host + " shows the processes and devices of the host", "remove the mount; the sandbox has one of its own"
@@ -213,18 +212,18 @@ func SourceFault(host string) (message, remedy string) {
 	return "", ""
 }
 
-// kernelPaths are made anew for each sandbox; the host's would show its
-// processes, their environments, and its devices.
+// kernelPaths cannot be mounted: each sandbox has its own. The host's would show
+// the host's processes, their environments, and its devices.
 var kernelPaths = []string{"/proc", "/sys", "/dev"}
 
-// takenPaths belong to claudebox inside, with all that is below.
+// takenPaths are made by claudebox inside: nothing can be mounted at or below them.
 var takenPaths = []string{"/proc", "/sys", "/dev", "/nix", "/run/claudebox", "~/.claude", "~/.claudebox"}
 
-// wholePaths cannot be covered as a whole, as what the sandbox needs lies in
+// wholePaths contain files that the sandbox needs, so nothing can be mounted at
 // them; paths below may be mounted.
 var wholePaths = []string{"/", "~", "/etc", "/home", "/run", "/usr", "/var"}
 
-// find returns the folder of a list that a path is, or lies in; "": none.
+// find returns the first of the folders that name is or lies in, or "".
 func find(folders []string, name string) string {
 	i := slices.IndexFunc(folders, func(folder string) bool { return isBelow(name, folder) })
 	if i < 0 {
@@ -233,8 +232,8 @@ func find(folders []string, name string) string {
 	return folders[i]
 }
 
-// DestinationFault says why nothing can be mounted at a path inside, and what
-// to do instead; empty when it can. Homes are known as [Exposes] knows them.
+// DestinationFault returns why nothing can be mounted at a path inside, and what
+// to do instead; both are empty if it can. Homes are recognised as by [Exposes].
 func DestinationFault(inside string) (message, remedy string) {
 	switch taken := find(takenPaths, guessTilde(inside)); {
 	case taken != "":

@@ -12,9 +12,9 @@ import (
 //go:embed starter.yaml
 var starterYAML string
 
-// Starter is the text of a new profile of that name: every key with its
-// default or an example, most of them commented out. It fails when the name
-// is not one for a profile.
+// Starter returns the text of a new profile: every key with its default or an
+// example, most of them commented out. It returns an error if name is not a valid
+// profile name.
 func Starter(name string) ([]byte, error) {
 	if fault := profileName.Check(name); fault != nil {
 		return nil, diag.Errorf("make a profile", fault.Remedy, "%s", fault.Message)
@@ -22,7 +22,8 @@ func Starter(name string) ([]byte, error) {
 	return []byte(strings.Replace(starterYAML, "\nname: NAME\n", "\nname: "+quoted(name)+"\n", 1)), nil
 }
 
-// quoted keeps a name such as 2024 or true from being read as no text.
+// quoted returns name for use in YAML, in quotes if YAML could read it as
+// something other than a string, such as 2024 or true.
 func quoted(name string) string {
 	if shape.Matches("^[A-Za-z]", name) && name != "true" && name != "false" && name != "null" {
 		return name
@@ -30,10 +31,10 @@ func quoted(name string) string {
 	return `"` + name + `"`
 }
 
-// WithHosts is the text of a profile with more hosts at the head of its own list
-// for tier allow. Nothing else is changed, comments included. It is false where
-// there is no such list. The caller reads the result again, to see whether it is
-// what was meant: YAML can be written in more ways than this knows.
+// WithHosts returns the text of a profile with hosts inserted at the start of its
+// own network.allow list. Nothing else changes, comments included. It returns
+// false if the profile has no such list. The caller must decode the result to check
+// it: YAML can be written in more ways than this function handles.
 func WithHosts(src []byte, hosts []string) ([]byte, bool) {
 	read, _ := shape.Decode(&shape.Document{}, src, schema, "profile")
 	list := read.Get("network").Get("allow").Items
@@ -50,7 +51,7 @@ func WithHosts(src []byte, hosts []string) ([]byte, bool) {
 	}
 	before, rest := string(line[:at.Column-1]), string(line[at.Column-1:])
 	between := ", "
-	if strings.HasSuffix(strings.TrimRight(before, " "), "-") { // an entry a line
+	if strings.HasSuffix(strings.TrimRight(before, " "), "-") { // a block list: one entry on each line
 		between = "\n" + before
 	}
 	for _, host := range hosts {
@@ -60,8 +61,8 @@ func WithHosts(src []byte, hosts []string) ([]byte, bool) {
 	return []byte(strings.Join(lines, "")), true
 }
 
-// quotedHost writes a host as its neighbour is written; one with a wildcard
-// would be taken for an alias without quotes.
+// quotedHost returns host in quotes if the entry that follows has quotes, or if
+// host begins with *, which YAML would read as an alias.
 func quotedHost(host, neighbour string) string {
 	if strings.HasPrefix(neighbour, `"`) || strings.HasPrefix(host, "*") {
 		return strconv.Quote(host)

@@ -32,16 +32,12 @@ import (
 // agentPart is the program that runs inside, and what its loader needs.
 type agentPart struct {
 	part
-	words     []string // the program and what it is always called with
-	lookUp    bool     // it is a name for the PATH inside
-	owns      bool     // it takes a terminal for itself
-	libraries bool     // the mounts hold the host's library folders
-	closure   []string // store paths that it needs beyond the plan's
+	launch.Agent
 }
 
 func agentOf(g ground, k *keeper) (made agentPart, err error) {
 	if len(g.why.Command) > 0 {
-		return agentPart{words: g.why.Command, lookUp: true}, nil
+		return agentPart{Agent: launch.Agent{Words: g.why.Command, LookUp: true}}, nil
 	}
 	p := g.plan
 	program, err := agent.Find(agent.Request{
@@ -54,10 +50,8 @@ func agentOf(g ground, k *keeper) (made agentPart, err error) {
 	if err != nil {
 		return made, err
 	}
-	made = agentPart{
-		words: slices.Concat([]string{program.Path}, program.Args, p.Agent.Args), owns: true,
-		libraries: program.Libraries,
-	}
+	made.Words = slices.Concat([]string{program.Path}, program.Args, p.Agent.Args)
+	made.Owns, made.Libraries = true, program.Libraries
 	made.note(program.Notes...)
 	for _, m := range program.Mounts {
 		kind := plan.ROBind
@@ -67,12 +61,12 @@ func agentOf(g ground, k *keeper) (made agentPart, err error) {
 		made.mount(launch.Mount{Kind: kind, Source: m.Source, Destination: m.Destination, Why: "agent"})
 	}
 	if program.Store && p.Nix.Store == "closure" {
-		made.closure, err = closureOfAgent(g, k, program.Path)
+		made.Closure, err = closureOfAgent(g, k, program.Path)
 	}
 	return made, err
 }
 
-// flake is where claudebox was built from, if that is known and still there.
+// flake returns the store path that claudebox was built from; empty if it is not known or no longer there.
 func (c Caller) flake() string {
 	const longest = 4 << 10
 	text, err := smallfile.Read(filepath.Join(filepath.Dir(c.Manifest), "flake"), longest)
@@ -86,9 +80,8 @@ func (c Caller) flake() string {
 	return flake
 }
 
-// closureOfAgent is what a program of the store refers to; none where the plan's
-// own closure has it. The daemon is asked once for as long as the path is the one
-// that it was: a valid path loses nothing that it refers to.
+// closureOfAgent returns the closure of a program of the store; nil if the plan's own closure has the program. The
+// daemon is asked once for as long as the path is the same one: a valid path loses nothing that it refers to.
 func closureOfAgent(g ground, k *keeper, program string) (paths []string, err error) {
 	root, err := storepath.Of(program)
 	if err != nil || slices.Contains(g.plan.Pins.Closure, root) {
@@ -98,17 +91,17 @@ func closureOfAgent(g ground, k *keeper, program string) (paths []string, err er
 	if paths, ok := keptClosure(file, key); ok {
 		return paths, nil
 	}
-	err = interruptible(g.ignored, func(ctx context.Context) (err error) {
+	err = interruptible(g.heeded, func(ctx context.Context) (err error) {
 		paths, err = closure(ctx, k.store(), []string{root})
 		return err
 	})
 	if err == nil && !g.why.Dry {
-		cachefile.WriteBelow(file, []byte(key+"\n"+strings.Join(paths, "\n")))
+		cachefile.Write(file, []byte(key+"\n"+strings.Join(paths, "\n")))
 	}
 	return paths, err
 }
 
-// keptClosure is the content of a file that begins with key, if all of it is there.
+// keptClosure reads the paths that were cached in file. It reports whether they are for key and all still there.
 func keptClosure(file, key string) ([]string, bool) {
 	first, rest, _ := strings.Cut(string(cachefile.Read(file)), "\n")
 	paths := strings.Split(rest, "\n")
@@ -140,13 +133,13 @@ func lookAtState(g ground) (state.Instance, error) {
 	if slices.ContainsFunc(p.Env, func(e plan.Env) bool { return e.Name == apiKey && e.From == plan.FromHost }) {
 		req.APIKey, _ = g.Facts.Env.Get(apiKey)
 	}
-	if p.Network.Tier == "none" {
+	if p.Network.Tier == profile.TierNone {
 		req.APIKey = ""
 	}
 	if g.secrets.used {
 		req.APIKey = g.secrets.placeholder(apiKey)
 		if p.Agent.Name == "claude" {
-			req.Post, req.Key = postTokens(g), g.secrets.key
+			req.Post, req.Key = postTokens(g), g.secrets.hello.Config.Key
 		}
 	}
 	return state.Look(req)
@@ -186,7 +179,7 @@ func homeOf(g ground) (made part, err error) {
 	return made, nil
 }
 
-// How much of the user's folders that enter is looked at for secrets: it is done while a person waits to be asked.
+// Bounds of the search for secrets in the user's folders that enter: a person waits for it before being asked.
 const (
 	mostFiles = 2000
 	mostBytes = 64 << 10 // of a file
@@ -194,7 +187,7 @@ const (
 
 // JudgeImports notes what looks like a secret in the user's own agents,
 // commands, skills and the like, which the agent can read (SEC-01). It takes
-// some milliseconds, so it is for who shows the launch to a person.
+// some milliseconds, so only callers who show the launch to a person use it.
 func (s *Session) JudgeImports() {
 	isCover := func(name string) bool {
 		return slices.ContainsFunc(s.Launch.Mounts, func(m launch.Mount) bool {
@@ -233,11 +226,7 @@ func InstanceDir(c Caller, o Options) (string, error) {
 
 // keptFor is the project that the caller stands in, and the folder that is kept for it.
 func keptFor(c Caller, o Options) (found project.Project, dir string, err error) {
-	asked, err := newCall(c, o, looking)
-	if err != nil {
-		return found, "", err
-	}
-	prof, _, err := profile.Load(asked.ref(), asked.files())
+	asked, prof, err := lookUpProfile(c, o)
 	if err != nil {
 		return found, "", err
 	}

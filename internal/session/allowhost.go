@@ -2,8 +2,6 @@ package session
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +10,7 @@ import (
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/beneath"
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/network/policy"
@@ -37,7 +36,7 @@ func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 		return m, err
 	}
 	files, ref := asked.files(), asked.ref()
-	if file := modulePlan(asked.folders.Search(), ref); file != "" {
+	if file := files.Plan(ref); file != "" {
 		return m, diag.Errorf(opAllowHost,
 			"list them under programs.claudebox.profiles."+ref+" (network.allow), and switch",
 			"profile %s was made by a module", ref)
@@ -74,8 +73,8 @@ func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 	return m, m.write(files, ref, before)
 }
 
-// write makes the profile's text with the hosts. What it says is read again:
-// it has to be the same network with these hosts, and nothing else.
+// write makes m.text, the profile with the hosts; it writes no file. The text is parsed again: its network
+// must be the same with these hosts, and nothing else.
 func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Profile) error {
 	text, found := profile.WithHosts(m.was, m.Hosts)
 	byHand := "add them by hand: `network: {tier: allow, allow: [" + strings.Join(m.Hosts, ", ") + "]}`"
@@ -98,7 +97,7 @@ func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Pro
 	return nil
 }
 
-// replaced are profiles of which one file has another content.
+// replaced opens profiles, with another content for one file.
 type replaced struct {
 	profile.Opener
 	file string
@@ -113,7 +112,7 @@ func (r replaced) Open(ref string, from diag.Position) (name, file string, src [
 	return name, file, src, err
 }
 
-// Keep writes the profile, in one step.
+// Keep writes the profile, in one step. It fails if the file has changed since it was read.
 func (m MoreHosts) Keep() error {
 	op := "write " + m.File
 	info, err := os.Stat(m.path)
@@ -123,23 +122,21 @@ func (m MoreHosts) Keep() error {
 	if now, err := os.ReadFile(m.path); err != nil || !bytes.Equal(now, m.was) {
 		return diag.Errorf(op, "call it again", "it has changed meanwhile")
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(m.path), ".claudebox-*")
+	folder, err := beneath.Open(filepath.Dir(m.path))
+	if err == nil {
+		defer folder.Close()
+		name, mode := filepath.Base(m.path), uint32(info.Mode().Perm())
+		if err = folder.Replace(name, m.text, mode); err == nil {
+			err = folder.Chmod(name, mode) // whatever the umask
+		}
+	}
 	if err != nil {
 		return diag.Wrap(op, err, "edit it by hand")
-	}
-	defer os.Remove(temporary.Name())
-	_, err = io.Copy(temporary, bytes.NewReader(m.text))
-	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), m.path)
-	}
-	if err != nil {
-		return &diag.Error{Op: op, Err: err}
 	}
 	return nil
 }
 
-// RefusedHosts are those that the last session here was refused because they
+// RefusedHosts lists the hosts that the last session here was refused because they
 // are not on the list, the most frequent first.
 func RefusedHosts(c Caller, o Options) ([]string, error) {
 	dir, err := InstanceDir(c, o)
@@ -152,7 +149,7 @@ func RefusedHosts(c Caller, o Options) ([]string, error) {
 // mostKept bounds how many refused hosts are kept for [RefusedHosts].
 const mostKept = 20
 
-// unlisted are the hosts of a report that could be listed.
+// unlisted returns the refused hosts of a report that could be put on the list, at most mostKept.
 func unlisted(r helper.Report) (hosts []string) {
 	for _, one := range r.Refused {
 		if one.Why != policy.NotListed || len(hosts) == mostKept {

@@ -28,7 +28,7 @@ type ground struct {
 	Instance state.Instance
 }
 
-// look finds the ground of a launch by a plan. It changes nothing.
+// look finds all that the parts of a launch need to know, for a plan. It changes nothing.
 func look(c call, planned planned) (g ground, err error) {
 	g = ground{call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c), led: ledElsewhere(c)}
 	g.etc.Certificates = cmp.Or(g.etc.Certificates, plan.ToolPath(g.plan, resolve.ToolCacert))
@@ -43,33 +43,41 @@ func look(c call, planned planned) (g ground, err error) {
 }
 
 // part is what one subject adds to a launch.
-type part struct {
-	mounts   []launch.Mount
-	standIns []launch.StandIn
-	made     []launch.Variable
-	outside  []launch.Outside
-	notes    []string // what a person should know before the start
-	warnings []string // the same, in red
+type part struct{ launch.Part }
+
+func (p *part) mount(list ...launch.Mount) { p.Mounts = append(p.Mounts, list...) }
+func (p *part) note(texts ...string)       { p.Notes = append(p.Notes, texts...) }
+func (p *part) warn(texts ...string)       { p.Warnings = append(p.Warnings, texts...) }
+
+// set gives the sandbox a variable.
+func (p *part) set(name, value, why string) {
+	entry := plan.Env{Name: name, From: plan.FromMade, Why: why}
+	p.Made = append(p.Made, launch.Variable{Env: entry, Value: value})
 }
 
-func (p *part) mount(list ...launch.Mount) { p.mounts = append(p.mounts, list...) }
-func (p *part) note(texts ...string)       { p.notes = append(p.notes, texts...) }
-func (p *part) warn(texts ...string)       { p.warnings = append(p.warnings, texts...) }
+// stays records that the agent uses a secret, which stays outside.
+func (p *part) stays(name string, hosts []string, why string) {
+	p.Outside = append(p.Outside, launch.Outside{Name: name, Hosts: hosts, Why: why})
+}
 
-// add adds what other parts add, in their order.
+// add appends all that other parts add, in their order.
 func (p *part) add(others ...part) {
 	for _, o := range others {
-		p.mount(o.mounts...)
-		p.note(o.notes...)
-		p.warn(o.warnings...)
-		p.standIns, p.made = append(p.standIns, o.standIns...), append(p.made, o.made...)
-		p.outside = append(p.outside, o.outside...)
+		p.mount(o.Mounts...)
+		p.note(o.Notes...)
+		p.warn(o.Warnings...)
+		p.Made, p.Outside = append(p.Made, o.Made...), append(p.Outside, o.Outside...)
+		for _, s := range o.StandIns {
+			if !slices.Contains(p.StandIns, s) { // parts may share a stand-in
+				p.StandIns = append(p.StandIns, s)
+			}
+		}
 	}
 }
 
-// parts are what all subjects make of the ground.
+// parts are the parts of a launch, one for each subject.
 type parts struct {
-	machine  machinePart
+	machine  part
 	network  networkPart
 	agent    agentPart
 	git      gitPart
@@ -77,15 +85,16 @@ type parts struct {
 	named    part
 	home     part
 	limits   part
-	remarks  remarksPart
+	remarks  part
 	brokered brokeredPart
-	held     bool              // the limits are, by systemd
+	ownPIDs  bool              // see [launch.CanOwnPIDs]
+	held     bool              // systemd enforces the limits
 	linked   map[string]string // of named, see [bound]
 }
 
-// gather makes the parts. port is that of the broker's proxy.
+// gather makes all parts. port is that of the broker's proxy, see [listen].
 func gather(g ground, k *keeper, port int) (p parts, err error) {
-	if p.machine, err = machineOf(g.Facts.Env); err != nil {
+	if p.machine, p.ownPIDs, err = machineOf(g.Facts.Env); err != nil {
 		return p, err
 	}
 	if p.network, err = networkOf(g); err != nil {
@@ -97,7 +106,7 @@ func gather(g ground, k *keeper, port int) (p parts, err error) {
 	if p.git, err = gitOf(g); err != nil {
 		return p, err
 	}
-	if p.nix, err = nixOf(g, p.machine.ownPIDs); err != nil {
+	if p.nix, err = nixOf(g, p.ownPIDs); err != nil {
 		return p, err
 	}
 	if p.named, p.linked, err = namedOf(g); err != nil {
@@ -106,9 +115,10 @@ func gather(g ground, k *keeper, port int) (p parts, err error) {
 	if p.home, err = homeOf(g); err != nil {
 		return p, err
 	}
-	p.limits, p.held = limitsOf(g, p.machine.ownPIDs)
-	p.remarks = remarksOf(g)
-	p.brokered, err = brokeredOf(g, p.remarks.overrides, port)
+	p.limits, p.held = limitsOf(g, p.ownPIDs)
+	var overrides map[string]launch.Override
+	p.remarks, overrides = remarksOf(g)
+	p.brokered, err = brokeredOf(g, overrides, port)
 	return p, err
 }
 
@@ -144,13 +154,9 @@ func bind(g ground, p parts) (b bound, err error) {
 	if err := judgeSearchPlaces(g.led, b.given); err != nil {
 		return b, err
 	}
-	h.Mounts = append(h.Mounts, guarded.mounts...)
-	for _, p := range guarded.standIns {
-		if !slices.Contains(h.StandIns, p) { // one stands in for folders of all
-			h.StandIns = append(h.StandIns, p)
-		}
-	}
-	h.Notes, h.Warnings = append(h.Notes, guarded.notes...), append(h.Warnings, guarded.warnings...)
+	all := part{h.Part}
+	all.add(guarded.part)
+	h.Part = all.Part
 	if b.Launch, err = launch.Bind(g.plan, h); err != nil {
 		return b, err
 	}
@@ -165,48 +171,40 @@ func bind(g ground, p parts) (b bound, err error) {
 	return b, cmp.Or(judgeSecretFiles(g, b.Launch.Mounts), judgeSources(g, b.Launch.Mounts, b.given))
 }
 
-// manyMounts is where mounts begin to cost what a person feels: 200 take 40 ms.
+// manyMounts is how many mounts cost so much that a person notices: 200 take 40 ms.
 const manyMounts = 150
 
 // hostOf is the host as a launch sees it, but for the mounts of its plan.
 func hostOf(g ground, p parts) launch.Host {
 	var all part
-	all.add(p.machine.part, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named, p.home,
-		p.limits, p.remarks.part, p.brokered.part)
+	all.add(p.machine, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named, p.home,
+		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
-		Facts: g.Facts, Etc: g.etc, Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,
-		Words: g.options.Words, Ignored: g.ignored, ExtraEnv: extraEnv(g.Facts.Env), Seccomp: seccomp.Filter(),
-		Bwrap: plan.ToolPath(g.plan, resolve.ToolBwrap), Env: plan.ToolPath(g.plan, resolve.ToolEnv),
-		CanLay: p.machine.canLay, OwnPIDs: p.machine.ownPIDs,
-		Agent: p.agent.words, LookUp: p.agent.lookUp, Owns: p.agent.owns, Libraries: p.agent.libraries,
-		Closure: p.agent.closure, Gitconfig: p.git.config, Held: p.held,
-		Daemon: p.nix.daemon, NixStore: p.nix.dir, NixConf: p.nix.conf, Registry: p.nix.registry,
-		Overrides: p.brokered.overrides, Bundle: p.brokered.bundle,
-		Mounts: all.mounts, StandIns: all.standIns, Made: all.made, Outside: all.outside,
-		Notes: all.notes, Warnings: all.warnings,
+		Setting: launch.Setting{
+			Bwrap: plan.ToolPath(g.plan, resolve.ToolBwrap), Shim: plan.ToolPath(g.plan, resolve.ToolEnv),
+			Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,
+			Agent: p.agent.Agent, Request: g.options.Words,
+			Held: p.held, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
+		},
+		Part: all.Part, Nix: p.nix.Nix, Facts: g.Facts, Etc: g.etc,
+		Gitconfig: p.git.config, ExtraEnv: extraEnv(g.Facts.Env), Bundle: p.brokered.bundle,
+		Overrides: p.brokered.overrides, CanLay: launch.CanLay(), Heeded: g.heeded,
 	}
 }
 
-// machinePart is what this machine can do, and what the caller's environment says.
-type machinePart struct {
-	part
-	ownPIDs, canLay bool
-}
-
-func machineOf(env host.Environment) (m machinePart, err error) {
-	if m.notes, err = judgeExtraEnv(env); err != nil {
-		return m, err
-	}
-	m.canLay, m.ownPIDs = launch.CanLay(), launch.CanOwnPIDs()
-	if !m.ownPIDs {
-		m.note("process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could " +
+// machineOf notes what this machine cannot do, and which extra variables the environment does not have. ownPIDs is
+// [launch.CanOwnPIDs].
+func machineOf(env host.Environment) (made part, ownPIDs bool, err error) {
+	made.Notes, err = judgeExtraEnv(env)
+	if ownPIDs = launch.CanOwnPIDs(); !ownPIDs {
+		made.note("process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could " +
 			"leave it running")
 	}
-	return m, nil
+	return made, ownPIDs, err
 }
 
 // LinkedMount is a mount whose source was reached by a link that an agent could
-// have made: who has not approved of it must be asked.
+// have made. A user who has not approved of it must be asked.
 type LinkedMount struct {
 	launch.Mount
 	Link string

@@ -12,20 +12,22 @@ import (
 	"claudebox/internal/agent/login"
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
+	"claudebox/internal/network/helper"
+	"claudebox/internal/profile"
 	"claudebox/internal/secret/broker"
 )
 
-// brokering is the broker that swaps secrets while a session runs: a process of
-// its own, or one in the sandbox's own network. The zero value is none.
+// brokering is the broker that swaps secrets while a session runs: a process of its own in tier full, else a part of
+// the network helper. The zero value has no broker.
 type brokering struct {
 	process *broker.Process
 	within  *within
 	refused refusals
 }
 
-// listen takes the port of the broker's proxy, for a launch that has one.
+// listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
 func listen(g ground) (listener *os.File, port int, err error) {
-	if !g.secrets.used || g.why.Look || g.plan.Network.Tier != proxied {
+	if !g.secrets.used || g.why.Look || g.plan.Network.Tier != profile.TierFull {
 		return nil, 0, nil
 	}
 	if listener, port, err = broker.Listen(); err != nil {
@@ -34,31 +36,25 @@ func listen(g ground) (listener *os.File, port int, err error) {
 	return listener, port, err
 }
 
-// lent is what the network gets of the secrets.
-type lent struct {
-	config json.RawMessage // [helper.Config.Broker]
-	roots  []byte          // [helper.Config.Roots]
-	attach func(*os.File)  // [helper.Settings.Broker]
-}
-
-// lend gives the secrets to whoever serves the sandbox's network, if anybody does. The login comes later.
-func (b *brokering) lend(s *Session) (lent, error) {
-	if !s.secrets.used || s.Launch.Tier == proxied {
-		return lent{}, nil
+// lend returns what the network helper needs to swap secrets; empty, if no helper serves the network or no secrets
+// are used. The login is given later, by start.
+func (b *brokering) lend(s *Session) (network helper.Settings, err error) {
+	if !s.secrets.used || s.Launch.Tier == profile.TierFull {
+		return network, nil
 	}
 	config := s.parts.brokered.hello.Config
 	if config.Login != nil {
 		config.Login = &broker.Login{Key: config.Key, Pending: true}
 	}
-	roots := config.Roots
-	config.Roots = nil // long, so they go by a way of their own
-	text, err := json.Marshal(config)
+	network.Config.Roots, config.Roots = config.Roots, nil // long, so they are sent separately
+	network.Config.Broker, err = json.Marshal(config)
 	b.within = &within{}
 	keeper := secretKeeper{&s.Instance, &b.refused}
-	return lent{text, roots, func(line *os.File) { b.within.attach(line, keeper) }}, err
+	network.Broker = func(line *os.File) { b.within.attach(line, keeper) }
+	return network, err
 }
 
-// start starts the broker, or tells the one in the network of the login.
+// start starts the broker's process, or gives the login to the broker in the network helper.
 func (b *brokering) start(s *Session) (err error) {
 	const op = "keep your secrets outside"
 	if !s.secrets.used {
@@ -74,7 +70,7 @@ func (b *brokering) start(s *Session) (err error) {
 		if now.Key != nil && !slices.Equal(now.Key, hello.Config.Key) {
 			return diag.Errorf(op, "start again", "another session has just made the home of this project's agent")
 		}
-		if !now.Pending { // it is to be renewed first
+		if !now.Pending { // a pending one has to be renewed first
 			b.within.SetLogin(now.Access, now.Scope)
 		}
 		return nil
@@ -105,11 +101,10 @@ func (b *brokering) follow(guard *login.Guard) {
 func (b *brokering) close() {
 	if b.process != nil {
 		b.process.Close()
-		b.process = nil
 	}
 }
 
-// postTokens asks the token endpoint, through claudebox's helper.
+// postTokens returns a function that posts to the token endpoint, through claudebox's helper.
 func postTokens(g ground) login.Post {
 	return func(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 		roots, err := readBundle(g.etc.Certificates)
@@ -119,17 +114,17 @@ func postTokens(g ground) login.Post {
 		var said broker.Posted
 		err = askHelper(ctx, broker.PostWord, broker.Post{
 			Address: login.TokenEndpoint, Agent: "claudebox/" + g.caller.Version, Body: body,
-			Roots: roots, Proxies: g.secrets.proxies,
+			Roots: roots, Proxies: g.secrets.hello.Proxies,
 		}, &said)
 		return said.Status, said.Body, err
 	}
 }
 
-// within is the broker in the process that serves the sandbox's network, or in the one that came after it.
+// within is the line to the broker in the network helper, or in the helper that was started after that one ended.
 type within struct {
 	mu            sync.Mutex
 	line          *broker.Line
-	told          bool // of the login
+	told          bool // SetLogin was called
 	access, scope string
 }
 
@@ -145,7 +140,7 @@ func (w *within) attach(line *os.File, keeper broker.Keeper) {
 	}
 }
 
-// SetLogin gives the login to the broker, and to the next one, too.
+// SetLogin gives the login to the broker, and to each one that is attached later.
 func (w *within) SetLogin(access, scope string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,10 +150,10 @@ func (w *within) SetLogin(access, scope string) {
 	}
 }
 
-// secretKeeper works for the broker here.
+// secretKeeper does for the broker what only this process can, as its [broker.Keeper].
 type secretKeeper struct {
 	instance *state.Instance
-	refused  *refusals
+	*refusals
 }
 
 var errNoLogin = errors.New("no login is kept here")
@@ -179,32 +174,34 @@ func (k secretKeeper) Keep(made broker.Grant) error {
 	return errNoLogin
 }
 
-// Forget gives such a login up.
+// Forget gives up a login that was made inside.
 func (k secretKeeper) Forget() {
 	if guard := k.instance.Guard(); guard != nil {
 		guard.Forget()
 	}
 }
 
-// Report notes what was refused.
-func (k secretKeeper) Report(r broker.Refusal) { k.refused.note(r) }
-
 // refusals are what a broker refused, and how often.
 type refusals struct {
-	mu    sync.Mutex
-	list  []broker.Refusal // each once: the same secret, host and reason
-	times []int
+	mu   sync.Mutex
+	list []refusal // each once: the same secret, host and reason
 }
 
-func (n *refusals) note(r broker.Refusal) {
+type refusal struct {
+	broker.Refusal
+	times int
+}
+
+// Report counts a refusal. Of different ones it keeps only so many.
+func (n *refusals) Report(r broker.Refusal) {
 	const most = 50
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	same := func(o broker.Refusal) bool { return o.Secret == r.Secret && o.Host == r.Host && o.Why == r.Why }
+	same := func(o refusal) bool { return o.Secret == r.Secret && o.Host == r.Host && o.Why == r.Why }
 	if i := slices.IndexFunc(n.list, same); i >= 0 {
-		n.times[i]++
+		n.list[i].times++
 	} else if len(n.list) < most {
-		n.list, n.times = append(n.list, r), append(n.times, 1)
+		n.list = append(n.list, refusal{r, 1})
 	}
 }
 
@@ -212,14 +209,14 @@ func (n *refusals) note(r broker.Refusal) {
 func (n *refusals) told() (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i, r := range n.list {
+	for _, r := range n.list {
 		what := "a request"
 		if r.Secret != "" {
 			what = "the placeholder of " + r.Secret
 		}
 		text := what + " was sent to " + r.Host + r.Path + ", " + r.Why + ": stopped"
-		if n.times[i] > 1 {
-			text += fmt.Sprintf(" (%d times)", n.times[i])
+		if r.times > 1 {
+			text += fmt.Sprintf(" (%d times)", r.times)
 		}
 		lines = append(lines, text)
 	}

@@ -76,21 +76,20 @@ func (c *Checkup) parts(g ground, k *keeper) {
 	mounts := 0
 	if g.plan.Agent.Name != "" {
 		agent, err := agentOf(g, k)
-		mounts += len(agent.mounts)
-		c.judge("agent", err, strings.Join(agent.words, " "))
+		mounts += len(agent.Mounts)
+		c.judge("agent", err, strings.Join(agent.Words, " "))
 	}
 	if located {
 		git, err := gitOf(g)
-		mounts += len(git.mounts)
+		mounts += len(git.Mounts)
 		c.judge("git", err, "the identity for this folder can be read")
 		named, _, err := namedOf(g)
-		mounts += len(named.mounts)
+		mounts += len(named.Mounts)
 		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
 	}
 }
 
-// launch prepares the whole as a launch does. So nothing that keeps it from
-// starting goes unseen, even what no part knows of.
+// launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of.
 func (c *Checkup) launch(caller Caller, o Options) {
 	caller.Stderr = io.Discard // the same warnings, said before
 	s, err := Prepare(caller, o, looking)
@@ -103,7 +102,7 @@ func (c *Checkup) launch(caller Caller, o Options) {
 	c.secrets(s.Launch)
 }
 
-// secrets says of each where it may go, or that it can be read inside.
+// secrets says of each secret where it may go, or that it can be read inside.
 func (c *Checkup) secrets(l launch.Launch) {
 	for _, o := range l.Outside {
 		c.judge("secrets", nil, o.Name+" stays outside, for "+strings.Join(o.Hosts, ", "))
@@ -151,7 +150,7 @@ func (c *Checkup) project(g *ground) bool {
 // machine is what the launch would use of this machine.
 func machine(g ground) doctor.Machine {
 	p := g.plan
-	// those of packages that a launch fetches first are left out
+	// paths of packages that a launch fetches first are left out
 	present := p
 	present.Pins.Packages = slices.DeleteFunc(slices.Clone(p.Pins.Packages), func(pkg plan.Package) bool {
 		return slices.Contains(g.missing, pkg.Attr)

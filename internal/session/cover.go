@@ -7,39 +7,33 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
-	"claudebox/internal/workspace/cover"
+	"claudebox/internal/sandbox/cover"
 	"claudebox/internal/workspace/gitconfig"
 	"claudebox/internal/workspace/project"
 )
 
+// remakes maps the mode of a mount to what makes the content that covers a new file at the mount's path; nil: the new
+// file itself is mounted, read-only.
+var remakes = map[project.Mode]func(file string) ([]byte, error){
+	project.Hidden:   func(string) ([]byte, error) { return []byte{}, nil },
+	project.Made:     sanitised,
+	project.ReadOnly: nil,
+}
+
 // covers are the files of a folder that stay covered, whatever replaces them on the host.
-func covers(given project.Project) []cover.File {
-	var files []cover.File
+func covers(given project.Project) (files []cover.File) {
 	for _, m := range given.Mounts {
-		f := cover.File{Path: m.Path, Folder: m.Dir}
-		switch m.Mode {
-		case project.Hidden:
-			f.Remake = func(string) ([]byte, error) { return []byte{}, nil }
-		case project.Made:
-			f.Remake = sanitised
-		case project.ReadOnly:
-		default:
-			continue
+		if remake, stays := remakes[m.Mode]; stays {
+			files = append(files, cover.File{Path: m.Path, Folder: m.Dir, Remake: remake})
 		}
-		files = append(files, f)
 	}
 	return files
 }
 
 // sanitised makes the copy of a git configuration that is seen inside.
 func sanitised(file string) ([]byte, error) {
-	at, err := beneath.Open(path.Dir(file))
-	if err != nil {
-		return nil, err
-	}
-	defer at.Close()
 	const limit = 1 << 20
-	content, err := at.Read(path.Base(file), limit)
+	content, err := beneath.ReadIn(path.Dir(file), path.Base(file), limit)
 	return append([]byte{}, gitconfig.Sanitise(content)...), err
 }
 
@@ -53,7 +47,7 @@ type uncovered struct {
 	times map[string]int
 }
 
-// note counts, and reports whether it is to be said.
+// note counts that a file was uncovered. It reports whether to print that: once for a file, for mostUncovered files.
 func (u *uncovered) note(file string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +58,7 @@ func (u *uncovered) note(file string) bool {
 	return u.times[file] == 1 && len(u.times) <= mostUncovered
 }
 
-// rest says in one line what was not said; empty: all was.
+// rest is one line on what note did not have printed; empty: there is nothing.
 func (u *uncovered) rest() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +75,7 @@ func (u *uncovered) rest() string {
 	return fmt.Sprintf("%d more files were uncovered, all together %d times", more, len(u.times)+again)
 }
 
-// tellUncovered says at once what could not be covered again. With `protect_mode: strict` the session ends.
+// tellUncovered prints at once that a file could not be covered again. With `protect_mode: strict` the session ends.
 func (r *running) tellUncovered(file string, err error) {
 	strict, end := r.Launch.Plan.Protect.Mode == "strict", ""
 	if strict {

@@ -22,8 +22,9 @@ import (
 // gitPart is the sandbox's .gitconfig, and what it takes to sign and to log in.
 type gitPart struct {
 	part
-	config []byte
-	keys   sshagent.Request // without a socket: none are used
+	access usergit.Access
+	keys   sshagent.Request // Socket is empty if none are used
+	config []byte           // made of all that
 }
 
 // gitOf makes the sandbox's .gitconfig from the identity that git would pick
@@ -42,23 +43,23 @@ func gitOf(g ground) (made gitPart, err error) {
 		made.note("git commits nothing inside: " + missing + " is not set; outside: " +
 			"git config --global " + missing + " …")
 	}
-	access := usergit.Access{SSHToHTTPS: g.plan.Git.SSHToHTTPS, NoSSH: !isInside(g.plan, "ssh")}
+	made.access = usergit.Access{
+		Hosts: g.plan.Git.Hosts, SSHToHTTPS: g.plan.Git.SSHToHTTPS, NoSSH: !isInside(g.plan, "ssh"),
+	}
 	for _, host := range g.plan.Git.Hosts {
-		access.Hosts = append(access.Hosts, usergit.Host{Name: host.Host, Variable: host.Variable})
 		if token, _ := env.Get(host.Variable); token == "" {
 			made.note("git cannot log in to " + host.Host + ": " + host.Variable + " is not set")
 		}
 	}
-	ssh := keysOf(g, identity)
-	made.add(gitHabits(g, identity), ssh.part)
-	made.keys, access.SSH, access.SigningKey, access.Signs = ssh.request, ssh.logins, ssh.signs, ssh.always
-	made.config = usergit.Make(identity, safeDirectories(g.project), access)
+	made.add(gitHabits(g, identity))
+	made.letKeys(g, identity)
+	made.config = usergit.Make(identity, safeDirectories(g.project), made.access)
 	return made, nil
 }
 
-// gitHabits carries over what of the user's own git configuration would be
-// missed: the files that git is to ignore, without which `git add -A` takes
-// them. That commits are not signed is said.
+// gitHabits carries over what the user would miss of their own git configuration: the file that says what git
+// ignores, without which `git add -A` adds such files. It notes that commits are not signed, and which other
+// settings are not inside.
 func gitHabits(g ground, id usergit.Identity) (habits part) {
 	switch {
 	case id.Signs != "true" || g.plan.Git.Sign != "":
@@ -88,10 +89,9 @@ func gitHabits(g ground, id usergit.Identity) (habits part) {
 	return habits
 }
 
-// ignoreFile is the content of a file that says what git ignores; none where it is
-// not there, or where reason says why it does not enter. An agent must not be
-// able to have another file taken for it: no link is followed but those of the
-// store, and nothing in the project is read.
+// ignoreFile returns the content of a file that says what git ignores; nil if there is none. reason says why an
+// existing one may not enter. An agent must not be able to put another file in its place: only links into the store
+// are followed, and nothing in the project is read.
 func ignoreFile(file, home, project string) (content []byte, reason string) {
 	const limit = 1 << 20
 	real, err := filepath.EvalSymlinks(file)
@@ -116,10 +116,9 @@ func ignoreFile(file, home, project string) (content []byte, reason string) {
 	return content, ""
 }
 
-// userGit is the user's own git configuration with all that it includes, under
-// whatever condition: the host's git may obey any of it in the project. Each file
-// is read once: what is judged is what the identity is made of. What cannot be read
-// is nothing to git either, or said when the identity is read.
+// userGit is the user's own git configuration with all files that it includes, under whatever condition: the host's
+// git may obey any of them in the project. Each file is read once, so that the identity is made from what was judged.
+// A file that cannot be read is left out: git does not obey it either, or reading the identity reports it.
 type userGit struct {
 	files    []project.UserGit
 	contents map[string][]byte
@@ -145,8 +144,8 @@ func readUserGit(c call) userGit {
 	return git
 }
 
-// read reads a file of the configuration, which may include one of the project:
-// it neither waits for a pipe nor reads without end.
+// read reads a file of the configuration. That may include a file of the project,
+// so reading neither waits for a pipe nor goes on without end.
 func (u userGit) read(name string) ([]byte, error) {
 	const limit = 1 << 20
 	if content, known := u.contents[name]; known || name == os.DevNull { // GIT_CONFIG_GLOBAL=/dev/null is a habit
@@ -205,11 +204,7 @@ func repoOf(p project.Project, shown string) usergit.Repo {
 // safeDirectories are the folders that git inside may trust (GIT-02): the
 // project, the worktree it lies in, and the repository's common folder.
 func safeDirectories(p project.Project) []string {
-	dirs := []string{p.Path}
-	for _, dir := range []string{p.Repo.Worktree, p.Repo.Common} {
-		if dir != "" && dir != p.Path {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
+	others := slices.DeleteFunc([]string{p.Repo.Worktree, p.Repo.Common},
+		func(dir string) bool { return dir == "" || dir == p.Path })
+	return append([]string{p.Path}, others...)
 }

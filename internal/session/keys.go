@@ -14,8 +14,8 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/smallfile"
-	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/sshagent"
 	"claudebox/internal/session/usergit"
@@ -23,56 +23,35 @@ import (
 
 const (
 	agentSocket = "/run/claudebox/ssh-agent" // inside
-	knownHosts  = "/etc/ssh/ssh_known_hosts" // likewise
-	socketName  = "ssh-agent."               // of those of an instance: the session's process follows
+	knownHosts  = "/etc/ssh/ssh_known_hosts" // inside, and on the host
+	socketName  = "ssh-agent."               // prefix of an instance's sockets; the id of the session's process follows
 	maxKeyFile  = 64 << 10                   // bytes
 	keyPatience = 10 * time.Second
 	signRule    = "git.sign"
 	sshRule     = "ssh.hosts"
 )
 
-// keysPart is what an agent signs and logs in with by ssh, and never holds.
-type keysPart struct {
-	part
-	request sshagent.Request // without a socket: no key is used
-	logins  []string         // hosts that are logged in to
-	signs   string           // the public key that git signs with; empty: none
-	always  bool             // unasked
-}
-
-// keysOf finds the keys that a plan lets be used, and leads the sandbox to the
-// agent that uses them. What cannot be had is said.
-func keysOf(g ground, id usergit.Identity) (made keysPart) {
+// letKeys finds the keys that the plan lets git sign with and ssh log in with, and mounts the socket of the agent that
+// uses them. The keys themselves never enter. What cannot be used is a warning.
+func (made *gitPart) letKeys(g ground, id usergit.Identity) {
 	wanted := g.plan.Git
 	if wanted.Sign == "" && len(wanted.SSH) == 0 {
-		return made
+		return
 	}
 	found, file, err := lookForKeys(g, id)
 	if err != nil {
 		made.warn("ssh keys cannot be used: " + err.Error())
-		return made
+		return
 	}
-	r := &made.request
 	if wanted.Sign != "" {
-		key, file, why := chooseKey(id, found, file)
-		if why != "" {
-			made.warn("git cannot sign: " + why)
-		} else {
-			r.Rules.Git, r.Key = key.Blob, file
-			made.signs, made.always = key.Line, id.Signs == "true"
-			made.outside = []launch.Outside{
-				{Name: "your SSH key " + key.Fingerprint, Hosts: []string{"signatures of git"}, Why: signRule},
-			}
-			if !isInside(g.plan, "ssh-keygen") {
-				made.warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
-			}
-		}
+		made.sign(g.plan, id, found, file)
 	}
 	if len(wanted.SSH) > 0 {
 		made.logIn(g.plan, found)
 	}
+	r := &made.keys
 	if r.Rules.Git == nil && len(r.Rules.Hosts) == 0 {
-		return made
+		return
 	}
 	if len(found.Held) > 0 && (r.Key == nil || len(r.Rules.Hosts) > 0) {
 		r.Agent = g.Facts.Env.Value("SSH_AUTH_SOCK", "")
@@ -81,21 +60,21 @@ func keysOf(g ground, id usergit.Identity) (made keysPart) {
 	made.mount(launch.Mount{
 		Kind: plan.ROBind, Source: filepath.Join(r.Dir, r.Socket), Destination: agentSocket, Why: plan.Base,
 	})
-	entry := plan.Env{Name: "SSH_AUTH_SOCK", From: plan.FromMade, Why: signRule}
+	why := signRule
 	if r.Rules.Git == nil {
-		entry.Why = sshRule
+		why = sshRule
 	}
-	made.made = []launch.Variable{{Env: entry, Value: agentSocket}}
-	return made
+	made.set("SSH_AUTH_SOCK", agentSocket, why)
 }
 
-// keyFiles are the files of user.signingkey; nil: one cannot be read, or it names none.
+// keyFiles are the contents of the files of user.signingkey; nil: a file cannot be read, or none is named.
 type keyFiles struct {
 	public, private []byte
 	fault           error // why private cannot be read
 }
 
-// lookForKeys finds out what a plan needs to know of the user's ssh.
+// lookForKeys has claudebox's helper look at the keys in the user's ssh agent, at the key for signing, and at the
+// known hosts among those of the plan.
 func lookForKeys(g ground, id usergit.Identity) (found sshagent.Found, f keyFiles, err error) {
 	known := slices.DeleteFunc([]string{filepath.Join(g.Facts.Home, ".ssh/known_hosts"), knownHosts},
 		func(name string) bool {
@@ -117,79 +96,90 @@ func lookForKeys(g ground, id usergit.Identity) (found sshagent.Found, f keyFile
 	return found, f, err
 }
 
-// readKey reads what user.signingkey says, which is a public key, or names the file of one.
-func readKey(c call, said string) (f keyFiles) {
-	if line, literal := literalKey(said); literal || said == "" {
+// readKey reads the key in user.signingkey, which is a public key or the name of a file with one.
+func readKey(c call, signingKey string) (f keyFiles) {
+	if line, literal := literalKey(signingKey); literal || signingKey == "" {
 		return keyFiles{public: []byte(line)}
 	}
-	name := strings.TrimSuffix(c.absolute(said), ".pub")
-	f.public, _ = smallfile.Read(name+".pub", maxKeyFile) // the private one will do
+	name := strings.TrimSuffix(c.absolute(signingKey), ".pub")
+	f.public, _ = smallfile.Read(name+".pub", maxKeyFile) // may be missing: the private key will do
 	f.private, f.fault = smallfile.Read(name, maxKeyFile)
 	return f
 }
 
-// literalKey is the public key that user.signingkey is, if it is none of a file.
-func literalKey(said string) (line string, literal bool) {
-	line, marked := strings.CutPrefix(said, "key::")
+// literalKey returns user.signingkey without "key::", and reports whether it is a public key, not the name of a file.
+func literalKey(signingKey string) (line string, literal bool) {
+	line, marked := strings.CutPrefix(signingKey, "key::")
 	return line, marked || slices.Contains([]string{"ssh", "ecdsa", "sk"}, strings.Split(line, "-")[0])
 }
 
-// logIn adds the keys of the hosts that may be logged in to.
-func (k *keysPart) logIn(p plan.Plan, found sshagent.Found) {
+// sign adds the key that git signs with.
+func (made *gitPart) sign(p plan.Plan, id usergit.Identity, found sshagent.Found, file keyFiles) {
+	key, private, why := chooseKey(id, found, file)
+	if why != "" {
+		made.warn("git cannot sign: " + why)
+		return
+	}
+	made.keys.Rules.Git, made.keys.Key = key.Blob, private
+	made.access.SigningKey, made.access.Signs = key.Line, id.Signs == "true"
+	made.stays("your SSH key "+key.Fingerprint, []string{"signatures of git"}, signRule)
+	if !isInside(p, "ssh-keygen") {
+		made.warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
+	}
+}
+
+// logIn adds the hosts that ssh may log in to, with their public keys.
+func (made *gitPart) logIn(p plan.Plan, found sshagent.Found) {
 	if len(found.Held) == 0 {
-		k.warn("ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
+		made.warn("ssh cannot log in: no agent with a key is at SSH_AUTH_SOCK (ssh-add)")
 		return
 	}
 	if !isInside(p, "ssh") {
-		k.warn("ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
+		made.warn("ssh cannot log in: there is no ssh inside; write `packages: [openssh]` in the profile")
 	}
 	var lines strings.Builder
 	for i, name := range p.Git.SSH {
 		known := found.Hosts[i]
 		switch {
 		case known.Why != "":
-			k.warn("ssh cannot log in to " + name + ": " + known.Why)
+			made.warn("ssh cannot log in to " + name + ": " + known.Why)
 			continue
 		case len(known.Keys) == 0:
-			k.warn("ssh cannot log in to " + name + ": it is not in your known_hosts; connect to it once outside")
+			made.warn("ssh cannot log in to " + name + ": it is not in your known_hosts; connect to it once outside")
 			continue
 		}
-		k.request.Rules.Hosts = append(k.request.Rules.Hosts, known.Host)
-		k.logins = append(k.logins, strings.Split(name, ":")[0])
+		made.keys.Rules.Hosts = append(made.keys.Rules.Hosts, known.Host)
+		made.access.SSH = append(made.access.SSH, strings.Split(name, ":")[0])
 		lines.WriteString(known.Lines)
-		k.note(unreachable(p, name)...)
+		made.note(unreachable(p, name)...)
 	}
-	if len(k.logins) > 0 {
-		k.outside = append(k.outside,
-			launch.Outside{Name: "the keys of your ssh agent", Hosts: k.logins, Why: sshRule})
-		k.mount(launch.Mount{
+	if len(made.access.SSH) > 0 {
+		made.stays("the keys of your ssh agent", made.access.SSH, sshRule)
+		made.mount(launch.Mount{
 			Kind: plan.ROData, Source: "known hosts", Destination: knownHosts, Mode: "0444",
 			Data: []byte(lines.String()), Why: sshRule,
 		})
 	}
 }
 
-// unreachable says so when the tier does not lead to a host.
+// unreachable returns a note if the tier does not let ssh reach the host, else nil.
 func unreachable(p plan.Plan, name string) []string {
 	host, port, ported := strings.Cut(name, ":")
 	if !ported {
 		port = "22"
 	}
-	switch p.Network.Tier {
-	case "none":
+	number, _ := net.LookupPort("tcp", port) // the profile was checked: this is a port
+	switch {
+	case reaches(p.Network, host, number):
+		return nil
+	case p.Network.Tier == profile.TierNone:
 		return []string{"ssh cannot log in to " + name + ": there is no network"}
-	case launch.ListedTier:
-		number, _ := net.LookupPort("tcp", port) // of the profile, which knows what a port is
-		allowed, err := hostpattern.ParseList(p.Network.Allow)
-		if _, found := allowed.Find(host, number); err == nil && !found {
-			return []string{"ssh cannot log in to " + name + ": write " + host + ":" + port + " under `allow`"}
-		}
 	}
-	return nil
+	return []string{"ssh cannot log in to " + name + ": write " + host + ":" + port + " under `allow`"}
 }
 
-// chooseKey is the key of user.signingkey: held by the user's agent, else with its
-// file, when that has no passphrase. why says why there is none.
+// chooseKey returns the key of user.signingkey. file is nil if the user's agent holds the key, else it is the content
+// of the private key's file, which has no passphrase. why says why there is no key; empty: there is one.
 func chooseKey(id usergit.Identity, found sshagent.Found, f keyFiles) (key sshagent.Key, file []byte, why string) {
 	_, literal := literalKey(id.SigningKey)
 	public := found.Public
@@ -222,8 +212,8 @@ type keyAgent struct {
 	uses    map[sshagent.Use]int
 }
 
-// start starts the agent, and takes away the sockets of sessions that were
-// killed. What could not be started when it was needed is told.
+// start starts the agent, if r has a socket, and removes the sockets of sessions that were killed. An agent that
+// cannot be started later, when it is needed, is reported on tell.
 func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	if r.Socket == "" {
 		return nil
@@ -258,7 +248,6 @@ func (k *keyAgent) note(u sshagent.Use) {
 func (k *keyAgent) close() {
 	if k.process != nil {
 		k.process.Close()
-		k.process = nil
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"claudebox/internal/sandbox/scope"
 )
 
-// limitsOf says which limits of the profile do not hold here; held are the others, by
-// systemd. It is asked if it has to be. The limit on processes holds without it, where the kernel counts them apart.
+// limitsOf warns of the limits in the profile that cannot be enforced here. held reports whether systemd enforces
+// those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
+// counts the sandbox's processes apart.
 func limitsOf(g ground, ownPIDs bool) (made part, held bool) {
 	limits := g.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {

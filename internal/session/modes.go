@@ -1,8 +1,8 @@
 package session
 
 import (
+	"fmt"
 	"io"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -16,11 +16,11 @@ import (
 // others.
 type givenMode struct {
 	path string
-	fd   int // O_PATH: whatever becomes of its name
+	fd   int // O_PATH: it stays this file, whatever becomes of its name
 	mode uint32
 }
 
-// noteModes takes down the modes of what the launch mounts read-write.
+// noteModes records the modes of what the launch mounts read-write.
 func noteModes(l launch.Launch) (list []givenMode) {
 	for _, m := range l.Mounts {
 		if m.Kind != plan.Bind {
@@ -46,21 +46,20 @@ const (
 	othersWrite = 0o022
 )
 
-// mendModes gives back the modes of what was closed to its user, or opened for others to write.
+// mendModes restores the modes of what was closed to its user, or opened for others to write.
 func mendModes(list []givenMode, tell io.Writer) {
 	for _, was := range list {
 		var st unix.Stat_t
-		if unix.Fstat(was.fd, &st) == nil {
-			closed, opened := was.mode&^st.Mode&ownersBits, st.Mode&^was.mode&othersWrite
-			if closed|opened != 0 {
-				err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(was.fd), was.mode) // fchmod refuses O_PATH
-				if err != nil {
-					diag.Print(tell, &diag.Error{
-						Op: "give " + was.path + " back its mode", Err: err,
-						Remedy: "chmod " + strconv.FormatUint(uint64(was.mode), 8) + " " + was.path,
-					})
-				}
-			}
+		err := unix.Fstat(was.fd, &st)
+		closed, opened := was.mode&^st.Mode&ownersBits, st.Mode&^was.mode&othersWrite
+		if err == nil && closed|opened != 0 {
+			err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", was.fd), was.mode) // fchmod refuses O_PATH
+		}
+		if err != nil {
+			diag.Print(tell, &diag.Error{
+				Op: "give " + was.path + " back its mode", Err: err,
+				Remedy: fmt.Sprintf("chmod %o %s", was.mode, was.path),
+			})
 		}
 		unix.Close(was.fd)
 	}

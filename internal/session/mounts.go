@@ -1,13 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent/state"
 	"claudebox/internal/diag"
@@ -19,7 +19,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// namedOf adds what the project's repository, the command line and the plan's patterns of worktrees have mounted.
+// namedOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
+// machine's policy files. linked maps a mount's source to the link that led to it, see [bound].
 func namedOf(g ground) (made part, linked map[string]string, err error) {
 	made, linked = protection(g.project, emptyFolder(g.call)), map[string]string{}
 	for _, flag := range []struct {
@@ -50,23 +51,23 @@ func namedOf(g ground) (made part, linked map[string]string, err error) {
 	return made, linked, nil
 }
 
-// protection is what keeps the agent from what the host obeys in a folder, and
-// from what is hidden there. empty stands in for folders that are hidden.
+// protection makes the mounts that keep the agent from changing what the host obeys in a folder, and from reading
+// what is hidden there. empty is the folder that is mounted over hidden folders.
 func protection(folder project.Project, empty string) (made part) {
 	for _, m := range folder.Mounts {
 		made.mount(projectMount(m, empty))
 	}
 	if slices.ContainsFunc(folder.Mounts, hidesFolder) {
-		made.standIns = append(made.standIns, launch.StandIn{Path: empty, Dir: true})
+		made.StandIns = append(made.StandIns, launch.StandIn{Path: empty, Dir: true})
 	}
 	for _, p := range folder.StandIns {
 		standIn := launch.StandIn{Path: p.Root + "/" + p.Rel, Dir: p.Dir, Content: p.Content}
-		made.standIns = append(made.standIns, standIn)
+		made.StandIns = append(made.StandIns, standIn)
 	}
 	return made
 }
 
-// projectMount is a path of the project mounted over itself.
+// projectMount mounts a path of the project over itself, in the mode of m. empty is mounted over a hidden folder.
 func projectMount(m project.Mount, empty string) launch.Mount {
 	b := launch.Mount{Kind: plan.Bind, Source: m.Path, Destination: m.Path, Open: true, Why: m.Why}
 	switch m.Mode {
@@ -84,7 +85,7 @@ func projectMount(m project.Mount, empty string) launch.Mount {
 	return b
 }
 
-// emptyFolder stands in for folders that are hidden. It is out of the reach of every sandbox.
+// emptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
 func emptyFolder(c call) string { return filepath.Join(c.folders.Home, "empty") }
 
 func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
@@ -100,7 +101,7 @@ func (p *part) addWorktrees(g ground) error {
 		}
 		for _, folder := range found {
 			m := launch.Mount{Kind: plan.Bind, Source: folder, Destination: folder, Open: true, Why: whyWorktree}
-			known := slices.ContainsFunc(p.mounts, func(o launch.Mount) bool { return o.Destination == folder })
+			known := slices.ContainsFunc(p.Mounts, func(o launch.Mount) bool { return o.Destination == folder })
 			if !isFolder(folder) || known || folder == g.project.Path {
 				continue
 			}
@@ -121,13 +122,10 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// flagMount is HOST[:INSIDE] of a flag. Both are relative to the current folder,
-// or absolute, or begin with "~/". link is that of [follow].
+// flagMount makes the mount of a flag's word, HOST[:INSIDE]. Both are relative to the current folder,
+// or absolute, or begin with "~/". link is what [follow] returns as foreign.
 func flagMount(g ground, word string, kind plan.MountKind, flag string) (m launch.Mount, link string, err error) {
-	source, inside, split := strings.Cut(word, ":")
-	if !split {
-		inside = source
-	}
+	source, inside := sides(word)
 	op := "mount " + word + " (" + flag + ")"
 	if source == "" || inside == "" {
 		return m, "", diag.Errorf(op, "write "+flag+" HOST or "+flag+" HOST:INSIDE", "a side of the colon is empty")
@@ -141,7 +139,16 @@ func flagMount(g ground, word string, kind plan.MountKind, flag string) (m launc
 	return m, link, judgeNamed(g, op, m)
 }
 
-// judgeNamed refuses at once what a profile could not say either.
+// sides splits a flag's word at its first colon; without one, both sides are the whole word.
+func sides(word string) (outside, inside string) {
+	outside, inside, split := strings.Cut(word, ":")
+	if !split {
+		inside = outside
+	}
+	return outside, inside
+}
+
+// judgeNamed returns an error for a mount that a profile could not ask for either.
 func judgeNamed(g ground, op string, m launch.Mount) error {
 	message, remedy := profile.SourceFault(m.Source)
 	if message == "" {
@@ -156,70 +163,48 @@ func judgeNamed(g ground, op string, m launch.Mount) error {
 	return nil
 }
 
-// errLedOut is a source that the agent could have exchanged: it may turn a
-// folder of the project into a link to whatever it would like to have mounted
-// next time.
+// errLedOut refuses a source that is reached by a link in the project that leads out of it: an agent may have turned a
+// folder of the project into a link, to whatever it would like to have mounted next time.
 var errLedOut = errors.New("a link in the project leads out of it, where an agent could have put it")
 
-// follow resolves every link of a source that a user named. The way may lead
-// through the project, but no link of the project may lead out of it. What is
-// judged is the very way that was resolved: a live session may change it between
-// two looks. foreign is the last link by which it is reached that an agent could
-// have made, in a folder that it was given once; empty: none, or what lies in the
-// project, which is the agent's anyway.
+// follow resolves every link on the way to a source that a user named. The way may lead through the project, but no
+// link in the project may lead out of it ([errLedOut]). The links are judged as they are followed, in one walk: a
+// live session may change them between two looks. foreign is the last link on the way that an agent could have made,
+// in a folder that it was given once; empty if there is none, or if the source lies in the project, which is the
+// agent's anyway.
 func follow(g ground, path string) (at, foreign string, err error) {
 	if free, err := beneath.Canonical(path); err == nil && free == path {
 		return path, "", nil // no link on the way
 	}
-	const steps = 1000
-	at, rest, passed := "/", strings.Split(path, "/"), false
-	for range steps {
-		if len(rest) == 0 {
-			switch inside := pathname.Below(at, g.project.Path); {
-			case inside:
-				foreign = ""
-			case passed:
-				return "", "", errLedOut
-			}
-			return at, foreign, nil
+	passed := false
+	at, err = beneath.Follow(beneath.OnDisk{}, "/", path, func(name string, info fs.FileInfo, _ bool) error {
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return nil
 		}
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		text, err := os.Readlink(next)
-		switch {
-		case errors.Is(err, unix.EINVAL): // no link
-			at = next
-			continue
-		case err != nil:
-			return "", "", diag.Cause(err)
+		passed = passed || pathname.Below(name, g.project.Path)
+		// the user's home itself is never mounted
+		if !beneath.OfRoot(name, info) && filepath.Dir(name) != filepath.Clean(g.Facts.Home) {
+			foreign = name
 		}
-		passed = passed || pathname.Below(next, g.project.Path)
-		// no agent can have made a link of root or Nix, or one in the user's home
-		// itself, which is never mounted
-		var st unix.Stat_t
-		own := filepath.Dir(next) == filepath.Clean(g.Facts.Home) || pathname.Below(next, "/nix/store") ||
-			unix.Lstat(next, &st) == nil && st.Uid == 0
-		if !own {
-			foreign = next
-		}
-		if filepath.IsAbs(text) {
-			at = "/"
-		}
-		rest = append(strings.Split(text, "/"), rest...)
+		return nil
+	})
+	switch inside := pathname.Below(at, g.project.Path); {
+	case err != nil:
+		return "", "", diag.Cause(err)
+	case inside:
+		foreign = ""
+	case passed:
+		return "", "", errLedOut
 	}
-	return "", "", unix.ELOOP
+	return at, foreign, nil
 }
 
-// judgeSources refuses a mount that the user named and whose source shows a
-// secret path of the host, unless a profile said so of exactly this mount
-// (SAND-09), or what is protected and hidden in the project. It looks at the
-// final sources: a link may have led anywhere.
+// judgeSources returns an error for a mount that the user named and that shows a secret path of the host, unless a
+// profile allows exactly this mount (SAND-09), or that opens what is protected or hidden in the project. It looks
+// at the final sources: a link may have led anywhere.
 func judgeSources(g ground, mounts []launch.Mount, list []given) error {
 	for _, m := range mounts {
-		if err := judgeSource(g, m); err != nil {
-			return err
-		}
-		if err := judgeOverlap(m, list); err != nil {
+		if err := cmp.Or(judgeSource(g, m), judgeOverlap(m, list)); err != nil {
 			return err
 		}
 	}
@@ -257,7 +242,7 @@ func judgeSource(g ground, m launch.Mount) error {
 	return diag.Errorf("mount "+m.Source+" ("+m.Why+")", remedy, "it would show %s (%s)", secret.Path, secret.What)
 }
 
-// judgeOverlap refuses a mount by which the agent would reach what is
+// judgeOverlap returns an error for a mount by which the agent would reach what is
 // protected or hidden in the project by another way.
 func judgeOverlap(m launch.Mount, list []given) error {
 	if m.Kind != plan.Bind && m.Kind != plan.ROBind || !userNamed(m) {
@@ -285,20 +270,14 @@ func userNamed(m launch.Mount) bool {
 		})
 }
 
-// opens reports whether a mount makes reachable what another keeps the agent
-// from: from writing to it or, where it is covered, from reading it.
+// opens reports whether a mount lets the agent write to what kept protects or, if kept covers it, read it.
 func opens(m launch.Mount, kept project.Mount) bool {
-	switch kept.Mode {
-	case project.ReadOnly:
-		if m.Kind != plan.Bind {
-			return false
-		}
-	case project.Made, project.Hidden:
-	default:
+	covered := kept.Mode == project.Made || kept.Mode == project.Hidden
+	if !covered && !(kept.Mode == project.ReadOnly && m.Kind == plan.Bind) {
 		return false
 	}
 	if rest, around := strings.CutPrefix(kept.Path, m.Source+"/"); around {
-		return m.Destination+"/"+rest != kept.Path // else the one that keeps lies over it
+		return m.Destination+"/"+rest != kept.Path // if they are equal, kept is mounted over m
 	}
 	return pathname.Below(m.Source, kept.Path)
 }

@@ -18,6 +18,7 @@ import (
 	"claudebox/internal/network/policy"
 	"claudebox/internal/network/upstream"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 )
 
@@ -28,17 +29,17 @@ type networkPart struct {
 	log       string // the file of --network-log; empty: none
 }
 
-// networkOf judges what the tier needs.
+// networkOf checks what the plan and the options say of the network, and finds the ports to publish and the log file.
 func networkOf(g ground) (made networkPart, err error) {
 	wanted, tier := g.plan.Network, g.plan.Network.Tier
 	if g.options.NetworkLog != "" && !launch.OwnNetwork(wanted) {
 		return made, diag.Errorf("read --network-log", "leave it out, or use tier inet or allow",
 			"there is nothing to log: the tier is %s", tier)
 	}
-	if tier == "full" && len(g.options.Publish) > 0 {
+	if tier == profile.TierFull && len(g.options.Publish) > 0 {
 		made.note("--publish changes nothing in tier full: every port inside is a port of this host")
 	}
-	if tier == launch.ListedTier {
+	if tier == profile.TierAllow {
 		if err := judgeList(g.plan); err != nil {
 			return made, err
 		}
@@ -53,7 +54,7 @@ func networkOf(g ground) (made networkPart, err error) {
 		return made, err
 	}
 	for _, port := range made.published {
-		if port.Outside != port.Inside && tier != "full" {
+		if port.Outside != port.Inside && tier != profile.TierFull {
 			made.note(fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
@@ -61,7 +62,7 @@ func networkOf(g ground) (made networkPart, err error) {
 	return made, err
 }
 
-// judgeList judges the list of hosts of tier allow.
+// judgeList checks the list of hosts, and the proxy, of tier allow.
 func judgeList(p plan.Plan) error {
 	const op = "use tier allow"
 	if len(p.Network.Allow) == 0 {
@@ -78,7 +79,19 @@ func judgeList(p plan.Plan) error {
 	return nil
 }
 
-// logFile is where the log goes. In the project an agent could read it, or have put a link there.
+// reaches reports whether a sandbox reaches a host of the internet. A list of hosts
+// with a fault was refused before.
+func reaches(n plan.Network, name string, port int) bool {
+	if n.Tier == profile.TierAllow {
+		allowed, _ := hostpattern.ParseList(n.Allow)
+		_, found := allowed.Find(name, port)
+		return found
+	}
+	return n.Tier != profile.TierNone
+}
+
+// logFile returns the path of the log, absolute and with the links of its folder resolved; empty if name is. It
+// refuses a log in the project: there an agent could read it, or have put a link in its place.
 func logFile(name, project string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -108,19 +121,18 @@ type outside struct {
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
-// starts. secrets are what the network has a broker swap.
-func (n *outside) open(l launch.Launch, wanted networkPart, secrets lent) (*helper.Helper, error) {
+// starts. s has what a broker in the helper swaps. Without a network of the
+// sandbox's own it returns nil, nil.
+func (n *outside) open(l launch.Launch, wanted networkPart, s helper.Settings) (_ *helper.Helper, err error) {
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
-	program, err := ownProgram(networkName)
-	if err != nil {
+	if s.Program, err = ownProgram(networkName); err != nil {
 		return nil, err
 	}
-	var log *os.File
 	if file := wanted.log; file != "" {
 		const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_CLOEXEC
-		if log, err = os.OpenFile(file, flags, 0o600); err != nil {
+		if s.Log, err = os.OpenFile(file, flags, 0o600); err != nil {
 			const remedy = "name a file that you can write and that is no link"
 			return nil, diag.Wrap("write the network log "+file, err, remedy)
 		}
@@ -129,17 +141,13 @@ func (n *outside) open(l launch.Launch, wanted networkPart, secrets lent) (*help
 	for _, port := range l.Plan.Network.Out {
 		out = append(out, uint16(port))
 	}
-	ports, err := helper.Take(wanted.published, out)
-	if err != nil {
+	if s.Ports, err = helper.Take(wanted.published, out); err != nil {
 		return nil, err
 	}
 	config := helperConfig(l.Plan.Network)
-	config.Broker, config.Roots = secrets.config, secrets.roots
-	n.helper, err = helper.Start(helper.Settings{
-		Program: program, Config: config, Ports: ports, Log: log, Broker: secrets.attach,
-		Ended: func(err error) { n.lost = err },
-	})
-	if err != nil {
+	config.Broker, config.Roots = s.Config.Broker, s.Config.Roots
+	s.Config, s.Ended = config, func(err error) { n.lost = err }
+	if n.helper, err = helper.Start(s); err != nil {
 		n.helper = nil
 	}
 	return n.helper, err
@@ -147,7 +155,7 @@ func (n *outside) open(l launch.Launch, wanted networkPart, secrets lent) (*help
 
 func helperConfig(wanted plan.Network) helper.Config {
 	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except}
-	if wanted.Tier == launch.ListedTier { // elsewhere nobody is told of it
+	if wanted.Tier == profile.TierAllow { // elsewhere nobody is told of it
 		c.Via = wanted.Via
 	}
 	for _, pattern := range wanted.Allow {
@@ -176,7 +184,7 @@ const (
 	helperName  = "claudebox-helper"
 )
 
-// ownProgram is the file of one of them.
+// ownProgram returns the path of one of claudebox's own programs.
 func ownProgram(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
@@ -188,7 +196,7 @@ func ownProgram(name string) (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(self)), "libexec", name), nil
 }
 
-// askHelper has claudebox's helper answer a question.
+// askHelper asks claudebox's helper a question and decodes its answer, see [aside.Ask].
 func askHelper(ctx context.Context, word string, question, answer any) error {
 	program, err := ownProgram(helperName)
 	if err == nil {
@@ -197,7 +205,7 @@ func askHelper(ctx context.Context, word string, question, answer any) error {
 	return err
 }
 
-// Addresses are what this machine is connected to.
+// Addresses asks claudebox's helper for this machine's networks and addresses.
 func Addresses() (here policy.Host, err error) {
 	return here, askHelper(context.Background(), policy.Word, struct{}{}, &here)
 }
@@ -292,7 +300,8 @@ func amount(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", n, units[0])
 }
 
-// published are the ports of the host that lead inside: those of the plan, where --publish moves them.
+// published lists the ports of the host that lead inside: those of the plan, each at the host's port that --publish
+// gives it.
 func published(p plan.Plan, words []string) (list []helper.Published, err error) {
 	said, err := parsePublish(words)
 	for _, inside := range p.Network.In {
@@ -310,13 +319,10 @@ func published(p plan.Plan, words []string) (list []helper.Published, err error)
 // parsePublish reads words of --publish, INSIDE or HOST:INSIDE.
 func parsePublish(words []string) (list []helper.Published, err error) {
 	for _, word := range words {
-		first, second, both := strings.Cut(word, ":")
-		if !both {
-			second = first
-		}
+		outside, inside := sides(word)
 		var port helper.Published
-		if port.Outside, err = parsePort(first); err == nil {
-			port.Inside, err = parsePort(second)
+		if port.Outside, err = parsePort(outside); err == nil {
+			port.Inside, err = parsePort(inside)
 		}
 		if err != nil {
 			return nil, err

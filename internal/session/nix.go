@@ -18,12 +18,12 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/smallfile"
-	"claudebox/internal/network/hostpattern"
 	"claudebox/internal/nix/buildbox"
 	"claudebox/internal/nix/inside"
 	"claudebox/internal/nix/nixdaemon"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/resolve"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/sandbox/seccomp"
 	"claudebox/internal/sandbox/storetree"
@@ -32,10 +32,7 @@ import (
 // nixPart is what Nix uses inside.
 type nixPart struct {
 	part
-	dir      string // folder of a store of the sandbox's own; empty: there is none
-	daemon   bool   // the host's is reached
-	conf     []byte // nix.conf
-	registry []byte // of flakes
+	launch.Nix
 }
 
 // nixOf decides what Nix uses inside (SAND-07).
@@ -46,18 +43,19 @@ func nixOf(g ground, ownPIDs bool) (made nixPart, err error) {
 	case "host":
 		made, err = hostDaemon(g)
 	default:
-		made.conf = inside.NoConf("Nix is off in this sandbox")
+		made.Conf = inside.NoConf("Nix is off in this sandbox")
 	}
 	pin := g.plan.Pins.Nixpkgs
 	source := inside.Source{
 		Path: pin.Path, Rev: pin.Rev, NarHash: pin.NarHash, LastModified: pin.LastModified,
 		Nix: plan.ToolPath(g.plan, resolve.ToolNix),
 	}
-	made.registry, made.conf = source.Registry(), append(made.conf, source.Conf()...)
+	made.Registry, made.Conf = source.Registry(), append(made.Conf, source.Conf()...)
 	return made, err
 }
 
-// ownStore gives the sandbox a store of its own over the host's.
+// ownStore gives the sandbox a store of its own over the host's. If this machine cannot, Nix inside only evaluates,
+// and a warning says why.
 func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 	p := g.plan
 	err = tryStore(g)
@@ -65,7 +63,7 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 		err = errors.New("the plan's closure and a store of its own need a /proc that shows process 2")
 	}
 	if err != nil {
-		made.conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
+		made.Conf = inside.NoConf("Nix cannot build in this sandbox, claudebox check says why")
 		made.warn("Nix inside neither builds nor fetches: " + err.Error())
 		return made, nil
 	}
@@ -74,13 +72,9 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 		made.note("another session uses this project's Nix store: what Nix builds and fetches in " +
 			"this one is gone at its end")
 	}
-	made.dir = dir
-	allowed, err := hostpattern.ParseList(p.Network.Allow)
-	if err != nil {
-		return made, err
-	}
-	made.conf = inside.Conf(inside.CachesOf(g.etc.NixConf).Reached(
-		func(name string) bool { return reaches(p.Network.Tier, allowed, name) }))
+	made.Store = dir
+	made.Conf = inside.Conf(inside.CachesOf(g.etc.NixConf).Reached(
+		func(name string) bool { return reaches(p.Network, name, httpsPort) }))
 	for _, m := range []launch.Mount{
 		{Kind: plan.Bind, Source: inside.Var(dir), Destination: inside.StateInner},
 		{Kind: plan.ROBind, Source: inside.Upper(dir), Destination: inside.UpperInner},
@@ -99,20 +93,10 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 	return made, nil
 }
 
-// reaches reports whether a sandbox reaches a cache on the network.
-func reaches(tier string, allowed hostpattern.List, name string) bool {
-	if tier == launch.ListedTier {
-		_, found := allowed.Find(name, httpsPort)
-		return found
-	}
-	return tier != "none"
-}
-
 const httpsPort = 443
 
-// tryStore says what keeps this machine from a store of the sandbox's own. That
-// it can be had is kept for as long as the kernel runs and claudebox's folder
-// lies where it does.
+// tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
+// until the next boot, or until claudebox's folder moves. A look does not try.
 func tryStore(g ground) error {
 	var st unix.Stat_t
 	if err := unix.Stat(g.folders.Home, &st); err != nil {
@@ -131,26 +115,26 @@ func tryStore(g ground) error {
 	if err := launch.TryStore(bwrap, env, g.folders.Home); err != nil {
 		return err
 	}
-	cachefile.WriteBelow(file, []byte(key))
+	cachefile.Write(file, []byte(key))
 	return nil
 }
 
-// bootID names the running kernel.
+// bootID returns the id that the kernel makes at each boot.
 func bootID() (string, error) {
 	text, err := smallfile.Read("/proc/sys/kernel/random/boot_id", 1<<10)
 	return strings.TrimSpace(string(text)), err
 }
 
-// nixStore is a store of the sandbox's own while a session runs, and the filter in
-// front of the host's. The zero value is none.
+// nixStore is the sandbox's own store while a session runs, and the filter between the sandbox and the host's
+// daemon. The zero value has neither.
 type nixStore struct {
 	slot   *inside.Slot
 	filter *inside.Filter
 }
 
-// open makes the store of a launch in a folder ready, and the socket of the filter.
-// It gives the launch, in another store where that is taken by now.
-func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Store, tell io.Writer) (_ launch.Launch,
+// open prepares the sandbox's store in dir, and the filter's socket. If another session has taken dir by now, it
+// uses another folder. It returns the launch with the folder that is used.
+func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Client, tell io.Writer) (_ launch.Launch,
 	err error,
 ) {
 	n.slot, err = inside.Open(dir)
@@ -182,8 +166,8 @@ func (n *nixStore) open(l launch.Launch, dir string, store *nixdaemon.Store, tel
 	return l, err
 }
 
-// begin has the filter answer, and says so when it cannot be confined. It
-// serves nobody then, so nothing has to wait for it.
+// begin starts the filter in the background. A filter that cannot be confined
+// serves nobody, and the error is printed: so nothing has to wait for it.
 func (n *nixStore) begin(tell io.Writer) {
 	if filter := n.filter; filter != nil {
 		go func() {
@@ -194,7 +178,7 @@ func (n *nixStore) begin(tell io.Writer) {
 	}
 }
 
-// close ends the filter and lets go of the store.
+// close ends the filter and releases the store.
 func (n *nixStore) close() {
 	if n.filter != nil {
 		n.filter.Close()
@@ -204,14 +188,13 @@ func (n *nixStore) close() {
 	}
 }
 
-// hostDaemon lets the sandbox reach the host's daemon: in tier full only, as
-// what it fetches passes no tier, and only when the daemon itself says that it
-// does not trust this user, as for a trusted one its socket is a way to become
-// root.
+// hostDaemon lets the sandbox reach the host's daemon. It returns an error outside tier full, as what the daemon
+// fetches passes no tier; and unless the daemon itself says that it does not trust this user, as for a trusted one
+// its socket is a way to become root.
 func hostDaemon(g ground) (made nixPart, err error) {
 	const op = "reach the host's Nix daemon"
-	made.conf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
-	if g.plan.Network.Tier != "full" {
+	made.Conf = inside.NoConf("the host's Nix daemon is not reachable in this sandbox")
+	if g.plan.Network.Tier != profile.TierFull {
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or leave it out",
 			"in tier %s the daemon would fetch past the tier", g.plan.Network.Tier)
 	}
@@ -219,11 +202,11 @@ func hostDaemon(g ground) (made nixPart, err error) {
 	switch {
 	case err != nil:
 		return made, err
-	case said.Trust != nixdaemon.NotTrusted.String():
+	case said.Trust != nixdaemon.NotTrusted:
 		return made, diag.Errorf(op, "write `nix: {daemon: own}`, or take yourself out of `trusted-users` in nix.conf",
 			"it does not say that it distrusts you, and would make the agent root (Nix before 2.15 cannot tell)")
 	}
-	made.daemon, made.conf = true, inside.DaemonConf(g.etc.NixConf)
+	made.Daemon, made.Conf = true, inside.DaemonConf(g.etc.NixConf)
 	made.warn("the agent reaches the host's Nix daemon: it builds into the host's store, may collect its garbage, " +
 		"and sees everybody's roots")
 	if warning := said.warning(); warning != "" {
@@ -232,14 +215,14 @@ func hostDaemon(g ground) (made nixPart, err error) {
 	return made, nil
 }
 
-// daemonSaid is what the host's daemon says of itself.
+// daemonSaid is what is known of the host's daemon.
 type daemonSaid struct {
-	Trust  string
+	Trust  nixdaemon.Trust
 	Builds buildbox.Box
-	Failed string // why Builds is empty
+	Failed string // why Builds is not known
 }
 
-// warning is what somebody should know of what the agent builds there.
+// warning says where the builds of the agent run, if that may be outside of a sandbox; else it is empty.
 func (d daemonSaid) warning() string {
 	const builds = "what the agent builds through the Nix daemon "
 	switch d.Builds {
@@ -254,15 +237,15 @@ func (d daemonSaid) warning() string {
 }
 
 // Bounds on how long the daemon may take to say whom it trusts, and to build
-// the probe: others may build there, too.
+// the probe: it may be busy with the builds of others.
 const (
 	daemonWait = 2 * time.Second
 	probeWait  = 20 * time.Second
 )
 
-// askDaemon is what the daemon says of this user and of what it builds. Asking
-// costs more than the rest of a launch, so the answer is kept until something
-// changes that it depends on. A look builds nothing.
+// askDaemon asks the daemon whether it trusts this user, and finds out how it confines builds. That costs more than
+// the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. A look
+// builds nothing.
 func askDaemon(g ground) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
 	key, err := daemonKey(socket, g.Facts.UID)
@@ -281,9 +264,9 @@ func askDaemon(g ground) (daemonSaid, error) {
 		return daemonSaid{}, err
 	}
 	defer client.Close()
-	said.Trust = client.Info().Trust.String()
+	said.Trust = client.Info().Trust
 	switch {
-	case said.Trust != nixdaemon.NotTrusted.String():
+	case said.Trust != nixdaemon.NotTrusted:
 		return said, nil // no sandbox reaches it
 	case g.why.Look:
 		said.Failed = "this look does not ask, a launch does"
@@ -293,11 +276,12 @@ func askDaemon(g ground) (daemonSaid, error) {
 		said.Failed = "it did not build the probe that would say: " + err.Error()
 		return said, nil
 	}
-	cachefile.WriteBelow(file, append([]byte(key), cachefile.Encode(said)...))
+	cachefile.Write(file, append([]byte(key), cachefile.Encode(said)...))
 	return said, nil
 }
 
-// probeBuilds has the daemon build something that looks for its database and for this user's home.
+// probeBuilds has the daemon build a probe, which looks for the daemon's database and for this user's home: what it
+// can see tells how builds are confined.
 func probeBuilds(client *nixdaemon.Client, p plan.Plan, home string) (buildbox.Box, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 	defer cancel()
@@ -307,10 +291,9 @@ func probeBuilds(client *nixdaemon.Client, p plan.Plan, home string) (buildbox.B
 	}.Ask(ctx, client)
 }
 
-// daemonKey names everything that the daemon's answers depend on: the running
-// daemon by its socket, and by systemd's word where that keeps the socket; its
-// configuration by the files' state; this user by id and groups; and the running
-// kernel, as counters begin anew with it.
+// daemonKey is the key of [askDaemon]'s cache: everything that the answers depend on. That is the running daemon, by
+// the state of its socket and, where systemd keeps the socket, by systemd's id of the run; its configuration, by the
+// files' states; this user, by id and groups; and the boot, as the kernel's counters begin anew with it.
 func daemonKey(socket string, uid int) (string, error) {
 	groups, err := os.Getgroups()
 	if err != nil {
@@ -333,10 +316,9 @@ func daemonKey(socket string, uid int) (string, error) {
 	return key + "\n", nil
 }
 
-// CollectGarbage removes from the Nix store inside of the project that the caller
-// stands in what no root refers to: no link in the project. It gives what Nix
-// said last. The database was the agent's to write, so Nix runs in a sandbox
-// that has it, the layer of that store and nothing else, and no network.
+// CollectGarbage removes from the Nix store inside, of the project that the caller stands in, all paths that no root
+// refers to; the roots are the links in the project. It returns the last line that Nix printed. The agent could
+// write the database, so Nix runs in a sandbox that has it, the layer of that store and nothing else, and no network.
 func CollectGarbage(c Caller, o Options) (said string, err error) {
 	const op = "collect the garbage of the Nix store inside"
 	found, instance, err := keptFor(c, o)
@@ -376,13 +358,13 @@ func CollectGarbage(c Caller, o Options) (said string, err error) {
 	return diag.Visible(lastLine(out)), nil
 }
 
-// filterFile is the filter of system calls as bwrap reads it.
+// filterFile returns a pipe from which bwrap reads the filter of system calls.
 func filterFile() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.Write(seccomp.Filter()) // a pipe takes as much at once
+	_, err = w.Write(seccomp.Filter()) // fits into the pipe's buffer, so it does not block
 	w.Close()
 	return r, err
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,30 +21,30 @@ import (
 	"claudebox/internal/profile/profiledir"
 )
 
-// planner finds or makes the plan of a launch. What that needs of the store its keeper holds.
+// planner finds or makes the plan of a launch. Its keeper holds the store paths that this needs.
 type planner struct {
 	call
 	keeper *keeper
 }
 
-// planned is the plan of a launch, with what is to be known of it.
+// planned is the plan of a launch, with facts that are not in the plan itself.
 type planned struct {
 	plan    plan.Plan
-	orders  []string // files that it was made of: one that lies in the project says what the next sandbox may do
+	orders  []string // files that the plan was made of: whoever can write one decides what the next sandbox may do
 	missing []string // packages that a dry run did not fetch
 	remarks []string // on the project's own profile
 }
 
-// plan finds the plan of a launch: the file of a flag, a plan that a module
-// made, or one made now from a profile. Then what the project brings is laid over
-// it, judged by what the flags leave of the profile.
+// plan finds the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from a
+// profile. Then the project's own profile is laid over it. What that asks for is compared with what the flags
+// leave of the user's profile.
 func (p planner) plan() (found planned, err error) {
 	if err := p.options.judgeTier(); err != nil {
 		return planned{}, err
 	}
 	ref, file := p.ref(), p.options.Plan
 	if file == "" {
-		file = modulePlan(p.folders.Search(), ref)
+		file = p.files().Plan(ref)
 	}
 	if file != "" {
 		found, err = p.read(file)
@@ -69,8 +70,16 @@ func (p planner) plan() (found planned, err error) {
 	return found, err
 }
 
-// orders are the files of the command line that say what a sandbox may do. In
-// the project an agent could change what the next one may.
+// lookUpProfile loads the profile that was asked for, for callers that start nothing.
+func lookUpProfile(c Caller, o Options) (asked call, prof profile.Profile, err error) {
+	if asked, err = newCall(c, o, looking); err == nil {
+		prof, _, err = profile.Load(asked.ref(), asked.files())
+	}
+	return asked, prof, err
+}
+
+// orders lists the profile and plan files that were named for this call. If one lies in the project, an agent could
+// change what the next sandbox may do.
 func orders(c call) (list []string) {
 	if profile.IsFile(c.ref()) {
 		list = append(list, c.files().Absolute(c.ref(), diag.Position{}))
@@ -81,7 +90,7 @@ func orders(c call) (list []string) {
 	return list
 }
 
-// judgeTier refuses a tier of --network that there is not.
+// judgeTier returns an error if --network names an unknown tier.
 func (o Options) judgeTier() error {
 	switch o.Network {
 	case "", profile.TierFull, profile.TierInet, profile.TierAllow, profile.TierNone:
@@ -90,29 +99,9 @@ func (o Options) judgeTier() error {
 	return diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
 }
 
-// modulePlan finds a plan that a module made for a profile. It wins over a
-// profile of that name in the same place, not over one in an earlier place.
-func modulePlan(places []string, ref string) (file string) {
-	if profile.IsFile(ref) {
-		return ""
-	}
-	for _, dir := range places {
-		file := filepath.Join(dir, "plans", ref+".json")
-		if _, err := os.Stat(file); err == nil {
-			return file
-		}
-		for _, extension := range profile.Extensions {
-			if _, err := os.Stat(filepath.Join(dir, "profiles", ref+extension)); err == nil {
-				return ""
-			}
-		}
-	}
-	return ""
-}
-
-// read reads a plan file, checks that it fits this machine now, and sees to it
-// that its store paths stay. A file that has not changed since the last time is
-// not decoded again.
+// read reads a plan file, checks that it is for this machine, and holds its store paths, fetching what is missing.
+// When only looking, it lists what is missing instead. A file that has not changed since the last time is not
+// decoded again.
 func (p planner) read(file string) (planned, error) {
 	cache := p.cache("plan file", file)
 	kept, found := cache.Find()
@@ -124,8 +113,6 @@ func (p planner) read(file string) (planned, error) {
 			return planned{}, err
 		}
 		p.keeper.later(func() { cache.Keep(kept.Plan, nil, seen) })
-	} else {
-		p.keeper.later(func() { cache.Renew(kept) })
 	}
 	read := planned{plan: kept.Plan}
 	if p.why.Look {
@@ -152,12 +139,11 @@ func decodePlan(file string) (plan.Plan, error) {
 	return p, nil
 }
 
-// make finds the plan that is kept in a cache, or makes one of the profile that load gives.
+// make returns the plan from the cache if it is still valid, else one made from the profile that load returns.
 func (p planner) make(cache plancache.Cache,
 	load func(profiledir.Files) (profile.Profile, diag.Problems, error),
 ) (planned, error) {
 	if kept, found := cache.Find(); found && p.keeper.holdRoots(cache.File(), kept.Roots) {
-		p.keeper.later(func() { cache.Renew(kept) })
 		return planned{plan: kept.Plan, orders: filesOf(kept.Made)}, nil
 	}
 	files, seen := p.files(), plancache.Witnesses{}
@@ -176,7 +162,7 @@ func (p planner) make(cache plancache.Cache,
 	return made, err
 }
 
-// planOf makes the plan of a profile. paths are what nothing keeps in the store but this session.
+// planOf makes the plan of a profile. paths are the store paths that only this session keeps from garbage collection.
 func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
 	manifest, err := readManifest(p.caller.Manifest)
 	if err != nil {
@@ -195,9 +181,8 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 	return made, unheld(manifest, res), err
 }
 
-// LookUp looks the packages of a profile up, where there is a manifest. What is
-// no package is in its [diag.Problems]; another error says why they could not
-// be looked up.
+// LookUp checks that the packages of a profile exist. Those that do not are returned as [diag.Problems]; any other
+// error says why they could not be looked up. Without a manifest it returns nil.
 func LookUp(c Caller, prof profile.Profile) error {
 	if _, err := os.Stat(c.Manifest); err != nil {
 		return nil //nolint:nilerr // without one there is nothing to look them up in
@@ -211,7 +196,7 @@ func LookUp(c Caller, prof profile.Profile) error {
 	return errors.Join(err, k.Close())
 }
 
-// filesOf are the files that a plan was made of, without those that were not there.
+// filesOf lists the files that a plan was made of, without those that did not exist.
 func filesOf(made plancache.Witnesses) []string {
 	var files []string
 	for _, w := range made {
@@ -222,19 +207,19 @@ func filesOf(made plancache.Witnesses) []string {
 	return files
 }
 
-// cache is where the plan of a profile is kept: the question is what it
-// was made of, with all that decides which files are looked for.
-func (p planner) cache(question ...string) plancache.Cache {
+// cache returns the place in the cache for a plan. Its key is what the plan is made of (inputs), and all that decides
+// which files are read for that.
+func (p planner) cache(inputs ...string) plancache.Cache {
 	f := p.Facts
-	question = slices.Concat(question, []string{p.caller.Version, p.caller.Manifest, f.Cwd, f.Home}, p.folders.Search())
+	inputs = slices.Concat(inputs, []string{p.caller.Version, p.caller.Manifest, f.Cwd, f.Home}, p.folders.Search())
 	for _, name := range nixVariables {
-		question = append(question, f.Env.Value(name, ""))
+		inputs = append(inputs, f.Env.Value(name, ""))
 	}
-	return plancache.For(filepath.Join(p.folders.Home, "plan-cache"), f.UID, p.build, question...)
+	return plancache.For(filepath.Join(p.folders.Home, "plan-cache"), f.UID, p.build, inputs...)
 }
 
-// readManifest reads what Nix knew when claudebox was built. Without it there
-// is no shell and no tool that a sandbox could be given.
+// readManifest reads the manifest, which Nix wrote when it built claudebox: the store paths of tools and packages.
+// Without it there is no shell and no tool to give to a sandbox.
 func readManifest(file string) (*resolve.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -261,11 +246,11 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 		system = "" // the manifest's
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
-		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Sources: prof.Sources,
-		Nixpkgs: prof.Nixpkgs, Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look,
+		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Nixpkgs: prof.Nixpkgs,
+		Store: store, Evaluator: evaluator, Cache: cache, DryRun: p.why.Look,
 	})
 	if prof.Nix.Daemon == profile.DaemonOff {
-		res.Nixpkgs.Path = "" // what was looked up is found; nothing inside reads the source
+		res.Nixpkgs.Path = "" // the packages are resolved by now, and nothing inside reads the source
 	}
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
@@ -274,13 +259,13 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	return res, err
 }
 
-// nixVariables say to Nix where its store is and how to reach it. They are all
-// that an evaluation learns of the caller's environment.
+// nixVariables tell Nix where its store is and how to reach it. An evaluation
+// gets no other variable of the caller's environment.
 var nixVariables = []string{
 	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE",
 }
 
-// named are the store paths that a profile's variables and mounts name, as far as they are there.
+// named lists the store paths that a profile's variables and mounts name, without those that do not exist.
 func named(prof profile.Profile) []string {
 	var paths []string
 	for _, v := range prof.Env {
@@ -289,14 +274,13 @@ func named(prof profile.Profile) []string {
 	for _, m := range prof.Mounts {
 		paths = append(paths, storepath.In(m.Host)...)
 	}
-	gone := absent(paths)
-	return slices.DeleteFunc(paths, func(path string) bool { return slices.Contains(gone, path) })
+	return slices.DeleteFunc(paths, isAbsent)
 }
 
-// closureOf is everything that the packages, the tools and further paths refer
-// to, for a sandbox that shall see no more of the store. The daemon is asked
-// when the manifest does not know it all.
-func closureOf(ctx context.Context, store *nixdaemon.Store, m *resolve.Manifest, res resolve.Resolution,
+// closureOf returns the closure of the packages, the tools and roots, for a sandbox
+// that may see no more of the store. It asks the daemon only if the manifest
+// does not know all references.
+func closureOf(ctx context.Context, store *nixdaemon.Client, m *resolve.Manifest, res resolve.Resolution,
 	roots []string,
 ) ([]string, error) {
 	for _, pkg := range res.Packages {
@@ -332,23 +316,11 @@ func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 	return resolve.ReadReferences(f)
 }
 
-// closure is the sorted paths of everything that roots refer to.
-func closure(ctx context.Context, store *nixdaemon.Store, roots []string) ([]string, error) {
+// closure asks the daemon for the closure of roots and returns its paths, sorted.
+func closure(ctx context.Context, store *nixdaemon.Client, roots []string) ([]string, error) {
 	slices.Sort(roots)
-	infos, err := closureInfos(ctx, store, slices.Compact(roots))
-	paths := make([]string, len(infos))
-	for i, info := range infos {
-		paths[i] = info.Path
-	}
-	return paths, err
-}
-
-func closureInfos(ctx context.Context, store *nixdaemon.Store, roots []string) ([]*nixdaemon.PathInfo, error) {
-	client, err := store.Client(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return client.Closure(ctx, roots)
+	infos, err := store.Closure(ctx, slices.Compact(roots))
+	return slices.Sorted(maps.Keys(infos)), err
 }
 
 // nixSystem is this machine as Nix names it.

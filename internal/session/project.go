@@ -31,7 +31,7 @@ func openProject(g ground) (project.Project, error) {
 	return opened, err
 }
 
-// projectRequest is what package project is asked for the project.
+// projectRequest makes the request for [project.Open] and [project.OpenBeside].
 func projectRequest(g ground) project.Request {
 	p, home := g.plan, g.folders.Home
 	var never []string // no sandbox may see them (SAND-09)
@@ -39,7 +39,7 @@ func projectRequest(g ground) project.Request {
 		never = append(never, s.Path)
 	}
 	return project.Request{
-		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: ownFolders(g.folders), Never: never,
+		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: g.folders.Own(), Never: never,
 		Build: g.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
 		Orders: slices.Concat(g.orders, g.led), UserGit: g.userGit.files,
@@ -49,9 +49,9 @@ func projectRequest(g ground) project.Request {
 	}
 }
 
-// searchPlaces are the places that say what the next sandbox may do: where
-// profiles, plans and approvals are looked for, the entries there, the
-// manifest. They count whether anything is there or not.
+// searchPlaces lists the paths that say what the next sandbox may do: the folders in
+// which profiles, plans and approvals are looked for, the entries there, the
+// manifest. They are listed whether they exist or not.
 func searchPlaces(folders profiledir.Folders, manifest string) []string {
 	places := []string{filepath.Join(folders.Home, "trusted"), filepath.Join(folders.Home, "plan-cache")}
 	if manifest != "" {
@@ -62,7 +62,7 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 		for _, name := range []string{"profiles", "plans"} {
 			dir := filepath.Join(dir, name)
 			places = append(places, dir)
-			entries, _ := os.ReadDir(dir) // one that cannot be read is nothing to a launch either
+			entries, _ := os.ReadDir(dir) // a launch ignores a folder that cannot be read, too
 			for _, entry := range entries {
 				places = append(places, filepath.Join(dir, entry.Name()))
 			}
@@ -71,31 +71,18 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 	return places
 }
 
-// ledElsewhere are those of the search places, and of the user's files of
-// git's configuration, that a link leads to another place.
-func ledElsewhere(c call) (list []string) {
+// ledElsewhere returns those of the search places, and of the user's files of git's
+// configuration, that are reached by a link.
+func ledElsewhere(c call) []string {
 	places := append(searchPlaces(c.folders, c.caller.Manifest), usergit.Files(c.Facts.Home, c.Facts.Env.Get)...)
-	for _, place := range places {
-		if real, err := beneath.Leads(place); err == nil && real != place {
-			list = append(list, place)
-		}
-	}
-	return list
+	return slices.DeleteFunc(places, func(place string) bool {
+		real, err := beneath.Leads(place)
+		return err != nil || real == place
+	})
 }
 
-// ownFolders are claudebox's own folders, and where they lead.
-func ownFolders(folders profiledir.Folders) []string {
-	list := folders.Own()
-	for _, dir := range folders.Own() {
-		if real, err := beneath.Leads(dir); err == nil && real != dir {
-			list = append(list, real)
-		}
-	}
-	return list
-}
-
-// judgeSearchPlaces refuses a link to where an agent could make what claudebox
-// or git would obey. What is there already is read-only inside.
+// judgeSearchPlaces returns an error if a search place is a link to a path that does not exist in a folder of list:
+// the agent could make what claudebox or git would obey. An existing target is read-only inside.
 func judgeSearchPlaces(led []string, list []given) error {
 	for _, place := range led {
 		real, err := beneath.Leads(place)
@@ -114,8 +101,8 @@ func judgeSearchPlaces(led []string, list []given) error {
 	return nil
 }
 
-// judgeWritable refuses a read-write mount that a user named and through which
-// an agent would reach what git or claudebox obeys on the host.
+// judgeWritable returns an error for a read-write mount that the user named and through
+// which the agent would reach what git or claudebox obeys on the host.
 func judgeWritable(g ground, mounts []launch.Mount) error {
 	for _, m := range mounts {
 		if m.Kind != plan.Bind || !userNamed(m) {
@@ -127,7 +114,7 @@ func judgeWritable(g ground, mounts []launch.Mount) error {
 				"mount it read-only, or mount the working tree: what git obeys in there is protected",
 				"it lies in %s, where this host's git obeys what an agent writes", git)
 		}
-		for _, dir := range append(ownFolders(g.folders), searchPlaces(g.folders, g.caller.Manifest)...) {
+		for _, dir := range slices.Concat(g.folders.Own(), searchPlaces(g.folders, g.caller.Manifest)) {
 			real, err := beneath.Leads(dir)
 			if err == nil && (pathname.Below(m.Source, real) ||
 				slices.Contains(g.folders.Own(), dir) && pathname.Below(real, m.Source)) {
@@ -146,8 +133,8 @@ func judgeWritable(g ground, mounts []launch.Mount) error {
 	return nil
 }
 
-// gitFolderAround is the git folder that a path lies in, or the .git that it
-// is; empty when there is none. A bare repository as a whole may be given.
+// gitFolderAround returns the git folder that a path lies in, or the path itself if it is called .git; empty if there
+// is none. A bare repository may be mounted as a whole, so that one is not returned for its own path.
 func gitFolderAround(name string) string {
 	for at := name; at != "/"; at = filepath.Dir(at) {
 		if strings.EqualFold(filepath.Base(at), ".git") || at != name && project.IsGitFolder(at) {
@@ -188,7 +175,7 @@ func guard(g ground, mounts []launch.Mount) (made guardPart, err error) {
 	return made, nil
 }
 
-// addBeside guards a folder as the project is: the host's git obeys what is in there.
+// addBeside protects a folder beside the project as the project is protected: the host's git obeys what is in it.
 func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) error {
 	req := projectRequest(g)
 	req.Dir, req.GitRoot, req.Protect = m.Source, false, nil
@@ -202,16 +189,16 @@ func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) e
 	folder := given{opened, m.Destination}
 	p.given = append(p.given, folder)
 	kept := protection(opened, emptyFolder(g.call))
-	for i, made := range kept.mounts {
+	for i, made := range kept.Mounts {
 		path := opened.Mounts[i].Path
 		made.Destination, made.Secret = folder.inside(path), m.Secret
 		taken := func(m launch.Mount) bool { return m.Destination == made.Destination }
-		if !slices.ContainsFunc(mounts, taken) && !slices.ContainsFunc(p.mounts, taken) &&
+		if !slices.ContainsFunc(mounts, taken) && !slices.ContainsFunc(p.Mounts, taken) &&
 			pathname.Below(path, m.Source) && !pathname.Below(path, g.project.Path) {
 			p.mount(made)
 		}
 	}
-	p.standIns = append(p.standIns, kept.standIns...)
+	p.StandIns = append(p.StandIns, kept.StandIns...)
 	p.noteProject(m.Source+": ", opened)
 	if folder.moved() {
 		p.note(m.Source + " lies elsewhere inside: what you replace there while the session runs is not covered again")
@@ -219,7 +206,7 @@ func (p *guardPart) addBeside(g ground, m launch.Mount, mounts []launch.Mount) e
 	return nil
 }
 
-// noteProject says what a person should know of a folder; about goes before what is not red.
+// noteProject adds the notes on a folder: red ones as warnings, the others as notes that begin with about.
 func (p *part) noteProject(about string, folder project.Project) {
 	for _, n := range folder.Notes {
 		if n.Red {

@@ -15,15 +15,10 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// overlay lays the project's own profile over that of a plan, as far as it
-// narrows or the user allowed it (EXT-01). Where there is none, that costs one
-// system call.
+// overlay lays the project's own profile over that of the plan: what narrows the sandbox always counts, the rest only
+// as far as the user allowed it (EXT-01). In a project without one this costs one system call.
 func (p planner) overlay(base planned) (planned, error) {
-	root, err := projectRoot(p.Facts, base.plan.Project)
-	if err != nil {
-		return planned{}, err
-	}
-	file, err := trust.Read(root)
+	file, err := projectFile(p.Facts, base.plan.Project)
 	if err != nil || file == nil {
 		return base, err
 	}
@@ -44,15 +39,12 @@ func (p planner) overlay(base planned) (planned, error) {
 	return made, err
 }
 
-// makeOver makes the plan of a profile with the project's laid over it. The flags
-// count first: the project is judged by what they leave of the profile.
+// makeOver makes the plan of the user's profile with the project's laid over it. The flags are applied first: the
+// project's profile is compared with what they leave of the user's.
 func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdict) (planned, error) {
 	ref, at := p.ref(), place(p.Facts, file)
 	for _, word := range slices.Concat(p.options.MountRO, p.options.MountRW) {
-		source, inside, split := strings.Cut(word, ":")
-		if !split {
-			inside = source
-		}
+		_, inside := sides(word)
 		at.Mounted = append(at.Mounted, p.absolute(inside))
 	}
 	var flags []string // that change what the project's profile is judged by
@@ -63,7 +55,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)),
 	}, verdict.Widens...)...)
-	var left []trust.Widening // of a plan that is kept, nothing was
+	var left []trust.Widening // what was not allowed; a plan comes from the cache only if that was nothing
 	made, err := p.make(cache, func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
 		shown := files.Shown(file.Path)
 		base, asked, warnings, err := profile.LoadOver(ref, shown, file.Source, files)
@@ -77,7 +69,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		}
 		base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
 		base, left = verdict.Decide(file, base, asked, at)
-		// the others were told
+		// those of other files were printed before
 		warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != shown })
 		if len(left) > 0 {
 			warnings = append(warnings, leftOut(file, verdict, left, flags))
@@ -97,7 +89,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 // mostNamed is how many widenings a warning names.
 const mostNamed = 5
 
-// leftOut says what of a project's profile does not count yet.
+// leftOut is the warning that lists what a project's profile asks for and does not get yet.
 func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flags []string) diag.Problem {
 	var named []string
 	for _, w := range left[:min(len(left), mostNamed)] {
@@ -118,13 +110,17 @@ func leftOut(file trust.File, verdict trust.Verdict, left []trust.Widening, flag
 	}
 }
 
-// projectRoot is where a project's own profile lies. The current folder is
-// not looked up by its path: somebody may have moved it.
-func projectRoot(f host.Facts, kind string) (string, error) {
-	if kind == string(profile.ProjectGitRoot) {
-		return project.Root(f.Cwd, f.Home)
+// projectFile reads the project's own profile; nil, nil: it has none. The current folder is opened as ".", not by its
+// path: somebody may have moved it.
+func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
+	root := "."
+	if kind == profile.ProjectGitRoot {
+		root, err = project.Root(f.Cwd, f.Home)
 	}
-	return ".", nil
+	if err != nil {
+		return nil, err
+	}
+	return trust.Read(root)
 }
 
 func place(f host.Facts, file trust.File) trust.Place {
@@ -135,7 +131,7 @@ func trustStore(c call) trust.Store {
 	return trust.Store{Dir: filepath.Join(c.folders.Home, "trusted"), UID: c.Facts.UID}
 }
 
-// Asked is a project's own profile before its user.
+// Asked is a project's own profile that its user is asked to judge.
 type Asked struct {
 	File   trust.File
 	Widens []trust.Widening // over the profile it would be laid over
@@ -143,26 +139,17 @@ type Asked struct {
 }
 
 // ProjectFile finds the project's own profile for the user to judge. With
-// unread its content is not looked at: what is refused may be faulty.
+// unread its content is not parsed: a file that is denied may be faulty.
 func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error) {
-	call, err := newCall(c, o, looking)
+	if err := o.judgeTier(); err != nil {
+		return Asked{}, nil, err
+	}
+	call, own, err := lookUpProfile(c, o)
 	if err != nil {
 		return Asked{}, nil, err
 	}
-	a := Asked{Store: trustStore(call)}
-	files, ref := call.files(), call.ref()
-	if err := o.judgeTier(); err != nil {
-		return a, nil, err
-	}
-	own, _, err := profile.Load(ref, files)
-	if err != nil {
-		return a, nil, err
-	}
-	root, err := projectRoot(call.Facts, string(own.Project))
-	if err != nil {
-		return a, nil, err
-	}
-	file, err := trust.Read(root)
+	a, files := Asked{Store: trustStore(call)}, call.files()
+	file, err := projectFile(call.Facts, own.Project)
 	if err != nil {
 		return a, nil, err
 	}
@@ -173,7 +160,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	if a.File = *file; unread {
 		return a, nil, nil
 	}
-	base, asked, warnings, err := profile.LoadOver(ref, files.Shown(file.Path), file.Source, files)
+	base, asked, warnings, err := profile.LoadOver(call.ref(), files.Shown(file.Path), file.Source, files)
 	if err != nil {
 		return a, warnings, err
 	}
@@ -181,7 +168,7 @@ func ProjectFile(c Caller, o Options, unread bool) (Asked, diag.Problems, error)
 	return a, warnings, nil
 }
 
-// Judge keeps what the user says of it.
+// Judge stores the user's verdict on the file. To allow it allows exactly what Widens lists.
 func (a Asked) Judge(allowed bool) error {
 	v := trust.Verdict{Path: a.File.Path, SHA256: a.File.SHA256(), Allowed: allowed}
 	if allowed {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
 	"claudebox/internal/linux/pathname"
@@ -18,17 +16,14 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// remarksPart is what a person should know before the start.
-type remarksPart struct {
-	part
-	overrides map[string]launch.Override // of variables that the sandbox has no use for as they are
-}
-
-func remarksOf(g ground) (made remarksPart) {
+// remarksOf says what a person should know before the start. overrides are those of
+// variables that the sandbox has no use for as they are.
+func remarksOf(g ground) (made part, overrides map[string]launch.Override) {
 	if len(g.missing) > 0 {
 		made.note("not in the store yet, to be fetched or built: " + strings.Join(g.missing, ", "))
 	}
-	made.override(g.plan, g.Facts.Env)
+	changed, overrides := overridesOf(g.plan, g.Facts.Env)
+	made.add(changed)
 	entering := extraEnv(g.Facts.Env)
 	for _, e := range g.plan.Env {
 		entering = append(entering, e.Name)
@@ -37,12 +32,12 @@ func remarksOf(g ground) (made remarksPart) {
 		made.note("set here and not inside: " + strings.Join(list, ", ") + "; `extra_env_passthrough` lets them in")
 	}
 	made.noteProject("", g.project)
-	if g.plan.Network.Tier == "full" && !launch.ClosesAbstractSockets() {
+	if g.plan.Network.Tier == profile.TierFull && !launch.ClosesAbstractSockets() {
 		made.warn("this kernel cannot close abstract sockets: X11 and D-Bus of this machine are within reach")
 	}
 	made.note(g.remarks...)
 	made.note(unseenWords(g.options.Words, g.project.Path)...)
-	return made
+	return made, overrides
 }
 
 // families are variables that change what Claude Code, git and programs that
@@ -68,7 +63,7 @@ func missed(env host.Environment, entering []string, tier string) []string {
 			continue
 		}
 		inFamily := slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
-		isProxy := tier != "allow" && slices.Contains(proxies, strings.ToUpper(name))
+		isProxy := tier != profile.TierAllow && slices.Contains(proxies, strings.ToUpper(name))
 		if (inFamily || isProxy) && !slices.Contains(ownNames, name) && !slices.Contains(entering, name) {
 			list = append(list, name)
 		}
@@ -77,22 +72,23 @@ func missed(env host.Environment, entering []string, tier string) []string {
 	return list
 }
 
-// override decides which host variables enter with another value or not at all,
+// overridesOf decides which host variables enter with another value or not at all,
 // because what they name is not inside.
-func (r *remarksPart) override(p plan.Plan, env host.Environment) {
+func overridesOf(p plan.Plan, env host.Environment) (made part, overrides map[string]launch.Override) {
 	// every description database has it, and terminals of today can serve it
 	const commonTerminal = "xterm-256color"
-	r.overrides = map[string]launch.Override{}
+	overrides = map[string]launch.Override{}
 	if name := env.Value("TERM", ""); name != "" && !knowsTerminal(p, name) {
-		r.overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
-		r.note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
+		overrides["TERM"] = launch.Override{Value: commonTerminal, Why: name + " is not known inside"}
+		made.note(fmt.Sprintf("TERM is %s inside: %s has no description there", commonTerminal, name))
 	}
 	for _, name := range []string{"EDITOR", "VISUAL"} {
 		if editor := env.Value(name, ""); editor != "" && !isInside(p, editor) {
-			r.overrides[name] = launch.Override{Drop: true}
-			r.note(fmt.Sprintf("%s (%s) does not enter: that program is not inside", name, editor))
+			overrides[name] = launch.Override{Drop: true}
+			made.note(fmt.Sprintf("%s (%s) does not enter: that program is not inside", name, editor))
 		}
 	}
+	return made, overrides
 }
 
 // knowsTerminal looks a terminal type up where ncurses would: a folder per
@@ -119,12 +115,10 @@ func isInside(p plan.Plan, command string) bool {
 	if filepath.IsAbs(program) {
 		return strings.HasPrefix(filepath.Clean(program), "/nix/store/")
 	}
-	return program != "" && !strings.Contains(program, "/") && slices.ContainsFunc(p.Path, func(dir string) bool {
-		return unix.Access(filepath.Join(dir, program), unix.X_OK) == nil
-	})
+	return program != "" && !strings.Contains(program, "/") && programOf(p, program) != ""
 }
 
-// foldersNamed are flags of Claude Code that take a path; the value is shown a notice when it is not inside.
+// foldersNamed are flags of Claude Code that take a path. A path that is not inside gets a note.
 var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
 // unseenWords lists which paths among the agent's words are not inside.
@@ -158,8 +152,8 @@ func extraEnv(env host.Environment) []string {
 
 const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 
-// judgeExtraEnv refuses what is no name of a variable, and says which are not
-// set: nothing that was asked for is left out in silence.
+// judgeExtraEnv returns an error if a word is not the name of a variable, and notes on those that are not set or that
+// have an effect of their own: nothing that was asked for is left out in silence.
 func judgeExtraEnv(env host.Environment) (notes []string, err error) {
 	for _, name := range extraEnv(env) {
 		if !launch.IsName(name) {

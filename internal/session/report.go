@@ -11,14 +11,14 @@ import (
 	"claudebox/internal/workspace/aftermath"
 )
 
-// report is what is to be said when the session has ended, and where to.
+// report is the file of --report-json. The zero value has none.
 type report struct {
-	folder *beneath.Folder // open since before the session: inside, nobody can lead it elsewhere
+	folder *beneath.Folder // opened before the session, so that no link made inside can lead it elsewhere
 	name   string          // of the file in it
 }
 
-// openReport ends sessions that were killed before they could do it themselves,
-// and finds the folder of --report-json.
+// openReport ends sessions that were killed before they could end themselves, prints their reports, and opens the
+// folder of --report-json.
 func openReport(c call) (to report, err error) {
 	for _, r := range aftermath.Sweep(c.folders.Home, c.Facts.Cwd) {
 		if !c.options.NoReport || len(r.Failures) > 0 {
@@ -41,7 +41,7 @@ func openReport(c call) (to report, err error) {
 	return to, nil
 }
 
-// announce says what the session left in the project, and beside it.
+// announce prints what the session left in the project and in the folders beside it, and writes --report-json.
 func (r *running) announce() {
 	var told struct {
 		aftermath.Report

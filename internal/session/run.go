@@ -8,9 +8,9 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/profile"
+	"claudebox/internal/sandbox/cover"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/workspace/aftermath"
-	"claudebox/internal/workspace/cover"
 	"claudebox/internal/workspace/project"
 )
 
@@ -24,16 +24,16 @@ type running struct {
 	nix     nixStore
 	holds   []*project.Hold
 	after   []*aftermath.Session // of the folders that the agent may change
-	reports []aftermath.Report   // on them, once they are settled
+	reports []aftermath.Report   // about those folders, once they are settled
 	lost    uncovered
 }
 
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
 // is a [launch.ExitError] when the agent's status is not 0.
 func (s *Session) Run() (err error) {
-	// Until here the signals that would end claudebox end it: nothing is there yet
-	// that would have to be taken away.
-	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.ignored)}}
+	// Before this line a signal ends claudebox at once: nothing exists yet
+	// that would have to be undone.
+	r := &running{Session: s, runner: launch.Runner{Post: launch.Listen(s.heeded)}}
 	defer r.close()
 	for _, step := range []func() error{
 		r.openNetwork, s.Instance.Prepare, r.openNix, func() error { return r.broker.start(s) },
@@ -58,7 +58,7 @@ func (s *Session) Run() (err error) {
 	modes := noteModes(s.Launch)
 	err = r.launch()
 	mendModes(modes, s.caller.Stderr)
-	r.settle() // before a word is said: whoever is to read it may keep us waiting
+	r.settle() // before anything is printed: whoever reads that may block us
 	r.end()
 	return err
 }
@@ -85,14 +85,14 @@ func (r *running) openNetwork() error {
 }
 
 func (r *running) openNix() (err error) {
-	if r.parts.nix.dir != "" {
-		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.dir, r.keeper.store(), r.caller.Stderr)
+	if r.parts.nix.Store != "" {
+		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.Store, r.keeper.store(), r.caller.Stderr)
 	}
 	return err
 }
 
-// hold makes the stand-ins that the mounts of the given folders rely on, and what
-// stands in for folders that are hidden.
+// hold makes the stand-ins: files and folders that are absent in the given folders and that mounts have to lie on.
+// It also makes the empty folder that is mounted over hidden ones.
 func (r *running) hold() error {
 	hides := false
 	for _, folder := range r.given {
@@ -139,7 +139,7 @@ func (r *running) launch() error {
 	return err
 }
 
-// begin writes down what lies in the given folders, for the end of the session.
+// begin records what is in the given folders, to compare with at the end of the session.
 func (r *running) begin() error {
 	agent := aftermath.Agent{Instance: r.Instance.Dir, Conversations: r.Instance.Conversations()}
 	for _, folder := range r.given {
@@ -168,7 +168,7 @@ func (r *running) lookAgain() error {
 	return nil
 }
 
-// settle judges, once, what was left in the folders that the agent may change.
+// settle judges what the session left in the folders that the agent may change. A second call does nothing.
 func (r *running) settle() {
 	for _, session := range r.after {
 		r.reports = append(r.reports, session.End())
@@ -176,9 +176,9 @@ func (r *running) settle() {
 	r.after = nil
 }
 
-// end ends what served the agent, and says what each did. It lets go of the agent's
-// home, now that nobody writes there, and says what became of the login. The
-// agent's status stays claudebox's, whatever fails.
+// end stops the network, the broker and the ssh agent, and prints what each did. It releases the agent's home, where
+// nobody writes any more, and prints what became of the login. It only prints its errors: the agent's status stays
+// claudebox's, whatever fails.
 func (r *running) end() {
 	stderr := r.caller.Stderr
 	tell := func(lines []string) {

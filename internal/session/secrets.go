@@ -2,8 +2,8 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
-	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -18,17 +18,17 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/smallfile"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/sandbox/launch"
 	"claudebox/internal/secret/broker"
+	"claudebox/internal/ui/why"
 )
 
 // secrets are what the agent uses and never holds. The zero value has none.
 type secrets struct {
-	used     bool // by a broker
-	list     []namedSecret
-	key      broker.Key // of the placeholders
-	password string     // of the broker's proxy
-	proxies  broker.Proxies
+	used  bool // a broker is needed
+	list  []namedSecret
+	hello broker.Hello // what the broker is told, but for its certificates
 }
 
 // findSecrets finds those that the agent is to use. In a tier without a broker there are none.
@@ -40,19 +40,25 @@ func findSecrets(g ground) (found secrets, err error) {
 	if err != nil || len(list) == 0 && g.plan.Agent.Name != "claude" {
 		return found, err
 	}
-	found = secrets{used: true, list: list, key: placeholderKey(g), password: "PASSWORD", proxies: hostProxies(g)}
+	found = secrets{used: true, list: list, hello: broker.Hello{Password: "PASSWORD", Proxies: hostProxies(g)}}
 	if !g.why.Look {
-		found.password = rand.Text()
+		found.hello.Password = rand.Text()
+	}
+	config := &found.hello.Config
+	config.Key = placeholderKey(g)
+	if g.plan.Agent.Name == "claude" {
+		config.Login = &broker.Login{} // a login that is made inside is kept outside, too
 	}
 	for i, secret := range list {
-		list[i].placeholder = found.key.Lasting(secret.Name, secret.Value)
+		list[i].placeholder = config.Key.Lasting(secret.Name, secret.Value)
+		config.Secrets = append(config.Secrets, secret.Secret)
 	}
 	return found, nil
 }
 
-// placeholderKey is the key of the instance, which its sessions share: what one
-// of them writes into the agent's files the others read. An instance that is
-// still to be made gets a new one.
+// placeholderKey returns the key of the instance, from which placeholders are made. The instance's sessions share it:
+// a placeholder that one of them writes into the agent's files must be good in the others. An instance that does not
+// exist yet gets a new key.
 func placeholderKey(g ground) broker.Key {
 	dir, err := state.Dir(g.folders.Home, state.Kind(g.plan.State), g.project.Root)
 	if real, missing := beneath.Canonical(dir); err == nil && missing == nil {
@@ -61,7 +67,7 @@ func placeholderKey(g ground) broker.Key {
 		}
 	}
 	if g.why.Look {
-		return make(broker.Key, len(broker.NewKey())) // it makes what is shown, and nothing that is good
+		return make(broker.Key, len(broker.NewKey())) // zeros: its placeholders are shown, and never used
 	}
 	return broker.NewKey()
 }
@@ -76,40 +82,36 @@ func (s secrets) placeholder(name string) string {
 	return ""
 }
 
-// insideValue is what a variable would be inside.
+// insideValue returns the value that a variable would have inside; empty if it is not set.
 func insideValue(g ground, name string) string {
 	for _, e := range g.plan.Env {
 		if e.Name == name && e.From != plan.FromHost {
 			return e.Value
 		}
 	}
-	for _, e := range entering(g) {
-		if e.Name == name {
-			return g.Facts.Env.Value(name, "")
+	for _, v := range entering(g) {
+		if v.Name == name {
+			return v.Value
 		}
 	}
 	return ""
 }
 
-// hostProxies are those by which the sandbox would have left, else those of this host.
+// hostProxies are the proxies that the broker goes by: those that the sandbox would have used, else those of this host.
 func hostProxies(g ground) broker.Proxies {
 	find := func(name string) string {
-		for _, name := range []string{name, strings.ToLower(name)} {
-			if value := insideValue(g, name); value != "" {
-				return value
-			}
-		}
-		return g.Facts.Env.Value(name, g.Facts.Env.Value(strings.ToLower(name), ""))
+		lower, env := strings.ToLower(name), g.Facts.Env
+		return cmp.Or(insideValue(g, name), insideValue(g, lower), env.Value(name, ""), env.Value(lower, ""))
 	}
 	return broker.Proxies{HTTPS: find("HTTPS_PROXY"), HTTP: find("HTTP_PROXY"), No: find("NO_PROXY")}
 }
 
-// Where the sandbox finds the authority of its launch alone.
+// ownAuthority is the file inside with the certificate authority that was made for this launch alone.
 const ownAuthority = "/etc/ssl/certs/claudebox.crt"
 
-// bundleVariables name the bundle of authorities to programs that do not look
-// where it is (measured, each with its program); extraVariables name one more,
-// or have programs look.
+// bundleVariables tell programs where the bundle of certificate authorities is, if they do not look in its usual
+// place (measured, each with its program). extraVariables name one more authority to a program, or make it use
+// the system's.
 var bundleVariables = []string{
 	"CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
 	"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HTTPLIB2_CA_CERTS", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
@@ -120,7 +122,7 @@ var extraVariables = map[string]string{
 	"NODE_EXTRA_CA_CERTS": ownAuthority, "UV_NATIVE_TLS": "true", "DENO_TLS_CA_STORE": "system,mozilla",
 }
 
-// brokeredPart is what leads the sandbox to the broker, and what that is told.
+// brokeredPart is what leads the sandbox to the broker, and what the broker is told.
 type brokeredPart struct {
 	part
 	overrides map[string]launch.Override // with those of other parts
@@ -128,11 +130,11 @@ type brokeredPart struct {
 	hello     broker.Hello
 }
 
-// brokeredOf puts placeholders in the place of secrets, and leads the sandbox to
-// the broker. port is that of its proxy.
+// brokeredOf replaces secrets with placeholders, leads the sandbox to the broker, and adds to overrides, which other
+// parts have begun. port is that of the broker's proxy, see [listen].
 func brokeredOf(g ground, overrides map[string]launch.Override, port int) (made brokeredPart, err error) {
-	made.overrides = maps.Clone(overrides)
-	if g.plan.Network.Tier == "none" {
+	made.overrides = overrides
+	if g.plan.Network.Tier == profile.TierNone {
 		made.drop(g)
 	}
 	if g.secrets.used {
@@ -143,17 +145,10 @@ func brokeredOf(g ground, overrides map[string]launch.Override, port int) (made 
 	return made, err
 }
 
-// lead says to the broker what it is to swap, and to the sandbox where it is.
+// lead makes the broker's configuration, and the files and variables by which the sandbox finds the broker.
 func (b *brokeredPart) lead(g ground, port int) (err error) {
-	b.hello = broker.Hello{Password: g.secrets.password, Proxies: g.secrets.proxies}
+	b.hello = g.secrets.hello
 	config := &b.hello.Config
-	config.Key = g.secrets.key
-	for _, secret := range g.secrets.list {
-		config.Secrets = append(config.Secrets, secret.Secret)
-	}
-	if g.plan.Agent.Name == "claude" {
-		config.Login = &broker.Login{} // what is made inside stays outside, too
-	}
 	targets, err := config.Targets()
 	if err != nil {
 		return &diag.Error{Op: "broker the secrets", Err: err, Remedy: "write their hosts as names, in lower case"}
@@ -172,77 +167,72 @@ func (b *brokeredPart) lead(g ground, port int) (err error) {
 		Data: config.Authority.Certificate, Why: brokerRule,
 	})
 	for _, name := range bundleVariables {
-		b.set(name, plan.CertificateBundle)
+		b.set(name, plan.CertificateBundle, brokerRule)
 	}
 	for name, value := range extraVariables {
-		b.set(name, value)
+		b.set(name, value, brokerRule)
 	}
-	if g.plan.Network.Tier == proxied {
+	if g.plan.Network.Tier == profile.TierFull {
 		b.setProxy(port, broker.Names(targets))
 	}
 	return nil
 }
 
-// replace puts into the variables inside what stands there for secrets.
+// replace sets the variables of secrets to their placeholders, and lists the secrets as staying outside.
 func (b *brokeredPart) replace(g ground) {
 	for _, secret := range g.secrets.list {
-		if len(secret.Hosts) == 0 {
-			base := usual[secret.Name].base
-			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
-		}
 		why := placeholderWhy(secret.Secret)
 		b.overrides[secret.Name] = launch.Override{Value: secret.placeholder, Why: why, Public: true}
-		if slices.ContainsFunc(g.plan.Secrets, func(s plan.Secret) bool { return s.Variable == secret.Name }) {
-			entry := plan.Env{Name: secret.Name, From: plan.FromMade, Why: why}
-			b.made = append(b.made, launch.Variable{Env: entry, Value: secret.placeholder})
+		if isNamed(g.plan, secret.Name) {
+			b.set(secret.Name, secret.placeholder, why)
 		}
 		if len(secret.Hosts) > 0 {
-			b.outside = append(b.outside, launch.Outside{Name: secret.Name, Hosts: secret.Hosts, Why: secret.why})
+			b.stays(secret.Name, secret.Hosts, secret.why)
+		} else {
+			base := usual[secret.Name].base
+			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
 		}
 	}
 	b.hideCopies(g)
 	if l := g.Instance.Login; l.Outside || l.Made {
-		b.outside = append(b.outside,
-			launch.Outside{Name: broker.ClaudeLogin, Hosts: broker.ClaudeHosts, Why: "agent claude"})
+		b.stays(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
 	}
 }
 
 // hideCopies puts placeholders into variables that hold the same secret under
 // another name, as GITHUB_TOKEN beside GH_TOKEN.
 func (b *brokeredPart) hideCopies(g ground) {
-	for _, e := range entering(g) {
-		value := g.Facts.Env.Value(e.Name, "")
-		if _, judged := b.overrides[e.Name]; judged {
+	for _, v := range entering(g) {
+		if _, judged := b.overrides[v.Name]; judged {
 			continue
 		}
 		for _, secret := range g.secrets.list {
-			if broker.CheckValue(secret.Value) != nil || !strings.Contains(value, secret.Value) {
+			if broker.CheckValue(secret.Value) != nil || !strings.Contains(v.Value, secret.Value) {
 				continue
 			}
-			value = strings.ReplaceAll(value, secret.Value, secret.placeholder)
-			b.overrides[e.Name] = launch.Override{Value: value, Why: placeholderWhy(secret.Secret), Public: true}
-			b.note(e.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
+			v.Value = strings.ReplaceAll(v.Value, secret.Value, secret.placeholder)
+			b.overrides[v.Name] = launch.Override{Value: v.Value, Why: placeholderWhy(secret.Secret), Public: true}
+			b.note(v.Name + " holds the same secret as " + secret.Name + ", and enters with its placeholder")
 		}
 	}
 }
 
-// drop keeps out what would be of no use.
+// drop keeps out the secrets that are of no use without a network.
 func (b *brokeredPart) drop(g ground) {
-	for _, e := range entering(g) {
-		_, known := usualOf(e)
-		if (known || gitRule(g, e.Name) != "") && g.Facts.Env.Value(e.Name, "") != "" {
-			b.overrides[e.Name] = launch.Override{Drop: true, Why: e.Why}
-			b.note(e.Name + " does not enter: there is no network to use it")
+	for _, v := range entering(g) {
+		if _, known := usualOf(v.Env); known || gitRule(g, v.Name) != "" {
+			b.overrides[v.Name] = launch.Override{Drop: true, Why: v.Why}
+			b.note(v.Name + " does not enter: there is no network to use it")
 		}
 	}
 }
 
 // hint says which variables that enter as they are could stay outside.
 func (b *brokeredPart) hint(g ground) {
-	for _, e := range entering(g) {
-		_, outside := b.overrides[e.Name]
-		if hosts := known[e.Name]; hosts != "" && !outside && g.Facts.Env.Value(e.Name, "") != "" {
-			b.note(e.Name + " enters as it is; `secrets: [{env: " + e.Name + ", hosts: [" + hosts + "]}]` keeps it outside")
+	for _, v := range entering(g) {
+		_, outside := b.overrides[v.Name]
+		if hosts := known[v.Name]; hosts != "" && !outside {
+			b.note(v.Name + " enters as it is; `secrets: [{env: " + v.Name + ", hosts: [" + hosts + "]}]` keeps it outside")
 		}
 	}
 	for _, named := range g.plan.Secrets {
@@ -255,7 +245,7 @@ func (b *brokeredPart) hint(g ground) {
 	}
 }
 
-// brokerRule is the rule by which the broker's things enter.
+// brokerRule is shown as the rule by which the broker's variables and files enter.
 const brokerRule = "broker"
 
 func placeholderWhy(s broker.Secret) string {
@@ -272,12 +262,6 @@ func readBundle(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// set sets a variable by which programs find the broker.
-func (b *brokeredPart) set(name, value string) {
-	entry := plan.Env{Name: name, From: plan.FromMade, Why: brokerRule}
-	b.made = append(b.made, launch.Variable{Env: entry, Value: value})
-}
-
 // setProxy sets the variables by which programs find the broker's proxy.
 func (b *brokeredPart) setProxy(port int, names []string) {
 	user := url.UserPassword(broker.ProxyUser, b.hello.Password)
@@ -286,12 +270,13 @@ func (b *brokeredPart) setProxy(port int, names []string) {
 	for name, value := range map[string]string{
 		"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": strings.Join(direct, ","),
 	} {
-		b.set(name, value)
-		b.set(strings.ToLower(name), value)
+		b.set(name, value, brokerRule)
+		b.set(strings.ToLower(name), value, brokerRule)
 	}
 }
 
-// notFor are the entries of a NO_PROXY that keep none of these names from the broker.
+// notFor returns the entries of a NO_PROXY list, without those that would make
+// programs connect to one of names past the broker.
 func notFor(list string, names []string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }),
 		func(entry string) bool {
@@ -305,21 +290,19 @@ func notFor(list string, names []string) []string {
 		})
 }
 
-// tiersWithBroker are those whose connections can be led to it: by a proxy, or by the sandbox's own network.
-var tiersWithBroker = []string{proxied, "inet", "allow"}
+// tiersWithBroker are the tiers whose connections can be led to the broker: by a proxy, or by the sandbox's own
+// network.
+var tiersWithBroker = []string{profile.TierFull, profile.TierInet, profile.TierAllow}
 
-const proxied = "full"
-
-// usualSecret is how an agent sends what a variable holds. base is the variable that
-// names another host for it.
+// usualSecret describes how an agent sends the secret in a variable. base is the
+// variable by which the user names another host for it.
 type usualSecret struct {
 	broker.Secret
 	base string
 }
 
-// usual are the variables that hold a secret of an agent's. The later ones are those
-// of agents beside Claude Code, by the rule of their agent alone: under another they
-// enter as they are.
+// usual are the variables that hold a secret of an agent. Those of the last line are for agents beside Claude Code:
+// they stay outside only if the rule of their agent lets them in, and enter as they are by any other rule.
 var usual = map[string]usualSecret{
 	apiKey: {broker.Secret{
 		Hosts: broker.ClaudeHosts[:1], Forms: []broker.Form{broker.Header, broker.Bearer},
@@ -346,8 +329,8 @@ var (
 	}, "GOOGLE_GEMINI_BASE_URL"}
 )
 
-// usualOf is how an agent sends what a variable holds; false: it is not known, or
-// enters by a rule that has it enter as it is.
+// usualOf returns how an agent sends the secret in a variable; false if that is not known, or if the variable enters
+// by a rule that lets it in as it is.
 func usualOf(e plan.Env) (usualSecret, bool) {
 	secret, known := usual[e.Name]
 	return secret, known && (secret.base == claudeBase || e.Why == plan.Base)
@@ -357,12 +340,12 @@ func usualOf(e plan.Env) (usualSecret, bool) {
 type namedSecret struct {
 	broker.Secret
 	why         string
-	placeholder string // that stands for it inside
+	placeholder string // stands for the secret inside
 }
 
 // listSecrets lists the secrets that stay outside by a plan: Claude Code's own,
-// those of the profile, and the tokens that git logs in with. One that this host
-// does not have is left out.
+// those of the profile, and the tokens that git logs in with. A secret that this
+// host does not have is left out.
 func listSecrets(g ground) ([]namedSecret, error) {
 	var list []namedSecret
 	add := func(secret broker.Secret, why string) {
@@ -374,11 +357,10 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		list[at].Hosts = merged(list[at].Hosts, secret.Hosts)
 		list[at].Forms = merged(list[at].Forms, secret.Forms)
 	}
-	for _, e := range entering(g) {
-		secret, known := usualOf(e)
-		if value := g.Facts.Env.Value(e.Name, ""); known && value != "" {
-			secret.Name, secret.Value = e.Name, value
-			add(secretFor(secret.Secret, insideValue(g, secret.base)), e.Why)
+	for _, v := range entering(g) {
+		if secret, known := usualOf(v.Env); known {
+			secret.Name, secret.Value = v.Name, v.Value
+			add(secretFor(secret.Secret, insideValue(g, secret.base)), v.Why)
 		}
 	}
 	for _, named := range g.plan.Secrets {
@@ -399,18 +381,21 @@ func listSecrets(g ground) ([]namedSecret, error) {
 		add(secret, named.Why)
 	}
 	for _, host := range g.plan.Git.Hosts {
-		value := g.Facts.Env.Value(host.Variable, "")
-		named := slices.ContainsFunc(g.plan.Secrets, func(n plan.Secret) bool { return n.Variable == host.Variable })
-		hosts := []string{host.Host}
+		value, hosts := g.Facts.Env.Value(host.Variable, ""), []string{host.Host}
 		if host.Host == "github.com" { // its tokens are for these as well
 			hosts = []string{"api.github.com", "github.com", "uploads.github.com"}
 		}
-		if why := gitRule(g, host.Variable); value != "" && (why != "" || named) {
+		if why := gitRule(g, host.Variable); value != "" && (why != "" || isNamed(g.plan, host.Variable)) {
 			forms := []broker.Form{broker.Basic, broker.Bearer}
 			add(broker.Secret{Name: host.Variable, Value: value, Hosts: hosts, Forms: forms}, why)
 		}
 	}
 	return list, nil
+}
+
+// isNamed reports whether a plan names the secret of a variable.
+func isNamed(p plan.Plan, variable string) bool {
+	return slices.ContainsFunc(p.Secrets, func(s plan.Secret) bool { return s.Variable == variable })
 }
 
 func merged[T ~string](a, b []T) []T {
@@ -419,9 +404,9 @@ func merged[T ~string](a, b []T) []T {
 
 // gitRule is the rule by which a variable enters for git alone; empty where it enters by another, too.
 func gitRule(g ground, variable string) string {
-	for _, e := range entering(g) {
-		if e.Name == variable && strings.HasSuffix(e.Why, plan.ForGit) {
-			return e.Why
+	for _, v := range entering(g) {
+		if v.Name == variable && strings.HasSuffix(v.Why, plan.ForGit) {
+			return v.Why
 		}
 	}
 	return ""
@@ -430,11 +415,7 @@ func gitRule(g ground, variable string) string {
 // secretValue reads a secret of the profile; empty: this host has none.
 func secretValue(c call, named plan.Secret) (value string, err error) {
 	from := named.Variable
-	if named.File == "" {
-		if value = c.Facts.Env.Value(from, ""); value == "" {
-			return "", nil
-		}
-	} else {
+	if value = c.Facts.Env.Value(from, ""); named.File != "" {
 		const most = 64 << 10
 		from = c.absolute(named.File)
 		content, err := smallfile.Read(from, most)
@@ -443,6 +424,8 @@ func secretValue(c call, named plan.Secret) (value string, err error) {
 				"make it, or take the entry out of `secrets`")
 		}
 		value = strings.TrimSpace(string(content))
+	} else if value == "" {
+		return "", nil
 	}
 	if err := broker.CheckValue(value); err != nil {
 		op := "use the secret " + from + " (" + named.Why + ")"
@@ -463,9 +446,9 @@ func judgeSecretFiles(g ground, mounts []launch.Mount) error {
 		}
 		file, missing := beneath.Canonical(g.absolute(named.File))
 		if missing != nil {
-			continue // it was read a moment ago
+			continue // it has gone since it was read
 		}
-		if m := visibleBy(mounts, file); m != nil {
+		if m, _ := why.Showing(mounts, file); m != nil {
 			return diag.Errorf("keep the secret "+file+" outside ("+named.Why+")",
 				"move it elsewhere, or hide it by `hide`", "the agent can read it: %s is mounted (%s)", m.Source, m.Why)
 		}
@@ -473,28 +456,8 @@ func judgeSecretFiles(g ground, mounts []launch.Mount) error {
 	return nil
 }
 
-// visibleBy is the mount by which a file of the host is visible inside; nil: it is not.
-func visibleBy(mounts []launch.Mount, file string) *launch.Mount {
-	for i, m := range mounts {
-		rest, below := strings.CutPrefix(file+"/", strings.TrimSuffix(m.Source, "/")+"/")
-		if !below || m.Kind != plan.Bind && m.Kind != plan.ROBind {
-			continue
-		}
-		inside, top := m.Destination+"/"+rest, &mounts[i]
-		for k, over := range mounts {
-			if len(over.Destination) >= len(top.Destination) && strings.HasPrefix(inside, over.Destination+"/") {
-				top = &mounts[k]
-			}
-		}
-		if top == &mounts[i] {
-			return top
-		}
-	}
-	return nil
-}
-
-// secretFor makes a secret one of another host than its usual ones, where the user
-// has named one. One that is reached without TLS is no host for a secret.
+// secretFor returns secret for the host of base, if the user has set base, else as it is. A base that is no https
+// address leaves it no host: a secret is not sent without TLS.
 func secretFor(secret broker.Secret, base string) broker.Secret {
 	if base == "" {
 		return secret
@@ -510,21 +473,21 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 	return secret
 }
 
-// entering are the host's variables that a plan or the caller lets in.
-func entering(g ground) []plan.Env {
-	var list []plan.Env
-	for _, e := range g.plan.Env {
-		if e.From == plan.FromHost {
-			list = append(list, e)
-		}
-	}
+// entering are the host's variables that a plan or the caller lets in, as far as they are set.
+func entering(g ground) (list []launch.Variable) {
+	entries := slices.DeleteFunc(slices.Clone(g.plan.Env), func(e plan.Env) bool { return e.From != plan.FromHost })
 	for _, name := range extraEnv(g.Facts.Env) {
-		list = append(list, plan.Env{Name: name, Why: "CLAUDEBOX_EXTRA_ENV"})
+		entries = append(entries, plan.Env{Name: name, Why: extraVariable})
+	}
+	for _, e := range entries {
+		if value := g.Facts.Env.Value(e.Name, ""); value != "" {
+			list = append(list, launch.Variable{Env: e, Value: value})
+		}
 	}
 	return list
 }
 
-// known are the hosts that usual tokens are for.
+// known maps usual variables with tokens to the hosts that the tokens are for.
 var known = map[string]string{
 	"GH_TOKEN": "github.com, api.github.com", "GITHUB_TOKEN": "github.com, api.github.com",
 	"GITLAB_TOKEN":   "gitlab.com",

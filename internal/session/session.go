@@ -1,11 +1,10 @@
-// Package session makes one launch of what the caller asked for: from profile
-// and host through plan, project and state to the words for bwrap. Here the
-// effects meet; what is decided is decided by the packages it brings together.
+// Package session prepares and runs one launch: it finds the plan, the project and the agent's state, and makes
+// bwrap's arguments of them. The effects (files, processes, the Nix daemon) meet here; the decisions are made by
+// the packages that it calls.
 //
-// [Prepare] is the way from one value to the next: the call, its plan
-// (planned.go), the ground that a launch stands on, a part of it for each
-// subject, and the launch that is bound of all parts (bind.go). What is open or
-// running while the sandbox lives stands beside them, in run.go.
+// [Prepare] goes from one value to the next: the call, its plan (planned.go), the ground that all parts of a launch
+// are made from, one part for each subject, and the launch that is bound of all parts (bind.go). What is open or
+// running while the sandbox lives is in run.go.
 package session
 
 import (
@@ -15,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/host"
@@ -22,27 +22,28 @@ import (
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 	"claudebox/internal/profile/profiledir"
+	"claudebox/internal/sandbox/launch"
 )
 
-// Caller is what called for a session.
+// Caller describes the program that asks for a session.
 type Caller struct {
 	Stderr   io.Writer  // for warnings and the progress of what takes long
-	Terminal bool       // Stderr is one
-	Columns  func() int // how many characters a line of Stderr may have; 0: any number
+	Terminal bool       // Stderr is a terminal
+	Columns  func() int // width of a line of Stderr in characters; 0: unlimited
 	Manifest string     // the manifest's file; it may not exist
-	Version  string     // claudebox's own
+	Version  string     // of claudebox
 }
 
-// Options are what was asked for, beside the profile.
+// Options are the words of the command line, apart from claudebox's commands.
 type Options struct {
-	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not said
+	Profile, Plan, Network string   // a name or file; a file; a tier. Empty: not given
 	MountRO, MountRW       []string // HOST[:INSIDE]
 	Publish                []string // ports inside that this host may reach
-	NetworkLog             string   // the file for what the proxy of tier allow decides; empty: none
-	Yes                    bool     // without the question
+	NetworkLog             string   // file for the connections and refusals of tiers inet and allow; empty: none
+	Yes                    bool     // start without asking
 	NoReport               bool     // say nothing when the session ends
-	ReportJSON             string   // file for what is said then; empty: none
-	Words                  []string // the agent's, in order
+	ReportJSON             string   // file for the report at the end; empty: none
+	Words                  []string // for the agent, in order
 }
 
 // Purpose says what a session is made for.
@@ -50,19 +51,19 @@ type Purpose struct {
 	Look    bool     // nothing may be made or fetched, but for caches
 	Dry     bool     // not even caches may be written
 	Command []string // run this instead of the agent
-	Keep    bool     // a plan is made to be kept, and may be for another machine
+	Keep    bool     // the plan is made to be saved, and may be for another machine
 }
 
-// call is who calls for a session, for what, and where: all that it is made of
-// besides files. It is complete when it is made, and never changes.
+// call is one request for a session: who asks, for what, and where. It is all that a session is made of besides
+// files. It is complete when [callOf] returns it, and never changes.
 type call struct {
 	Facts   host.Facts
 	caller  Caller
 	options Options
 	why     Purpose
 	folders profiledir.Folders
-	ignored []string // signals that the caller ignores
-	build   string   // state of the running program, which every cache depends on; empty: it is not known
+	heeded  []syscall.Signal // see [launch.Heeded]
+	build   string           // state of the running program, which every cache depends on; empty: unknown
 }
 
 func newCall(c Caller, o Options, why Purpose) (call, error) {
@@ -72,11 +73,11 @@ func newCall(c Caller, o Options, why Purpose) (call, error) {
 
 func callOf(c Caller, o Options, why Purpose, facts host.Facts) call {
 	made := call{
-		Facts: facts, caller: c, options: o, why: why,
-		folders: profiledir.FoldersOf(facts, c.Manifest), ignored: ignoredSignals(),
+		Facts: facts, caller: c, options: o, why: why, folders: profiledir.FoldersOf(facts, c.Manifest),
+		heeded: launch.Heeded(), build: cachefile.State("/proc/self/exe"),
 	}
-	if state := cachefile.State("/proc/self/exe"); cachefile.Known(state) {
-		made.build = state
+	if !cachefile.Known(made.build) {
+		made.build = ""
 	}
 	return made
 }
@@ -86,11 +87,11 @@ func (c call) ref() string {
 	return cmp.Or(c.options.Profile, c.Facts.Env.Value("CLAUDEBOX_PROFILE", profile.Default))
 }
 
-// files are the profiles that lie on this host.
+// files gives access to the profiles on this host.
 func (c call) files() profiledir.Files { return profiledir.New(c.Facts, c.caller.Manifest) }
 
-// absolute is a path of the command line: from the current folder, from the
-// user's home when it begins with "~", or absolute.
+// absolute makes a path of the command line absolute and clean. "~" and "~/" stand for the user's home; any other
+// relative path starts at the current folder.
 func (c call) absolute(path string) string {
 	switch rest, tilde := strings.CutPrefix(path, "~"); {
 	case tilde && (rest == "" || rest[0] == '/'):
@@ -108,7 +109,7 @@ type Session struct {
 	bound
 
 	keeper   *keeper
-	listener *os.File // of the broker's proxy; nil: it has none, or has taken it
+	listener *os.File // of the broker's proxy; nil: there is none, or the broker has taken it
 	report   report
 }
 
@@ -149,11 +150,9 @@ func Prepare(c Caller, o Options, why Purpose) (*Session, error) {
 	return s, nil
 }
 
-// Close lets go of what the session held. It may be called at any stage.
+// Close releases all that the session holds. It may be called at any stage of [Prepare].
 func (s *Session) Close() error {
-	if s.listener != nil {
-		s.listener.Close()
-	}
+	s.listener.Close() // may be nil: then Close only returns an error
 	if s.report.folder != nil {
 		s.report.folder.Close()
 	}
@@ -164,9 +163,8 @@ func (s *Session) Close() error {
 	return errors.Join(home, s.keeper.Close())
 }
 
-// Plan makes the plan of a launch and stops there. It looks at no project and
-// for no agent, so a build of Nix can make one. Mounts of flags belong to a
-// launch, not to a plan.
+// Plan makes a plan, and no launch. It neither opens the project nor looks for the agent, so it works in a Nix
+// build, too. It refuses --mount-ro and --mount-rw, which belong to a launch, not to a plan.
 func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	asked, err := newCall(c, o, why)
 	if err != nil {
@@ -184,9 +182,11 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	return found.plan, errors.Join(err, k.Close())
 }
 
-// Program is the file of a program on PATH inside; empty: there is none.
-func (s *Session) Program(name string) string {
-	for _, dir := range s.Launch.Plan.Path {
+// Program returns the path of the program called name on PATH inside; empty if there is none.
+func (s *Session) Program(name string) string { return programOf(s.Launch.Plan, name) }
+
+func programOf(p plan.Plan, name string) string {
+	for _, dir := range p.Path {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file
@@ -195,8 +195,8 @@ func (s *Session) Program(name string) string {
 	return ""
 }
 
-// NamedPath reports whether a word names a path of the host, and which: what holds
-// a slash does, and what is there in the current folder.
+// NamedPath reports whether a word names a path of the host, and returns that path made absolute. A word with a
+// slash, or with "~" at its beginning, does; so does one that exists in the current folder.
 func (c call) NamedPath(word string) (string, bool) {
 	path := c.absolute(word)
 	if strings.HasPrefix(word, "~") || strings.Contains(word, "/") {

@@ -29,12 +29,13 @@ import (
 // connection to the daemon that resolved it, a set of durable roots, or an
 // open file of a plan that is in the store itself.
 
-// keeper keeps store paths while a session lives, and what the next launch finds. The caller closes it.
+// keeper protects store paths from garbage collection while a session lives, and writes the caches that the next
+// launch reads. The caller closes it.
 type keeper struct {
 	call
-	held  *nixdaemon.Store // the connection; nil: none was needed yet
-	holds []io.Closer      // roots and open files
-	keeps []func()         // keep what the next launch finds
+	held  *nixdaemon.Client // the connection; nil: none was needed yet
+	holds []io.Closer       // roots and open files
+	keeps []func()          // write what the next launch finds
 }
 
 // Close lets go of all that is held.
@@ -51,20 +52,20 @@ func (k *keeper) Close() error {
 
 // store is the connection to the Nix daemon, made when it is first used and
 // kept until the end: the daemon keeps its paths as long.
-func (k *keeper) store() *nixdaemon.Store {
+func (k *keeper) store() *nixdaemon.Client {
 	if k.held == nil {
-		k.held = &nixdaemon.Store{}
+		k.held = &nixdaemon.Client{}
 		k.held.Socket, k.held.Options.Local = daemon(k.call)
 	}
 	return k.held
 }
 
-// daemon gives the socket of the host's Nix daemon and, where there is none, the
-// program that serves a store which is the user's own.
+// daemon returns the socket of the host's Nix daemon. If there is none, local is
+// the nix-daemon program, which serves a store that the user owns.
 func daemon(c call) (socket, local string) {
 	env := c.Facts.Env
 	socket = nixdaemon.SocketPath(env.Value("NIX_DAEMON_SOCKET_PATH", ""), env.Value("NIX_STATE_DIR", ""))
-	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) {
+	if isAbsent(socket) {
 		if m, err := readManifest(c.caller.Manifest); err == nil {
 			local = filepath.Join(filepath.Dir(m.Tools[resolve.ToolNix]), "nix-daemon")
 		}
@@ -88,18 +89,18 @@ func (k *keeper) holdRoots(file string, paths []string) bool {
 	return ok
 }
 
-// keepNow keeps what there is to keep. A launch does it when bwrap is at work:
-// it takes nothing of the start, and claudebox's folder is there by then.
+// keepNow calls what [keeper.later] was given. A launch does so once bwrap runs:
+// then it does not delay the start, and claudebox's folder exists.
 func (k *keeper) keepNow() {
 	for _, keep := range k.keeps {
 		keep()
 	}
 }
 
-// later leaves something to [keeper.keepNow].
+// later leaves a function to [keeper.keepNow].
 func (k *keeper) later(keep func()) { k.keeps = append(k.keeps, keep) }
 
-// keepPlan keeps a plan for the next launch, if its paths can be kept, too.
+// keepPlan caches a plan for the next launch, if its store paths can be protected as well.
 func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
 	if cache.File() == "" {
 		return
@@ -118,7 +119,8 @@ func (k *keeper) makeRoots(of string, paths []string) error {
 	return err
 }
 
-// unheld is what a resolution has beyond the manifest, which is in claudebox's own closure.
+// unheld lists the store paths of a resolution that are not in the manifest. Those of the manifest are in
+// claudebox's own closure, and protected by that.
 func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 	var paths []string
 	for _, pkg := range res.Packages {
@@ -135,10 +137,9 @@ func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
 	return slices.Compact(paths)
 }
 
-// holdFile sees to it that what a plan file names is in the store and stays
-// there. A plan of a module is in the store itself, and refers to it all: it is
-// enough to have it open, as the collector looks for the open files of every
-// process.
+// holdFile makes sure that the store paths of a plan file are in the store, and stay there while the session lives.
+// A plan that a module made is in the store itself, and refers to them all: it is enough to have it open, as the
+// garbage collector looks for the open files of every process.
 func (k *keeper) holdFile(file string, p plan.Plan) error {
 	real, err := filepath.EvalSymlinks(k.absolute(file))
 	if err != nil {
@@ -159,7 +160,7 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 	if err := k.have(file, paths); err != nil {
 		return err
 	}
-	// else the connection holds them, and is needed the next time as well
+	// without roots the connection holds them, and the next launch needs one as well
 	k.later(func() { _ = k.makeRoots(real, paths) })
 	return nil
 }
@@ -179,7 +180,7 @@ func (k *keeper) have(file string, paths []string) error {
 		if len(gone) == 0 {
 			return nil
 		}
-		missing, err := k.store().Missing(ctx, gone)
+		missing, err := k.store().QueryMissing(ctx, gone)
 		if err != nil {
 			return err
 		}
@@ -195,12 +196,12 @@ func (k *keeper) have(file string, paths []string) error {
 	})
 }
 
-// mebibytes rounds up: something is never nothing.
+// mebibytes rounds up, so that only 0 is shown as 0.
 func mebibytes(n uint64) uint64 { return (n + 1<<20 - 1) >> 20 }
 
-// cannotBeHad names every path that could not be fetched, and what the daemon
-// says of one of them; nil: there is none. What a cache has and the daemon did
-// not take lacks a signature that it trusts, as a rule.
+// cannotBeHad returns an error that names every path that could not be fetched, with what the daemon says of one of
+// them; nil if failed is empty. A path that a cache has and the daemon did not take lacks, as a rule, a signature
+// that the daemon trusts.
 func cannotBeHad(file string, missing nixdaemon.Missing, failed map[string]error) error {
 	if len(failed) == 0 {
 		return nil
@@ -219,15 +220,17 @@ func cannotBeHad(file string, missing nixdaemon.Missing, failed map[string]error
 		len(failed), strings.Join(paths, "\n"), shortest)
 }
 
-// absent are those of paths at which nothing is.
+// absent returns those of paths that do not exist.
 func absent(paths []string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		_, err := os.Lstat(path)
-		return !errors.Is(err, fs.ErrNotExist)
-	})
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !isAbsent(path) })
 }
 
-// namesOf names the packages and tools of a plan that paths belong to.
+func isAbsent(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// namesOf returns the names of a plan's packages and tools that paths belong to.
 func namesOf(p plan.Plan, paths []string) []string {
 	var names []string
 	for _, pkg := range p.Pins.Packages {
@@ -246,12 +249,12 @@ func namesOf(p plan.Plan, paths []string) []string {
 
 // Sizes asks the Nix daemon how much of the store the launch refers to. What is not there yet has no size.
 func (s *Session) Sizes() (sizes audit.Sizes, err error) {
-	err = interruptible(s.ignored, func(ctx context.Context) error {
+	err = interruptible(s.heeded, func(ctx context.Context) error {
 		valid, err := s.keeper.store().Pin(ctx, s.Launch.Plan.Roots())
 		if err != nil {
 			return err
 		}
-		infos, err := closureInfos(ctx, s.keeper.store(), valid)
+		infos, err := s.keeper.store().Closure(ctx, valid)
 		sizes = audit.Sizes{Paths: len(infos), Total: nixdaemon.Size(infos, valid), Of: map[string]uint64{}}
 		for _, pkg := range s.Launch.Plan.Pins.Packages {
 			for _, output := range pkg.Outputs {

@@ -11,10 +11,9 @@ import (
 	"claudebox/internal/diag"
 )
 
-// takeFiles replaces standard input and output that are files by copies and pipes.
-// The agent could open the file itself once more, by what /proc says of the
-// descriptor: read what was in it, write over that, or change its mode. giveBack
-// undoes it, and says which output was lost.
+// takeFiles replaces standard input by a copy, and standard output and error by pipes, where they are regular files.
+// The agent could open the file itself again, through /proc/self/fd: read what was in it, write over that, or change
+// its mode. giveBack undoes it; its error says which output was lost.
 func takeFiles() (giveBack func() error, err error) {
 	restore, err := copyInput()
 	if err != nil {
@@ -31,12 +30,12 @@ func takeFiles() (giveBack func() error, err error) {
 	}, nil
 }
 
-// isFile reports whether a descriptor is a regular file, and which.
+// isFile reports whether a descriptor is a regular file, and returns its state.
 func isFile(fd int) (st unix.Stat_t, is bool) {
 	return st, unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// keep gives a descriptor of our own on what is open at another.
+// keep duplicates a descriptor, to one that is not a standard one and is closed on exec.
 func keep(fd int) (*os.File, error) {
 	kept, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	return os.NewFile(uintptr(kept), "standard stream"), err
@@ -57,11 +56,11 @@ func copyInput() (restore func(), err error) {
 	if st.Size > maxInput {
 		return nil, diag.Errorf("copy standard input", remedy, "the file has more than %d MiB", maxInput>>20)
 	}
+	var file *os.File
 	offset, err := unix.Seek(stdin, 0, io.SeekCurrent)
-	if err != nil {
-		return nil, &diag.Error{Op: "keep standard input", Err: err}
+	if err == nil {
+		file, err = keep(stdin)
 	}
-	file, err := keep(stdin)
 	if err != nil {
 		return nil, &diag.Error{Op: "keep standard input", Err: err}
 	}
@@ -78,7 +77,7 @@ func copyInput() (restore func(), err error) {
 	}, nil
 }
 
-// replaceInput makes stdin a copy of the first size bytes of a file, read as far as offset.
+// replaceInput makes stdin a copy of the first size bytes of a file, positioned at offset.
 func replaceInput(stdin int, file *os.File, size, offset int64) error {
 	fd, err := unix.MemfdCreate("standard input", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -102,100 +101,84 @@ func replaceInput(stdin int, file *os.File, size, offset int64) error {
 // restore puts the files back. Its error says what could not be written.
 func carryOutput() (restore func() error, err error) {
 	type fileID struct{ dev, ino uint64 } // stat(2)
-	carried := map[fileID]*carrier{}
+	descriptors := map[fileID][]int{}
+	for _, fd := range []int{1, 2} {
+		if st, is := isFile(fd); is {
+			id := fileID{st.Dev, st.Ino}
+			descriptors[id] = append(descriptors[id], fd)
+		}
+	}
+	var carriers []*carrier
 	restore = func() error {
 		var all []error
-		for _, c := range carried {
+		for _, c := range carriers {
 			all = append(all, c.end())
 		}
 		return errors.Join(all...)
 	}
-	for _, fd := range []int{1, 2} {
-		st, is := isFile(fd)
-		if !is {
-			continue
-		}
-		id := fileID{st.Dev, st.Ino}
-		if carried[id] == nil {
-			carried[id] = &carrier{files: map[int]*os.File{}}
-			err = carried[id].make()
-		}
-		if err == nil {
-			err = carried[id].take(fd)
-		}
-		if err != nil {
+	for _, fds := range descriptors {
+		c := &carrier{fds: fds}
+		carriers = append(carriers, c)
+		if err := c.begin(); err != nil {
 			const remedy = "pipe it: claudebox … | cat >FILE"
 			return nil, errors.Join(&diag.Error{Op: "carry output to its file", Err: err, Remedy: remedy}, restore())
 		}
 	}
-	for _, c := range carried {
-		c.begin()
-	}
 	return restore, nil
 }
 
-// carrier is a pipe to a file that is an output of ours.
+// carrier carries into a file what comes through the pipe in its place.
 type carrier struct {
-	from, to *os.File
-	files    map[int]*os.File // what was under the descriptors that are the pipe now
-	done     chan error       // what became of it; nil: it has not begun
+	fds  []int      // descriptors of the file
+	kept []*os.File // duplicates of them, made before the pipe took their place
+	from *os.File   // the pipe
+	done chan error // how the copying ended; nil: it has not begun
 }
 
-// make makes the pipe. Its readers wait in Go's poller, and its writers block, as
-// they would not have to with a file.
-func (c *carrier) make() error {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return err
-	}
-	err := unix.SetNonblock(ends[0], true)
-	c.from, c.to = os.NewFile(uintptr(ends[0]), "pipe"), os.NewFile(uintptr(ends[1]), "pipe")
-	return err
-}
-
-// take puts the pipe in place of a descriptor.
-func (c *carrier) take(fd int) error {
-	file, err := keep(fd)
+// begin puts the pipe in place of the file and copies, in the background, until the last writer has closed the pipe
+// or the file takes no more. After that a writer gets EPIPE.
+func (c *carrier) begin() error {
+	from, to, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	c.files[fd] = file
-	return unix.Dup3(int(c.to.Fd()), fd, 0)
-}
-
-// begin carries until nobody can write any more, or the file takes no more. Who writes then gets EPIPE.
-func (c *carrier) begin() {
-	c.to.Close()
-	file := c.files[1]
-	if file == nil {
-		file = c.files[2]
+	defer to.Close()
+	c.from = from
+	for _, fd := range c.fds {
+		file, err := keep(fd)
+		if err != nil {
+			return err
+		}
+		c.kept = append(c.kept, file)
+		// Fd makes the writers block, as they would not have to with a file; the reader waits in Go's poller.
+		if err := unix.Dup3(int(to.Fd()), fd, 0); err != nil {
+			return err
+		}
 	}
 	c.done = make(chan error, 1)
 	go func() {
-		_, err := c.from.WriteTo(file)
-		c.from.Close()
+		_, err := from.WriteTo(c.kept[0])
+		from.Close()
 		c.done <- err
 	}()
+	return nil
 }
 
-// late is how long to wait at the end for who may still hold a pipe of ours. Nobody of the sandbox does by then.
+// late bounds the wait at the end for a process that may still hold a pipe of ours. None of the sandbox does by then.
 const late = 5 * time.Second
 
 // end puts the files back, and waits until all has arrived in them.
-func (c *carrier) end() error {
+func (c *carrier) end() (err error) {
 	_ = c.from.SetReadDeadline(time.Now().Add(late))
-	for fd, file := range c.files {
-		_ = unix.Dup3(int(file.Fd()), fd, 0)
+	for i, file := range c.kept {
+		_ = unix.Dup3(int(file.Fd()), c.fds[i], 0)
 	}
-	var err error
 	if c.done != nil {
 		err = <-c.done
 	}
-	for _, file := range c.files {
+	for _, file := range append(c.kept, c.from) {
 		file.Close()
 	}
-	c.from.Close()
-	c.to.Close()
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
 	}

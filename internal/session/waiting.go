@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 )
 
-// Times of the progress line. What is over soon shows none; a terminal's line
-// is redrawn as often as an eye follows, a log gets one now and then.
+// Times of the progress line. A wait shorter than progressAfter shows none; a terminal's
+// line is redrawn as often as an eye can follow, a log gets a line now and then.
 const (
 	progressAfter  = 300 * time.Millisecond
 	progressRedraw = 100 * time.Millisecond
@@ -32,11 +31,11 @@ type progress struct {
 	mu    sync.Mutex
 	sum   nixdaemon.Progress
 	text  string
-	shown time.Time // of the last line; zero: none yet
+	shown time.Time // when the last line was written; zero: not yet
 }
 
-// waiting does what the Nix daemon may take long for, with a line of progress,
-// until it is done or a signal ends this program.
+// waiting calls do, which may wait long for the Nix daemon, and shows a line of progress meanwhile. A signal cancels
+// do's context and then ends this program; see [interruptible].
 func (k *keeper) waiting(do func(context.Context, *progress) error) error {
 	p := &progress{out: k.caller.Stderr, terminal: k.caller.Terminal, text: "looking packages up"}
 	p.first = time.AfterFunc(progressAfter, func() {
@@ -46,20 +45,25 @@ func (k *keeper) waiting(do func(context.Context, *progress) error) error {
 	})
 	defer p.done()
 	k.store().Options.Log = p.hear
-	return interruptible(k.ignored, func(ctx context.Context) error { return do(ctx, p) })
+	return interruptible(k.heeded, func(ctx context.Context) error { return do(ctx, p) })
 }
 
 // say writes a line that stays.
 func (p *progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.terminal && !p.shown.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
+	p.clear()
 	diag.Note(p.out, text)
 }
 
-// hear takes an event of the daemon in.
+// clear removes the line from a terminal.
+func (p *progress) clear() {
+	if p.terminal && !p.shown.IsZero() {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
+
+// hear handles an event from the daemon's log.
 func (p *progress) hear(e nixdaemon.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,72 +92,44 @@ func (p *progress) show() {
 	fmt.Fprintf(p.out, "claudebox: %s\n", p.text)
 }
 
-// done takes a terminal's line away.
+// done ends the progress, and removes the line from a terminal.
 func (p *progress) done() {
 	p.first.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.terminal && !p.shown.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
+	p.clear()
 	p.shown = time.Time{}
 }
 
-// endings are the signals that end a program, by the names that env(1) takes.
-var endings = map[string]os.Signal{
-	"INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
-}
-
-// ignoredSignals are those that the caller had ignored when claudebox
-// started: nohup, or a background job of a script. It is asked before any
-// signal is caught, as Go forgets it then. Go's runtime takes QUIT over from a
-// caller who ignores it and cannot tell. Shells ignore it for a background
-// job together with INT (POSIX, 2.11), which therefore stands for both.
-func ignoredSignals() []string {
-	if signal.Ignored(syscall.SIGINT) {
-		signal.Ignore(syscall.SIGQUIT)
-	}
-	var names []string
-	for name, s := range endings {
-		if signal.Ignored(s) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// interruptible does what may take long and has to clean up when Ctrl-C or
-// another signal ends it. Then the process ends by that signal, as it would
-// have without us: one that comes in the last moment is not lost.
-func interruptible(ignored []string, do func(context.Context) error) error {
+// interruptible calls do, which may take long and has to clean up. When Ctrl-C or another heeded signal comes, do's
+// context is cancelled; after do has returned, the process ends by that signal, as it would have without us. A
+// signal that comes in the last moment is not lost.
+func interruptible(heeded []syscall.Signal, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	received := make(chan os.Signal, 1)
-	for name, ending := range endings {
-		if !slices.Contains(ignored, name) {
-			signal.Notify(received, ending)
-		}
+	for _, s := range heeded {
+		signal.Notify(received, s)
 	}
-	came := make(chan os.Signal, 1)
-	go func() {
-		for s := range received {
-			came <- s
+	var came os.Signal
+	var heard sync.WaitGroup
+	heard.Go(func() {
+		for came = range received {
 			cancel()
 		}
-		close(came)
-	}()
+	})
 	err := do(ctx)
 	signal.Stop(received) // nothing is sent to the channel from here on
 	close(received)
-	if s, ok := <-came; ok {
-		dieOf(s.(syscall.Signal))
+	heard.Wait()
+	if came != nil {
+		dieOf(came.(syscall.Signal))
 	}
 	return err
 }
 
-// dieOf ends the process by a signal, whoever catches it. For QUIT, Go's
-// runtime would print the stacks of all its threads.
+// dieOf ends the process by a signal, even if something catches it. For QUIT it exits with that signal's status
+// instead: Go's runtime would print the stacks of all its threads.
 func dieOf(s syscall.Signal) {
 	if s == syscall.SIGQUIT {
 		os.Exit(128 + int(s))

@@ -11,14 +11,13 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// accountKeys are what an agent's .claude.json starts with of the user's own:
-// who is logged in and how it looks. All else of that file can hold secrets
-// (environments of MCP servers) or other projects.
+// accountKeys are the keys of the user's own .claude.json that an agent's starts with: who is logged in, and how
+// Claude Code looks. The rest of that file can hold secrets (environments of MCP servers) or other projects.
 var accountKeys = []string{"oauthAccount", "theme", "lastOnboardingVersion", "editorMode", "preferredNotifChannel"}
 
-// makeAnswers merges into .claude.json the answers without which Claude Code
-// would ask before its first prompt (measured with 2.1.329). What else is
-// there stays as it is; a file that is no JSON object is made anew.
+// makeAnswers merges into .claude.json the answers without which Claude Code would ask before its first prompt
+// (measured with 2.1.329), and the MCP servers that enter. Everything else in the file stays as it is; a file that is
+// not a JSON object is replaced.
 func makeAnswers(r Request, f From) Made {
 	o := object.Of(f.Old)
 	host := object.Parse(f.Sources[0])
@@ -36,7 +35,7 @@ func makeAnswers(r Request, f From) Made {
 	return made
 }
 
-// inherit takes the user's account keys where there are none yet.
+// inherit copies the user's account keys that o does not have yet.
 func inherit(o, host object.Object) (changed bool) {
 	for _, key := range accountKeys {
 		if value, ok := host[key]; ok && o[key] == nil {
@@ -48,7 +47,7 @@ func inherit(o, host object.Object) (changed bool) {
 
 var yes = json.RawMessage("true")
 
-// answer says yes to one question.
+// answer sets key to true, which answers yes to one of Claude Code's questions.
 func answer(o object.Object, key string) (changed bool) {
 	if string(o[key]) == string(yes) {
 		return false
@@ -57,7 +56,7 @@ func answer(o object.Object, key string) (changed bool) {
 	return true
 }
 
-// trust answers the question about each folder.
+// trust answers yes to the question whether Claude Code may trust a folder, for each of them.
 func trust(o object.Object, folders []string) (changed bool) {
 	projects := object.Of(o["projects"])
 	for _, folder := range folders {
@@ -73,21 +72,18 @@ func trust(o object.Object, folders []string) (changed bool) {
 	return changed
 }
 
-// approve answers the question about the API key that enters, which Claude Code
-// knows by its end, and forgets those of other sessions. A key that was rejected
-// inside stays rejected.
+// approve answers yes to the question about the API key that enters, which Claude Code knows by its suffix (empty: no
+// key enters), and removes the answers for keys of other sessions. A key that was rejected inside stays rejected.
 func approve(o object.Object, suffix string) (changed bool) {
 	responses := object.Of(o["customApiKeyResponses"])
-	var approved, rejected, want []string
-	_ = json.Unmarshal(responses["approved"], &approved) // of another shape: made anew
-	_ = json.Unmarshal(responses["rejected"], &rejected)
-	if suffix != "" && !slices.Contains(rejected, suffix) {
-		want = []string{suffix}
+	want := []string{}
+	if suffix != "" && !slices.Contains(object.As[[]string](responses["rejected"]), suffix) {
+		want = append(want, suffix)
 	}
-	if slices.Equal(approved, want) {
+	if slices.Equal(object.As[[]string](responses["approved"]), want) {
 		return false
 	}
-	responses.Set("approved", slices.Concat([]string{}, want))
+	responses.Set("approved", want)
 	if responses["rejected"] == nil {
 		responses.Set("rejected", []string{})
 	}
@@ -95,18 +91,17 @@ func approve(o object.Object, suffix string) (changed bool) {
 	return true
 }
 
-// approvedSuffix is what Claude Code remembers of an API key: its last 20
-// characters, the blanks around it left out.
+// approvedSuffix returns what Claude Code remembers of an API key: its last 20 characters, without the blanks around
+// the key.
 func approvedSuffix(key string) string {
 	const kept = 20
 	key = strings.TrimSpace(key)
 	return key[max(0, len(key)-kept):]
 }
 
-// servers are the user's own MCP servers that the profile names and that can
-// run inside. notes say of the others why they do not enter. A secret in the
-// environment of one stays out: what the profile lets in by that name is what
-// the server finds.
+// servers returns the user's own MCP servers that the profile names and that can run inside; notes say why the others
+// do not enter. Secrets in a server's environment stay out: if the profile lets in a variable of that name, the
+// server finds that.
 func (r Request) servers(host object.Object) (kept object.Object, notes []string) {
 	kept = object.Object{}
 	all := object.Parse(host["mcpServers"])
@@ -140,8 +135,8 @@ func (r Request) servers(host object.Object) (kept object.Object, notes []string
 	return kept, notes
 }
 
-// server is one as it enters: without the secrets of its environment, which
-// are named.
+// server returns an MCP server without the secrets in its environment, and the names of those. reason says why the
+// server does not enter; empty: it does.
 func (r Request) server(o object.Object) (kept object.Object, secrets []string, reason string) {
 	var command string
 	var env map[string]string
@@ -176,18 +171,13 @@ func (r Request) server(o object.Object) (kept object.Object, secrets []string, 
 // secretIn names a word, a header or a part of the address of a server that is
 // probably a secret; empty: there is none.
 func secretIn(o object.Object) string {
-	var headers map[string]string
-	var words []string
-	var address string
-	_ = json.Unmarshal(o["headers"], &headers) // of another shape: Claude Code does not read it
-	_ = json.Unmarshal(o["args"], &words)
-	_ = json.Unmarshal(o["url"], &address)
+	headers, address := object.As[map[string]string](o["headers"]), object.As[string](o["url"])
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if isSecret(name, headers[name]) {
 			return "its header " + name
 		}
 	}
-	if i := secretWord(words); i > 0 {
+	if i := secretWord(object.As[[]string](o["args"])); i > 0 {
 		return fmt.Sprintf("word %d of its command", i)
 	}
 	for _, part := range strings.FieldsFunc(address, func(r rune) bool { return strings.ContainsRune("/?&#", r) }) {
@@ -198,15 +188,15 @@ func secretIn(o object.Object) string {
 	return ""
 }
 
-// isSecret judges what has a name. What names a variable or a file is none.
+// isSecret reports whether value, found under name, is probably a secret. One that names a variable or a file is not.
 func isSecret(name, value string) bool {
 	const shortest = 6
 	return len(value) >= shortest && !strings.HasPrefix(strings.TrimLeft(value, "~."), "/") &&
 		!strings.Contains(value, "$") && leak.Variable(strings.ReplaceAll(name, "-", "_"), value) != ""
 }
 
-// secretWord counts the words of a command up to the first that is probably a
-// secret, or names the next as one; 0: none is.
+// secretWord returns the position, counted from 1, of the first word that is probably a secret or is followed by the
+// secret that it names, as in "--token SECRET"; 0: there is none.
 func secretWord(words []string) int {
 	for i, word := range words {
 		name, value, ok := strings.Cut(word, "=")
@@ -220,8 +210,7 @@ func secretWord(words []string) int {
 	return 0
 }
 
-// serve puts servers among those inside, and takes away those of an earlier
-// launch that no longer enter.
+// serve puts servers among those inside, and removes those of an earlier launch (before) that no longer enter.
 func serve(o, servers object.Object, before []string) (changed bool) {
 	there := object.Of(o["mcpServers"])
 	for _, name := range before {

@@ -1,8 +1,7 @@
-// Package agenthome says what the files of an agent's home hold: each is made
-// at launch from the user's own files and from what the agent left there.
-// What of the user's enters is named by allow-lists; nothing done inside
-// finds its way back.
+// Package agenthome defines the content of the files in an agent's home. Each is made at launch from the user's own
+// files and from what the agent left there. What enters of the user's is named by allow-lists. Nothing done inside
+// changes the user's own files, but for the prompts that [NewPrompts] gives back.
 //
-// All is a function of bytes; the package touches nothing. Bytes of the
-// agent's are not trusted: they may have any shape.
+// The package maps bytes to bytes and does no I/O. Bytes that the agent wrote are not trusted: they may have any
+// shape.
 package agenthome

@@ -21,8 +21,8 @@ type Request struct {
 	Inside func(program string) bool
 }
 
-// Key stands for all that files are made of besides their sources. It holds
-// no more of the key than Claude Code itself keeps.
+// Key returns a text that changes with everything that the files are made of, besides their sources. It holds no more
+// of the API key than Claude Code itself keeps.
 func (r Request) Key() string {
 	return strings.Join(r.Trusted, "\x00") + "\x00\x00" + approvedSuffix(r.APIKey) + "\x00" + r.Status + "\x00" +
 		strings.Join(r.Servers, " ") + "\x00" + strings.Join(r.Path, ":")
@@ -30,18 +30,18 @@ func (r Request) Key() string {
 
 // From is what a file is made of.
 type From struct {
-	Old     []byte   // what is there now; nil when that cannot be read
-	Given   string   // [Made.Given] of the last time; empty: there was none
-	Sources [][]byte // of the user; nil: missing
+	Old     []byte   // the present content; nil if there is none or it cannot be read
+	Given   string   // [Made.Given] of the last launch; empty: there was none
+	Sources [][]byte // contents of the user's files; nil: missing
 }
 
 // Made is a file of the agent's home.
 type Made struct {
-	Content []byte   // nil: none of ours
-	Given   string   // what of the user's it holds, to tell later who changed what
-	Notes   []string // what of the user's does not enter; they hold until something changes
-	Once    []string // what happened now
-	Aside   bool     // what lay there is to be kept under another name
+	Content []byte   // nil: the file is left as it is
+	Given   string   // the user's part of it, or a hash of that: to tell at the next launch who changed what
+	Notes   []string // what of the user's does not enter; said at every launch
+	Once    []string // what happened now; said at this launch only
+	Aside   bool     // the present file is to be kept under another name
 }
 
 // File is a file of the agent's home.
@@ -52,7 +52,7 @@ type File struct {
 	Make    func(r Request, f From) Made
 }
 
-// Files are all that is made.
+// Files are all files that are made in an agent's home.
 var Files = []File{
 	{".claude.json", ofUser(".claude.json"), makeAnswers},
 	{"settings.json", ofUser(".claude/settings.json"), makeSettings},
@@ -61,16 +61,16 @@ var Files = []File{
 	{"history.jsonl", historyFiles, makeHistory},
 }
 
-// Folders are those of ~/.claude that hold the user's own additions to Claude
-// Code. They are not copied but read where they are.
+// Folders are the folders of ~/.claude that hold the user's own additions to Claude Code. They are not copied: the
+// agent reads the user's own.
 var Folders = []string{"agents", "commands", "hooks", "skills", "output-styles", "rules", "plugins"}
 
-// ofUser names one file below the user's home.
+// ofUser returns a [File.Sources] that names one file below the user's home.
 func ofUser(name string) func(Request) []string {
 	return func(r Request) []string { return []string{path.Join(r.UserHome, name)} }
 }
 
-// historyFiles is the user's history, where it enters.
+// historyFiles names the user's history if it enters, else nothing.
 func historyFiles(r Request) []string {
 	if !r.Host {
 		return nil
@@ -83,18 +83,10 @@ func copyFirst(_ Request, f From) Made {
 	return Made{Content: f.Sources[0], Notes: leakNotes("keybindings.json", f.Sources[0])}
 }
 
-// leakNotes say that a file of the user that enters holds a secret (SEC-01).
+// leakNotes returns a note if a file of the user that enters seems to hold a secret (SEC-01).
 func leakNotes(name string, content []byte) []string {
 	if what := leak.Text(string(content)); what != "" {
 		return []string{"your ~/.claude/" + name + " enters, and holds what looks like " + what}
 	}
 	return nil
-}
-
-// LoginFiles are where a login can be lent from, first come first.
-func LoginFiles(r Request) []string {
-	return []string{
-		path.Join(r.UserHome, ".claude/.credentials.json"),
-		path.Join(r.Home, ".credentials.json"),
-	}
 }

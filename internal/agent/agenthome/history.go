@@ -16,34 +16,34 @@ import (
 // HistoryFile is the user's history of prompts, of all projects.
 func HistoryFile(r Request) string { return path.Join(r.UserHome, ".claude/history.jsonl") }
 
-// prompt is a line of a history. What was pasted lies elsewhere and stays.
+// prompt is a line of a history. Contents that were pasted lie elsewhere, and do not enter.
 type prompt struct {
-	Display   string            `json:"display"`
-	Pasted    map[string]string `json:"pastedContents"`
-	Timestamp float64           `json:"timestamp"` // milliseconds since 1970
-	Project   string            `json:"project"`
-	Session   string            `json:"sessionId,omitempty"`
+	Display   string  `json:"display"`
+	Pasted    nothing `json:"pastedContents"`
+	Timestamp float64 `json:"timestamp"` // milliseconds since 1970
+	Project   string  `json:"project"`
+	Session   string  `json:"sessionId,omitempty"`
 }
+
+// nothing is written as {}, and read from any value.
+type nothing struct{}
+
+func (*nothing) UnmarshalJSON([]byte) error { return nil }
 
 const (
 	maxPrompt  = 64 << 10 // bytes
-	maxPrompts = 1000     // that one session gives back
+	maxPrompts = 1000     // prompts that one session gives back
 )
 
-// prompts are those that were typed in one of some folders, once each. A line
-// that no person typed is left out: it could drive the terminal.
+// prompts returns the prompts that were typed in one of folders, by time and without duplicates. A line that no
+// person can have typed is left out: it could control the terminal.
 func prompts(history []byte, folders []string) []prompt {
 	var list []prompt
 	for line := range bytes.Lines(history) {
-		var loose struct { // the pasted contents have any shape
-			prompt
-			Pasted json.RawMessage `json:"pastedContents"`
-		}
-		if len(line) > 2*maxPrompt || json.Unmarshal(line, &loose) != nil {
+		var p prompt
+		if len(line) > 2*maxPrompt || json.Unmarshal(line, &p) != nil {
 			continue
 		}
-		p := loose.prompt
-		p.Pasted = map[string]string{}
 		if slices.Contains(folders, p.Project) && p.typed() {
 			list = append(list, p)
 		}
@@ -65,9 +65,8 @@ func (p prompt) typed() bool {
 		len(p.Session) <= maxSession && !strings.ContainsFunc(p.Session, strange)
 }
 
-// makeHistory gives an agent that works in the user's own state the prompts of
-// its project, those of earlier sessions inside among them. What was typed in
-// other projects does not enter.
+// makeHistory gives an agent that works in the user's own state the prompts of its project, including those of
+// earlier sessions inside. What was typed in other projects does not enter.
 func makeHistory(r Request, f From) Made {
 	if !r.Host {
 		return Made{}
@@ -75,7 +74,7 @@ func makeHistory(r Request, f From) Made {
 	return Made{Content: lines(prompts(slices.Concat(f.Sources[0], []byte("\n"), f.Old), r.Trusted))}
 }
 
-// NewPrompts are the lines of the agent's history that the user's lacks.
+// NewPrompts returns the lines of the agent's history that the user's lacks, at most the last maxPrompts of them.
 func NewPrompts(r Request, host, inside []byte) []byte {
 	known := prompts(host, r.Trusted)
 	added := slices.DeleteFunc(prompts(inside, r.Trusted), func(p prompt) bool {
@@ -84,7 +83,7 @@ func NewPrompts(r Request, host, inside []byte) []byte {
 	return lines(added[max(0, len(added)-maxPrompts):])
 }
 
-// lines is nil for an empty list.
+// lines writes prompts as lines of a history; nil for an empty list.
 func lines(list []prompt) (text []byte) {
 	for _, p := range list {
 		text = append(text, object.Indented(p, "")...)

@@ -8,18 +8,17 @@ import (
 	"path"
 )
 
-// MemoryName is the stand-in for a user without a CLAUDE.md, below Home.
+// MemoryName is the file below Home that stands in for the CLAUDE.md of a user who has none.
 const MemoryName = "CLAUDE.md"
 
-// MemoryFiles are the user's own memory, and the stand-in.
+// MemoryFiles names the user's own CLAUDE.md and the file that stands in for it.
 func MemoryFiles(r Request) []string {
 	return []string{path.Join(r.UserHome, ".claude/CLAUDE.md"), path.Join(r.Home, MemoryName)}
 }
 
-// makeMemory gives the first that there is, with what was changed inside. What
-// was added there at the end stays at the end when the user changes their own.
-// Where both changed more than that the user's own counts, and what was
-// written inside is kept under another name.
+// makeMemory takes the first source that exists, else [FirstMemory]. If only the file inside has changed since the
+// last launch, that is kept. If the user's has changed, too, text that was added at the end inside is added to it;
+// after any other change inside the user's is used, and the file inside is kept under another name.
 func makeMemory(_ Request, f From) Made {
 	host := []byte(FirstMemory)
 	for _, content := range f.Sources {
@@ -47,13 +46,14 @@ func makeMemory(_ Request, f From) Made {
 	return made
 }
 
-// sign stands for a text: its length and what it hashes to.
+// sign returns the length of a text and a part of its hash, by which to recognise it.
 func sign(text []byte) string {
 	sum := sha256.Sum256(text)
 	return fmt.Sprintf("%d %s", len(text), hex.EncodeToString(sum[:8]))
 }
 
-// behind is what follows in a text that begins with a signed one.
+// behind returns what follows in text after the beginning that [sign] made signed of; false if text does not begin
+// with that.
 func behind(text []byte, signed string) (rest []byte, is bool) {
 	var length int
 	var sum string
@@ -64,8 +64,8 @@ func behind(text []byte, signed string) (rest []byte, is bool) {
 	return text[length:], true
 }
 
-// FirstMemory is the CLAUDE.md that a user who has none finds below Home, to
-// change as they like (AWARE-01). What the sandbox is stands in SANDBOX.md.
+// FirstMemory is the CLAUDE.md that is made below Home for a user who has none, to change as they like (AWARE-01).
+// The sandbox itself is described in SANDBOX.md.
 const FirstMemory = `# Notes for Claude
 
 These notes reach Claude in every claudebox sandbox. Change them as you like;

@@ -13,9 +13,8 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// settingsKept are the settings of the user that enter as they are: how the
-// agent speaks, looks and thinks. None of them names a program or holds a
-// secret.
+// settingsKept are the settings of the user that enter as they are: how the agent speaks, looks and thinks. None of
+// them names a program or holds a secret.
 var settingsKept = []string{
 	"alwaysThinkingEnabled", "attribution", "autoCompactEnabled", "autoMemoryEnabled", "availableModels",
 	"cleanupPeriodDays", "companyAnnouncements", "editorMode", "effortLevel", "enabledPlugins", "fastMode",
@@ -24,18 +23,16 @@ var settingsKept = []string{
 	"spinnerVerbs", "terminalProgressBarEnabled", "theme", "verbose", "viewMode",
 }
 
-// permissionsKept are the rules of the user's permissions that enter. The
-// allowed ones say nothing in a sandbox that allows all, and hold whole
-// commands with whatever stood in them.
+// permissionsKept are the kinds of rules in the user's permissions that enter. Rules that allow mean nothing in a
+// sandbox that allows everything, and hold whole commands with whatever secrets are in them.
 var permissionsKept = []string{"deny", "ask"}
 
 // bypassAnswer keeps Claude Code from asking whether it may run without
 // permissions (measured with 2.1.329; it is honoured in user settings).
 const bypassAnswer = "skipDangerousModePermissionPrompt"
 
-// makeSettings gives the user's settings that enter, with what was changed
-// inside, key by key. A key that the user has changed since counts over what
-// was changed inside.
+// makeSettings merges the user's settings that enter with those that were changed inside, key by key. If both have
+// changed a key since the last launch, the user's value is used.
 func makeSettings(r Request, f From) Made {
 	host := object.Parse(f.Sources[0])
 	given, notes := r.given(host)
@@ -44,7 +41,7 @@ func makeSettings(r Request, f From) Made {
 	delete(inside, bypassAnswer)
 	settings, clashes := merge(object.Parse([]byte(f.Given)), given, inside)
 	forbid(settings, given["permissions"])
-	var own []string // what runs something or leads elsewhere
+	var own []string // keys set inside that run a program or redirect the agent
 	for _, key := range []string{"apiKeyHelper", "env", "hooks", "statusLine"} {
 		if settings[key] != nil && !same(settings[key], given[key]) {
 			own = append(own, key)
@@ -68,17 +65,17 @@ func makeSettings(r Request, f From) Made {
 	return made
 }
 
-// given is what of the user's settings enters, and what is said of the rest.
+// given returns the user's settings that enter, and notes on the others.
 func (r Request) given(host object.Object) (object.Object, []string) {
 	given := only(host, settingsKept)
 	if rules := only(object.Parse(host["permissions"]), permissionsKept); len(rules) > 0 {
 		given.Set("permissions", rules)
 	}
 	notes := droppedNotes(host)
-	if hooks, said := r.hooks(host["hooks"]); len(hooks)+len(said) > 0 {
-		if notes = append(notes, said...); len(hooks) > 0 {
-			given.Set("hooks", hooks)
-		}
+	hooks, said := r.hooks(host["hooks"])
+	notes = append(notes, said...)
+	if len(hooks) > 0 {
+		given.Set("hooks", hooks)
 	}
 	line, said := r.statusLine(host["statusLine"])
 	if line != nil {
@@ -87,8 +84,8 @@ func (r Request) given(host object.Object) (object.Object, []string) {
 	return given, append(notes, said...)
 }
 
-// merge takes each key from whoever has changed it since before, the user when
-// both have. clashes are the keys that both changed, to different values.
+// merge takes each key from the side that has changed it since before, from the user's if both have. clashes are the
+// keys that both changed, to different values.
 func merge(before, host, inside object.Object) (merged object.Object, clashes []string) {
 	merged = object.Object{}
 	keys := slices.Concat(slices.Collect(maps.Keys(host)), slices.Collect(maps.Keys(inside)))
@@ -108,7 +105,7 @@ func merge(before, host, inside object.Object) (merged object.Object, clashes []
 	return merged, clashes
 }
 
-// same compares JSON texts, whatever their blanks.
+// same reports whether two JSON texts are equal but for blanks. nil equals nil only.
 func same(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	if a == nil || b == nil {
@@ -117,16 +114,16 @@ func same(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// forbid sees to it that what the user denies stays denied, whatever was made
-// of the rules inside.
+// forbid adds the user's rules that are missing from the permissions in o, so that nothing done inside removes one.
+// given is the user's permissions.
 func forbid(o object.Object, given json.RawMessage) {
 	rules, made := object.Parse(given), object.Of(o["permissions"])
 	if len(rules) == 0 {
 		return
 	}
 	for _, kind := range permissionsKept {
-		var users, there []json.RawMessage
-		_ = json.Unmarshal(made[kind], &there) // of another shape: made anew
+		var users []json.RawMessage
+		there := object.As[[]json.RawMessage](made[kind])
 		if json.Unmarshal(rules[kind], &users) != nil {
 			continue
 		}
@@ -150,14 +147,14 @@ func only(o object.Object, keys []string) object.Object {
 	return kept
 }
 
-// harmlessKeys are left out without a word: they mean nothing inside. Of hooks
-// and the status line is told elsewhere.
+// harmlessKeys are left out without a note: they mean nothing inside, or are dealt with elsewhere (permissions,
+// hooks, the status line).
 var harmlessKeys = []string{
 	"$schema", "permissions", "hooks", "statusLine", bypassAnswer, "autoUpdatesChannel", "feedbackSurveyState",
 	"hasCompletedOnboarding",
 }
 
-// droppedReasons say more where a user would miss what is left out.
+// droppedReasons explain why a setting is left out that a user would miss.
 var droppedReasons = map[string]string{
 	"env":          "say what the agent may have in the profile's `env` and `extra_env_passthrough`",
 	"apiKeyHelper": "it gives away a key; pass ANTHROPIC_API_KEY or log in",
@@ -182,8 +179,8 @@ func droppedNotes(host object.Object) []string {
 	return notes
 }
 
-// hooks are the user's that can run inside; notes say of each other one why
-// not. The shape is Claude Code's: event, matchers, and the hooks of each.
+// hooks returns the user's hooks that can run inside; notes say why each other one cannot. The shape is Claude
+// Code's: event, matchers, and the hooks of each.
 func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, notes []string) {
 	var events map[string][]object.Object
 	if len(raw) > 0 && json.Unmarshal(raw, &events) != nil {
@@ -192,9 +189,8 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, no
 	kept = map[string][]object.Object{}
 	for _, event := range slices.Sorted(maps.Keys(events)) {
 		for _, matcher := range events[event] {
-			var list, fit []object.Object
-			_ = json.Unmarshal(matcher["hooks"], &list) // of another shape: none
-			for _, hook := range list {
+			var fit []object.Object
+			for _, hook := range object.As[[]object.Object](matcher["hooks"]) {
 				if reason := r.refuse(hook); reason != "" {
 					notes = append(notes, "your hook of "+event+" does not enter: "+reason)
 					continue
@@ -211,8 +207,8 @@ func (r Request) hooks(raw json.RawMessage) (kept map[string][]object.Object, no
 	return kept, notes
 }
 
-// statusLine is the user's own where it can run inside, else one that says
-// where the agent runs.
+// statusLine returns the user's own status line if it can run inside, else one that shows r.Status; nil if that is
+// empty.
 func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []string) {
 	if own := object.Parse(raw); own != nil {
 		reason := r.refuse(own)
@@ -224,24 +220,20 @@ func (r Request) statusLine(raw json.RawMessage) (line json.RawMessage, notes []
 	if r.Status == "" {
 		return nil, notes
 	}
-	o := object.Object{}
-	o.Set("statusLine", map[string]string{"type": "command", "command": "echo " + quote(r.Status)})
-	return o["statusLine"], notes
+	return object.Encode(map[string]string{"type": "command", "command": "echo " + quote(r.Status)}), notes
 }
 
 // quote makes a text one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// refuse says why something that the user has run does not enter; empty: it
-// does.
+// refuse says why a hook or a status line of the user does not enter; empty: it does.
 func (r Request) refuse(o object.Object) string {
-	var command string
-	_ = json.Unmarshal(o["command"], &command) // none: a hook that runs no program
 	for _, text := range o {
 		if what := leak.Text(string(text)); what != "" {
 			return "it holds what looks like " + what
 		}
 	}
+	command := object.As[string](o["command"]) // none: a hook that runs no program
 	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n'\"", r) })
 	if i := secretWord(words); i > 0 {
 		return fmt.Sprintf("word %d of its command is probably a secret; write $NAME there", i)
@@ -254,7 +246,7 @@ func (r Request) refuse(o object.Object) string {
 	return ""
 }
 
-// missing says why a program cannot be run inside.
+// missing says why a program cannot be run inside; empty: it can, or that is not known here.
 func (r Request) missing(program string) string {
 	for _, prefix := range []string{"~/", "$HOME/", "${HOME}/"} {
 		if rest, is := strings.CutPrefix(program, prefix); is {
@@ -262,7 +254,7 @@ func (r Request) missing(program string) string {
 		}
 	}
 	if strings.Contains(program, "$") {
-		return "" // only the shell inside knows
+		return "" // only the shell inside knows the variable
 	}
 	if rest, is := strings.CutPrefix(program, path.Join(r.UserHome, ".claude")+"/"); is {
 		if first, _, below := strings.Cut(rest, "/"); below && slices.Contains(Folders, first) {
@@ -279,7 +271,7 @@ func (r Request) missing(program string) string {
 	return program + " is not inside: add its package to the profile's `packages`"
 }
 
-// shellWords are no programs: the shell has them itself.
+// shellWords are keywords and builtins of the shell, which are no programs.
 var shellWords = []string{
 	"!", "{", "}", "[", "[[", ":", ".", "alias", "bg", "break", "case", "cd", "command", "continue", "declare",
 	"do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for",
@@ -288,8 +280,7 @@ var shellWords = []string{
 	"type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 }
 
-// programs are what a command line of a shell runs, as far as can be told
-// without one.
+// programs returns the programs that a shell would run for a command line, as far as that can be told without one.
 func programs(command string) []string {
 	var found []string
 	first := true
@@ -312,8 +303,7 @@ func programs(command string) []string {
 	return slices.Compact(found)
 }
 
-// shellSplit gives the words of a command line, with "\n" where a new command
-// begins. Quotes are taken away.
+// shellSplit returns the words of a shell command line, without quotes, with "\n" where a new command begins.
 func shellSplit(command string) (words []string) {
 	var word strings.Builder
 	inWord, escaped, quoted := false, false, rune(0)

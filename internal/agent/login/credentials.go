@@ -1,7 +1,6 @@
 package login
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,31 +16,25 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// keyOf is the login in Claude Code's credentials; what lies beside it are
-// tokens of MCP servers and the like.
+// keyOf is the key of the login in Claude Code's credentials. Other keys hold tokens of MCP servers and the like.
 const keyOf = "claudeAiOauth"
 
-// login is what of Claude Code's credentials says who is logged in, and how
-// long. It ended when it has no tokens: Claude Code empties it when it is told
-// that it cannot be renewed any more.
+// login is the part of Claude Code's credentials that says who is logged in, and until when. One without tokens has
+// ended: Claude Code empties it when it learns that it cannot be renewed any more.
 type login struct {
 	access, refresh string
-	expires         int64  // of the access token, milliseconds since 1970
-	ends            int64  // of the whole login, likewise; 0: not said
+	expires         int64  // when the access token expires, in milliseconds since 1970; 0: not said
+	ends            int64  // when the whole login ends, likewise; 0: not said
 	client          string // the client id that it was made with, where that is not the usual one
-	scope           string // what it may do, with blanks between
+	scope           string // what it may do: words, with blanks between
 }
 
 // good reports whether a login can be used: it has not ended.
 func (l login) good() bool { return l.access != "" }
 
-// sum stands for a login where its tokens should not be written down. No two
-// logins of one life have the same.
-func (l login) sum() string {
-	if !l.good() {
-		return ""
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(l.access+"\x00"+l.refresh)))[:32]
+// is reports whether two are the same login, or have both ended.
+func (l login) is(o login) bool {
+	return l.access == o.access && (l.refresh == o.refresh || !l.good())
 }
 
 // Faults of a file. They say nothing of its content, which is secret.
@@ -50,20 +43,22 @@ var (
 	errNotLogin = errors.New("its " + keyOf + " is not what Claude Code writes there")
 )
 
-// parse reads credentials. A file without a login gives none and no error.
+// parse reads the login in the content of a credentials file. found is false, with no error, if the file has no
+// login.
 func parse(content []byte) (l login, found bool, err error) {
-	var file, oauth object.Object
-	if json.Unmarshal(content, &file) != nil || file == nil {
+	file := object.Parse(content)
+	if file == nil {
 		return login{}, false, errNotJSON
 	}
-	if isNull(file[keyOf]) {
+	if raw := string(file[keyOf]); raw == "" || raw == "null" {
 		return login{}, false, nil
 	}
-	if json.Unmarshal(file[keyOf], &oauth) != nil {
+	oauth := object.Parse(file[keyOf])
+	if oauth == nil {
 		return login{}, false, errNotLogin
 	}
 	var expires, ends float64
-	var account, organization string // they enter, see [shownKeys]
+	var account, organization string // only checked: they enter, see [shownKeys]
 	for key, value := range map[string]any{
 		"accessToken": &l.access, "refreshToken": &l.refresh, "expiresAt": &expires, "refreshTokenExpiresAt": &ends,
 		"accountUuid": &account, "organizationUuid": &organization, "clientId": &l.client,
@@ -72,9 +67,7 @@ func parse(content []byte) (l login, found bool, err error) {
 			return login{}, false, errNotLogin
 		}
 	}
-	var scopes []string
-	_ = json.Unmarshal(oauth["scopes"], &scopes) // of another shape: none
-	l.expires, l.ends, l.scope = int64(expires), int64(ends), strings.Join(scopes, " ")
+	l.expires, l.ends, l.scope = int64(expires), int64(ends), strings.Join(object.As[[]string](oauth["scopes"]), " ")
 	if !isToken(l.access) || !isToken(l.refresh) || !isToken(l.client) || !isDate(expires) || !isDate(ends) ||
 		len(account)+len(organization)+len(l.scope) > maxToken {
 		return login{}, false, errNotLogin
@@ -82,56 +75,55 @@ func parse(content []byte) (l login, found bool, err error) {
 	return l, true, nil
 }
 
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
 const (
-	maxToken = 4096 // bytes; tokens of today have about a hundred
+	maxToken = 4096 // bytes; today's tokens have about a hundred
 	maxDate  = 1e14 // milliseconds since 1970: the year 5138
 )
 
-// tokenChars are those of a bearer token (RFC 6750, section 2.1).
+// tokenChars are the characters of a bearer token (RFC 6750, section 2.1).
 const tokenChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
-// isToken reports whether a text can be a token, or none at all.
+// isToken reports whether text is empty or can be a token.
 func isToken(text string) bool { return len(text) <= maxToken && strings.Trim(text, tokenChars) == "" }
 
 func isDate(ms float64) bool { return ms >= 0 && ms <= maxDate }
 
-// How far ahead a date may lie that comes with a renewed login. A later one is
-// taken for this: the user's Claude Code then renews sooner, which hurts nobody.
+// Bounds of how far ahead the dates of a renewed login may lie. A later date is cut to the bound: the user's Claude
+// Code then renews sooner, which hurts nobody.
 const (
 	maxExpires = 48 * time.Hour
 	maxEnds    = 400 * 24 * time.Hour
 )
 
-// renew puts the tokens of a renewed login into the user's credentials, and
-// their dates. All else stays.
+// renew returns the user's credentials with the tokens and dates of a renewed login in them. All else stays. It fails
+// if host holds no login.
 func renew(host []byte, l login, now time.Time) ([]byte, error) {
-	var file, oauth object.Object
-	if json.Unmarshal(host, &file) != nil || json.Unmarshal(file[keyOf], &oauth) != nil || oauth == nil {
+	file := object.Parse(host)
+	oauth := object.Parse(file[keyOf])
+	if oauth == nil {
 		return nil, errNotLogin
 	}
-	set := func(key string, value any) { oauth[key] = object.Encode(value) }
-	set("accessToken", l.access)
-	set("refreshToken", l.refresh)
-	set("expiresAt", min(l.expires, now.Add(maxExpires).UnixMilli()))
+	oauth.Set("accessToken", l.access)
+	oauth.Set("refreshToken", l.refresh)
+	oauth.Set("expiresAt", min(l.expires, now.Add(maxExpires).UnixMilli()))
 	if l.ends > 0 {
-		set("refreshTokenExpiresAt", min(l.ends, now.Add(maxEnds).UnixMilli()))
+		oauth.Set("refreshTokenExpiresAt", min(l.ends, now.Add(maxEnds).UnixMilli()))
 	}
 	delete(oauth, "loginEnded") // Claude Code's mark on a login that could not be renewed
-	file[keyOf] = object.Encode(oauth)
+	file.Set(keyOf, oauth)
 	return object.Encode(file), nil
 }
 
-// Examine looks at a user's file before a launch. It reports whether it is to be
-// used; a note says why nothing enters of a file that is there.
+// Examine reads the user's credentials file before a launch. found reports whether it is to be used. note says why a
+// file that exists is not used, or that its login has ended. Examine fails if the file's folder cannot be opened, or
+// the file may not be read.
 func Examine(host string) (found bool, note string, err error) {
 	dir, err := beneath.Open(filepath.Dir(host))
 	if err != nil {
 		return false, "", unreadable(host, err)
 	}
 	defer dir.Close()
-	switch r := read(dir, filepath.Base(host)); {
+	switch r := (&file{dir, filepath.Base(host)}).read(); {
 	case errors.Is(r.fault, fs.ErrPermission):
 		return false, "", unreadable(host, r.fault)
 	case r.fault != nil:
@@ -158,23 +150,32 @@ const (
 	maxFile     = 1 << 20 // bytes
 	privateFile = 0o600
 
-	// A writer dies or is done before its lock goes stale.
+	// Longer than a write lock takes to go stale: by then its holder is done, or has died.
 	patience = 16 * time.Second
-	// An agent may hold the lock of its own folder as long as it likes.
+	// For the agent's own folder: an agent may hold its lock as long as it likes.
 	patienceInside = time.Second
 )
 
-// reading is what was found of one file.
+// file is a credentials file, named by its open folder and its name in it.
+type file struct {
+	dir  *beneath.Folder
+	name string
+}
+
+// reading is what was read from a credentials file.
 type reading struct {
 	login
-	there   bool  // it has a login, if one that has ended
-	fault   error // it is there and cannot be used
+	there   bool  // the file has a login, which may have ended
+	fault   error // why the file, which exists, cannot be used
 	content []byte
 }
 
-// read reads a file.
-func read(dir *beneath.Folder, name string) (r reading) {
-	r.content, r.fault = dir.Read(name, maxFile)
+// read reads the file. If f is nil or the file does not exist, nothing is found in it, without a fault.
+func (f *file) read() (r reading) {
+	if f == nil {
+		return r
+	}
+	r.content, r.fault = f.dir.Read(f.name, maxFile)
 	if errors.Is(r.fault, fs.ErrNotExist) {
 		r.fault = nil
 		return r

@@ -2,7 +2,6 @@ package login
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 
@@ -18,12 +17,12 @@ func Take(instance, usersFile string) error {
 		return err
 	}
 	defer own.Close()
-	made := read(own, MadeName)
+	made := (&file{own, MadeName}).read()
 	switch {
 	case made.fault != nil:
 		return made.fault
 	case !made.good():
-		return ErrNoneMade
+		return errNoneMade
 	}
 	dir, err := beneath.Open(filepath.Dir(usersFile))
 	if err != nil {
@@ -33,23 +32,19 @@ func Take(instance, usersFile string) error {
 	to := &file{dir, filepath.Base(usersFile)}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	locks, err := claimAll(ctx, to)
-	if err != nil {
-		return err
-	}
-	defer locks.release()
-	found := to.read()
-	all := object.Object{}
-	if len(found.content) > 0 && (json.Unmarshal(found.content, &all) != nil || all == nil) {
-		return errNotJSON
-	}
-	all[keyOf] = object.Of(made.content)[keyOf]
-	err = whileWriting(dir, patience, func() error { return dir.Replace(to.name, object.Encode(all), privateFile) })
-	if err != nil {
-		return err
-	}
-	return own.Remove(MadeName)
+	return whileRenewing(ctx, to, func() error {
+		found := to.read()
+		all := object.Of(found.content)
+		if len(found.content) > 0 && object.Parse(found.content) == nil {
+			return errNotJSON
+		}
+		all[keyOf] = object.Of(made.content)[keyOf]
+		write := func() error { return dir.Replace(to.name, object.Encode(all), privateFile) }
+		if err := whileWriting(dir, patience, write); err != nil {
+			return err
+		}
+		return own.Remove(MadeName)
+	})
 }
 
-// ErrNoneMade says that no login was made inside.
-var ErrNoneMade = errors.New("no login was made inside")
+var errNoneMade = errors.New("no login was made inside")

@@ -140,7 +140,7 @@ func TestHostileCopiesNeverReachTheUser(t *testing.T) {
 // all projects go on with it.
 func TestALoginThatWasMadeInsideIsTakenByItsUser(t *testing.T) {
 	w, e := guarded(t)
-	if err := Take(w.path("a"), w.path(hostFile)); !errors.Is(err, ErrNoneMade) {
+	if err := Take(w.path("a"), w.path(hostFile)); !errors.Is(err, errNoneMade) {
 		t.Errorf("none was made: %v", err)
 	}
 	mine, other := w.guard("a", e), w.guard("b", e)
@@ -161,4 +161,11 @@ func TestALoginThatWasMadeInsideIsTakenByItsUser(t *testing.T) {
 	must(t, mine.Keep(broker.Grant{Access: "a8", Refresh: "r8", Expires: time.Now().Add(time.Hour)}))
 	must(t, Take(w.path("a"), w.path(hostFile)))
 	w.mustHold(hostFile, 8)
+}
+
+// Made reports whether the login is one that was made inside.
+func (g *Guard) Made() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.from == g.made
 }

@@ -8,15 +8,15 @@ import (
 	"claudebox/internal/diag"
 )
 
-// Criteria say which instances to remove: those that meet all that are said.
+// Criteria select instances to remove: an instance must meet every criterion that is set.
 type Criteria struct {
 	Gone       bool          // the project is no longer there
-	OlderThan  time.Duration // not used for so long; 0: not said
-	LargerThan int64         // bytes; 0: not said
+	OlderThan  time.Duration // not used for at least this long; 0: not set
+	LargerThan int64         // bytes; 0: not set
 }
 
-// Choose gives the instances that meet the criteria, but none that is in use,
-// and none of an unknown project for being gone.
+// Choose returns the instances that meet the criteria. It leaves out those in use. An instance whose project is not
+// known does not count as gone.
 func Choose(list []Kept, c Criteria, now time.Time) []Kept {
 	var chosen []Kept
 	for _, in := range list {
@@ -29,15 +29,6 @@ func Choose(list []Kept, c Criteria, now time.Time) []Kept {
 		chosen = append(chosen, in)
 	}
 	return chosen
-}
-
-// Total is what instances take on disk together, in bytes.
-func Total(list []Kept) int64 {
-	var sum int64
-	for _, in := range list {
-		sum += in.Bytes
-	}
-	return sum
 }
 
 const day = 24 * time.Hour
@@ -62,7 +53,7 @@ func ParseSize(text string) (int64, error) {
 	return size, nil
 }
 
-// amount reads a whole number and the unit behind it; 0 when it is none.
+// amount reads a whole number followed by a one-letter unit; it returns 0 if text is anything else.
 func amount[N ~int64](text string, units map[byte]N) N {
 	last := max(0, len(text)-1)
 	number, err := strconv.Atoi(text[:last])
@@ -86,7 +77,7 @@ func ShowSize(bytes int64) string {
 	return strconv.FormatFloat(value, 'f', 1, 64) + " " + units[0]
 }
 
-// ShowAge writes how long something is past: "3 days ago".
+// ShowAge writes how long ago past was: "3 days ago". The zero time is "not known".
 func ShowAge(past, now time.Time) string {
 	if past.IsZero() {
 		return "not known"

@@ -15,12 +15,11 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// Close ends the use of an instance. The agent has written to its home since
-// it was made; when our answers are still in it that is recorded, so that the
-// next launch need not read the files again. An ephemeral instance goes.
-// Close is safe after a Prepare that failed or never was.
+// Close ends the use of an instance, and removes an ephemeral one. The agent has written to its home since it was
+// made. Files that still hold our answers are recorded with their new stamps, so that the next launch need not read
+// them again. Close is safe after a Prepare that failed or was not called.
 func (in *Instance) Close() error {
-	if in.work == nil || in.open == nil {
+	if in.held == nil || in.open == nil {
 		return nil
 	}
 	defer in.release()
@@ -31,7 +30,7 @@ func (in *Instance) Close() error {
 		}
 	}
 	if in.req.Kind != Ephemeral {
-		_ = in.restamp() // without it the next launch reads more, and says what is wrong
+		_ = in.restamp() // on failure the next launch reads more, and says what is wrong
 		return nil
 	}
 	if err := removeAll(in.Dir); err != nil {
@@ -40,17 +39,14 @@ func (in *Instance) Close() error {
 	return nil
 }
 
-// restamp compares once more and writes the record if only stamps are new;
-// what has to be written is left to the next launch.
+// restamp compares the instance once more, and records files of which only the stamp is new. Files that have to be
+// written are left to the next launch.
 func (in *Instance) restamp() error {
-	if in.known.holds(in.open) {
-		return nil
-	}
 	now, err := compare(in.place, in.open)
 	if err != nil {
 		return err
 	}
-	now.writes = slices.DeleteFunc(now.writes, func(w write) bool { return w.what != "" })
+	now.writes = slices.DeleteFunc(now.writes, func(w write) bool { return w.do != nil })
 	if len(now.writes) == 0 {
 		return nil
 	}
@@ -86,8 +82,8 @@ func Live(at string) bool {
 	return !free
 }
 
-// claim locks an instance against use, unless a session uses it; then it is
-// not free. One that never was in use cannot be locked, and is free.
+// claim takes the lock that sessions share, exclusively, so that none can use the instance. free is false if a
+// session uses it. An instance that was never used has no such lock: then lock is nil, and free is true.
 func claim(at string) (lock *os.File, free bool) {
 	lock, err := os.OpenFile(filepath.Join(at, liveName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -96,8 +92,7 @@ func claim(at string) (lock *os.File, free bool) {
 	return lock, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
 
-// removeAll deletes an instance whatever the agent did to the modes of
-// folders in it. No link is followed.
+// removeAll deletes an instance, even if the agent has taken away the rights to folders in it. No link is followed.
 func removeAll(at string) error {
 	if err := os.RemoveAll(at); err == nil {
 		return nil
@@ -107,45 +102,34 @@ func removeAll(at string) error {
 		return err
 	}
 	defer dir.Close()
-	openFolders(dir, ".", removeDepth)
+	if err := dir.Chmod(".", privateDir); err != nil {
+		return err
+	}
+	_ = walk(dir, removeDepth, func(in *beneath.Folder, name string, what beneath.Entry) error {
+		if what.Kind == beneath.Dir {
+			return in.Chmod(name, privateDir)
+		}
+		return nil
+	})
 	return os.RemoveAll(at)
 }
 
-// removeDepth bounds how deep closed folders are opened again.
+// removeDepth is how many levels deep removeAll gives itself the rights to folders again.
 const removeDepth = 100
 
-func openFolders(dir *beneath.Folder, rel string, depth int) {
-	if depth == 0 || dir.Chmod(rel, privateDir) != nil {
-		return
-	}
-	names, err := dir.Names(rel, 1<<20)
-	if err != nil {
-		return
-	}
-	for _, name := range names {
-		below := filepath.Join(rel, name)
-		if what, err := dir.Look(below); err == nil && what.Kind == beneath.Dir {
-			openFolders(dir, below, depth-1)
-		}
-	}
-}
-
-// ErrLive says that a session uses an instance.
+// ErrLive is returned for an instance that a session uses.
 var ErrLive = errors.New("a session uses it")
 
-// Remove removes one instance with all that is in it, unless a session uses it
-// ([ErrLive]). It is gone at once for everybody: a launch that was about to use
-// it makes a new one, and what a crash leaves of it is swept later. No link is
-// followed below home, the CLAUDEBOX_HOME.
+// Remove removes the instance called id with all that is in it, or fails with [ErrLive] if a session uses it. The
+// instance is renamed first, so that it disappears at once: a launch that was about to use it makes a new one, and
+// what a crash leaves of it is removed later (sweep). home is CLAUDEBOX_HOME, below which no link is followed.
 func Remove(home, id string) error {
-	if real, err := filepath.EvalSymlinks(home); err == nil {
-		home = real
-	}
+	home = canonical(home)
 	at := path.Join(home, instances, id)
 	failed := func(err error) error {
 		return diag.Wrap("remove "+at, err, "look at it, and remove what is left by hand")
 	}
-	// The folder of instances is locked while one is made, and so it is here.
+	// The folder of instances is locked, as it is while an instance is made.
 	of := place{dir: at}
 	of.req.Home = home
 	lock, err := of.flock(path.Join(home, instances), unix.LOCK_EX)

@@ -3,7 +3,7 @@
 // what the agent must not reach (locks, approvals, the record).
 //
 //	instances/<id>/.claude        the agent's home; the only part, with cache, that is mounted
-//	instances/<id>/cache          ~/.cache and its like
+//	instances/<id>/cache          ~/.cache and other caches
 //	instances/<id>/record         the root it belongs to; what was made of which inputs
 //	instances/<id>/approved       what the user approved last
 //	instances/<id>/live           locked while a session runs; its time is the last use
@@ -13,7 +13,7 @@
 // of an agent's home hold. It reads a few files of the user's own ~/.claude.
 // It does not trust what lies in an agent's home: the agent wrote there.
 //
-// [Look] only reads; [Instance.Prepare] makes. A launch of which nothing is
-// new costs a few system calls. An instance is locked, as a folder, while it is
-// changed. [List] says what is kept, and [Choose] what of it can go.
+// [Look] only reads; [Instance.Prepare] makes what is missing. If nothing has changed, a launch costs a few system
+// calls. An instance's folder is locked while it is changed. [List] lists the instances that are kept, and [Choose]
+// selects those to remove.
 package state

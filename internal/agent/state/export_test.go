@@ -15,12 +15,7 @@ func (in *Instance) OpenThen(do func()) (held bool, err error) {
 // FindThen does what [Look] does, and something else before it looks into the
 // folder that it has found.
 func (in *Instance) FindThen(do func()) error {
-	home, err := beneath.Open(in.req.Home)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	dir, err := in.find(home)
+	dir, err := in.find()
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,11 @@
 package state
 
 import (
-	"cmp"
 	"errors"
 	"os"
 	"path"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +23,10 @@ import (
 
 const projectsName = "projects"
 
-// endHost gives back what the user's Claude Code shall know, when nobody
-// writes inside any more.
+// endHost removes from the user's conversations what is no file, and adds the new prompts to the user's history. It
+// runs when nobody writes inside any more.
 func (in *Instance) endHost() error {
-	for _, at := range in.conversations {
+	for _, at := range in.Conversations() {
 		names, err := CleanConversations(at)
 		for _, name := range names {
 			in.Ended = append(in.Ended, name+" "+WhyRemoved)
@@ -46,22 +44,26 @@ func (in *Instance) endHost() error {
 	return nil
 }
 
-// Bounds of what is looked at of what an agent left.
-const (
-	maxLeft      = 100_000 // names in one folder
-	maxLeftDepth = 20
-)
+// maxLeftDepth bounds how many levels deep conversations are looked through.
+const maxLeftDepth = 20
 
-// WhyRemoved is what [CleanConversations] has done, and why, for people.
+// WhyRemoved says, for people, what [CleanConversations] has done with a name, and why.
 const WhyRemoved = "was no file, and is removed: the agent left it among your conversations"
 
-// Conversations are the folders of the user's, canonical, where the agent
-// writes with [Host]; none with another kind.
-func (in *Instance) Conversations() []string { return in.conversations }
+// Conversations returns the folders of the user's, canonical, that the agent writes to with [Host]; nil with another
+// kind.
+func (in *Instance) Conversations() (folders []string) {
+	for _, i := range in.Imports {
+		if i.Writable {
+			folders = append(folders, i.Source)
+		}
+	}
+	return folders
+}
 
-// CleanConversations takes away what is neither file nor folder: the user's
-// Claude Code would write through a link that the agent left there. Another
-// session may live, so no link is followed. A folder that is gone is clean.
+// CleanConversations removes everything below a folder that is neither file nor folder: the user's Claude Code would
+// write through a link that the agent left there. No link is followed, as another session may still run. It returns
+// the paths that it removed, sorted. A folder that does not exist is clean.
 func CleanConversations(at string) (removed []string, err error) {
 	dir, err := beneath.Open(at)
 	if err != nil {
@@ -71,34 +73,18 @@ func CleanConversations(at string) (removed []string, err error) {
 		return nil, err
 	}
 	defer dir.Close()
-	removed, err = clean(dir, ".", 0)
+	err = walk(dir, maxLeftDepth, func(in *beneath.Folder, name string, what beneath.Entry) error {
+		if what.Kind != beneath.Link && what.Kind != beneath.Special {
+			return nil
+		}
+		err := in.Remove(name)
+		if err == nil {
+			removed = append(removed, in.Join(name))
+		}
+		return err
+	})
 	slices.Sort(removed)
 	return removed, err
-}
-
-// clean does so below a folder. One that is too deep does not save the others.
-func clean(dir *beneath.Folder, rel string, depth int) (removed []string, fault error) {
-	names, err := dir.Names(rel, maxLeft)
-	if err != nil || depth > maxLeftDepth {
-		return nil, errors.Join(err, beneath.ErrTooLarge)
-	}
-	for _, name := range names {
-		below := path.Join(rel, name)
-		what, err := dir.Look(below)
-		switch {
-		case err != nil:
-		case what.Kind == beneath.Dir:
-			var more []string
-			more, err = clean(dir, below, depth+1)
-			removed = append(removed, more...)
-		case what.Kind == beneath.Link || what.Kind == beneath.Special:
-			if err = dir.Remove(below); err == nil {
-				removed = append(removed, dir.Join(below))
-			}
-		}
-		fault = cmp.Or(fault, err)
-	}
-	return removed, fault
 }
 
 // giveHistory adds the prompts that were typed inside to the user's history,
@@ -106,7 +92,7 @@ func clean(dir *beneath.Folder, rel string, depth int) (removed []string, fault 
 func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	inside, err := dir.Read(path.Join(agentHome, "history.jsonl"), fileLimit)
 	if err != nil {
-		return nil //nolint:nilerr // none, or one of the agent's making
+		return nil //nolint:nilerr // the agent has none, or has made something else of it
 	}
 	host, why, err := req.readOwn(name)
 	if why != "" {
@@ -131,21 +117,18 @@ func giveHistory(req Request, name string, dir *beneath.Folder) error {
 	return errors.Join(err, file.Close())
 }
 
-// conversationFile is the name of a conversation's file, for Claude Code
-// (2.1.329).
-var conversationFile = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`)
-})
+// conversationFile matches the name of a conversation's file (Claude Code 2.1.329); its group is the conversation's
+// id.
+const conversationFile = `^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$`
 
-// mostConversations bounds how many are looked at.
+// mostConversations bounds how many names of a folder are looked at.
 const mostConversations = 10_000
 
-// LastConversation is the id of the conversation in a folder that was written
-// to last, if that was not before since; empty for none. The agent can write
-// there: of what it left nothing but such a name is taken.
+// LastConversation returns the id of the conversation of folder that was changed last, at since or later; empty if
+// there is none. The agent can write there, so nothing but a name of the right form is taken from what it left.
 func (in *Instance) LastConversation(folder string, since time.Time) string {
 	name := agenthome.Conversations(folder)
-	if in.work == nil || name == "" || in.req.Kind == Ephemeral {
+	if in.held == nil || name == "" || in.req.Kind == Ephemeral {
 		return ""
 	}
 	at, rel := in.Dir, path.Join(agentHome, projectsName, name)
@@ -161,9 +144,10 @@ func (in *Instance) LastConversation(folder string, since time.Time) string {
 	if err != nil {
 		return ""
 	}
+	file := regexp.MustCompile(conversationFile)
 	last, id := since.UnixNano(), ""
 	for _, name := range names {
-		match := conversationFile().FindStringSubmatch(name)
+		match := file.FindStringSubmatch(name)
 		if match == nil {
 			continue
 		}

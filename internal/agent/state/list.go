@@ -1,9 +1,8 @@
 package state
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,24 +12,25 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"claudebox/internal/agent/object"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
-// Kept is an instance that is kept, as it is found.
+// Kept describes an instance that is kept, as it was found.
 type Kept struct {
 	ID       string    `json:"id"`
 	Dir      string    `json:"dir"`
 	Root     string    `json:"root,omitempty"` // canonical root of its project; empty: shared by all, or not known
 	Gone     bool      `json:"gone"`           // the project is no longer there
 	Live     bool      `json:"live"`           // a session uses it
-	LastUsed time.Time `json:"lastUsed"`       // when one began last; zero when not known
+	LastUsed time.Time `json:"lastUsed"`       // when a session began last; zero: not known
 	Bytes    int64     `json:"bytes"`          // on disk
-	More     bool      `json:"more,omitempty"` // there is more than Bytes, too deep to be counted
+	More     bool      `json:"more,omitempty"` // there is more than Bytes: something could not be counted
 }
 
-// List gives the kept instances below CLAUDEBOX_HOME, by id, and notes on what
-// lies among them and is none or is damaged. None is no error.
+// List returns the kept instances below home (CLAUDEBOX_HOME) by id, and notes on entries that are no instance or are
+// damaged. If there are no instances it returns nil and no error.
 func List(home string) (list []Kept, notes []string, err error) {
 	real, err := filepath.EvalSymlinks(home) // the way there is the user's own; below it no link is followed
 	var parent *beneath.Folder
@@ -54,7 +54,7 @@ func List(home string) (list []Kept, notes []string, err error) {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, ".") {
-			continue // being made, or left by a crash
+			continue // an instance being made, or left by a crash
 		}
 		in, note := describe(parent, name)
 		if note != "" {
@@ -81,7 +81,7 @@ func describe(parent *beneath.Folder, name string) (Kept, string) {
 	if info, err := os.Lstat(dir.Join(liveName)); err == nil {
 		in.LastUsed = info.ModTime()
 	}
-	in.Bytes, in.More = size(dir.Path())
+	in.Bytes, in.More = size(dir)
 	note := ""
 	if in.Root == "" && name != string(Shared) {
 		note = "the record of " + name + " is damaged: its project is not known until it is used again"
@@ -90,31 +90,24 @@ func describe(parent *beneath.Folder, name string) (Kept, string) {
 				" is damaged, and made anew at its next launch; its project was found by its name"
 		}
 	}
-	if in.Root != "" { // certainly not there, unlike what cannot be looked at
+	if in.Root != "" { // a project that cannot be looked at is not gone
 		_, err := os.Lstat(in.Root)
 		in.Gone = missing(err)
 	}
 	return in, note
 }
 
-// agentFileLimit bounds what is read of an agent's file, in bytes.
+// agentFileLimit is the size of the largest file of an agent's that is read, in bytes.
 const agentFileLimit = 16 << 20
 
-// rediscover finds the project of an instance among those that the agent says
-// it worked in. The agent need not be believed: an instance is named by the
-// hash of its project's path.
+// rediscover finds the project of an instance among those that the agent says it worked in; empty: it is not among
+// them. The agent need not be believed: an instance is named by the hash of its project's path.
 func rediscover(dir *beneath.Folder, id string) string {
 	content, err := dir.Read(agentHome+"/.claude.json", agentFileLimit)
 	if err != nil {
 		return ""
 	}
-	var said struct {
-		Projects map[string]json.RawMessage `json:"projects"`
-	}
-	if json.Unmarshal(content, &said) != nil {
-		return ""
-	}
-	for root := range said.Projects {
+	for root := range object.Parse(object.Parse(content)["projects"]) {
 		if strings.TrimSuffix(id, hostSuffix) == ID(root) {
 			return root
 		}
@@ -122,69 +115,64 @@ func rediscover(dir *beneath.Folder, id string) string {
 	return ""
 }
 
-// deepest is how many folders in each other are counted: each costs an open
-// file, and an agent can make any number.
+// deepest is how many levels of folders are counted.
 const deepest = 200
 
 // blockSize is the unit of st_blocks, in bytes (stat(2)).
 const blockSize = 512
 
-// size is what a folder takes on disk, in bytes; more: something in
-// it could not be counted. A file with several names counts once.
-func size(folder string) (bytes int64, more bool) {
-	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, true
-	}
-	c := counter{counted: map[inode]bool{}}
-	c.folder(os.NewFile(uintptr(fd), folder), 0)
-	return c.bytes, c.more
-}
-
 type inode struct{ dev, ino uint64 }
 
-type counter struct {
-	bytes   int64
-	more    bool
-	counted map[inode]bool // of files with several names
+// size returns the disk space that a folder takes, in bytes; more: something in it could not be counted. A file with
+// several names counts once.
+func size(dir *beneath.Folder) (bytes int64, more bool) {
+	counted := map[inode]bool{} // of files with several names
+	err := walk(dir, deepest, func(in *beneath.Folder, name string, what beneath.Entry) error {
+		var st unix.Stat_t
+		if unix.Fstatat(in.FD(), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			return nil // gone meanwhile
+		}
+		if at := (inode{st.Dev, st.Ino}); what.Names > 1 && what.Kind != beneath.Dir {
+			if counted[at] {
+				return nil
+			}
+			counted[at] = true
+		}
+		bytes += st.Blocks * blockSize
+		return nil
+	})
+	return bytes, err != nil
 }
 
-// folder counts what lies in an open folder, and closes it.
-func (c *counter) folder(f *os.File, depth int) {
-	defer f.Close()
-	for {
-		names, err := f.Readdirnames(1000)
-		for _, name := range names {
-			c.entry(int(f.Fd()), name, depth)
-		}
-		if err != nil {
-			c.more = c.more || !errors.Is(err, io.EOF)
-			return
-		}
-	}
-}
+// mostNames bounds how many names of one folder are looked at: an agent can make any number.
+const mostNames = 1 << 20
 
-func (c *counter) entry(parent int, name string, depth int) {
-	var st unix.Stat_t
-	if unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-		return // gone meanwhile
+// walk calls each for everything below dir, for a folder before what is in it. No link is followed. It goes depth
+// levels deep, as each keeps a descriptor open, and fails with [beneath.ErrTooLarge] below that. An error does not
+// end the walk: the first one is returned at its end. If each fails for a folder, what is in it is left out.
+func walk(
+	dir *beneath.Folder, depth int, each func(in *beneath.Folder, name string, what beneath.Entry) error,
+) (fault error) {
+	if depth < 0 {
+		return beneath.ErrTooLarge
 	}
-	isFolder := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if at := (inode{st.Dev, st.Ino}); st.Nlink > 1 && !isFolder {
-		if c.counted[at] {
-			return
+	names, err := dir.Names(".", mostNames)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		what, err := dir.Look(name)
+		if err == nil {
+			err = each(dir, name, what)
 		}
-		c.counted[at] = true
+		if err == nil && what.Kind == beneath.Dir {
+			var sub *beneath.Folder
+			if sub, err = dir.Sub(name); err == nil {
+				err = walk(sub, depth-1, each)
+				sub.Close()
+			}
+		}
+		fault = cmp.Or(fault, err)
 	}
-	c.bytes += st.Blocks * blockSize
-	if !isFolder {
-		return
-	}
-	fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil || depth >= deepest {
-		c.more = true
-		unix.Close(fd)
-		return
-	}
-	c.folder(os.NewFile(uintptr(fd), name), depth+1)
+	return fault
 }

@@ -5,26 +5,28 @@ import (
 	"os"
 	"path"
 
-	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/agent/login"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 )
 
-// findLogin finds the user's login. None is no fault: the user logs in inside
-// (AUTH-02). With an API key it is not used, for Claude Code warns about both.
+// findLogin sets c.Login to the user's login. It is no error if there is none: the user logs in inside (AUTH-02).
+// With an API key the login is not used, because Claude Code warns about having both. There are no notes on a login
+// that is not used.
 func (c *comparison) findLogin() error {
-	may, why := c.req.Post != nil && c.req.APIKey == "", "it has no use for it"
-	if c.req.APIKey != "" {
-		why = "an API key enters instead"
-	}
-	found, err := c.usersLogin(may)
-	if err != nil {
+	found, notes, err := c.usersLogin()
+	c.Login = Login{File: found, Why: "it has no use for it"}
+	switch {
+	case c.req.APIKey != "":
+		c.Login.Why = "an API key enters instead"
+	case c.req.Post == nil:
+	case err != nil:
 		return err
-	}
-	c.Login = Login{File: found, Outside: may && found != "", Why: why}
-	if c.Login.Outside {
-		c.Login.Why = "agent claude"
+	default:
+		c.Notes = append(c.Notes, notes...)
+		if found != "" {
+			c.Login.Outside, c.Login.Why = true, "agent claude"
+		}
 	}
 	if c.now == nil || c.req.Post == nil {
 		return nil
@@ -38,51 +40,47 @@ func (c *comparison) findLogin() error {
 
 // Login is what becomes of the user's Claude login in a session.
 type Login struct {
-	File    string // of the user, canonical; empty: there is none
-	Outside bool   // it is used inside, and stays outside
-	Made    bool   // one that was made inside is there
+	File    string // the user's credentials file, canonical; empty: there is none
+	Outside bool   // it is used inside, and its tokens stay outside
+	Made    bool   // the instance has a login that was made inside
 	Why     string // by which rule it is used, or why it is not
 }
 
-// usersLogin is the file of the user's login; empty when there is none. When it is used,
-// what a person should know of it is noted.
-func (c *comparison) usersLogin(may bool) (string, error) {
-	note := func(text string) {
-		if may && text != "" {
-			c.Notes = append(c.Notes, text)
-		}
-	}
-	for _, name := range agenthome.LoginFiles(c.req.Request) {
+// usersLogin returns the file of the user's login, in ~/.claude or else in CLAUDEBOX_HOME; empty: there is none.
+// notes are for a user whose login is used, or would be.
+func (c *comparison) usersLogin() (file string, notes []string, err error) {
+	for _, folder := range []string{path.Join(c.req.UserHome, agentHome), c.req.Home} {
+		name := path.Join(folder, login.FileName)
 		real, why, err := c.req.find(name)
 		switch {
 		case why != "":
-			note("your login " + why)
+			notes = append(notes, "your login "+why)
 			continue
-		case err != nil && !may:
-			return "", nil
 		case err != nil:
-			return "", c.failed("look at your login "+name, err)
+			return "", nil, c.failed("look at your login "+name, err)
 		case real == "":
 			continue
 		}
 		if what, err := os.Lstat(name); err == nil && what.Mode()&os.ModeSymlink != 0 {
-			// Claude Code outside has its locks beside the link, and puts a file in its place.
-			note("your login " + name + " does not enter: it is a link; put " + real + " in its place")
+			// Claude Code outside makes its locks beside the link, and replaces the link by a file.
+			notes = append(notes, "your login "+name+" does not enter: it is a link; put "+real+" in its place")
 			continue
 		}
-		found, text, err := login.Examine(real)
-		if err != nil && may {
-			return "", err
+		found, note, err := login.Examine(real)
+		if err != nil {
+			return "", nil, err
 		}
-		if note(text); !found {
-			continue
+		if note != "" {
+			notes = append(notes, note)
 		}
-		return real, nil
+		if found {
+			return real, notes, nil
+		}
 	}
-	return "", nil
+	return "", notes, nil
 }
 
-// TakeLogin makes a login that was made inside the user's.
+// TakeLogin makes the login that was made inside the user's own: Claude Code outside uses it from then on.
 func (in *Instance) TakeLogin() error {
 	users := cmp.Or(in.Login.File, path.Join(in.req.UserHome, agentHome, login.FileName))
 	if err := login.Take(in.Dir, users); err != nil {
@@ -91,7 +89,8 @@ func (in *Instance) TakeLogin() error {
 	return nil
 }
 
-// keepOutside puts placeholders of the login that counts inside.
+// keepOutside starts the guard of the login, and writes its placeholders inside. It does nothing without a
+// Request.Post.
 func (in *Instance) keepOutside() (err error) {
 	if in.req.Post == nil {
 		return nil
@@ -104,21 +103,20 @@ func (in *Instance) keepOutside() (err error) {
 		return err
 	}
 	if in.req.APIKey != "" {
-		return in.guard.TakeOut() // Claude Code warns about both
+		return in.guard.TakeOut() // Claude Code warns about having both
 	}
 	return in.guard.GiveInside()
 }
 
-// Guard keeps the login outside, from Prepare to Close; nil when none stays
-// there.
+// Guard returns the guard that keeps the login outside, from Prepare to Close; nil if there is none.
 func (in *Instance) Guard() *login.Guard {
-	if in.work == nil {
+	if in.held == nil {
 		return nil
 	}
 	return in.guard
 }
 
-// endLogin ends what keeps the login outside.
+// endLogin closes the guard, and takes over its notes.
 func (in *Instance) endLogin() {
 	if in.guard != nil {
 		in.Ended = append(in.Ended, in.guard.Close()...)

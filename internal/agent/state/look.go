@@ -4,29 +4,29 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"io/fs"
+	"os"
 	"path"
 	"slices"
-	"strconv"
-
-	"golang.org/x/sys/unix"
 
 	"claudebox/internal/agent/agenthome"
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/cachefile"
 )
 
 // write is one step of Prepare, below the instance's folder.
 type write struct {
 	rel   string
-	what  string // for people: "make", "update", "link"; empty: nothing changes
-	aside bool   // what lies there is kept under another name first
-	do    func(dir *beneath.Folder) error
-	seen  seen // the file whose stamp is to be taken afterwards; without a name: none
+	aside bool                            // what lies there is renamed first, and kept
+	do    func(dir *beneath.Folder) error // nil: nothing changes but the stamp
+	seen  seen                            // to be recorded afterwards with its new stamp; no Name: nothing
 }
 
 // apply does one step.
 func (w write) apply(dir *beneath.Folder) error {
+	if w.do == nil {
+		return nil
+	}
 	for n := 1; w.aside; n++ {
 		free := fmt.Sprintf("%s.inside-%d", w.rel, n)
 		if what, err := dir.Look(free); err != nil {
@@ -41,15 +41,15 @@ func (w write) apply(dir *beneath.Folder) error {
 	return w.do(dir)
 }
 
-// fileLimit is what a file of the agent's home may have, in bytes. Claude
+// fileLimit is the size of the largest file that is read, in bytes, of the agent's home and of the user's. Claude
 // Code's own .claude.json has been seen with some megabytes.
 const fileLimit = 64 << 20
 
-// comparison is the work of compare.
+// comparison compares an instance with what it should be, see [compare].
 type comparison struct {
 	draft
 	place
-	now *beneath.Folder // the instance's; nil: there is none
+	now *beneath.Folder // the instance's folder; nil: there is none
 }
 
 // compare works out what is to be made in dir, which is nil for a new instance.
@@ -68,7 +68,7 @@ func compare(at place, dir *beneath.Folder) (draft, error) {
 	return c.draft, nil
 }
 
-// there is what lies in the instance.
+// there looks at what lies at rel in the instance. In a new one everything is absent.
 func (c *comparison) there(rel string) (what beneath.Entry, err error) {
 	if c.now == nil {
 		return what, nil
@@ -82,19 +82,19 @@ func (c *comparison) there(rel string) (what beneath.Entry, err error) {
 // plan adds one step.
 func (c *comparison) plan(w write) {
 	c.writes = append(c.writes, w)
-	if c.exists && w.what != "" {
+	if c.exists && w.do != nil {
 		c.Makes = append(c.Makes, path.Join(c.dir, w.rel))
 	}
 }
 
 // makeFolder adds the step that makes a folder.
 func (c *comparison) makeFolder(rel string, aside bool) {
-	c.plan(write{rel: rel, what: "make", aside: aside, do: func(dir *beneath.Folder) error {
+	c.plan(write{rel: rel, aside: aside, do: func(dir *beneath.Folder) error {
 		return dir.Mkdir(rel, privateDir)
 	}})
 }
 
-// folders notes which folders are missing.
+// folders plans the folders that are missing, and the modes of those that the agent has closed.
 func (c *comparison) folders() error {
 	want := []string{agentHome, cacheName}
 	for _, name := range c.req.Caches {
@@ -114,7 +114,7 @@ func (c *comparison) folders() error {
 		case what.Kind == beneath.Absent:
 			c.makeFolder(rel, false)
 		case what.Kind == beneath.Dir && what.Perm&privateDir != privateDir:
-			c.plan(write{rel: rel, what: "open", do: func(dir *beneath.Folder) error {
+			c.plan(write{rel: rel, do: func(dir *beneath.Folder) error {
 				return dir.Chmod(rel, privateDir)
 			}})
 		}
@@ -122,22 +122,19 @@ func (c *comparison) folders() error {
 	return nil
 }
 
-// files works out which made files are not as they should be.
+// files plans the writes of those [agenthome.Files] that are not as they should be.
 func (c *comparison) files() error {
 	key := recordForm + c.req.Request.Key() + "\n" // what they are made of beside the user's files
 	for _, f := range agenthome.Files {
 		rel := path.Join(agentHome, f.Name)
-		inputs, err := inputs(key, f.Sources(c.req.Request))
-		if err != nil {
-			return c.failed("look at your own "+f.Name, err)
-		}
+		inputs := inputs(key, f.Sources(c.req.Request))
 		what, err := c.there(rel)
 		if err != nil {
 			return err
 		}
 		closed := what.Kind == beneath.Regular && what.Perm&privateFile != privateFile
 		if closed && c.now.Chmod(rel, privateFile) == nil {
-			what, _ = c.now.Look(rel) // one that the agent closed is read all the same
+			what, _ = c.now.Look(rel) // the agent took our right to read it: give it back
 		}
 		if was := c.known.file(f.Name); was.Inputs == inputs && was.Output == what.Stamp {
 			c.Notes = append(c.Notes, was.Notes...)
@@ -169,53 +166,40 @@ func (c *comparison) remake(f agenthome.File, rel, inputs string, what beneath.E
 	notes := slices.Concat(foreign, made.Notes)
 	c.Notes = slices.Concat(c.Notes, notes, made.Once)
 	w := write{rel: rel, seen: seen{Name: f.Name, Inputs: inputs, Notes: notes, Given: made.Given}}
-	w.do = func(*beneath.Folder) error { return nil } // the stamp alone is new
 	if made.Content != nil && !bytes.Equal(made.Content, old) {
-		w.what, w.aside = "update", made.Aside || what.Kind == beneath.Dir
+		w.aside = made.Aside || what.Kind == beneath.Dir
 		w.do = func(dir *beneath.Folder) error { return dir.Replace(rel, made.Content, privateFile) }
 	}
 	c.plan(w)
 	return nil
 }
 
-// inputs hashes all that a file is made of, without reading it.
-func inputs(key string, sources []string) (string, error) {
-	text := []byte(key)
+// inputs returns a hash of all that a file is made of: key, and the names and states of sources, which are not read.
+func inputs(key string, sources []string) string {
 	for _, name := range sources {
-		var st unix.Stat_t
-		if err := unix.Stat(name, &st); err != nil {
-			if !missing(err) {
-				return "", &fs.PathError{Op: "look at", Path: name, Err: err}
-			}
-			continue
-		}
-		text = append(append(text, name...), 0)
-		for _, part := range []int64{int64(st.Ino), st.Size, st.Ctim.Nano()} {
-			text = append(strconv.AppendInt(text, part, 10), ' ')
-		}
+		key += name + "\x00" + cachefile.State(name) + "\x00"
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(text))[:16], nil
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:16]
 }
 
 // importRoot is where the user's folders are mounted inside, read-only. They
 // cannot be mounted in the agent's home itself: the agent can write there.
 const importRoot = "/run/claudebox/import"
 
-// imports links the agent's home to those that the user has. A link of ours
-// without a folder behind it goes.
+// imports plans links in the agent's home to those [agenthome.Folders] that the user has. A link of ours to a folder
+// that the user no longer has is removed.
 func (c *comparison) imports() error {
 	for _, name := range agenthome.Folders {
 		real, why, err := c.req.find(path.Join(c.req.UserHome, ".claude", name))
 		if why != "" {
 			c.Notes = append(c.Notes, "your "+why)
 		}
-		var st unix.Stat_t
-		if err != nil || unix.Lstat(real, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			real = ""
-		} else {
+		info, gone := os.Lstat(real)
+		enters := err == nil && gone == nil && info.IsDir()
+		if enters {
 			c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, name)})
 		}
-		if err := c.importLink(name, real != ""); err != nil {
+		if err := c.importLink(name, enters); err != nil {
 			return err
 		}
 	}
@@ -235,16 +219,16 @@ func (c *comparison) importLink(name string, wanted bool) error {
 	}
 	switch {
 	case ours && !wanted:
-		c.plan(write{rel: rel, what: "remove", do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
+		c.plan(write{rel: rel, do: func(dir *beneath.Folder) error { return dir.Remove(rel) }})
 	case wanted && !ours:
-		c.plan(write{rel: rel, what: "link", aside: what.Kind != beneath.Absent, do: func(dir *beneath.Folder) error {
+		c.plan(write{rel: rel, aside: what.Kind != beneath.Absent, do: func(dir *beneath.Folder) error {
 			return dir.Symlink(text, rel)
 		}})
 	}
 	return nil
 }
 
-// ownConversations links the agent's home to the user's conversations.
+// ownConversations plans links in the agent's home to the user's conversations, for [Host].
 func (c *comparison) ownConversations() error {
 	if c.req.Kind != Host {
 		return nil
@@ -265,7 +249,6 @@ func (c *comparison) ownConversations() error {
 		if err != nil {
 			return &diag.Error{Op: "find your conversations of " + folder, Err: err, Remedy: "use `state: project`"}
 		}
-		c.conversations = append(c.conversations, real)
 		at := path.Join(projectsName, name)
 		c.Imports = append(c.Imports, Import{Source: real, Destination: path.Join(importRoot, at), Writable: true})
 		if err := c.importLink(at, true); err != nil {

@@ -2,9 +2,9 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,40 +12,31 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// foreignError names a link on the way to a file of the user that an agent
-// could have made: ~/.claude may lead into a folder that was a project once,
-// a folder of dotfiles for one, and from there to any secret.
-type foreignError struct{ link string }
+// errForeign is returned for a link, on the way to a file of the user's, that somebody else may have made: ~/.claude
+// may lead into a folder that was a project once (a folder of dotfiles, for one), and a link there to any secret.
+var errForeign = errors.New("is a link that an agent could have made")
 
-func (e *foreignError) Error() string { return e.link + " is a link that an agent could have made" }
-
-// own resolves a path of the user, as far as the links on the way are theirs:
-// those in their home folder itself, in ~/.claude and in CLAUDEBOX_HOME, and
-// those that only root or Nix can make. It fails with a [*foreignError] for
-// others, else as lstat(2) does.
+// own resolves all links of a path of the user's, if only the user, root or Nix can have made them: it follows links
+// directly in the user's home folder, in ~/.claude and in CLAUDEBOX_HOME, and those of root or Nix. For any other it
+// fails with [errForeign], else as lstat(2) does.
 func (r Request) own(name string) (string, error) {
 	at, rest := "/", name
 	if below, is := strings.CutPrefix(name, r.UserHome+"/"); is {
-		at, rest = r.homes.user, below
+		at, rest = r.userHome, below
 	} else if below, is := strings.CutPrefix(name, r.Home+"/"); is {
-		at, rest = r.homes.state, below
+		at, rest = r.Home, below
 	}
-	trusted := []string{r.homes.user, r.homes.user + "/.claude", r.homes.state}
+	trusted := []string{r.userHome, r.userHome + "/.claude", r.Home}
 	return beneath.Follow(beneath.OnDisk{}, at, rest, func(name string, info fs.FileInfo, _ bool) error {
-		owner, _ := info.Sys().(*syscall.Stat_t)
-		roots := strings.HasPrefix(name, "/nix/store/") || owner != nil && owner.Uid == 0
-		if info.Mode()&fs.ModeSymlink != 0 && !roots && !slices.Contains(trusted, path.Dir(name)) {
-			return &foreignError{name}
+		isLink := info.Mode()&fs.ModeSymlink != 0
+		if isLink && !beneath.OfRoot(name, info) && !slices.Contains(trusted, path.Dir(name)) {
+			return fmt.Errorf("%s %w", name, errForeign)
 		}
 		return nil
 	})
 }
 
-// homes are the two folders that a path of the user begins with, free of
-// links.
-type homes struct{ user, state string }
-
-// canonical resolves the way to a folder that is the user's own.
+// canonical resolves all links of name; if that fails it returns name as it is.
 func canonical(name string) string {
 	if real, err := beneath.Canonical(name); err == nil {
 		return real
@@ -53,41 +44,39 @@ func canonical(name string) string {
 	return name
 }
 
-// find is [Request.own] for what need not be there, or need not be the user's:
-// real is empty then, and why says which link is not.
+// find is [Request.own] for a file that may be missing, or be reached by a link of somebody else's. In both cases
+// real is empty and err is nil; for a link, why says which.
 func (r Request) find(name string) (real, why string, err error) {
 	real, err = r.own(name)
-	var foreign *foreignError
 	switch {
-	case errors.As(err, &foreign):
-		return "", name + " does not enter: " + foreign.Error(), nil
+	case errors.Is(err, errForeign):
+		return "", name + " does not enter: " + err.Error(), nil
 	case missing(err):
 		return "", "", nil
 	}
 	return real, "", err
 }
 
-// readOwn reads a file of the user: nil when there is none, or when the way to
-// it is not theirs; then why says so. Links are followed, for home-manager makes
-// them, as far as they are the user's.
+// readOwn reads a file of the user's. content is nil if there is none, or if a link on the way to it is not the
+// user's, which why then says. The user's own links are followed, because home-manager makes them.
 func (r Request) readOwn(name string) (content []byte, why string, err error) {
 	real, why, err := r.find(name)
 	if err != nil || real == "" {
 		return nil, why, err
 	}
-	content, err = beneath.ReadIn(filepath.Dir(real), filepath.Base(real), fileLimit)
-	return slices.Clip(content), "", err
+	content, err = beneath.ReadIn(path.Dir(real), path.Base(real), fileLimit)
+	return content, "", err
 }
 
-// missing reports whether a file is not there, unlike one that cannot be read.
+// missing reports whether err says that a file is not there, unlike one that cannot be read.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// ownOrNew is [Request.own] for what may not be there yet.
+// ownOrNew is [Request.own] for a path of which the last components may not be there yet.
 func (r Request) ownOrNew(name string) (string, error) {
 	if name == r.UserHome {
-		return canonical(name), nil
+		return r.userHome, nil
 	}
 	real, err := r.own(name)
 	if err == nil || !missing(err) {

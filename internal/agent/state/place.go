@@ -15,16 +15,24 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// place is where an instance lies, and what it is asked for.
+// place is where an instance lies, and the request that it is for.
 type place struct {
 	req Request // its Home is free of links
 	rel string  // the instance's folder below it
-	dir string  // the same, whole
+	dir string  // the instance's folder, absolute
 }
 
 // find opens the instance's folder, nil when there is none. Every component
 // from Home to it is checked: a real folder, the user's own, closed to others.
-func (p place) find(home *beneath.Folder) (dir *beneath.Folder, err error) {
+func (p place) find() (dir *beneath.Folder, err error) {
+	home, err := beneath.Open(p.req.Home)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, p.failed("open "+p.req.Home, err)
+	}
+	defer home.Close()
 	top, err := home.Look(".")
 	if err != nil {
 		return nil, p.failed("look at "+home.Path(), err)
@@ -52,16 +60,11 @@ func (p place) find(home *beneath.Folder) (dir *beneath.Folder, err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // else it was removed a moment ago
 		return nil, p.failed("open "+p.dir, err)
 	}
-	if dir != nil {
-		dir.Hold(agentHome)
-		dir.Hold(cacheName)
-	}
 	return dir, nil
 }
 
-// judge checks the agent's folders in the instance's likewise. The agent can
-// close them, or open them to others, who do not get through the folder around
-// them: their modes are mended.
+// judge checks in the same way the folders of the instance that the agent writes to. Their modes are not refused but
+// repaired: the agent can change them, and others are kept out by the folder around them.
 func (p place) judge(dir *beneath.Folder) error {
 	for _, rel := range []string{agentHome, cacheName} {
 		what, err := dir.Look(rel)
@@ -72,7 +75,6 @@ func (p place) judge(dir *beneath.Folder) error {
 			if err := dir.Chmod(rel, privateDir); err != nil {
 				return p.failed("open "+dir.Join(rel), err)
 			}
-			dir.Hold(rel)
 			what.Perm = privateDir
 		}
 		if rel == agentHome {
@@ -101,8 +103,7 @@ func refused(name, why, remedy string) error {
 	return diag.Errorf("use "+name+" for the agent's home", remedy, "%s", why)
 }
 
-// remedies are what helps against a cause; in text DIR is the folder that
-// state is kept in.
+// remedies are the remedies for some causes. DIR in a text stands for CLAUDEBOX_HOME.
 var remedies = []struct {
 	cause error
 	text  string
@@ -116,7 +117,7 @@ var remedies = []struct {
 	{syscall.ENOTDIR, "set CLAUDEBOX_HOME to a folder"},
 }
 
-// failed adds the remedy that fits the cause.
+// failed returns an error for op with the remedy that fits its cause.
 func (p place) failed(op string, err error) error {
 	e := diag.Wrap(op, err, "look at "+p.dir+"; when it is moved away the project starts afresh")
 	for _, r := range remedies {
@@ -128,9 +129,8 @@ func (p place) failed(op string, err error) error {
 	return e
 }
 
-// isStill reports whether an open folder is still the one of the instance's name:
-// [Remove] renames one away before it removes it. When that cannot be told, it
-// is.
+// isStill reports whether dir is still what the instance's path names: [Remove] renames an instance before it removes
+// it. It returns true if that cannot be determined.
 func (p place) isStill(dir *beneath.Folder) bool {
 	open, err := dir.Look(".")
 	if err != nil {
@@ -143,20 +143,19 @@ func (p place) isStill(dir *beneath.Folder) bool {
 	return open.Stamp.Ino == now.Ino
 }
 
-// lockPatience is how long to wait for a lock. It is held for milliseconds; who
-// waits longer hears of it.
+// lockPatience is how long to wait for a lock, which is normally held for milliseconds, before an error is returned.
 const lockPatience = 4 * time.Second
 
 var errBusy = errors.New("another claudebox has held it for some seconds")
 
-// flock opens a file or folder and locks it. Who waits does so in the kernel:
-// trying now and again would leave the lock to whoever comes by just then.
+// flock opens a file or folder and locks it. If another process holds the lock it waits for up to lockPatience, in
+// the kernel: whoever only tries from time to time may find it taken by another each time. Closing the file unlocks
+// it.
 func (p place) flock(name string, how int) (*os.File, error) {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, p.failed("open "+name, err)
 	}
-	f := os.NewFile(uintptr(fd), name) // os.Open prepares the runtime for waiting first
 	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		locked := make(chan error, 1)
@@ -164,7 +163,7 @@ func (p place) flock(name string, how int) (*os.File, error) {
 		select {
 		case err = <-locked:
 		case <-time.After(lockPatience):
-			go func() { <-locked; f.Close() }() // not before: the number would be another file's
+			go func() { <-locked; f.Close() }() // not before: another file could get its number, still in use
 			return nil, p.failed("lock "+name, errBusy)
 		}
 	}

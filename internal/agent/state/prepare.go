@@ -38,14 +38,14 @@ func (in *Instance) prepare() error {
 		if held, err = in.hold(); err != nil {
 			return err
 		}
-		in.exists = held // else it was pruned a moment ago
+		in.exists = held // false: it was removed a moment ago
 	}
 	if len(in.writes) > 0 {
 		lock, err := in.flock(in.Dir, unix.LOCK_EX)
 		if err != nil {
 			return err
 		}
-		in.draft, err = compare(in.place, in.open) // what Look saw may be old by now
+		in.draft, err = compare(in.place, in.open) // what Look found may have changed since
 		if err == nil {
 			err = in.apply(in.open, &in.draft)
 		}
@@ -54,7 +54,7 @@ func (in *Instance) prepare() error {
 			return err
 		}
 	}
-	for _, dir := range in.conversations { // as Claude Code would make them
+	for _, dir := range in.Conversations() { // as Claude Code would make them
 		if err := os.MkdirAll(dir, privateDir); err != nil {
 			return diag.Wrap("make "+dir, err, "use `state: project`")
 		}
@@ -70,15 +70,7 @@ func (in *Instance) prepare() error {
 	return in.keepApproval()
 }
 
-// held is an instance that this process uses.
-type held struct {
-	place
-	open *beneath.Folder // its folder, from Prepare to Close
-	live *os.File        // locked as one in use
-}
-
-// hold opens the instance and locks it as one in use; false when it is no
-// longer there.
+// hold opens the instance and locks it as in use. It returns false if the instance is no longer there.
 func (h *held) hold() (bool, error) {
 	dir, err := beneath.Open(h.dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -89,13 +81,13 @@ func (h *held) hold() (bool, error) {
 	}
 	h.open = dir
 	if h.live != nil {
-		return true, nil // made, and locked since before others could see it
+		return true, nil // this process has made it, and locked it before others could see it
 	}
 	return h.lock()
 }
 
-// lock locks the open instance as one in use; false when it was removed, and
-// perhaps made anew, since it was opened.
+// lock locks the open instance as in use. It returns false if the instance was removed, and perhaps made anew, since
+// it was opened.
 func (h *held) lock() (is bool, err error) {
 	h.live, err = h.flock(h.open.Join(liveName), unix.LOCK_SH)
 	if !h.isStill(h.open) {
@@ -105,11 +97,10 @@ func (h *held) lock() (is bool, err error) {
 	return true, err
 }
 
-// apply does every planned step, takes the stamps and writes the record.
+// apply carries out every planned step, takes the stamps and writes the record.
 func (h *held) apply(dir *beneath.Folder, d *draft) error {
-	next := d.known
-	if next.Root = ""; h.req.Kind != Shared {
-		next.Root = h.req.Root
+	if d.known.Root = ""; h.req.Kind != Shared {
+		d.known.Root = h.req.Root
 	}
 	for _, w := range d.writes {
 		if err := w.apply(dir); err != nil {
@@ -123,12 +114,12 @@ func (h *held) apply(dir *beneath.Folder, d *draft) error {
 			return h.failed("look at "+dir.Join(w.rel), err)
 		}
 		w.seen.Output = what.Stamp
-		next = next.with(w.seen)
+		d.known.keep(w.seen)
 	}
-	if err := dir.Rewrite(recordName, next.encode(), privateFile); err != nil {
+	if err := dir.Rewrite(recordName, d.known.encode(), privateFile); err != nil {
 		return h.failed("make "+path.Join(h.dir, recordName), err)
 	}
-	d.known, d.writes = next, nil
+	d.writes = nil
 	return nil
 }
 
@@ -143,8 +134,8 @@ func (h *held) release() {
 	h.open, h.live = nil, nil
 }
 
-// create makes a new instance under another name and renames it when it is
-// whole. When that fails, nothing of it stays.
+// create makes a new instance under a temporary name, and renames it when it is complete. On failure nothing of it
+// stays.
 func (in *Instance) create() (err error) {
 	parent := path.Dir(in.Dir)
 	for _, dir := range []string{in.req.Home, parent} {
@@ -166,15 +157,11 @@ func (in *Instance) create() (err error) {
 	defer lock.Close()
 	sweep(parent)
 	if in.draft, err = look(in.place); err != nil || in.exists {
-		return err // made by another launch meanwhile, and judged
-	}
-	undo, err := in.firstMemory()
-	if err == nil {
-		in.draft, err = compare(in.place, nil) // with the memory that is there now
+		return err // made by another launch meanwhile, and checked by look
 	}
 	temporary := path.Join(parent, unfinished+rand.Text())
-	if err == nil {
-		err = in.fill(temporary)
+	if err = in.fill(temporary); err == nil {
+		err = in.firstMemory()
 	}
 	if err == nil {
 		if err = os.Rename(temporary, in.Dir); err == nil {
@@ -183,14 +170,13 @@ func (in *Instance) create() (err error) {
 		}
 		err = in.failed("make "+in.Dir, err)
 	}
-	undo()
 	return errors.Join(err, removeAll(temporary))
 }
 
-// unfinished begins the name of an instance that is being made.
+// unfinished is the prefix of an instance's name while it is being made.
 const unfinished = ".new-"
 
-// fill makes a whole instance at a path.
+// fill makes a complete instance at a path, and locks it as in use.
 func (in *Instance) fill(at string) error {
 	if err := os.Mkdir(at, privateDir); err != nil {
 		return in.failed("make "+in.Dir, err)
@@ -210,27 +196,22 @@ func (in *Instance) fill(at string) error {
 	return in.apply(dir, &in.draft)
 }
 
-// firstMemory makes the user a CLAUDE.md of their own below Home, once
-// (AWARE-01). undo takes it away again.
-func (p place) firstMemory() (undo func(), err error) {
-	nothing := func() {}
+// firstMemory makes a CLAUDE.md below Home for a user who has none (AWARE-01). The agent's is made of the same text
+// already.
+func (p place) firstMemory() error {
 	for _, name := range agenthome.MemoryFiles(p.req.Request) {
 		if _, err := os.Stat(name); err == nil || !missing(err) {
-			return nothing, nil
+			return nil
 		}
 	}
 	home, err := beneath.Open(p.req.Home)
 	if err != nil {
-		return nothing, p.failed("open "+p.req.Home, err)
+		return p.failed("open "+p.req.Home, err)
 	}
 	defer home.Close()
-	name := home.Join(agenthome.MemoryName)
 	err = home.Create(agenthome.MemoryName, []byte(agenthome.FirstMemory), 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist): // a link to nothing: the user's own affair
-		return nothing, nil
-	case err != nil:
-		return nothing, p.failed("make "+name, err)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // a link that leads nowhere is the user's own affair
+		return p.failed("make "+home.Join(agenthome.MemoryName), err)
 	}
-	return func() { _ = os.Remove(name) }, nil
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	recordName  = "record"
-	recordForm  = "claudebox instance 4\n" // before the record; another form, another number
+	recordForm  = "claudebox instance 4\n" // first line of the record; the number changes with the format
 	recordLimit = 1 << 20                  // bytes
 )
 
@@ -33,7 +33,7 @@ type seen struct {
 	Given  string // what of the user's it held, see [agenthome.Made]
 }
 
-// file is what is known of a file; nothing, when it is not known.
+// file returns what is known of a file; the zero value if nothing is.
 func (r record) file(name string) seen {
 	if i := slices.IndexFunc(r.Files, func(f seen) bool { return f.Name == name }); i >= 0 {
 		return r.Files[i]
@@ -41,24 +41,10 @@ func (r record) file(name string) seen {
 	return seen{}
 }
 
-// holds reports whether every made file is the one that the record knows: an
-// agent that did nothing costs nothing.
-func (r record) holds(dir *beneath.Folder) bool {
-	dir.Hold(agentHome)
-	for _, was := range r.Files {
-		what, err := dir.Look(path.Join(agentHome, was.Name))
-		if err != nil || what.Stamp != was.Output {
-			return false
-		}
-	}
-	return true
-}
-
-// with is the record with a file in place of what was known of it.
-func (r record) with(f seen) record {
-	others := slices.DeleteFunc(slices.Clone(r.Files), func(was seen) bool { return was.Name == f.Name })
+// keep replaces what is known of a file.
+func (r *record) keep(f seen) {
+	others := slices.DeleteFunc(r.Files, func(was seen) bool { return was.Name == f.Name })
 	r.Files = append(others, f)
-	return r
 }
 
 func readRecord(dir *beneath.Folder) record {
@@ -76,22 +62,21 @@ func readRecord(dir *beneath.Folder) record {
 
 func (r record) encode() []byte { return append([]byte(recordForm), cachefile.Encode(r)...) }
 
-// What is kept as JSON lies beside the agent's home, out of the agent's reach.
+// Files that hold JSON. They lie beside the agent's home, out of the agent's reach.
 const (
 	approvedName = "approved"
 	refusedName  = "refused"
 	jsonLimit    = 1 << 20 // bytes
 )
 
-// approvals are the lines that the user approved last, by what they are of.
+// approvals are the lines that the user approved last, by subject.
 type approvals map[string][]string
 
-// Approved gives the lines that the user approved last here, of one subject (a
-// profile, say); none when there are none.
+// Approved returns the lines that the user approved last in this instance on a subject (a profile, say); nil: none.
 func (in *Instance) Approved(of string) []string { return readAs[approvals](in.Dir, approvedName)[of] }
 
-// Approve keeps what the user has approved. It is written by
-// [Instance.Prepare]: before that there may be no instance.
+// Approve sets what the user has approved on a subject. [Instance.Prepare] writes it, as there may be no instance
+// before.
 func (in *Instance) Approve(of string, lines []string) { in.approval = approvals{of: lines} }
 
 // keepApproval adds the new approval to the stored ones.
@@ -119,7 +104,7 @@ func (in *Instance) KeepRefused(hosts []string) error {
 	return in.writeJSON(refusedName, hosts)
 }
 
-// readAs is what a file of [held.writeJSON] holds; nothing when there is none.
+// readAs returns what [held.writeJSON] wrote to a file; the zero value if that cannot be read.
 func readAs[T any](dir, name string) (value T) {
 	var nothing T
 	content, err := beneath.ReadIn(dir, name, jsonLimit)

@@ -3,7 +3,6 @@ package state
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -26,60 +25,59 @@ const (
 	Host      Kind = "host"      // one per project, kept, with the user's own conversations and history of it
 )
 
-// Request is what [Look] is asked for. All paths are absolute. Look says itself
-// whether the agent works in the user's own state.
+// Request is what [Look] is asked for. All paths are absolute. Look sets the Host field itself, by Kind.
 type Request struct {
 	agenthome.Request
-	UID     int      // who must own all of it
+	UID     int      // the user who must own the instance
 	Kind    Kind     // of the agent's home
 	Root    string   // the project's canonical root (STATE-01)
 	Caches  []string // folders that the cache must hold, by name
 	Folders []string // further folders of the instance that are mounted, below it
-	// Post asks for tokens: the user's Claude login is used, and stays outside, see
-	// [login.Guard]. Nil: it is not used.
+	// Post asks for tokens. With it the user's Claude login is used, and its tokens stay outside, see [login.Guard].
+	// nil: the login is not used.
 	Post login.Post
-	Key  broker.Key // of the placeholders, where the instance has none yet
+	Key  broker.Key // makes the placeholders, if the instance has no key yet
 
-	homes homes // resolved by Look
+	userHome string // UserHome free of links. Look sets it, and makes Home free of links, too
 }
 
-// Instance is the state of one project. A value made by [Look] is what is
-// there; [Instance.Prepare] makes the rest.
+// Instance is the state of one project. [Look] describes in it what is there, and [Instance.Prepare] makes the rest.
 type Instance struct {
 	ID  string // 16 hex digits, or "shared"
 	Dir string // its folder
 	draft
-	Ended     []string // what became of the user's login when it ended, for people; from Close
-	MadeLogin bool     // a login was made inside, in this session; from Close
+	Ended     []string // what became of the login and the conversations, for people; set by Close
+	MadeLogin bool     // a login was made inside, in this session; set by Close
 
-	*work
+	*held
 }
 
 // Import is a folder of the user's that the agent may read.
 type Import struct {
 	Source      string // canonical, on the host
 	Destination string // inside
-	Writable    bool   // conversations, with [Host]
+	Writable    bool   // the agent may write as well: conversations, with [Host]
 }
 
-// draft is what an instance should be, and what is missing of it.
+// draft is what an instance should be, and what is missing of that.
 type draft struct {
-	Imports []Import // read-only binds that the links in the agent's home lead to
+	Imports []Import // folders to mount, which links in the agent's home lead to
 	Notes   []string // what of the user's settings does not enter, and why
 	Makes   []string // what Prepare would make or change, for people
 	Login   Login    // what becomes of the user's login
 
-	exists        bool
-	known         record
-	writes        []write
-	conversations []string // the user's folders that the agent writes its own to
+	exists bool
+	known  record
+	writes []write
 }
 
-// work is what Prepare needs to know; it is shared by copies of an Instance.
-type work struct {
-	held
-	approval approvals    // noted before the instance was there
-	guard    *login.Guard // of what stays outside, from Prepare to Close
+// held is an instance that this process uses, or is about to use. Copies of an Instance share it.
+type held struct {
+	place
+	approval approvals       // to be written by Prepare; nil: nothing new
+	open     *beneath.Folder // its folder, from Prepare to Close
+	live     *os.File        // locked as one in use
+	guard    *login.Guard    // of the login, likewise; nil: there is none
 }
 
 // ID names the instance of a canonical root: 16 hex digits of its SHA-256.
@@ -101,8 +99,8 @@ const (
 	privateFile = 0o600
 )
 
-// Dir is the folder of a kept instance below CLAUDEBOX_HOME, whether it is there
-// or not. It fails for [Ephemeral], which is another one each time.
+// Dir returns the folder of a kept instance below CLAUDEBOX_HOME, whether it exists or not. It fails for [Ephemeral],
+// which has another folder each time.
 func Dir(home string, kind Kind, root string) (string, error) {
 	_, rel, err := Request{Kind: kind, Root: root}.place()
 	if err == nil && kind == Ephemeral {
@@ -112,21 +110,22 @@ func Dir(home string, kind Kind, root string) (string, error) {
 	return path.Join(home, rel), err
 }
 
-// place gives an instance's name and its path below Home.
+// place returns an instance's name and its path below Home.
 func (r Request) place() (id, rel string, err error) {
 	id = ID(r.Root)
 	switch r.Kind {
 	case Project:
-		return id, path.Join(instances, id), nil
 	case Shared:
-		return string(Shared), path.Join(instances, string(Shared)), nil
+		id = string(Shared)
 	case Host:
-		return id + hostSuffix, path.Join(instances, id+hostSuffix), nil
+		id += hostSuffix
 	case Ephemeral:
 		return id, path.Join(ephemeral, id+"-"+strings.ToLower(rand.Text()[:8])), nil
+	default:
+		return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host",
+			"there is no `state: %s`", r.Kind)
 	}
-	return "", "", diag.Errorf("prepare the agent's home", "use project, shared, ephemeral or host",
-		"there is no `state: %s`", r.Kind)
+	return id, path.Join(instances, id), nil
 }
 
 // Look finds a project's instance and what is missing of it. It changes
@@ -137,44 +136,35 @@ func Look(req Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, err
 	}
-	req.homes, req.Host = homes{canonical(req.UserHome), canonical(req.Home)}, req.Kind == Host
-	req.Home = req.homes.state // the way to it is the user's own; below it no link is followed
+	req.userHome, req.Host = canonical(req.UserHome), req.Kind == Host
+	req.Home = canonical(req.Home) // the way to it is the user's own; below it no link is followed
 	at := place{req: req, rel: rel, dir: path.Join(req.Home, rel)}
-	in := Instance{ID: id, Dir: at.dir, work: &work{held: held{place: at}}}
+	in := Instance{ID: id, Dir: at.dir, held: &held{place: at}}
 	in.draft, err = look(at)
 	return in, err
 }
 
 // look compares what is there with what should be.
 func look(at place) (draft, error) {
-	home, err := beneath.Open(at.req.Home)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return compare(at, nil)
-	case err != nil:
-		return draft{}, at.failed("open "+at.req.Home, err)
-	}
-	defer home.Close()
-	switch dir, err := at.find(home); {
-	case err != nil:
+	dir, err := at.find()
+	if err != nil {
 		return draft{}, err
-	case dir != nil:
-		return lookInto(at, dir)
 	}
-	return compare(at, nil)
+	return lookInto(at, dir)
 }
 
-// lookInto closes dir, the instance's folder. Nothing keeps others from removing
-// it: what was found wrong counts when it is still there then.
-func lookInto(at place, dir *beneath.Folder) (draft, error) {
+// lookInto compares dir, the instance's folder, with what should be, and closes it; nil: there is none. Another
+// process may remove the folder meanwhile. So an error is returned only if the folder is still there afterwards.
+func lookInto(at place, dir *beneath.Folder) (d draft, err error) {
+	if dir == nil {
+		return compare(at, nil)
+	}
 	defer dir.Close()
-	err := at.judge(dir)
-	var d draft
-	if err == nil {
+	if err = at.judge(dir); err == nil {
 		d, err = compare(at, dir)
 	}
-	if err == nil || at.isStill(dir) {
-		return d, err
+	if err != nil && !at.isStill(dir) {
+		return compare(at, nil)
 	}
-	return compare(at, nil)
+	return d, err
 }

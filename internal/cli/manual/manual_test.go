@@ -7,8 +7,6 @@
 package manual
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,30 +14,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"claudebox/checks/golden"
 	"claudebox/internal/cli"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile"
 )
 
-var update = flag.Bool("update", false, "write the pages into docs/man")
-
 // TestThePagesAreFresh compares what lies in docs/man with what the program's
 // tables say now.
 func TestThePagesAreFresh(t *testing.T) {
 	for name, want := range pages(t) {
-		file := filepath.Join("../../../docs/man", name)
-		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("docs/man/%s is stale: run checks/docs", name)
-		}
+		golden.Compare(t, filepath.Join("../../../docs/man", name), want)
 	}
 }
 

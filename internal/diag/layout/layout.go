@@ -1,6 +1,5 @@
-// Package layout fits text for people into columns: it wraps, shortens, and
-// makes paths readable. It imports the standard library only and touches
-// nothing.
+// Package layout fits text for people into columns: it wraps, shortens, and makes paths readable. It imports the
+// standard library only and does no I/O.
 package layout
 
 import (
@@ -10,22 +9,22 @@ import (
 
 // View is how text is shown to a person.
 type View struct {
-	Home   string // the user's, shown as "~"; empty: as it is
+	Home   string // the user's home, shown as "~" in paths; empty: paths are shown in full
 	Width  int    // columns
 	Colour bool
 }
 
-// Colours and kinds of letters (ECMA-48), for [View.Paint].
+// Escape sequences for colours and styles (ECMA-48), for [View.Paint].
 const (
 	Bold   = "\x1b[1m"
 	Dim    = "\x1b[2m"
 	Red    = "\x1b[31m"
 	Green  = "\x1b[32m"
 	Yellow = "\x1b[33m"
-	Plain  = "\x1b[0m" // ends each
+	Plain  = "\x1b[0m" // resets all of them
 )
 
-// Paint gives text a colour, where colours are shown.
+// Paint returns text in a colour, or unchanged if v shows no colours.
 func (v View) Paint(colour, text string) string {
 	if !v.Colour || text == "" || colour == "" {
 		return text
@@ -33,9 +32,8 @@ func (v View) Paint(colour, text string) string {
 	return colour + text + Plain
 }
 
-// Wrap breaks text at blanks into lines of at most width characters. What is
-// longer stands alone on its line, whole, and so does a command between
-// backticks: both are there to be copied.
+// Wrap breaks text at blanks into lines of at most width characters. A word that is longer gets a line of its own,
+// unbroken, and so does a command between backticks: both are there to be copied.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -67,8 +65,8 @@ func words(text string) []string {
 // Width is how many columns s takes: its characters, each counted as one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Shorten cuts the middle out of what is longer than width characters: both
-// ends of a path or a value tell more.
+// Shorten cuts s to width characters by replacing its middle with "…": the ends of a path or a value say more than
+// its middle. It returns s as it is if width is below 3.
 func Shorten(s string, width int) string {
 	runes := []rune(s)
 	if len(runes) <= width || width < 3 {
@@ -78,8 +76,8 @@ func Shorten(s string, width int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
-// Path makes a path readable: home, unless it is empty, as "~", and of a store
-// path's hash so much that one can be told from another.
+// Path makes a path readable: it writes home, unless that is empty, as "~", and only the first characters of the hash
+// in a store path, which suffice to tell paths apart.
 func Path(home, path string) string {
 	const store, hash, shown = "/nix/store/", 32, 4
 	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/') {

@@ -1,10 +1,8 @@
-// Package spelling says how far a misspelt word is from another. It touches
-// nothing.
+// Package spelling measures how far a misspelt word is from another. It imports nothing and does no I/O.
 package spelling
 
-// Distance counts the letters, as bytes, to insert, delete, replace or swap with
-// their neighbour to get from one word to another (optimal string alignment);
-// most+1 stands for any number above most.
+// Distance returns how many letters (bytes) must be inserted, deleted, replaced or swapped with their neighbour to
+// get from one word to the other (optimal string alignment), or most+1 if that is more than most.
 func Distance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

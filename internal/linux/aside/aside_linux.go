@@ -1,6 +1,5 @@
-// Package aside asks a program of claudebox's own something that few sessions
-// need to know: the libraries that know it are linked there, and no other start
-// pays for them.
+// Package aside asks another program of claudebox's own a question that few sessions have. The libraries that the
+// answer takes are linked into that program, so no other start pays for them.
 package aside
 
 import (
@@ -13,15 +12,15 @@ import (
 	"syscall"
 )
 
-// reply is what the program says.
+// reply is the program's answer, as sent.
 type reply struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  string          `json:"error,omitempty"` // why there is no answer
 }
 
-// Ask runs a program, called with one word and without an environment, gives it a
-// question, and reads its answer. Both are JSON and go through pipes. The program
-// hears nothing of a Ctrl-C, and ends with the context or with its caller.
+// Ask runs a program with word as its argv[0], no arguments and no environment, sends it question and reads its
+// answer, both as JSON over pipes. A Ctrl-C does not reach the program. It ends with ctx or with the process that
+// asks.
 func Ask(ctx context.Context, program, word string, question, answer any) error {
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args, cmd.Env, cmd.Dir = []string{word}, []string{}, "/"
@@ -54,8 +53,8 @@ func Ask(ctx context.Context, program, word string, question, answer any) error 
 	return json.Unmarshal(said.Answer, answer)
 }
 
-// Answer is the program's part: it answers one question. It ends the process when
-// who asked is gone.
+// Answer is called in the started program: it reads one question, and writes what do returns for it. It ends the
+// process if the one that asked has ended.
 func Answer[Question, Result any](do func(Question) (Result, error)) error {
 	var q Question
 	if err := json.NewDecoder(os.Stdin).Decode(&q); err != nil {

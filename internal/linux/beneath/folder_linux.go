@@ -1,6 +1,8 @@
 package beneath
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -14,18 +16,12 @@ import (
 // Folder is an open folder. The paths given to its methods are relative to
 // it.
 type Folder struct {
-	path string
-	fd   int
-	held []held
+	path   string
+	fd     int
+	silent bool // its files lie in memory, see [Stamp]
 }
 
-// held is a folder below another.
-type held struct {
-	in     string // its path there, and a slash
-	folder *Folder
-}
-
-// Open opens a canonical absolute path without following any link.
+// Open opens the folder at a canonical absolute path without following any link. The caller closes it.
 func Open(path string) (*Folder, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -34,55 +30,43 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	return &Folder{path: path, fd: fd}, nil
+	var fs unix.Statfs_t
+	silent := unix.Fstatfs(fd, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC)
+	return &Folder{path, fd, silent}, nil
 }
 
-// Sub opens a folder below f.
+// Sub opens a folder below f. The caller closes it.
 func (f *Folder) Sub(rel string) (*Folder, error) {
 	fd, err := f.open(rel, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, f.fault("open", rel, err)
 	}
-	return &Folder{path: f.Join(rel), fd: fd}, nil
-}
-
-// Hold opens a folder below f until f is closed: [Folder.Look] at what lies in
-// it takes one system call then, instead of three, whatever its name leads to
-// later. One that cannot be opened is not held.
-func (f *Folder) Hold(rel string) {
-	if folder, err := f.Sub(rel); err == nil {
-		f.held = append(f.held, held{rel + "/", folder})
-	}
+	return &Folder{f.Join(rel), fd, f.silent}, nil
 }
 
 // Close closes the folder. Nothing can be done about a failure.
-func (f *Folder) Close() {
-	for _, h := range f.held {
-		h.folder.Close()
-	}
-	unix.Close(f.fd)
-}
+func (f *Folder) Close() { unix.Close(f.fd) }
 
-// Path is the folder's absolute path, as it was opened.
+// Path returns the folder's absolute path, as it was opened, or as set by [Folder.As].
 func (f *Folder) Path() string { return f.path }
 
-// As has the folder go by another path than that by which it was opened: the
-// one that it had before it was moved.
+// As sets the path that Path, Join and errors give, for a folder that was moved but is still called by its former
+// path.
 func (f *Folder) As(path string) { f.path = path }
 
-// Join gives the absolute path of what lies at rel.
+// Join returns the absolute path of what lies at rel.
 func (f *Folder) Join(rel string) string {
 	return strings.TrimSuffix(f.path, "/") + "/" + rel
 }
 
-// FD is the folder's descriptor, for calls that this package does not make. It
-// is open for paths only (O_PATH) and stays the folder's.
+// FD returns the folder's descriptor, for calls that this package does not make. It is open for paths only (O_PATH);
+// the caller must not close it.
 func (f *Folder) FD() int { return f.fd }
 
-// OpenFD opens what lies at rel; the caller closes it.
+// OpenFD opens what lies at rel, with flags of open(2); the caller closes it.
 func (f *Folder) OpenFD(rel string, flags int) (int, error) { return f.open(rel, uint64(flags)) }
 
-// fault is an error about what lies at rel.
+// fault returns an [os.PathError] about what lies at rel.
 func (f *Folder) fault(op, rel string, err error) error {
 	return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
 }
@@ -101,12 +85,11 @@ const (
 	Absent  Kind = iota
 	Regular      // a file
 	Dir          // a folder
-	Link         // a symbolic link, or something behind one
+	Link         // a symbolic link, or a path that leads through one
 	Special      // a socket, pipe or device
 )
 
-// Entry is what lies at a path. All but Kind is zero for what is absent or
-// behind a link.
+// Entry describes what lies at a path. All fields but Kind are zero for what is absent or behind a link.
 type Entry struct {
 	Kind  Kind
 	Names uint64 // hard links
@@ -115,22 +98,34 @@ type Entry struct {
 	Stamp Stamp
 }
 
-// Stamp changes with the content of a file: no program can set the
-// time of change.
+// Stamp changes with the content of a file, because no program can set the time of change. Where files lie in memory
+// (tmpfs), a program that has mapped one can write to it without changing that time, so there the stamp holds a hash
+// of the content.
 type Stamp struct {
 	Ino    uint64
 	Size   int64
-	Change int64 // nanoseconds since 1970
+	Change int64  // nanoseconds since 1970
+	Sum    uint64 // hash of the content, where files lie in memory; 0: it was not read
 }
 
-// Look says what lies at rel. A path that leads through a link counts as a
-// link: nothing behind it is looked at.
-func (f *Folder) Look(rel string) (Entry, error) {
-	for _, h := range f.held {
-		if name, in := strings.CutPrefix(rel, h.in); in {
-			return h.folder.Look(name)
+// sumLimit is how large a file in memory may be, in bytes, for its content to be hashed.
+const sumLimit = 16 << 20
+
+// StampOf returns the stamp of what lies at rel, whose status is st.
+func (f *Folder) StampOf(rel string, st *unix.Stat_t) Stamp {
+	stamp := Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()}
+	if f.silent && KindOf(st.Mode) == Regular && st.Size <= sumLimit {
+		if content, err := f.Read(rel, sumLimit); err == nil {
+			sum := sha256.Sum256(content)
+			stamp.Sum = binary.BigEndian.Uint64(sum[:8])
 		}
 	}
+	return stamp
+}
+
+// Look returns what lies at rel; it is no error if nothing does. A path that leads through a link counts as a link:
+// nothing behind it is looked at.
+func (f *Folder) Look(rel string) (Entry, error) {
 	var st unix.Stat_t
 	switch err := f.stat(rel, &st); {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
@@ -142,12 +137,12 @@ func (f *Folder) Look(rel string) (Entry, error) {
 	}
 	return Entry{
 		Kind: KindOf(st.Mode), Names: uint64(st.Nlink), UID: st.Uid, Perm: st.Mode & 0o7777,
-		Stamp: Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()},
+		Stamp: f.StampOf(rel, &st),
 	}, nil
 }
 
-// stat takes one system call for what lies in the folder itself: no link is on
-// the way to it.
+// stat returns the status of what lies at rel. For a name in the folder itself it takes one system call, as no link
+// can be on the way to it.
 func (f *Folder) stat(rel string, st *unix.Stat_t) error {
 	if !strings.Contains(rel, "/") && rel != ".." {
 		return unix.Fstatat(f.fd, rel, st, unix.AT_SYMLINK_NOFOLLOW)
@@ -160,7 +155,7 @@ func (f *Folder) stat(rel string, st *unix.Stat_t) error {
 	return unix.Fstat(fd, st)
 }
 
-// KindOf is the kind of a file by its mode (stat(2)).
+// KindOf returns the kind of a file by its mode (stat(2)).
 func KindOf(mode uint32) Kind {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -173,14 +168,13 @@ func KindOf(mode uint32) Kind {
 	return Special
 }
 
-// ErrTooLarge and ErrNotRegular are what [Folder.Read] refuses, besides what
-// the kernel does.
+// ErrTooLarge and ErrNotRegular are errors of [Folder.Read], besides the kernel's own.
 var (
 	ErrTooLarge   = smallfile.ErrTooLarge
 	ErrNotRegular = smallfile.ErrNotRegular
 )
 
-// Read gives a file of at most limit bytes. It neither follows links nor
+// Read returns the content of a file of at most limit bytes; a larger one is an error. It neither follows links nor
 // waits for the other end of a pipe.
 func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
 	fd, err := f.open(rel, smallfile.Flags)
@@ -195,8 +189,7 @@ func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Names lists a folder, at most limit entries; more is an error, because what
-// was not seen cannot be judged.
+// Names lists the names in a folder. More than limit of them is an error, because what was not seen cannot be judged.
 func (f *Folder) Names(rel string, limit int) ([]string, error) {
 	d, err := f.OpenDir(rel)
 	if err != nil {
@@ -222,7 +215,7 @@ func (f *Folder) OpenDir(rel string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Join(rel)), nil
 }
 
-// Readlink gives the text of the link at rel.
+// Readlink returns the text of the link at rel.
 func (f *Folder) Readlink(rel string) (string, error) {
 	fd, err := f.open(rel, unix.O_PATH)
 	if err != nil {
@@ -237,17 +230,12 @@ func (f *Folder) Readlink(rel string) (string, error) {
 	return string(text[:n]), nil
 }
 
-// ReadIn gives a file of at most limit bytes that lies in a folder, as
-// [Folder.Read] does, without opening the folder.
+// ReadIn is [Folder.Read] for a file in a folder that it opens as [Open] does.
 func ReadIn(folder, name string, limit int64) ([]byte, error) {
-	where := Folder{path: folder, fd: unix.AT_FDCWD}
-	if folder != "." {
-		opened, err := Open(folder)
-		if err != nil {
-			return nil, err
-		}
-		defer opened.Close()
-		where = *opened
+	at, err := Open(folder)
+	if err != nil {
+		return nil, err
 	}
-	return where.Read(name, limit)
+	defer at.Close()
+	return at.Read(name, limit)
 }

@@ -59,24 +59,6 @@ func TestLook(t *testing.T) {
 	}
 }
 
-func TestAHeldFolderShowsWhatItHeldWhereverItsNameLeads(t *testing.T) {
-	f, at := open(t)
-	for _, rel := range []string{"dir", "in", "up", "gone", "file", "nothing"} {
-		f.Hold(rel)
-	}
-	must(t, os.Symlink("..", at+"/dir/up"))
-	must(t, os.Rename(at+"/dir", at+"/moved"))
-	must(t, os.Symlink("..", at+"/dir"))
-	for rel, want := range map[string]beneath.Kind{
-		"dir/file": beneath.Regular, "dir/nothing": beneath.Absent, "dir/up": beneath.Link, "dir/up/outside": beneath.Link, "dir/outside": beneath.Absent,
-		"dir": beneath.Link, "in/file": beneath.Link, "up/outside": beneath.Link, "file/below": beneath.Absent, "nothing/below": beneath.Absent,
-	} {
-		if what, err := f.Look(rel); err != nil || what.Kind != want {
-			t.Errorf("%s: got %v, %v; want %v", rel, what.Kind, err, want)
-		}
-	}
-}
-
 func TestNothingLeadsOut(t *testing.T) {
 	f, at := open(t)
 	for _, rel := range []string{"out", "up/outside", "../outside", "dir/../../outside", filepath.Dir(at) + "/outside", "in/file", "/proc/self/root/etc/passwd"} {

@@ -8,10 +8,9 @@ import (
 // globLimit bounds the entries that one pattern may look at.
 const globLimit = 200_000
 
-// Glob lists what a pattern matches below the folder: "*" and its like within
-// a component, "**" over any number of them. Links and .git are not entered. A
-// component without a wildcard is not looked up, so what is listed may be
-// absent. A pattern that would look at more than 200,000 entries is an error.
+// Glob lists what a pattern matches below the folder: "*", "?" and "[...]" match within one component, "**" matches
+// any number of components. Links and .git are not entered. A component without a wildcard is not looked up, so what
+// is listed may be absent. A pattern that would look at more than 200,000 entries is an error.
 func (f *Folder) Glob(pattern string) ([]string, error) {
 	g := globber{tree: f, left: globLimit}
 	err := g.walk(".", strings.Split(strings.Trim(pattern, "/"), "/"))
@@ -54,8 +53,7 @@ func (g *globber) walk(at string, parts []string) error {
 	})
 }
 
-// each calls do for the entries of a folder; there are none in a file or
-// behind a link.
+// each calls do for each name in the folder at; none if that is a file, a link or absent.
 func (g *globber) each(at string, do func(name string) error) error {
 	what, err := g.tree.Look(at)
 	if err != nil || what.Kind != Dir {

@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/pathname"
 )
 
-// Canonical resolves every link of a path, as [filepath.EvalSymlinks] does,
-// with errors like its own. A path without links, as most are, costs one look: the
-// kernel answers for all of it at once, also that it leads nowhere.
+// Canonical resolves every link of a path, as [filepath.EvalSymlinks] does, with errors like its own. For a path
+// without links, as most are, it takes one system call, also if nothing is there.
 func Canonical(path string) (string, error) {
 	err := direct(path)
 	switch {
@@ -24,8 +26,8 @@ func Canonical(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// direct looks at a path that no link may be part of: its error is ENOENT when
-// it ends without one, and ELOOP when there is a link before that.
+// direct looks up a path and follows no link. It returns nil if something is there and no link is on the way, ENOENT
+// if a component is missing before any link, and ELOOP if there is a link before that.
 func direct(path string) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
@@ -37,9 +39,8 @@ func direct(path string) error {
 	return err
 }
 
-// Leads is where an absolute path leads when every link on its way is
-// followed, also where nothing is there: a link that dangles leads to what
-// somebody could still make. It fails for links in a circle.
+// Leads returns where an absolute path leads when every link on its way is followed, even if nothing is there: a link
+// that dangles leads to what somebody could still make. It fails for links in a circle.
 func Leads(path string) (string, error) {
 	err := direct(path)
 	if err == nil || errors.Is(err, unix.ENOENT) && path == filepath.Clean(path) {
@@ -59,7 +60,7 @@ type Names interface {
 	Readlink(name string) (string, error)
 }
 
-// OnDisk are the names of this machine.
+// OnDisk is the file system of this machine, for [Follow].
 type OnDisk struct{}
 
 // Lstat is [os.Lstat].
@@ -68,10 +69,9 @@ func (OnDisk) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 // Readlink is [os.Readlink].
 func (OnDisk) Readlink(name string) (string, error) { return os.Readlink(name) }
 
-// Follow is where a path leads that begins at a folder free of links: each
-// component is looked at by its own name, and shown to met before it counts;
-// last: it is the path's last for now. An error of met's ends the way. Without
-// met what is not there is taken for no link.
+// Follow returns where a path leads from the folder at, whose own path is free of links. It looks at each component,
+// and calls met with what is there before it goes on; last reports that no component is left, though a link may still
+// lead on. It returns an error of met. If met is nil, a component that is missing is taken as one that is no link.
 func Follow(names Names, at, path string, met func(name string, info fs.FileInfo, last bool) error) (string, error) {
 	const mostLinks = 40 // as the kernel allows (MAXSYMLINKS)
 	rest, links := components(path), 0
@@ -102,6 +102,13 @@ func Follow(names Names, at, path string, met func(name string, info fs.FileInfo
 		rest = append(components(text), rest...)
 	}
 	return at, nil
+}
+
+// OfRoot reports whether only root or Nix can have made what lies at a path, so that
+// no agent has.
+func OfRoot(name string, info fs.FileInfo) bool {
+	owner, _ := info.Sys().(*syscall.Stat_t)
+	return pathname.Below(name, "/nix/store") || owner != nil && owner.Uid == 0
 }
 
 func components(name string) []string {

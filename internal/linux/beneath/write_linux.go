@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parent opens the folder that holds rel, and gives rel's last component.
+// parent opens the folder that holds rel, and returns its descriptor and the last component of rel.
 func (f *Folder) parent(rel string) (fd int, name string, err error) {
 	fd, err = f.open(path.Dir(rel), unix.O_PATH|unix.O_DIRECTORY)
 	return fd, path.Base(rel), err
 }
 
-// in does something with a name in its parent folder.
+// in calls do with the parent folder of rel and the name in it. It returns errors as [os.PathError]s for op.
 func (f *Folder) in(op, rel string, do func(fd int, name string) error) error {
 	fd, name, err := f.parent(rel)
 	if err == nil {
@@ -29,34 +29,33 @@ func (f *Folder) in(op, rel string, do func(fd int, name string) error) error {
 	return nil
 }
 
-// Mkdir makes one folder. One that is there is an error, [os.ErrExist].
+// Mkdir makes one folder. If something is there already it fails with [os.ErrExist].
 func (f *Folder) Mkdir(rel string, perm uint32) error {
 	return f.in("make folder", rel, func(fd int, name string) error { return unix.Mkdirat(fd, name, perm) })
 }
 
-// Create makes a new file with content. One that is there is an error,
-// [os.ErrExist]; when writing fails nothing is left behind.
+// Create makes a new file with content. If something is there already it fails with [os.ErrExist]. When writing fails
+// nothing is left behind.
 func (f *Folder) Create(rel string, content []byte, perm uint32) error {
 	return f.in("make", rel, func(fd int, name string) error { return create(fd, name, content, perm, false) })
 }
 
-// Replace makes a file with content in one step, and waits for the disk: a
-// reader sees the old or the new one, and when anything fails (a full disk)
-// the old one stays and nothing else is left behind. What lay there is
-// replaced by name, never written to, be it a link or have it other names.
+// Replace makes a file with content in one step, and waits until it is on disk: a reader sees the old or the new
+// file. When anything fails (a full disk) the old one stays and nothing else is left behind. The name gets a new
+// file: what lay there, be it a link or a file with other names, is never written to.
 func (f *Folder) Replace(rel string, content []byte, perm uint32) error {
 	return f.replace(rel, content, perm, true)
 }
 
-// Rewrite is [Folder.Replace] without the wait: after a power cut the file
-// may be empty. It is for what can be made again.
+// Rewrite is [Folder.Replace] without waiting for the disk: after a power cut the file may be empty. It is for what
+// can be made again.
 func (f *Folder) Rewrite(rel string, content []byte, perm uint32) error {
 	return f.replace(rel, content, perm, false)
 }
 
 func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) error {
 	return f.in("write", rel, func(fd int, name string) error {
-		// One name for all: what a killed process left is taken by the next.
+		// Always the same name: what a killed process left is replaced by the next.
 		temporary := "." + name + ".new"
 		_ = unix.Unlinkat(fd, temporary, 0)
 		if createAs(fd, name, temporary, content, perm, sync) == nil {
@@ -67,7 +66,8 @@ func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) err
 	})
 }
 
-// createAs is [create] by another name, under which nothing stays.
+// createAs makes a file as [create] does, under a temporary name, and renames it. On failure nothing stays under that
+// name.
 func createAs(parent int, name, temporary string, content []byte, perm uint32, sync bool) error {
 	if err := create(parent, temporary, content, perm, sync); err != nil {
 		return err
@@ -79,9 +79,9 @@ func createAs(parent int, name, temporary string, content []byte, perm uint32, s
 	return err
 }
 
-// create makes a new file in an open folder; sync waits for the disk. The file
-// has its name only once it is whole, where the file system can do that
-// (O_TMPFILE, open(2)); else it loses it again when writing fails.
+// create makes a new file in an open folder; with sync it waits until the file is on disk. Where the file system
+// supports O_TMPFILE (open(2)), the file gets its name only when it is complete. Elsewhere the name is removed again
+// if writing fails.
 func create(parent int, name string, content []byte, perm uint32, sync bool) error {
 	const flags = unix.O_WRONLY | unix.O_CLOEXEC
 	fd, err := unix.Openat(parent, ".", flags|unix.O_TMPFILE, perm)
@@ -140,8 +140,7 @@ func (f *Folder) Remove(rel string) error {
 	})
 }
 
-// Chmod sets the permission bits of a file or folder. It needs no right but
-// being the owner.
+// Chmod sets the permission bits of a file or folder. The caller needs no right to it but to be its owner.
 func (f *Folder) Chmod(rel string, perm uint32) error {
 	fd, err := f.open(rel, unix.O_PATH)
 	if err == nil {

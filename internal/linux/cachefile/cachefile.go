@@ -1,5 +1,5 @@
-// Package cachefile reads and writes what is kept only to save time: what is
-// lost of it is made again, and nothing fails for it.
+// Package cachefile reads and writes caches: files that are kept only to save time. What is lost of one is made
+// again, and no error is returned for it.
 package cachefile
 
 import (
@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,37 +18,28 @@ import (
 // Absent is the state of a file that is not there.
 const Absent = "absent"
 
-// State changes whenever a file is written, replaced, made or removed, or gets
-// other rights.
+// State returns a text that changes whenever the file at path is written, replaced, made or removed, or gets other
+// rights. Links are followed. It is [Absent] if there is no file, and "unknown: " with an error if the file cannot be
+// examined.
 func State(path string) string {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)
 	switch {
 	case err == nil:
-		return stateOf(uint64(st.Dev), st.Ino, uint64(st.Size), uint64(st.Ctim.Nano()))
+		return fmt.Sprintf("%d:%d:%d:%d", st.Dev, st.Ino, st.Size, st.Ctim.Nano())
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return Absent
 	}
 	return "unknown: " + err.Error()
 }
 
-// stateOf is done for each file that a kept plan was made of, at each start.
-func stateOf(parts ...uint64) string {
-	const digits = 20
-	text := make([]byte, 0, len(parts)*(digits+1))
-	for _, p := range parts {
-		text = append(strconv.AppendUint(text, p, 10), ':')
-	}
-	return string(text)
-}
-
-// Known reports whether a state is that of a file that is there.
+// Known reports whether a result of [State] is that of a file that exists.
 func Known(state string) bool { return state != "" && state[0] >= '0' && state[0] <= '9' }
 
 // most is far more than any cache holds, in bytes.
 const most = 1 << 28
 
-// Read is the content of a file; nil where there is none that can be a cache.
+// Read returns the content of a file; nil if it does not exist, cannot be read or is too large for a cache.
 func Read(file string) []byte {
 	content, err := smallfile.Read(file, most)
 	if err != nil {
@@ -58,24 +48,18 @@ func Read(file string) []byte {
 	return content
 }
 
-// Write replaces a file, whole or not at all. A cache that cannot be written
-// only costs time, so nothing is said of it.
+// Write replaces a file, whole or not at all, and makes its folder if there is none. It reports no errors: a cache
+// that cannot be written only costs time.
 func Write(file string, content []byte) {
 	temporary := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if os.WriteFile(temporary, content, 0o600) != nil || os.Rename(temporary, file) != nil {
+	if os.MkdirAll(filepath.Dir(file), 0o700) != nil || os.WriteFile(temporary, content, 0o600) != nil ||
+		os.Rename(temporary, file) != nil {
 		os.Remove(temporary)
 	}
 }
 
-// WriteBelow is Write with the file's folder made where it is absent.
-func WriteBelow(file string, content []byte) {
-	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
-		Write(file, content)
-	}
-}
-
-// Prune takes the older half of a folder with more than so many files, and with
-// it what writers that were killed have left.
+// Prune removes the oldest files of a folder that has more than most of them, so that half of most stay. Files that
+// killed writers left count as well.
 func Prune(folder string, most int) {
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) <= most {

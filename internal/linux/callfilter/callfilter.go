@@ -9,17 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule decides a system call when all of When hold. Rules are tried in their
-// order.
+// Rule gives the verdict on a system call if every Match of When holds. Rules are tried in their order.
 type Rule struct {
 	Number uintptr
 	When   []Match
-	Then   uint32 // a verdict: unix.SECCOMP_RET_ALLOW and its like
+	Then   uint32 // a verdict, such as unix.SECCOMP_RET_ALLOW
 }
 
-// Match looks at the low 32 bits of an argument. It holds when the argument is
-// one of OneOf (empty: not looked at) and none of NoneOf, has a bit of Has (0:
-// not looked at), and none of Not.
+// Match tests the low 32 bits of an argument. It holds if the argument is one of OneOf (empty: any) and none of
+// NoneOf, has at least one bit of Has (0: not tested), and has no bit of Not.
 type Match struct {
 	Arg           uint32 // 0 to 5
 	OneOf, NoneOf []uint32
@@ -34,8 +32,8 @@ const (
 	offArguments = 16
 )
 
-// Entry ends a process that calls through another architecture's table (int
-// 0x80 on amd64), and loads the number.
+// Entry begins a program: it ends a process that calls through another architecture's table (int 0x80 on amd64), and
+// loads the number of the system call.
 func Entry(architecture uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offArch),
@@ -45,8 +43,8 @@ func Entry(architecture uint32) []unix.SockFilter {
 	}
 }
 
-// Rules tries rules on the number that is loaded, and goes on behind itself with
-// that number when none decides.
+// Rules tries rules on the number that [Entry] has loaded. If none decides, the program goes on after these
+// instructions with the number loaded. It fails if a rule is too long.
 func Rules(list []Rule) (p []unix.SockFilter, err error) {
 	for _, r := range list {
 		body := decide(r)
@@ -59,8 +57,7 @@ func Rules(list []Rule) (p []unix.SockFilter, err error) {
 	return p, nil
 }
 
-// behind is a jump to where the number is loaded again, until it is known how far
-// that is.
+// behind stands for a jump over the rest of the rule to where the number is loaded again, until its length is known.
 const behind = 0xff
 
 func decide(r Rule) (p []unix.SockFilter) {
@@ -90,7 +87,7 @@ func decide(r Rule) (p []unix.SockFilter) {
 	for i := range p {
 		for _, to := range []*uint8{&p[i].Jt, &p[i].Jf} {
 			if *to == behind {
-				*to = uint8(len(p) - i) // over the verdict
+				*to = uint8(len(p) - i) // to the instruction after the verdict
 			}
 		}
 	}
@@ -101,8 +98,8 @@ func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// Jump compares what is loaded with a value, and goes over so many instructions
-// when a test (unix.BPF_JEQ) holds, and when it does not.
+// Jump applies a test (such as unix.BPF_JEQ) to what is loaded and value. The number of instructions that it skips is
+// yes if the test holds, and the parameter called no if it does not.
 func Jump(test uint16, value uint32, yes, no uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: yes, Jf: no, K: value}
 }

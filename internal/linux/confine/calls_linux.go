@@ -8,14 +8,13 @@ import (
 	"claudebox/internal/linux/callfilter"
 )
 
-// Call is a system call that may be made. A call that stands in a list twice may
-// be made when one of the two allows it.
+// Call is a system call that is allowed. If a list has two of one number, either can allow a call.
 type Call struct {
 	Number uintptr
-	When   []Match // all must hold; none: always
+	When   []Match // all must hold; empty: always
 }
 
-// Match looks at an argument.
+// Match is a condition on an argument.
 type Match = callfilter.Match
 
 // Always allows calls whatever their arguments.
@@ -27,8 +26,8 @@ func Always(numbers ...uintptr) []Call {
 	return list
 }
 
-// Runtime is what Go's runtime needs, to wait, to have memory and threads, and
-// to end; and to read and write what is open. Memory is never executable.
+// Runtime returns the calls that Go's runtime needs: to wait, for memory and threads, to end, and to read and write
+// open files. No memory may be executable.
 func Runtime() []Call {
 	data := []Match{{Arg: 2, Not: unix.PROT_EXEC}}
 	return append(Always(slices.Concat(runtimeCalls, polling)...),
@@ -39,7 +38,7 @@ func Runtime() []Call {
 	)
 }
 
-// descriptorCommands are those of fcntl(2) that concern a descriptor alone.
+// descriptorCommands are the commands of fcntl(2) that concern a descriptor alone.
 var descriptorCommands = []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC}
 
 var runtimeCalls = []uintptr{
@@ -53,8 +52,8 @@ var runtimeCalls = []uintptr{
 	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETRANDOM, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// Sockets is what is done with sockets that a process has been given: to take
-// connections, speak, and pass descriptors. None can be made or connected.
+// Sockets returns the calls for sockets that a process was given: to accept connections, send and receive, and pass
+// descriptors. No call that makes or connects a socket is among them.
 func Sockets() []Call {
 	return Always(
 		unix.SYS_ACCEPT4, unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_SHUTDOWN,
@@ -62,7 +61,7 @@ func Sockets() []Call {
 	)
 }
 
-// reading is what opening files takes. Landlock says which.
+// reading returns the calls that opening files for reading takes. Landlock limits which files.
 func reading() []Call {
 	write := uint32(unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC)
 	return append(Always(unix.SYS_GETDENTS64, unix.SYS_NEWFSTATAT, unix.SYS_READLINKAT),

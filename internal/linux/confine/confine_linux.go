@@ -15,25 +15,24 @@ import (
 	"claudebox/internal/linux/callfilter"
 )
 
-// Options say what is left to a process. The zero value leaves it its standard
-// descriptors and what Go's runtime needs to go on.
+// Options say what a process may still use. With the zero value it has its standard descriptors and the calls of
+// [Runtime].
 type Options struct {
 	// Keep are the descriptors that stay open besides 0, 1 and 2.
 	Keep []int
-	// Calls are the system calls that may be made besides those of [Runtime].
+	// Calls are the system calls that are allowed besides those of [Runtime].
 	Calls []Call
-	// Read are files and folders that may be read, with all that is below them.
-	// Without any the file system is out of reach, and no file can be opened.
+	// Read are files and folders that may be read, with everything below them. If it is empty no file can be opened.
 	Read []string
-	// Files bounds how many descriptors may be open at once; 0: as before.
+	// Files bounds how many descriptors may be open at once; 0: the limit stays.
 	Files uint64
 }
 
-// Self confines this process, all of its threads, for good. It returns an error
-// when a protection could not be set up; the process must not go on then.
+// Self confines this process, with all of its threads, for good. It returns an error if a protection could not be set
+// up; the process must not go on then.
 //
-// The kernel's filter of system calls is a must. Landlock is used where the
-// kernel has it, and is a must where files may be read.
+// The kernel's filter of system calls is required. Landlock is used if the kernel has it, and is required if o.Read
+// is not empty.
 func Self(o Options) error {
 	if err := closeOthers(o.Keep); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
@@ -57,8 +56,7 @@ func Self(o Options) error {
 	return nil
 }
 
-// closeOthers closes every descriptor but the standard ones, those to keep, and
-// those by which Go's runtime waits.
+// closeOthers closes every descriptor but the standard ones, those in keep, and those that Go's runtime waits with.
 func closeOthers(keep []int) error {
 	const folder = "/proc/self/fd"
 	list, err := os.ReadDir(folder)
@@ -82,8 +80,8 @@ func closeOthers(keep []int) error {
 	return nil
 }
 
-// limit keeps the process from leaving its memory behind, by a core file or to
-// whoever attaches to it.
+// limit forbids core files and attaching to the process, so that its memory is not left behind, and bounds its open
+// descriptors to files (0: no new bound).
 func limit(files uint64) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
@@ -102,8 +100,8 @@ func limit(files uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: files})
 }
 
-// program is the kernel's filter that allows these calls. Any other fails with
-// EPERM; a call through another architecture's table ends the process.
+// program returns the seccomp filter that allows these calls. Any other call fails with EPERM; one through another
+// architecture's table ends the process.
 func program(calls []Call) ([]unix.SockFilter, error) {
 	rules := make([]callfilter.Rule, len(calls))
 	for i, c := range calls {
@@ -114,7 +112,7 @@ func program(calls []Call) ([]unix.SockFilter, error) {
 	return append(p, callfilter.Return(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM))), err
 }
 
-// filter sets the program that allows these calls for all threads.
+// filter installs the seccomp filter that allows these calls, for all threads.
 func filter(calls []Call) error {
 	p, err := program(calls)
 	if err != nil {
@@ -135,8 +133,7 @@ func filter(calls []Call) error {
 	return nil
 }
 
-// Rights that Landlock handles, by the version in which they came
-// (landlock(7)).
+// Rights that Landlock handles, by the version that introduced them (landlock(7)).
 const (
 	readRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	fileRights = unix.LANDLOCK_ACCESS_FS_READ_FILE
@@ -150,10 +147,10 @@ var rightsSince = map[uintptr]uint64{
 	5: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
 }
 
-// errNoLandlock says that this kernel has none, or has it switched off.
+// errNoLandlock is returned if this kernel has no Landlock, or has it switched off.
 var errNoLandlock = errors.New("this kernel has no Landlock (CONFIG_SECURITY_LANDLOCK, or `lsm=` on its command line)")
 
-// landlock takes the file system away, but for what may be read.
+// landlock forbids all access to the file system but reading the given files and folders.
 func landlock(read []string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -181,7 +178,7 @@ func landlock(read []string) error {
 	return nil
 }
 
-// rights are all that a version of Landlock can take away.
+// rights returns all rights that a version of Landlock can take away.
 func rights(version uintptr) uint64 {
 	all := uint64(rightsOf1)
 	for since, right := range rightsSince {

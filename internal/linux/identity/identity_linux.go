@@ -1,5 +1,5 @@
-// Package identity names files so that no two are confused, for as long as their file system lives:
-// whatever they are called, and whatever is mounted where.
+// Package identity identifies files, whatever their paths are and wherever their file system is mounted. No two files
+// get the same identity as long as their file system lives.
 //
 // It imports golang.org/x/sys/unix.
 package identity
@@ -11,15 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID is a file or folder: the file system's own number, and the handle by which
-// it would be exported, which holds inode and generation. Where there is no
-// handle (overlay file systems), inode and time of birth stand for it. The number
-// of the device is no part of it: that may be another at the next mount. Empty:
-// not known.
+// ID identifies a file or folder. It holds the file system's own number and the file handle by which it would be
+// exported, in which are inode and generation. Where there is no handle (overlay file systems), inode and time of
+// birth stand for it. The device number is no part of it, as that may change with the next mount. Empty: not known.
 type ID string
 
-// At identifies what lies at a path from an open folder. A link is not
-// followed.
+// At identifies what lies at path, relative to the open folder dir. A link is not followed. It returns "" if that
+// fails.
 func At(dir int, path string) ID {
 	fd, err := unix.Openat(dir, path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -29,7 +27,7 @@ func At(dir int, path string) ID {
 	return Of(fd)
 }
 
-// Of identifies what an open descriptor is of; O_PATH is enough.
+// Of identifies the file of an open descriptor, for which O_PATH is enough. It returns "" if that fails.
 func Of(fd int) ID {
 	var system unix.Statfs_t
 	if unix.Fstatfs(fd, &system) != nil {

@@ -1,5 +1,5 @@
-// Package ondemand runs a process of claudebox's own that serves a listener,
-// from the first connection on: most sessions make none.
+// Package ondemand runs a process of claudebox's own that serves a listener. It starts the process at the first
+// connection, because most sessions make none.
 package ondemand
 
 import (
@@ -12,30 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Service is what such a process does. It is a program called with one word,
-// without an environment. Its standard descriptors are /dev/null.
+// Service describes such a process. Its program gets Name as its argv[0], no arguments and no environment, and
+// /dev/null as its standard descriptors.
 type Service struct {
-	Program string // its file
-	Name    string // its word
-	// Files opens what the process gets behind [Listener]; nil: nothing. They are
-	// closed here when it has them.
+	Program string // path of its file
+	Name    string // its argv[0]
+	// Files opens the files that the process gets as descriptors from [Files] on; nil: none. They are closed here
+	// once the process has them.
 	Files func() ([]*os.File, error)
-	// Serve speaks with the process, whose other end is [Line], until it is gone.
+	// Serve speaks with the process over line, whose other end is [Line] there, until the process is gone.
 	Serve func(line *os.File)
-	// Failed is told once why it could not be started. The connection is ended
-	// then, and the next one tries again.
+	// Failed is called with the reason, once, if the process could not be started. The connection is closed then, and
+	// the next one tries again.
 	Failed func(error)
 }
 
 // Descriptors of the process.
 const (
-	Line     = 3 // a socket to its parent; it ends with that
+	Line     = 3 // a socket to its parent; the process ends with its parent
 	Listener = 4
 	Files    = 5 // the first of [Service.Files]
 )
 
-// Open opens in the process what it speaks with its parent by, and what it
-// serves.
+// Open is called in the started process. It returns the connection to the parent and the listener to serve.
 func Open() (line net.Conn, listener net.Listener, err error) {
 	ours := os.NewFile(Line, "line")
 	defer ours.Close()
@@ -48,22 +47,21 @@ func Open() (line net.Conn, listener net.Listener, err error) {
 	return line, listener, err
 }
 
-// Process is one that runs, or will. One that ends is started again by the next
-// connection.
+// Process is a process that runs, or will at the next connection. If it ends, the next connection starts it again.
 type Process struct {
 	service  Service
 	listener *os.File
 	raw      syscall.RawConn
-	ended    sync.WaitGroup // of what waits for a connection, or for the process
+	ended    sync.WaitGroup // goroutines that wait for a connection or for the process
 
 	mu      sync.Mutex
 	running *os.Process // nil: it does not run
-	failed  bool        // once, and it was said
+	failed  bool        // it could not be started once, and Failed was called
 	closed  bool
 }
 
-// Start starts a process when somebody connects to a listener, which is its own
-// from now on. Close it.
+// Start arranges for a process to be started when somebody connects to listener, which belongs to the Process from
+// now on, also if Start fails. The caller closes the Process.
 func Start(listener *os.File, s Service) (*Process, error) {
 	raw, err := listener.SyscallConn()
 	if err != nil {
@@ -103,8 +101,7 @@ func (p *Process) await() {
 	})
 }
 
-// refuse ends the connection that nobody can serve. It is called with the lock
-// held.
+// refuse closes the connection that cannot be served. It is called with the lock held.
 func (p *Process) refuse(why error) {
 	if !p.failed {
 		p.failed = true
@@ -117,18 +114,17 @@ func (p *Process) refuse(why error) {
 	})
 }
 
-// start starts the process, and gives our end of its line. It is called with the
-// lock held.
+// start starts the process, and returns our end of the socket to it. It is called with the lock held.
 func (p *Process) start() (line *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	line, theirs := os.NewFile(uintptr(pair[0]), p.service.Name), os.NewFile(uintptr(pair[1]), p.service.Name)
+	ours, theirs := os.NewFile(uintptr(pair[0]), p.service.Name), os.NewFile(uintptr(pair[1]), p.service.Name)
 	defer theirs.Close()
 	defer func() {
 		if err != nil {
-			line.Close()
+			ours.Close()
 		}
 	}()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -147,7 +143,7 @@ func (p *Process) start() (line *os.File, err error) {
 			files = append(files, f.Fd())
 		}
 	}
-	// The listener is given by number: os.File.Fd would make it block.
+	// The listener's descriptor number is taken by Control: os.File.Fd would make the listener block.
 	failed := p.raw.Control(func(listener uintptr) {
 		files[Listener] = listener
 		var pid int
@@ -156,12 +152,12 @@ func (p *Process) start() (line *os.File, err error) {
 			p.running, err = os.FindProcess(pid)
 		}
 	})
-	return line, cmp.Or(failed, err)
+	return ours, cmp.Or(failed, err)
 }
 
-// over reaps a process, and waits for the next connection.
+// over kills and reaps a process, and waits for the next connection.
 func (p *Process) over(process *os.Process, line *os.File) {
-	_ = process.Kill() // it has no parent to speak to any more
+	_ = process.Kill() // nobody here speaks with it any more
 	_, _ = process.Wait()
 	line.Close()
 	p.mu.Lock()
@@ -172,14 +168,14 @@ func (p *Process) over(process *os.Process, line *os.File) {
 	}
 }
 
-// Running is the process; nil when it does not run.
+// Running returns the process; nil if it does not run.
 func (p *Process) Running() *os.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running
 }
 
-// Close ends the process, and waits until it is gone.
+// Close kills the process, and waits until it is gone.
 func (p *Process) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -32,6 +32,7 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := descriptors(t)
 	const connections = 3
 	for n := range connections {
 		conn, err := net.Dial("unix", socket)
@@ -47,8 +48,21 @@ func TestAConnectionEndsWhenTheProcessCannotBeStarted(t *testing.T) {
 		}
 		conn.Close()
 	}
+	if after := descriptors(t); after != before {
+		t.Errorf("%d descriptors are open, %d were", after, before)
+	}
 	p.Close()
 	if tried != connections || told != 1 {
 		t.Errorf("tried %d times, told %d", tried, told)
 	}
+}
+
+// descriptors counts the open descriptors of this process.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
 }

@@ -1,18 +1,25 @@
-// Package pathname compares clean paths by their text.
+// Package pathname compares clean paths as text, without looking at files.
 package pathname
 
 import "strings"
 
-// Below reports whether a path is a folder or lies in it. Both are clean.
+// Below reports whether path is folder or lies in it. Both must be clean.
 func Below(path, folder string) bool {
 	_, below := Cut(path, folder)
 	return below
 }
 
-// Cut gives what of a path lies below a folder: nothing for the folder itself.
+// Cut returns the part of path below folder, "" for folder itself; or path and false if it is not below.
 func Cut(path, folder string) (rest string, below bool) {
 	if path == folder {
 		return "", true
 	}
-	return strings.CutPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+	rest, below = strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
+	if !below {
+		return path, false
+	}
+	if rest, below = strings.CutPrefix(rest, "/"); !below {
+		return path, false
+	}
+	return rest, true
 }

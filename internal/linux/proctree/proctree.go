@@ -1,6 +1,5 @@
-// Package proctree reads which processes a process has started
-// (proc_pid_task_children(5)), and whether they run. What it says may be old
-// when it is said.
+// Package proctree reads which processes a process has started (proc_pid_task_children(5)), and whether they run. Its
+// answers may be outdated when they arrive.
 package proctree
 
 import (
@@ -11,11 +10,11 @@ import (
 	"strings"
 )
 
-// Children are those that the first thread of a process has started, oldest
-// first. One that is gone has none.
+// Children returns the processes that the first thread of a process has started, oldest first; nil if the process is
+// gone.
 func Children(pid int) []int { return ofThread(pid, strconv.Itoa(pid)) }
 
-// All are a process, its children, and theirs, by all of their threads.
+// All returns a process and all of its descendants, by whichever of their threads they were started.
 func All(pid int) []int {
 	list := []int{pid}
 	for i := 0; i < len(list); i++ {
@@ -33,8 +32,8 @@ func All(pid int) []int {
 // Gone is the state of a process that is not there.
 const Gone = 'X'
 
-// State is the state of a process, and the process group that it is in
-// (proc_pid_stat(5)). The name that stands before them may hold anything.
+// State returns the state of a process and its process group (proc_pid_stat(5)); [Gone] and 0 if there is no such
+// process. It reads what follows the last ")", as the process's name before that may hold anything.
 func State(pid int) (state byte, group int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
@@ -45,7 +44,7 @@ func State(pid int) (state byte, group int) {
 	return fields[0][0], group
 }
 
-// ofThread are those that one thread has started.
+// ofThread returns the processes that one thread has started.
 func ofThread(pid int, thread string) []int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread))
 	if err != nil {
@@ -62,8 +61,8 @@ func ofThread(pid int, thread string) []int {
 	return list
 }
 
-// Init is bwrap's process 1 inside: its last child, as one that was started
-// before may still be about, see package storetree. Zero: there is none.
+// Init returns bwrap's process 1 inside: the last child of bwrap, because one that was started earlier may still run,
+// see package storetree. 0: there is none.
 func Init(bwrap int) (init int) {
 	for _, child := range Children(bwrap) {
 		init = child
@@ -71,7 +70,7 @@ func Init(bwrap int) (init int) {
 	return init
 }
 
-// Agent is the first child of process 1 inside. Zero: there is none.
+// Agent returns the first child of process 1 inside; 0: there is none.
 func Agent(init int) int {
 	children := Children(init)
 	if len(children) == 0 {

@@ -1,5 +1,5 @@
-// Package smallfile reads whole files that may not be what their name says:
-// a pipe that nobody writes to, a device, a file without end.
+// Package smallfile reads whole files that may not be what they should be: a pipe that nobody writes to, a device, a
+// file without end.
 package smallfile
 
 import (
@@ -16,12 +16,11 @@ var (
 	ErrTooLarge   = errors.New("file too large")
 )
 
-// Flags open a file without waiting for the other end of a pipe, and without
-// making a terminal ours (open(2)).
+// Flags are those of open(2) to open a file without waiting for the other end of a pipe, and without making a
+// terminal the controlling one of this process.
 const Flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
-// Read reads a file, links followed, of at most limit bytes. Its errors are
-// [os.PathError]s.
+// Read reads a regular file of at most limit bytes; links are followed. Its errors are [os.PathError]s.
 func Read(name string, limit int64) ([]byte, error) {
 	fd, err := unix.Open(name, Flags, 0)
 	for errors.Is(err, unix.EINTR) {
@@ -38,10 +37,9 @@ func Read(name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// ReadFD reads what is open, from its beginning. Of a file that is too large
-// it gives the first limit bytes beside the error. The descriptor stays open,
-// and its offset where it was. It goes without [os.File], which prepares for
-// waiting, and takes some five times as long.
+// ReadFD reads an open regular file from its beginning. If the file is larger than limit, in bytes, it returns the
+// first limit bytes and [ErrTooLarge]. The descriptor stays open, with its offset unchanged. It does without
+// [os.File], which prepares for polling and takes some five times as long.
 func ReadFD(fd int, limit int64) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -50,7 +48,7 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, ErrNotRegular
 	}
-	const more = 512 // files of /proc have no size
+	const more = 512 // files of /proc have size 0
 	content := make([]byte, 0, min(st.Size, limit)+more)
 	for {
 		content = slices.Grow(content, 1)

@@ -1,5 +1,4 @@
-// Package spawn starts a program in namespaces of its own, with no more than it
-// needs of this one.
+// Package spawn starts a program in namespaces of its own, with only those resources of this process that it needs.
 package spawn
 
 import (
@@ -7,27 +6,25 @@ import (
 	"syscall"
 )
 
-// Program is what is started.
+// Program describes a program to start.
 type Program struct {
 	Path  string
 	Args  []string // beginning with the program's name; its environment is empty
-	Files []int    // what it gets as descriptors 0, 1, 2 …; others must be close-on-exec
+	Files []int    // what it gets as descriptors 0, 1, 2 …; all others of this process must be close-on-exec
 
-	// PIDs makes it the first process of a pid namespace, Network and Mounts give
-	// it a network and a mount namespace. With any of them it is in a user
-	// namespace, too, in which this user has the same ids as outside and nobody else
-	// exists.
+	// PIDs makes it the first process of a new pid namespace; Network and Mounts give it a new network and a new
+	// mount namespace. With any of them it gets a new user namespace, too, in which this user has the same ids as
+	// outside and nobody else exists.
 	PIDs, Network, Mounts bool
-	// Rights are capabilities over its user namespace that it keeps. They are
-	// ambient: what it executes has them as well.
+	// Rights are the capabilities over its user namespace that it keeps. They are ambient: programs that it executes
+	// have them as well.
 	Rights []uintptr
 }
 
-// Start starts a program and returns its process id out here when it is
-// executed. The program gets SIGKILL when the calling thread ends, so the caller
-// must have locked its goroutine to it (PR_SET_PDEATHSIG). With PIDs, one whose
-// parent ends before that is arranged for is not killed: it sees no parent, and
-// has to wait for a word of it before it does anything.
+// Start starts a program and returns its process id, as seen from here, once it has been executed. The kernel sends
+// the program SIGKILL when the calling thread ends (PR_SET_PDEATHSIG), so the caller must have locked its goroutine
+// to the thread. With PIDs, a program whose parent ends before that is set up is not killed: it cannot see its
+// parent, so it must wait for a message from it before it does anything.
 func Start(p Program) (pid int, err error) {
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, AmbientCaps: p.Rights}
 	for _, namespace := range []struct {

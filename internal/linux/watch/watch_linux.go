@@ -1,5 +1,4 @@
-// Package watch tells what happens to the names in folders while a session runs
-// (inotify(7)).
+// Package watch reports changes to the names in folders while a session runs (inotify(7)).
 package watch
 
 import (
@@ -13,27 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled is how long a session must last before anything is watched. Closing an
-// inotify descriptor waits for the kernel's grace period, some 15 ms, which a
-// short command would feel.
+// settled is how long a session must last before anything is watched. Closing an inotify descriptor waits for the
+// kernel's grace period, some 15 ms, which would be felt after a short command.
 const settled = time.Second
 
-// Question is what is watched, and who is told. Told are called one at a time,
-// and not after [Watch.Close].
+// Question says what to watch, and which functions to call. They are called one at a time, with the watch's lock
+// held, and not after [Watch.Close].
 type Question struct {
 	Folders func() []string // called when the watch begins
-	Events  uint32          // unix.IN_CREATE and its like
-	// See is told the path of each name that something happened to. Empty: anything
-	// may have happened, as before the watch began.
+	Events  uint32          // event bits of inotify(7), such as unix.IN_CREATE
+	// See is called with the path of each name to which an event happened. An empty path means that anything may have
+	// happened, as before the watch began.
 	See func(path string)
-	// Moved is told of a folder that was moved itself; needed for IN_MOVE_SELF only.
+	// Moved is called with a folder that was moved itself. It is needed with IN_MOVE_SELF only.
 	Moved func(folder string)
-	// Failed is told of a folder that cannot be watched; empty: none can. Nil: it
-	// does not matter.
+	// Failed is called with a folder that cannot be watched, or "" if none can be. nil: failures do not matter.
 	Failed func(folder string, err error)
 }
 
-// Watch is one that runs, or will. The nil watch does nothing.
+// Watch is a watch that runs, or will start soon. A nil Watch does nothing.
 type Watch struct {
 	Question
 	start *time.Timer
@@ -44,7 +41,7 @@ type Watch struct {
 	closed bool
 }
 
-// Later begins to watch after a second.
+// Later begins to watch after a second. The caller closes the watch.
 func Later(q Question) *Watch {
 	w := &Watch{Question: q, dirs: map[int32]string{}}
 	w.start = time.AfterFunc(settled, w.begin)
@@ -95,7 +92,7 @@ func (w *Watch) fail(dir string, err error) {
 	}
 }
 
-// serve passes on what happens until the watch is closed.
+// serve reports events until the watch is closed.
 func (w *Watch) serve(events *os.File) {
 	buffer := make([]byte, 8<<10)
 	for {

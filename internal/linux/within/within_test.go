@@ -1,4 +1,4 @@
-package within_test
+package within
 
 import (
 	"errors"
@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/spawn"
-	"claudebox/internal/linux/within"
 )
 
 // asSandbox is the name by which this program becomes a sandbox.
@@ -34,8 +33,8 @@ func beSandbox() error {
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""),
-		os.MkdirAll(within.Room, 0o755),
-		unix.Mount("tmpfs", within.Room, "tmpfs", 0, ""),
+		os.MkdirAll(room, 0o755),
+		unix.Mount("tmpfs", room, "tmpfs", 0, ""),
 	)
 	if err == nil {
 		_, err = io.Copy(os.Stdout, os.Stdin)
@@ -93,11 +92,11 @@ func mountsAt(t *testing.T, pid int, path string) int {
 	return strings.Count(string(text), " "+path+" ")
 }
 
-// wantStep expects a script to stop at a step.
-func wantStep(t *testing.T, err error, step string, errno syscall.Errno) {
+// wantStep expects that laying stops at a step, for a path.
+func wantStep(t *testing.T, err error, path, step string, errno syscall.Errno) {
 	t.Helper()
-	var e *within.Error
-	if !errors.As(err, &e) || e.Step != step || e.About != "this" || !errors.Is(err, errno) {
+	var e *Error
+	if !errors.As(err, &e) || e.Step != step || e.Path != path || !errors.Is(err, errno) {
 		t.Errorf("got %v; want that it stops at %q with %v", err, step, errno)
 	}
 }
@@ -108,15 +107,12 @@ func TestALinkOnTheWayIsNotFollowed(t *testing.T) {
 	must(t, os.Symlink("folder", filepath.Join(dir, "link")))
 	must(t, os.WriteFile(filepath.Join(dir, "folder/file"), nil, 0o600))
 	for _, name := range []string{"link/file", "link"} {
-		var s within.Script
-		s.About("this")
-		s.Lay(s.Bind(s.Open(filepath.Join(dir, "folder"))), s.Open(filepath.Join(dir, name)))
-		pid := sandbox(t)
-		if err := within.Run(pid, &s); name == "link" {
+		at := filepath.Join(dir, name)
+		if err := Lay(sandbox(t), []Cover{{Path: at, With: Folder}}, nil); name == "link" {
 			// A link itself can be opened, but nothing be mounted on it.
-			wantStep(t, err, "lay it over the file", unix.EINVAL)
+			wantStep(t, err, at, "lay it over the file", unix.EINVAL)
 		} else {
-			wantStep(t, err, "find the file inside", unix.ELOOP)
+			wantStep(t, err, at, "find the file inside", unix.ELOOP)
 		}
 	}
 }
@@ -124,60 +120,71 @@ func TestALinkOnTheWayIsNotFollowed(t *testing.T) {
 func TestAFileIsCoveredInsideAndNotOutside(t *testing.T) {
 	file, pid := filepath.Join(t.TempDir(), "file"), sandbox(t)
 	must(t, os.WriteFile(file, []byte("outside"), 0o600))
-	var s within.Script
-	var status unix.Stat_t
-	s.Furnish()
-	cover := s.Made("name", []byte("inside"), 0o400, &status)
-	s.Clear()
-	s.ReadOnly(cover)
-	s.Lay(cover, s.Open(file))
-	must(t, within.Run(pid, &s))
-	seen := fmt.Sprintf("/proc/%d/root%s", pid, file)
-	for path, want := range map[string]string{seen: "inside", file: "outside"} {
+	var outside unix.Stat_t
+	must(t, unix.Stat(file, &outside))
+	seen := make([]Seen, 1)
+	must(t, Lay(pid, []Cover{{Path: file, With: File, Content: []byte("inside"), Mode: 0o400, ReadOnly: true}}, seen))
+	inside := fmt.Sprintf("/proc/%d/root%s", pid, file)
+	for path, want := range map[string]string{inside: "inside", file: "outside"} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			t.Errorf("%s holds %q, %v; want %q", path, text, err, want)
 		}
 	}
-	if info, err := os.Stat(seen); err != nil || info.Sys().(*syscall.Stat_t).Ino != status.Ino {
-		t.Errorf("it is another file: %v", err)
+	info, err := os.Stat(inside)
+	must(t, err)
+	if made := info.Sys().(*syscall.Stat_t).Ino; made != seen[0].Made.Ino || made != seen[0].Path.Ino {
+		t.Errorf("another file was seen: %d, not %d, lies at its path, not %d", seen[0].Made.Ino, made, seen[0].Path.Ino)
 	}
-	if n := mountsAt(t, pid, within.Room); n != 1 {
+	if seen[0].Under.Ino != outside.Ino || seen[0].System.Flags&unix.ST_RDONLY == 0 {
+		t.Errorf("seen: %+v", seen[0])
+	}
+	if n := mountsAt(t, pid, room); n != 1 {
 		t.Errorf("%d mounts at the room; want its own", n)
 	}
 }
 
+func TestAFolderCoversItself(t *testing.T) {
+	dir, pid := t.TempDir(), sandbox(t)
+	must(t, Lay(pid, []Cover{{Path: dir, ReadOnly: true}}, nil))
+	if n := mountsAt(t, pid, dir); n != 1 {
+		t.Errorf("%d mounts at the folder", n)
+	}
+}
+
 func TestTheRoomIsGivenBackWhateverFails(t *testing.T) {
-	var s within.Script
-	s.Furnish()
-	s.About("this")
-	s.Made("name", nil, 0o400, &unix.Stat_t{})
-	s.Open("/nowhere/at/all")
-	s.Clear()
+	var s script
+	s.furnish()
+	s.about = "this"
+	s.bind(s.create(nil, 0o400))
+	s.open("/nowhere/at/all")
+	s.clear()
 	wantRoomGivenBack(t, &s)
 }
 
 func TestNothingIsGivenBackThatWasNotTaken(t *testing.T) {
-	var s within.Script
-	s.About("this")
-	s.Open("/nowhere/at/all")
-	s.Furnish()
-	s.Clear()
+	var s script
+	s.about = "this"
+	s.open("/nowhere/at/all")
+	s.furnish()
+	s.clear()
 	wantRoomGivenBack(t, &s)
 }
 
 // wantRoomGivenBack runs a script that does not find its file.
-func wantRoomGivenBack(t *testing.T, s *within.Script) {
+func wantRoomGivenBack(t *testing.T, s *script) {
 	t.Helper()
 	pid := sandbox(t)
-	wantStep(t, within.Run(pid, s), "find the file inside", unix.ENOENT)
-	if n := mountsAt(t, pid, within.Room); n != 1 {
+	ended, err := s.start(pid, "mnt")
+	must(t, err)
+	wantStep(t, ended(), "this", "find the file inside", unix.ENOENT)
+	if n := mountsAt(t, pid, room); n != 1 {
 		t.Errorf("%d mounts at the room; want its own", n)
 	}
 }
 
 func TestASandboxThatHasEnded(t *testing.T) {
 	const never = 1 << 30 // past PID_MAX_LIMIT (proc(5))
-	if err := within.Run(never, &within.Script{}); !errors.Is(err, within.ErrGone) {
+	if err := Lay(never, nil, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// bucket bounds a rate. It is full at the beginning.
+// bucket limits a rate. It starts full.
 type bucket struct {
 	mu        *sync.Mutex
 	perSecond float64
@@ -18,7 +18,7 @@ func newBucket(perSecond, most float64) bucket {
 	return bucket{mu: new(sync.Mutex), perSecond: perSecond, most: most, left: most}
 }
 
-// take reports whether there is one left.
+// take takes one token, and reports whether there was one.
 func (b *bucket) take(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

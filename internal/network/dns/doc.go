@@ -1,6 +1,6 @@
-// Package dns answers the sandbox's questions for names. It asks this
-// machine's resolvers, of either family and as they are at that moment, and
-// gives some names addresses of their own, so that a connection to such a name
-// is known by it. Of what the sandbox sends nothing is passed on as it is: a
-// question is written anew, and nothing but questions is asked.
+// Package dns answers the sandbox's DNS queries. It asks this
+// machine's current resolvers, of either family, and
+// gives some names addresses of their own, so that a connection to such an address
+// can be judged by the name. Nothing that the sandbox sends is passed on unchanged: each
+// query is written anew, and only queries are sent.
 package dns

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Addresses that stand for names. Nobody has them.
+// The ranges of addresses that stand for names. No host has such an address.
 var (
 	range4 = netip.MustParsePrefix("198.18.0.0/15") // its size is in [Generations]
 	range6 = netip.MustParsePrefix("fd00:cb:1::/96")
 )
 
-// mostNames bounds what a sandbox can make us remember.
+// mostNames bounds how many names a sandbox can make us remember.
 const mostNames = 8192
 
-// Names gives names addresses. A name keeps its addresses as long as the
-// Names live. It may be used from many goroutines.
+// Names gives addresses to names. A name keeps its addresses as long as the
+// Names exist. It may be used from many goroutines.
 type Names struct {
 	first  uint32 // the number of nobody
 	mu     sync.Mutex
@@ -24,10 +24,10 @@ type Names struct {
 	name   []string // by number, counted from first
 }
 
-// Generations is how many Names there are that have no address in common.
+// Generations is how many Names can exist that have no address in common.
 const Generations = 1 << (32 - 15) / (2 * mostNames)
 
-// NewNames makes an empty one, of a generation below [Generations].
+// NewNames makes an empty Names for a generation, which must be less than [Generations].
 func NewNames(generation int) *Names {
 	return &Names{
 		first: uint32(generation%Generations) * 2 * mostNames, number: map[string]uint32{},
@@ -35,7 +35,7 @@ func NewNames(generation int) *Names {
 	}
 }
 
-// Addresses are those of a name. It is false when there are too many names.
+// Addresses returns the addresses of a name, and false when there are too many names.
 func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ func (n *Names) Addresses(name string) (v4, v6 netip.Addr, ok bool) {
 	return netip.AddrFrom4(a4), netip.AddrFrom16(a6), true
 }
 
-// Name is the name that an address stands for; empty: none.
+// Name returns the name that an address stands for; empty if none.
 func (n *Names) Name(a netip.Addr) string {
 	var number uint32
 	switch {
@@ -72,6 +72,6 @@ func (n *Names) Name(a netip.Addr) string {
 	return n.name[number-n.first]
 }
 
-// Stands reports whether an address is one of those that stand for names,
-// given away or not.
+// Stands reports whether an address is in the ranges that stand for names,
+// whether or not it has been given to one.
 func Stands(a netip.Addr) bool { return range4.Contains(a) || range6.Contains(a) }

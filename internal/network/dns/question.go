@@ -7,13 +7,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// question is what a client asks, and what it can take.
+// question is a client's question, and what answer the client accepts.
 type question struct {
 	header dnsmessage.Header
 	dnsmessage.Question
 	edns bool // it understands EDNS
-	do   bool // and wants DNSSEC records
-	room int  // bytes that it takes by UDP
+	do   bool // it also wants DNSSEC records
+	room int  // bytes that it accepts by UDP
 }
 
 // name is the name that is asked for, in lower case and without the last dot.
@@ -39,8 +39,8 @@ const (
 	ours     = 1232
 )
 
-// parse reads a query of one question. An error is a [refusal], or nothing is
-// to be answered.
+// parse reads a query with one question. An error that is a [refusal] is to be answered; after any other
+// error nothing is.
 func parse(message []byte) (q question, err error) {
 	var p dnsmessage.Parser
 	if q.header, err = p.Start(message); err != nil || q.header.Response {
@@ -89,7 +89,7 @@ func (q *question) readRest(p *dnsmessage.Parser) error {
 	}
 }
 
-// upstream is the question as we ask it.
+// upstream returns the query that we send to a resolver for the question.
 func (q question) upstream(id uint16) ([]byte, error) {
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{
 		ID: id, RecursionDesired: true, CheckingDisabled: q.header.CheckingDisabled,
@@ -130,7 +130,7 @@ func (q question) reply(code dnsmessage.RCode) dnsmessage.Builder {
 	return b
 }
 
-// refused is an answer that says only why not.
+// refused returns an answer with only the reason of a refusal.
 func (q question) refused(code dnsmessage.RCode) []byte {
 	b := q.reply(code)
 	if q.Name.Length > 0 && b.StartQuestions() == nil {
@@ -143,7 +143,7 @@ func (q question) refused(code dnsmessage.RCode) []byte {
 	return message
 }
 
-// truncated tells a client to ask again by TCP.
+// truncated returns an answer that tells a client to ask again by TCP.
 func (q question) truncated() []byte {
 	message := q.refused(dnsmessage.RCodeSuccess)
 	const flags, tc = 2, 0x02

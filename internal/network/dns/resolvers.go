@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// ResolvConf is where the machine names its resolvers.
+// ResolvConf is the file that names the machine's resolvers.
 const ResolvConf = "/etc/resolv.conf"
 
-// port is where resolvers listen.
+// port is the port on which resolvers listen.
 const port = 53
 
-// Nameservers are the resolvers that a resolv.conf(5) names, at most three as
-// other readers have it. Without any it is the machine itself.
+// Nameservers returns the resolvers named in a resolv.conf(5), at most three, as
+// other readers do. If it names none, the resolver is the machine itself.
 func Nameservers(conf []byte) []netip.AddrPort {
 	const most = 3
 	var list []netip.AddrPort
@@ -35,7 +35,7 @@ func Nameservers(conf []byte) []netip.AddrPort {
 	return list
 }
 
-// Resolvers are the machine's, read again when their file has changed.
+// Resolvers are the machine's resolvers. Their file is read again when it has changed.
 type Resolvers struct {
 	path string
 
@@ -45,10 +45,10 @@ type Resolvers struct {
 	size     int64
 }
 
-// NewResolvers reads them from a file, as a rule [ResolvConf].
+// NewResolvers reads the resolvers from a file, usually [ResolvConf].
 func NewResolvers(path string) *Resolvers { return &Resolvers{path: path} }
 
-// Now are the resolvers at this moment.
+// Now returns the current resolvers.
 func (r *Resolvers) Now() []netip.AddrPort {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,19 +21,19 @@ const (
 	longest    = 4096             // bytes of a query
 	together   = 64               // queries at a time
 	fromOne    = 8                // of them from one socket
-	perSecond  = 200              // queries that are passed on
-	burst      = 500              // of them at once
-	idleTime   = 10 * time.Second // of a client that says nothing
+	perSecond  = 200              // queries that are passed on, per second
+	burst      = 500              // of them in a burst
+	idleTime   = 10 * time.Second // of a client that sends nothing
 	answerTime = 5 * time.Second  // for one resolver by TCP, and for all by UDP
 	firstWait  = 2 * time.Second  // for one resolver while there are others
 )
 
-// Server answers questions. Its methods may be called from many goroutines.
+// Server answers queries. Its methods may be called from many goroutines.
 type Server struct {
 	// Knows reports whether a name in its canonical form gets addresses of its
 	// own.
 	Knows func(name string) bool
-	// Only is set where no other name exists.
+	// Only means that no other names exist.
 	Only  bool
 	Names *Names
 	// Resolvers are asked for the other names, one after the other.
@@ -47,7 +47,7 @@ type Server struct {
 	rate  bucket
 }
 
-// Answer answers a query; nil: it is not worth an answer.
+// Answer answers a query. It returns nil for one that deserves no answer.
 func (s *Server) Answer(ctx context.Context, query []byte, tcp bool) []byte {
 	q, err := parse(query)
 	var no refusal
@@ -102,7 +102,7 @@ func (s *Server) own(q question, name string) []byte {
 	return message
 }
 
-// forward asks the machine's resolvers until one has answered.
+// forward asks the machine's resolvers, one after the other, until one has answered.
 func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 	list := s.Resolvers()
 	for i, to := range list {
@@ -122,7 +122,7 @@ func (s *Server) forward(ctx context.Context, q question, tcp bool) []byte {
 	return q.refused(dnsmessage.RCodeServerFailure)
 }
 
-// Addresses asks all resolvers at once for a name's IPv6 addresses. An error says
+// Addresses asks all resolvers at once for a name's IPv6 addresses. An error means
 // that none has answered.
 func (s *Server) Addresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	asked, err := dnsmessage.NewName(name)
@@ -175,7 +175,7 @@ func addresses(ctx context.Context, to netip.AddrPort, q question) (list []netip
 	return list, nil
 }
 
-// ask puts a question to one resolver, and gives its answer the client's id.
+// ask sends a question to one resolver, and returns its answer with the client's id.
 func ask(ctx context.Context, to netip.AddrPort, q question, tcp bool, wait time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -206,7 +206,7 @@ func ask(ctx context.Context, to netip.AddrPort, q question, tcp bool, wait time
 	return answer, nil
 }
 
-// exchange sends a query and waits for what answers it.
+// exchange sends a query and waits for the matching answer.
 func exchange(conn net.Conn, query []byte, tcp bool, fits func([]byte) bool) ([]byte, error) {
 	if tcp {
 		if err := writeMessage(conn, query); err != nil {
@@ -233,8 +233,8 @@ func exchange(conn net.Conn, query []byte, tcp bool, fits func([]byte) bool) ([]
 	}
 }
 
-// restoreCase gives the question in an answer the client's letters, by which
-// it tells true answers from forged ones.
+// restoreCase restores the client's upper and lower case in the question of an answer: by it
+// the client recognises forged answers.
 func restoreCase(answer []byte, q question) {
 	const header = 12
 	at := header
@@ -260,7 +260,7 @@ func labels(name dnsmessage.Name) (list [][]byte) {
 	return list
 }
 
-// ServePacket answers a client's datagrams until it is silent for a while.
+// ServePacket answers a client's datagrams until it has been silent for a while.
 func (s *Server) ServePacket(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	var answering sync.WaitGroup // resolvers ask for both families from one socket
@@ -284,7 +284,7 @@ func (s *Server) ServePacket(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// ServeStream answers a client's questions one after the other.
+// ServeStream answers the queries of a client's connection one after the other.
 func (s *Server) ServeStream(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	for {

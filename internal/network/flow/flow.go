@@ -1,5 +1,5 @@
-// Package flow holds the words that the parts of the network share: what wants
-// to leave a sandbox, what becomes of it, and who may take its place.
+// Package flow holds the types that the parts of the network share: a flow that wants
+// to leave a sandbox, the verdict on it, and a terminator, which answers in a host's place.
 package flow
 
 import (
@@ -15,7 +15,7 @@ type Proto string
 const (
 	TCP  Proto = "tcp"
 	UDP  Proto = "udp"
-	ICMP Proto = "icmp" // echo requests alone
+	ICMP Proto = "icmp" // echo requests only
 )
 
 // Flow is one connection, or one exchange of datagrams, that wants to leave a
@@ -29,23 +29,23 @@ type Flow struct {
 	Name string
 }
 
-// Action is what becomes of a flow.
+// Action is what to do with a flow.
 type Action int
 
-// A flow is refused unless something else is said.
+// The actions. The zero value refuses.
 const (
 	Refuse    Action = iota
-	Dial             // by a socket of the host
+	Dial             // dial with a socket of the host
 	Terminate        // a [Terminator] answers in the host's place
 )
 
 // Verdict is an action with its reason.
 type Verdict struct {
 	Action Action
-	Why    string // of a refusal, for people
+	Why    string // the reason of a refusal, for people
 }
 
-// Terminator answers connections in the place of the hosts that they are for,
+// Terminator answers connections in place of the hosts that they are for,
 // and dials those hosts itself. Its methods are called from many goroutines.
 type Terminator interface {
 	// Terminates reports whether connections to a port of a host end here. The

@@ -13,52 +13,52 @@ import (
 	"claudebox/internal/network/hostpattern"
 )
 
-// Refused is what a client said that it may not.
+// Refused says why the gate refused what a client sent.
 type Refused struct{ why string }
 
 func (r *Refused) Error() string { return r.why }
 
 func refusef(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
 
-// The ports of the web. What is spoken there is known.
+// The ports of the web. Only their usual protocol is allowed there.
 const (
 	portHTTP  = 80
 	portHTTPS = 443
 )
 
-// firstRead is how much is read of a client at first, in bytes.
+// firstRead is the size of the first read from a client, in bytes.
 const firstRead = 2 << 10
 
-// Gate stands in one connection to a port of a host.
+// Gate inspects one connection to a port of a host.
 type Gate struct {
 	name string
 	port uint16
 
-	begun chan struct{} // closed when first is known
+	begun chan struct{} // closed when first is set
 	once  sync.Once
 	first answer
 }
 
-// answer is what a server began with.
+// answer is how a server's answer begins.
 type answer int
 
 const (
 	other     answer = iota
 	retry            // it wants a second client hello (RFC 8446, 4.1.4)
-	switching        // it changes to the protocol that was asked for
+	switching        // it changes to the protocol that the client asked for
 )
 
-// New makes the gate of a connection. The name is canonical.
+// New makes the gate of a connection. The name must be canonical.
 func New(name string, port uint16) *Gate {
 	return &Gate{name: name, port: port, begun: make(chan struct{})}
 }
 
-// Client passes what the client says on to the host as long as it has to be
-// listened to. It returns nil when what comes next may pass unheard, io.EOF when
-// the client has said all, and a [Refused] when it says what it may not; of that
-// nothing has reached the host but the beginning of a line that has no version.
+// Client inspects what the client sends and passes it on to the host. It returns nil when the rest
+// needs no inspection, io.EOF when
+// the client has ended, and a [Refused] for what is not allowed. Of that
+// nothing has reached the host, except perhaps the beginning of a line without an HTTP version.
 func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) error {
-	// Nearly all is TLS, of which little has to be held: only a line of HTTP is long.
+	// Nearly all is TLS, which needs a small buffer; only HTTP has long lines.
 	c := &listener{gate: g, ctx: ctx, from: bufio.NewReaderSize(client, firstRead), to: host}
 	first, err := c.from.Peek(1)
 	if err != nil {
@@ -85,8 +85,8 @@ func (g *Gate) Client(ctx context.Context, client io.Reader, host io.Writer) err
 	return c.firstLine()
 }
 
-// Server passes what the server says on to the client until it is known what it
-// began with. Then it returns nil. Its error is one of reading or writing.
+// Server passes what the server sends on to the client until it is known how the answer begins.
+// Then it returns nil. Its error is one of reading or writing.
 func (g *Gate) Server(host io.Reader, client io.Writer) error {
 	defer g.settle(other)
 	var begin []byte
@@ -119,7 +119,7 @@ func (g *Gate) settled() bool {
 	}
 }
 
-// answered waits until the server has begun.
+// answered waits until it is known how the server's answer begins.
 func (g *Gate) answered(ctx context.Context) (answer, error) {
 	select {
 	case <-g.begun:
@@ -129,14 +129,14 @@ func (g *Gate) answered(ctx context.Context) (answer, error) {
 	}
 }
 
-// retryRandom is what a server hello has in place of its random where it wants
+// retryRandom is the random of a server hello that asks for
 // another client hello (RFC 8446, 4.1.3).
 var retryRandom = []byte{
 	0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91,
 	0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,
 }
 
-// withoutOtherRecords leaves out the whole records of TLS that hold no handshake:
+// withoutOtherRecords removes the complete TLS records that contain no handshake:
 // a server may send a warning before its hello.
 func withoutOtherRecords(begin []byte) []byte {
 	const header = 5
@@ -150,10 +150,10 @@ func withoutOtherRecords(begin []byte) []byte {
 	return begin
 }
 
-// beginning is what a server began with, once enough of it is there, see
-// [withoutOtherRecords]. A server may cut its hello into records of any size, and
-// put another message in front; one that does counts as wanting another hello, so
-// that whatever follows is listened to.
+// beginning returns how a server's answer begins; known is false while more bytes are needed. See
+// [withoutOtherRecords]. A server may split its hello into records of any size, and
+// may send another message first: then the answer counts as a request for another client hello, so
+// that whatever follows is inspected.
 func beginning(begin []byte) (a answer, known bool) {
 	const switches, record, randomAt, serverHello = "HTTP/1.1 101 ", 5, 5 + 4 + 2, 2
 	if len(begin) == 0 {
@@ -184,7 +184,7 @@ func beginning(begin []byte) (a answer, known bool) {
 	return other, true
 }
 
-// listener reads a client.
+// listener inspects what a client sends.
 type listener struct {
 	gate *Gate
 	ctx  context.Context
@@ -192,7 +192,7 @@ type listener struct {
 	to   io.Writer
 }
 
-// flush passes on what has been read already.
+// flush passes on the bytes that are already in the buffer.
 func (c *listener) flush() error {
 	text, _ := c.from.Peek(c.from.Buffered())
 	_, err := c.to.Write(text)
@@ -200,8 +200,8 @@ func (c *listener) flush() error {
 	return err
 }
 
-// tls judges the name of each client hello in the clear. Between the first and
-// what the server says to it, records that hold no handshake pass.
+// tls judges the name of each client hello in clear text. Between the first one and
+// the server's answer, records that contain no handshake pass.
 func (c *listener) tls() error {
 	if err := c.hello(); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (c *listener) tls() error {
 	return c.flush()
 }
 
-// record passes one record of TLS on.
+// record passes on one TLS record.
 func (c *listener) record() error {
 	const header = 5
 	begin, err := c.from.Peek(header)
@@ -246,7 +246,7 @@ func (c *listener) record() error {
 	return err
 }
 
-// hello passes a client hello on that names the host.
+// hello reads a client hello and passes it on if it names the host.
 func (c *listener) hello() error {
 	var begin []byte
 	for {
@@ -267,8 +267,8 @@ func (c *listener) hello() error {
 	}
 }
 
-// nextPiece is how much may be read of a hello without reading past it: its
-// records are taken one header and one body at a time.
+// nextPiece returns how many bytes of a hello may be read without reading past its end: its
+// records are read one header and one body at a time.
 func nextPiece(begin []byte) int {
 	const header = 5
 	for at := 0; ; {
@@ -291,8 +291,8 @@ func (c *listener) pass(hello []byte, said string) error {
 	return err
 }
 
-// beginsTLS reports whether a client begins with a record of TLS, of whatever
-// kind: servers skip a warning in front of the hello, Go's one of any version.
+// beginsTLS reports whether a client begins with a TLS record of any
+// type: servers skip a warning before the hello, Go's skip one of any version.
 func (c *listener) beginsTLS(first byte) bool {
 	const header = 5
 	if !isRecord(first) || first == recordHandshake {
@@ -309,14 +309,14 @@ func (c *listener) beginsTLS(first byte) bool {
 	return err == nil && begin[3] == 0 && begin[4] == 2
 }
 
-// speaksHTTP reports whether the first line is one of HTTP, or could be taken
-// for one by somebody. It waits for the line's end only while it is text: see
+// speaksHTTP reports whether the first line is HTTP, or could be mistaken
+// for it by some server. It waits for the end of the line only while the line is text: see
 // [listener.firstLine] for what else may be in it.
 func (c *listener) speaksHTTP() (bool, error) {
 	for n := 1; n < longestLine; n++ {
 		text, err := c.from.Peek(n)
 		if err != nil {
-			return false, nil //nolint:nilerr // who says so little and ends says no HTTP
+			return false, nil //nolint:nilerr // a client that sends so little and ends does not speak HTTP
 		}
 		switch last := text[n-1]; {
 		case n == 1 && (last == '\r' || last == '\n' || last == ' '):
@@ -330,12 +330,12 @@ func (c *listener) speaksHTTP() (bool, error) {
 	return true, nil
 }
 
-// firstLine passes on the first line of what does not begin as HTTP does, as it
-// comes: it may have no end, and its client wait for an answer. Some servers take
-// any byte in a request line, and many kinds of space, so it is refused as soon as
-// it has a version of HTTP. After its end nothing can be a first request.
+// firstLine passes on the first line of a connection that does not begin like HTTP, as its bytes
+// arrive: the line may have no end, and the client may wait for an answer. Some servers accept
+// any byte in a request line, and many kinds of space, so the line is refused as soon as
+// it contains a version of HTTP. After the end of this line nothing can be a first request.
 func (c *listener) firstLine() error {
-	const kept = 1 << 10 // of the line's beginning; its last bytes are kept, too
+	const kept = 1 << 10 // bytes kept of the line's beginning; its last bytes are kept, too
 	var line []byte
 	for {
 		if _, err := c.from.Peek(1); err != nil {
@@ -362,8 +362,8 @@ func (c *listener) firstLine() error {
 	}
 }
 
-// spaced has a plain space for each byte that a server may take for one: Python's
-// takes those of Latin-1.
+// spaced replaces each byte that a server may take for a space by a plain space: Python's
+// servers take those of Latin-1.
 func spaced(line []byte) []byte {
 	line = bytes.Clone(line)
 	for i, c := range line {
@@ -374,13 +374,13 @@ func spaced(line []byte) []byte {
 	return line
 }
 
-// version is what a line of HTTP has, in any case, from HTTP/1.0 on.
+// version is in every request line from HTTP/1.0 on, in upper or lower case.
 const version = "HTTP/"
 
 func hasVersion(line []byte) bool { return bytes.Contains(bytes.ToUpper(line), []byte(version)) }
 
 // isSimple reports whether a line is a request of HTTP/0.9, which has no version
-// and no host: what comes behind it could be taken for HTTP/1, or for its fields.
+// and no host: what follows it could be taken for HTTP/1, or for its fields.
 func isSimple(line []byte) bool {
 	words := bytes.Fields(spaced(line))
 	if len(words) < 2 {
@@ -391,8 +391,8 @@ func isSimple(line []byte) bool {
 		(strings.HasPrefix(target, "/") || strings.Contains(target, "://"))
 }
 
-// helloOfOld reports whether a client begins as one of SSL 2 does (RFC 5246, E.2).
-// Servers of today still take it, for TLS.
+// helloOfOld reports whether a client begins with a client hello of SSL 2 (RFC 5246, E.2).
+// Today's servers still accept one for TLS.
 func (c *listener) helloOfOld(first byte) bool {
 	const longLength, kindAt, versionAt = 0x80, 2, 3
 	if first&longLength == 0 {
@@ -406,8 +406,8 @@ func (c *listener) helloOfOld(first byte) bool {
 	return err == nil && (begin[versionAt] == 3 || begin[versionAt] == 0 && begin[versionAt+1] == 2)
 }
 
-// http passes requests on, each of which is for the host, and returns nil when
-// the server has changed to a protocol that the first of them asked for.
+// http passes on requests, each of which must be for the host. It returns nil when
+// the server has changed to a protocol that the first request asked for.
 func (c *listener) http() error {
 	for first := true; ; first = false {
 		text, err := c.head()
@@ -451,7 +451,7 @@ func (c *listener) http() error {
 	}
 }
 
-// head reads up to and with the empty line, which it leaves out.
+// head reads a request's head up to the empty line, which is read but not returned.
 func (c *listener) head() (string, error) {
 	var text strings.Builder
 	for {
@@ -475,7 +475,7 @@ func (c *listener) head() (string, error) {
 	}
 }
 
-// content passes a request's body on.
+// content passes on a request's body.
 func (c *listener) content(b body) error {
 	if b.chunked {
 		return c.chunks()
@@ -484,9 +484,9 @@ func (c *listener) content(b body) error {
 	return err
 }
 
-// chunks passes a chunked body on (RFC 9112, 7.1), each size written anew.
-// Extensions and trailers are refused: nobody needs them, and readers differ
-// on them.
+// chunks passes on a chunked body (RFC 9112, 7.1), and writes each size anew.
+// Extensions and trailers are refused: nobody needs them, and servers read them
+// differently.
 func (c *listener) chunks() error {
 	for {
 		line, err := c.from.ReadSlice('\n')
@@ -517,7 +517,7 @@ func (c *listener) chunks() error {
 	}
 }
 
-// hexadecimal is the number of a chunk's size, which has digits alone.
+// hexadecimal returns the size of a chunk; it must consist of digits only.
 func hexadecimal(digits string) (n int64, ok bool) {
 	if digits == "" || len(digits) > 15 {
 		return 0, false

@@ -19,15 +19,15 @@ const (
 type head struct {
 	method, target, version string
 	fields                  []field
-	last                    bool // the server is to close the connection behind it
+	last                    bool // the server is to close the connection after the answer
 }
 
 type field struct{ name, value string }
 
-// parseHead reads a head whose empty line is not part of text. Its lines end
-// in CRLF and nothing else; a line that goes on in the next one, a space before
-// the colon and bytes that no field may have are refused: there, two readers
-// of one text begin to differ (RFC 9112, 2.2, 5.1, 11.2).
+// parseHead reads the head of a request; text is without the empty line at its end. Lines must end
+// in CRLF. It refuses a line that continues on the next one, a space before
+// the colon and bytes that are not allowed in a field: two readers
+// may understand such a text differently (RFC 9112, 2.2, 5.1, 11.2).
 func parseHead(text string) (head, error) {
 	lines := strings.Split(text, "\r\n")
 	parts := strings.Split(lines[0], " ")
@@ -49,7 +49,7 @@ func parseHead(text string) (head, error) {
 	return h, nil
 }
 
-// values are all values of a field.
+// values returns all values of a field.
 func (h head) values(name string) []string {
 	var list []string
 	for _, f := range h.fields {
@@ -60,8 +60,8 @@ func (h head) values(name string) []string {
 	return list
 }
 
-// connectionOptions are the fields that concern this connection only
-// (RFC 9110, 7.6.1), in lower case.
+// connectionOptions are the names, in lower case, of fields that concern only this connection
+// (RFC 9110, 7.6.1).
 func (h head) connectionOptions() []string {
 	var names []string
 	for _, value := range h.values("connection") {
@@ -72,7 +72,7 @@ func (h head) connectionOptions() []string {
 	return names
 }
 
-// judge refuses a request that is not for the server itself, or for another
+// judge refuses a request that is for a proxy rather than the server itself, or for another
 // host than name.
 func (h head) judge(name string) error {
 	if h.target[0] != '/' && (h.target != "*" || h.method != "OPTIONS") {
@@ -98,12 +98,12 @@ func (h head) judge(name string) error {
 	return nil
 }
 
-// upgrade is the protocol that a request asks the server to change to; empty:
-// none.
+// upgrade returns the protocol that a request asks the server to change to; empty if
+// there is none.
 func (h head) upgrade() string { return strings.ToLower(strings.Join(h.values("upgrade"), ",")) }
 
-// bytes are the head as the server gets it. A change to HTTP/2 is left out: of
-// what is said then nothing could be judged.
+// bytes returns the head for the server. It leaves out a request to change to HTTP/2, since
+// nothing that follows could be judged then.
 func (h head) bytes() []byte {
 	drop := []string{"http2-settings"}
 	if strings.Contains(h.upgrade(), "h2c") {
@@ -136,14 +136,14 @@ func (h head) bytes() []byte {
 	return b.Bytes()
 }
 
-// body is how long a request's content is.
+// body says how the length of a request's content is given.
 type body struct {
 	chunked bool
 	length  int64
 }
 
-// framing reads what says where a request ends. Two statements of it, equal
-// or not, are refused: requests have been smuggled between their readers
+// framing reads the fields that say where a request ends. It refuses a request that says so twice,
+// even if both agree: such differences between two readers have been used to smuggle requests
 // (RFC 9112, 11.2).
 func (h head) framing() (body, error) {
 	lengths, codings := h.values("content-length"), h.values("transfer-encoding")
@@ -170,9 +170,9 @@ func (h head) framing() (body, error) {
 	return body{length: int64(n)}, nil
 }
 
-// allowContent refuses content where servers do not expect any: one that leaves
-// it unread takes it for the next request (RFC 9110, 9.3.1). Where only some do,
-// the request becomes the connection's last.
+// allowContent refuses content where servers expect none: a server that leaves
+// it unread takes it for the next request (RFC 9110, 9.3.1). Where only some servers do so,
+// the request becomes the last of the connection.
 func (h *head) allowContent() error {
 	switch strings.ToUpper(h.method) {
 	case "GET", "HEAD", "OPTIONS", "TRACE":
@@ -193,12 +193,12 @@ func isTokenByte(c byte) bool {
 		strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// isVisible admits the bytes of a request target: printable ASCII.
+// isVisible reports whether a byte may be in a request target: printable ASCII.
 func isVisible(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// isFieldValue admits what RFC 9110, 5.5 does, the obsolete bytes above ASCII
+// isFieldValue reports whether a text may be a field's value (RFC 9110, 5.5), the obsolete bytes above ASCII
 // included.
 func isFieldValue(s string) bool {
 	for i := range len(s) {

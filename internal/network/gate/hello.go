@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// longestHello bounds what is read of a tunnel before its client hello is
-// whole, in bytes. Those of today have two or three thousand.
+// longestHello bounds how many bytes of a tunnel are read before its client hello is
+// complete. Today's hellos have two or three thousand.
 const longestHello = 32 << 10
 
 var (
@@ -30,12 +30,12 @@ const (
 	extESNI       = 0xffce
 )
 
-// isRecord reports whether a record of TLS may begin with a byte.
+// isRecord reports whether a TLS record may begin with this byte.
 func isRecord(first byte) bool { return first >= 20 && first <= 24 }
 
-// serverName reads the name out of the TLS client hello that a connection
-// begins with, which may come in many records. It fails with errShort while it
-// is not whole.
+// serverName returns the name in the TLS client hello that a connection
+// begins with; the hello may span many records. The error is errShort while the hello is not
+// complete.
 func serverName(begin []byte) (string, error) {
 	message, err := handshake(begin)
 	if err != nil {
@@ -72,7 +72,7 @@ func serverName(begin []byte) (string, error) {
 	return name, nil
 }
 
-// handshake joins the records of the first message, and returns its body.
+// handshake joins the records of the first message and returns the message's body.
 func handshake(begin []byte) ([]byte, error) {
 	var message []byte
 	for {
@@ -109,8 +109,8 @@ func handshake(begin []byte) ([]byte, error) {
 	}
 }
 
-// onlyName is the one host name of a server_name extension; empty when there
-// is another number of names, or one of another kind.
+// onlyName returns the one host name of a server_name extension; empty if there
+// are more names or none, or one of another type.
 func onlyName(body []byte) string {
 	list := cursor{rest: body}
 	names := cursor{rest: list.vector(2)}
@@ -121,8 +121,8 @@ func onlyName(body []byte) string {
 	return string(name)
 }
 
-// cursor reads big-endian numbers and vectors. Past the end it is bad, and
-// reads zeros.
+// cursor reads big-endian numbers and vectors. After a read past the end it is marked bad,
+// and returns zeros.
 type cursor struct {
 	rest []byte
 	bad  bool
@@ -146,5 +146,5 @@ func (c *cursor) number(size int) int {
 	return n
 }
 
-// vector reads what stands behind its length, a number of size bytes.
+// vector reads a vector after its length, which is a number of size bytes.
 func (c *cursor) vector(size int) []byte { return c.skip(c.number(size)) }

@@ -7,7 +7,7 @@ import (
 	"claudebox/internal/network/policy"
 )
 
-// Config is what a helper is told before anything else.
+// Config is the first message to a helper.
 type Config struct {
 	Tier   string   `json:"tier"`
 	Allow  []Entry  `json:"allow,omitempty"`
@@ -16,7 +16,7 @@ type Config struct {
 	// Generation counts the helpers of a session. Addresses that stand for names
 	// differ by it: one that a program remembers never comes to mean another name.
 	Generation int `json:"generation"`
-	// Broker is for whoever answers in the place of hosts; empty: nobody does.
+	// Broker configures the terminator, which answers in place of hosts; empty: there is none.
 	Broker json.RawMessage `json:"broker,omitempty"`
 	Roots  []byte          `json:"-"` // PEM: by which the host knows others; for Broker
 }
@@ -38,28 +38,28 @@ type attach struct {
 	Log     bool      `json:"log,omitempty"`
 }
 
-// answer is what the helper says to [attach].
+// answer is the helper's answer to [attach].
 type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Report is what has left the sandbox, and what was kept from leaving.
+// Report says what has left the sandbox, and what was refused.
 type Report struct {
 	Hosts   []Host    `json:"hosts,omitempty"`   // the busiest first
 	Refused []Refused `json:"refused,omitempty"` // the most frequent first
-	More    int       `json:"more,omitempty"`    // refused that are not kept apart
+	More    int       `json:"more,omitempty"`    // how many refusals are not listed
 }
 
-// Host is one that was reached.
+// Host is a host that was reached.
 type Host struct {
-	Name     string `json:"name"` // or its address
+	Name     string `json:"name"` // the host's name, or its address
 	Port     uint16 `json:"port"`
 	Count    int    `json:"connections"`
 	Sent     int64  `json:"sent"` // bytes
 	Received int64  `json:"received"`
 }
 
-// Refused is what was refused, and how often.
+// Refused is something that was refused, and how often.
 type Refused struct {
 	What  string `json:"what"` // a host or an address with its port, as the sandbox wrote it
 	Why   string `json:"why"`

@@ -31,7 +31,7 @@ const (
 	BrokerSocket = 4
 )
 
-// Helper serves one sandbox. Make it by [Start].
+// Helper is the network of one sandbox and the process that serves it. [Start] makes one.
 type Helper struct {
 	program string
 	ports   Ports
@@ -57,33 +57,33 @@ type Helper struct {
 type process struct {
 	conn wire
 	pid  int
-	said *os.File // its standard error, in memory
+	said *os.File // its standard error, a file in memory
 	// reports is closed when the helper has ended.
 	reports chan Report
 	// configured has one value, when the helper has taken its [Config] or cannot.
 	configured chan error
 }
 
-// Settings are what a helper serves a sandbox with.
+// Settings describe how a helper serves a sandbox.
 type Settings struct {
 	Program string   // the helper's, see package serve
 	Config  Config   //
-	Ports   Ports    // of the host; the helper's from now on
-	Log     *os.File // nil: none
+	Ports   Ports    // ports of the host; they belong to the Helper from now on
+	Log     *os.File // nil: there is no log
 	// Broker is given claudebox's end of [BrokerSocket], for each helper that is
 	// started; the end is its own to close.
 	Broker func(*os.File)
 	Ended  func(error) // told once when the network has ended for good, while the sandbox runs
 }
 
-// ErrGone says that the sandbox ended before its network was there. The
-// reason is the sandbox's own.
+// ErrGone means that the sandbox ended before its network was ready. The sandbox itself
+// says why.
 var ErrGone = errors.New("the sandbox ended before its network was there")
 
 const op = "connect the sandbox"
 
-// Start starts the helper, while the caller goes on: [Helper.Attach] fails when it
-// could not. The sandbox's network does not have to be there.
+// Start starts the helper in the background: [Helper.Attach] returns an error if that
+// failed. The sandbox's network need not exist yet.
 func Start(s Settings) (*Helper, error) {
 	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended, broker: s.Broker}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -168,10 +168,10 @@ func (h *Helper) execute(said, socket *os.File) (pid int, err error) {
 	return pid, nil
 }
 
-// mostSaid bounds what is kept of a helper's last words, in bytes.
+// mostSaid bounds what is kept of a helper's standard error, in bytes.
 const mostSaid = 4096
 
-// messages is a file in memory that takes so much and no more.
+// messages returns a file in memory that can hold a limited number of bytes.
 func messages() (*os.File, error) {
 	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -190,7 +190,7 @@ func messages() (*os.File, error) {
 	return file, nil
 }
 
-// words is the first line of what a helper said at its end.
+// words returns the first line that a helper wrote to its standard error.
 func (p process) words() string {
 	text := make([]byte, mostSaid)
 	n, _ := p.said.ReadAt(text, 0)
@@ -206,7 +206,7 @@ func (p process) close() {
 	}
 }
 
-// reap takes the helper's status, so that it leaves no zombie, if it has ended.
+// reap waits for the helper if it has ended, so that it does not stay a zombie.
 // It reports whether the process id is free.
 func (p process) reap(options int) bool {
 	if p.pid <= 0 {
@@ -279,7 +279,7 @@ func recvmsg(fd int, text, rights []byte) (n, m, flags int, from unix.Sockaddr, 
 	}
 }
 
-// readyTime bounds the wait for a helper, which takes a few milliseconds.
+// readyTime bounds the wait for a helper to be ready, which takes a few milliseconds.
 const readyTime = 10 * time.Second
 
 // hand gives a helper the network and waits until it serves it.
@@ -349,7 +349,7 @@ func (h *Helper) watch(p process) {
 	go h.watch(next)
 }
 
-// another starts a helper for the network that is there.
+// another starts another helper for the existing network.
 func (h *Helper) another() (process, error) {
 	if h.config.Generation++; h.config.Generation >= link.Ends {
 		return process{}, errors.New("it has ended too often")
@@ -382,7 +382,7 @@ func (h *Helper) letGo() {
 	}
 }
 
-// Summary is what a session's helpers did.
+// Summary is what the helpers of a session did.
 type Summary struct {
 	Report
 	Restarted int  `json:"restarted,omitempty"` // how often a helper ended and another was started
@@ -435,8 +435,8 @@ func (h *Helper) Reap() {
 	h.now.pid = 0
 }
 
-// report asks a helper for what happened so far. It is false when nothing comes in
-// time, or what is no report.
+// report asks a helper for a summary so far. It returns false if no valid report arrives in
+// time.
 func (p process) report() (r Report, came bool) {
 	if p.conn.send(request{}) != nil {
 		return Report{}, false

@@ -10,10 +10,10 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// ParentConn is the helper's side: what it hears from claudebox.
+// ParentConn is the helper's descriptor of the socket to claudebox.
 type ParentConn struct{ conn wire }
 
-// Parent is the claudebox that has started this process.
+// Parent is the connection to the claudebox that started this process.
 func Parent() (ParentConn, error) {
 	file := os.NewFile(Socket, "claudebox")
 	conn, err := net.FileConn(file)
@@ -28,7 +28,7 @@ func Parent() (ParentConn, error) {
 	return ParentConn{wire{unixConn}}, nil
 }
 
-// Config is what claudebox says first.
+// Config reads the first message of claudebox.
 func (p ParentConn) Config() (c Config, err error) {
 	if err = p.conn.receive(&c); err == nil {
 		c.Roots, err = p.conn.receiveBytes()
@@ -43,7 +43,7 @@ type Given struct {
 	Inside    []Listener // on the sandbox's loopback; their ports are the host's
 	Outside   []Listener // on the host's; their ports are the sandbox's
 	Inside6   []int      // sockets of the sandbox's network, see [link.Made]
-	Log       *os.File   // nil: none
+	Log       *os.File   // nil: there is no log
 }
 
 // Listener takes connections for a port on the other side.
@@ -104,18 +104,18 @@ func listeners(fds []int, ports []uint16) (list []Listener, err error) {
 	return list, nil
 }
 
-// Ready says that the network is served.
+// Ready tells claudebox that the network is being served.
 func (p ParentConn) Ready() error { return p.conn.send(answer{}) }
 
-// Refuse says why it cannot be, and returns the same error.
+// Refuse tells claudebox why the network cannot be served, and returns the same error.
 func (p ParentConn) Refuse(err error) error {
 	_ = p.conn.send(answer{Error: err.Error()})
 	return err
 }
 
-// Asked waits for a question for the report. Its error says that claudebox has
+// Asked waits until claudebox asks for the report. An error means that claudebox has
 // ended.
 func (p ParentConn) Asked() error { return p.conn.receive(&request{}) }
 
-// Tell answers it.
+// Tell sends the report.
 func (p ParentConn) Tell(r Report) error { return p.conn.send(r) }

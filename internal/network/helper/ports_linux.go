@@ -13,10 +13,10 @@ import (
 	"claudebox/internal/diag"
 )
 
-// Published is a port of the host's loopback that leads to one inside.
+// Published is a port of the host's loopback that leads to a port inside.
 type Published struct{ Outside, Inside uint16 }
 
-// Ports are those that are carried between a sandbox and the host.
+// Ports are the ports that are carried between a sandbox and the host.
 type Ports struct {
 	out       []uint16 // of the host's 127.0.0.1, reached at the sandbox's own
 	listeners []*os.File
@@ -75,7 +75,7 @@ func (p Ports) descriptors() (fds []int) {
 	return fds
 }
 
-// Close gives the ports back.
+// Close stops listening on the ports.
 func (p Ports) Close() {
 	for _, l := range p.listeners {
 		l.Close()

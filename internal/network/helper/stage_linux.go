@@ -11,6 +11,7 @@ import (
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/spawn"
+	"claudebox/internal/linux/within"
 	"claudebox/internal/network/link"
 )
 
@@ -30,7 +31,7 @@ func (h *Helper) Make(process int) error {
 		return err
 	}
 	socket := int(h.toStage.Fd())
-	ended, err := spawn.Join(process, spawn.Program{
+	ended, err := within.Join(process, spawn.Program{
 		Path:  filepath.Join(filepath.Dir(h.program), stageProgram),
 		Args:  []string{stageProgram, strconv.Itoa(socket), string(text)},
 		Files: []int{socket}, Rights: rights,
@@ -40,7 +41,7 @@ func (h *Helper) Make(process int) error {
 		h.stageEnded = sync.OnceValue(ended)
 	}
 	switch {
-	case errors.Is(err, spawn.ErrGone):
+	case errors.Is(err, within.ErrGone):
 		return ErrGone
 	case err != nil:
 		return &diag.Error{Op: op, Err: err}

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Between claudebox and its helper runs one stream socket. claudebox says the
-// [Config], with its Roots as they are, then [attach] with the descriptors, then at
+// claudebox and its helper share one stream socket. claudebox sends the
+// [Config], followed by the bytes of its Roots, then [attach] with the descriptors, and at
 // the end [report]; the helper answers each of the last two with one message.
 //
-// A message is JSON behind its length. One with descriptors comes with a byte
-// of its own in front, that carries them.
+// A message is its length followed by JSON. If it has descriptors, a byte
+// that carries them comes first.
 type wire struct{ *net.UnixConn }
 
-// longest bounds a message.
+// longest bounds the length of a message.
 const longest = 16 << 20
 
 // send sends a message.
@@ -59,10 +59,10 @@ func (w wire) receiveBytes() ([]byte, error) {
 	return text, err
 }
 
-// mostDescriptors is how many one message of the kernel carries (SCM_MAX_FD).
+// mostDescriptors is how many descriptors the kernel allows per message (SCM_MAX_FD).
 const mostDescriptors = 253
 
-// sendDescriptors sends them with one byte.
+// sendDescriptors sends descriptors with one byte.
 func (w wire) sendDescriptors(fds []int) error {
 	if len(fds) > mostDescriptors {
 		return fmt.Errorf("%d ports are too many", len(fds))
@@ -71,7 +71,7 @@ func (w wire) sendDescriptors(fds []int) error {
 	return err
 }
 
-// receiveDescriptors reads a byte with what it carries.
+// receiveDescriptors reads one byte and the descriptors that it carries.
 func (w wire) receiveDescriptors() ([]int, error) {
 	buffer, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*mostDescriptors))
 	n, m, _, _, err := w.ReadMsgUnix(buffer, rights)
@@ -84,7 +84,7 @@ func (w wire) receiveDescriptors() ([]int, error) {
 	return descriptorsIn(rights[:m])
 }
 
-// descriptorsIn are those that a message carried.
+// descriptorsIn returns the descriptors that a message carried.
 func descriptorsIn(rights []byte) ([]int, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package hostnet reads what this machine is connected to, and hears of changes.
+// Package hostnet reads which networks this machine is connected to, and watches for changes.
 package hostnet
 
 import (
@@ -12,7 +12,7 @@ import (
 	"claudebox/internal/network/policy"
 )
 
-// Read asks the kernel for all addresses, and for the routes of all tables.
+// Read asks the kernel for all addresses, and for the routes in all tables.
 func Read() (policy.Host, error) {
 	const op = "read this machine's addresses and routes"
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -57,7 +57,7 @@ func address(a netlink.Addr) (policy.Address, bool) {
 	return converted, true
 }
 
-// ways are the ways of a route: one for each next hop.
+// ways returns a Route for each next hop of a route.
 func ways(r netlink.Route) []policy.Route {
 	way := policy.Route{Device: r.LinkIndex, Gateway: gateway(r.Gw, r.Via)}
 	switch r.Type {
@@ -112,8 +112,8 @@ func prefix(n *net.IPNet) (netip.Prefix, bool) {
 }
 
 // Watch calls changed at once and then whenever addresses or routes have
-// changed, until done is closed. Several changes together are one. Its error
-// says that it hears no more.
+// changed, until done is closed. Several changes together cause one call. An error
+// means that changes are no longer noticed.
 func Watch(done <-chan struct{}, changed func()) error {
 	const waiting = 64
 	failed := make(chan error, 2)

@@ -3,6 +3,6 @@
 // a port it means the ports of the web. Presets are lists that belong
 // together.
 //
-// It is pure and judges text only. Whether what a name resolves to may be
-// reached is another question, see package forbidden.
+// It does no I/O and judges text only. Whether the address that a name resolves to may be
+// reached is decided by package policy.
 package hostpattern

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Faults of a host name.
+// What can be wrong with a host name.
 var (
 	ErrEmpty   = errors.New("no host")
 	ErrLong    = errors.New("longer than a host name can be")
@@ -14,7 +14,7 @@ var (
 	ErrAddress = errors.New("an address, not a name")
 )
 
-// limits of RFC 1035, 2.3.4, in bytes; a name's without the last dot.
+// Limits of RFC 1035, 2.3.4, in bytes; that of a name is without the last dot.
 const (
 	longestName  = 253
 	longestLabel = 63
@@ -52,7 +52,7 @@ func Canonical(text string) (string, error) {
 	return lower(name), nil
 }
 
-// notLabel says what a text is that is no name.
+// notLabel returns what kind of text it is that is not a name.
 func notLabel(text string) error {
 	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return ErrAddress
@@ -73,7 +73,7 @@ func isLabel(label string) bool {
 	return true
 }
 
-// lower is strings.ToLower for what is ASCII already.
+// lower is strings.ToLower for ASCII text.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {

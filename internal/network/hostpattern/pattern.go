@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// webPorts are what a pattern without a port admits.
+// webPorts are the ports that a pattern without a port admits.
 var webPorts = [...]int{80, 443}
 
 // Pattern admits one host, or all hosts below a domain.
 type Pattern struct {
 	name string // canonical
-	wild bool   // what is below name, and not name itself
+	wild bool   // admits the names below name, but not name itself
 	port int    // 0: the ports of the web
 }
 
-// String is the pattern as it is written.
+// String returns the pattern in the form that [Parse] reads.
 func (p Pattern) String() string {
 	text := p.name
 	if p.wild {
@@ -69,7 +69,7 @@ func Parse(text string) (Pattern, error) {
 	return p, nil
 }
 
-// List is what may be reached.
+// List is a list of the hosts that may be reached.
 type List []Pattern
 
 // ParseList reads the patterns and presets of a list.
@@ -85,7 +85,7 @@ func ParseList(texts []string) (List, error) {
 	return list, nil
 }
 
-// Find is the first pattern that admits a host, in its canonical form, at a
+// Find returns the first pattern that admits a host, in its canonical form, at a
 // port.
 func (l List) Find(name string, port int) (Pattern, bool) {
 	i := slices.IndexFunc(l, func(p Pattern) bool { return p.Matches(name, port) })

@@ -2,7 +2,7 @@ package hostpattern
 
 import "slices"
 
-// Preset is a name for hosts that belong together.
+// Preset is a name for a group of hosts.
 type Preset struct {
 	Name   string
 	Hosts  []string
@@ -73,8 +73,8 @@ var Presets = []Preset{
 	},
 }
 
-// Expand puts the hosts of each preset in its place, each once, sorted. What
-// is no preset stays as it is.
+// Expand replaces each preset by its hosts, and returns each entry once, sorted. Entries
+// that are not presets are kept.
 func Expand(texts []string) []string {
 	var list []string
 	for _, text := range texts {

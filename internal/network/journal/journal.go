@@ -1,5 +1,5 @@
-// Package journal remembers what became of a sandbox's connections: a summary for
-// the end of the session, and every one of them in a log if there is one.
+// Package journal records what became of a sandbox's connections: a summary for
+// the end of the session, and a line for each connection in a log if there is one.
 package journal
 
 import (
@@ -18,17 +18,17 @@ import (
 )
 
 // Journal counts connections by host, and refusals by what was refused and why.
-// It may be used from many goroutines. The zero Journal has no log.
+// It may be used from many goroutines. The zero Journal is ready and has no log.
 type Journal struct {
 	mu      sync.Mutex
 	log     io.Writer
 	written int64
-	full    bool // the log has its last line
+	full    bool // the log has reached its limit, and its last line says so
 	hosts   map[place]*helper.Host
-	others  helper.Host       // what was reached of more places than are remembered
-	asked   map[string][2]int // names that do not exist: how often, for each kind of address
+	others  helper.Host       // the sum for places beyond mostHosts
+	asked   map[string][2]int // names that do not exist: how often each was asked for, by kind of address
 
-	names, addresses refusals // apart, so that who tries thousands of addresses hides no name
+	names, addresses refusals // separate, so that thousands of refused addresses displace no name
 }
 
 // place is a host with a port.
@@ -37,7 +37,7 @@ type place struct {
 	port uint16
 }
 
-// Bounds of what a sandbox can have us remember: places that were reached, and
+// Bounds of what a sandbox can make us remember: the places reached, and
 // what was refused.
 const (
 	mostHosts     = 512
@@ -46,14 +46,14 @@ const (
 	mostWritten   = 64 << 20 // bytes of the log
 )
 
-// LogTo begins a log.
+// LogTo writes a line to w for each event from now on.
 func (j *Journal) LogTo(w io.Writer) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.log = w
 }
 
-// line is one of the log.
+// line is one line of the log.
 type line struct {
 	Time     string `json:"time"`
 	Event    string `json:"event"`
@@ -74,7 +74,7 @@ func lineOf(event string, f flow.Flow) line {
 	return l
 }
 
-// Opened notes a flow that has been dialled.
+// Opened records a flow that has been dialled.
 func (j *Journal) Opened(f flow.Flow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -110,7 +110,7 @@ func (j *Journal) host(f flow.Flow) *helper.Host {
 	return j.hosts[at]
 }
 
-// Refused notes a flow that was refused. Why may have words of the sandbox's.
+// Refused records a flow that was refused. Why may contain words from the sandbox.
 func (j *Journal) Refused(f flow.Flow, why string) {
 	why = quoted(why)
 	what, named := f.To.String(), f.Name != ""
@@ -131,9 +131,9 @@ func (j *Journal) Refused(f flow.Flow, why string) {
 	j.write(l)
 }
 
-// Unknown notes a name that was asked for and is not on the list of hosts. It
-// is asked for twice as a rule, for either kind of address, in any order; that
-// counts once. second says which kind of address it was asked for.
+// Unknown records a query for a name that is not on the list of hosts. Most clients
+// ask twice, once for each kind of address, in any order; that
+// counts once. second says which kind of address this query is for.
 func (j *Journal) Unknown(name string, second bool) {
 	const why = policy.NotListed
 	name = quoted(name)
@@ -159,8 +159,8 @@ func (j *Journal) Unknown(name string, second bool) {
 	j.write(line{Event: "refused", Proto: "dns", Host: name, Why: why})
 }
 
-// write adds a line to the log; behind the last that has room it says so. A log
-// that cannot be written, on a full disk, is no reason to end anything.
+// write adds a line to the log. The first line beyond the limit is replaced by one that says the log is full.
+// An error of writing, as on a full disk, is ignored: it is no reason to end the session.
 func (j *Journal) write(l line) {
 	if j.log == nil || j.full {
 		return
@@ -177,7 +177,7 @@ func (j *Journal) write(l line) {
 	j.written += int64(n)
 }
 
-// Report is what happened so far.
+// Report returns a summary of what has happened so far.
 func (j *Journal) Report() helper.Report {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -205,7 +205,7 @@ func (j *Journal) Report() helper.Report {
 	return r
 }
 
-// quoted is a text of the sandbox's in printable ASCII.
+// quoted returns a text from the sandbox in printable ASCII.
 func quoted(text string) string {
 	const longest = 100
 	q := strconv.QuoteToASCII(text)

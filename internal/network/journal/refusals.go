@@ -2,22 +2,22 @@ package journal
 
 type refusal struct{ what, why string }
 
-// refusals counts what was refused. Where there is too much of it, half of the
-// room is for what came first and half for what came last: noise hides neither
-// what was before it nor what comes behind it.
+// refusals counts refusals. If there are too many different ones, half of the space is for the
+// first ones and half for the last ones: so a flood of refusals hides neither
+// those before it nor those after it.
 type refusals struct {
 	count map[refusal]int
-	late  []refusal // those of the second half, the oldest first
-	more  int       // refusals that are forgotten
+	late  []refusal // those in the second half, the oldest first
+	more  int       // how many refusals were forgotten
 }
 
-// A what is kept with so many reasons: the sandbox chooses what some of them say.
+// mostReasons is how many reasons are kept for each what: the sandbox can choose the text of some reasons.
 const (
 	mostReasons  = 3
 	otherReasons = "for other reasons"
 )
 
-// add counts a refusal, and keeps at most so many apart.
+// add counts a refusal, and keeps at most so many different ones.
 func (l *refusals) add(r refusal, most int) {
 	if l.count[r] == 0 && l.reasons(r.what) >= mostReasons {
 		r.why = otherReasons

@@ -1,4 +1,4 @@
-// Package link names what both ends of a sandbox's one interface know of it.
+// Package link names what both ends of a sandbox's one interface have to agree on.
 package link
 
 import (
@@ -9,8 +9,8 @@ import (
 // MTU is that of the interface: nothing between its ends needs smaller packets.
 const MTU = 65520
 
-// The network inside is the same on every machine, so that it tells nothing of
-// the host's. Its addresses are forbidden ones: nobody outside has them.
+// The network inside is the same on every machine, so that it reveals nothing about
+// the host's. Its addresses are forbidden ones: no host outside has them.
 var (
 	Sandbox4  = netip.MustParseAddr("192.0.2.2")
 	Sandbox6  = netip.MustParseAddr("2001:db8:cb::2")
@@ -40,12 +40,12 @@ const (
 // Device is the interface's name inside.
 const Device = "cb0"
 
-// Options are what a sandbox's network is made with.
+// Options describe the network that the stage makes for a sandbox.
 type Options struct {
 	Internet bool     `json:"internet"`         // it has routes to everywhere, which the stack judges
 	Publish  bool     `json:"publish"`          // ports of its loopback are reached from the stack
 	Listen   []uint16 `json:"listen,omitempty"` // ports of its loopback that lead to the host's
-	NoTun    bool     `json:"noTun,omitempty"`  // make a veth pair although there is a tun
+	NoTun    bool     `json:"noTun,omitempty"`  // make a veth pair even if a tun is possible
 }
 
 // Made is what the stage says of the network it has made, with the descriptors:

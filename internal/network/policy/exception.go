@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Exception opens one host or network that is this machine's own.
+// Exception allows one host or network among this machine's own.
 type Exception struct {
 	Prefix netip.Prefix
 	Port   uint16 // 0: any
 }
 
-// ParseException reads ADDRESS, NETWORK/BITS, either with :PORT; an IPv6 one
-// with a port stands in brackets. What no rule may open is refused.
+// ParseException reads ADDRESS or NETWORK/BITS, either with :PORT; an IPv6 address
+// with a port is in brackets. It refuses what no rule may allow.
 func ParseException(text string) (Exception, error) {
 	place, port, ported := text, "", false
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
@@ -57,12 +57,12 @@ func orEverything(why string) string {
 	return why
 }
 
-// Covers reports whether the exception opens an address at a port.
+// Covers reports whether the exception allows an address at a port.
 func (e Exception) Covers(a netip.Addr, port uint16) bool {
 	return e.Prefix.Contains(a) && (e.Port == 0 || e.Port == port)
 }
 
-// String is the exception as it is written.
+// String returns the exception in the form that [ParseException] reads.
 func (e Exception) String() string {
 	text := e.Prefix.String()
 	if e.Prefix.IsSingleIP() {

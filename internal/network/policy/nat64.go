@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// wellKnown is the prefix that NAT64 has everywhere (RFC 6052, 2.1).
+// wellKnown is the NAT64 prefix that is the same everywhere (RFC 6052, 2.1).
 var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
 
-// behindNAT64 is the IPv4 address that a NAT64 translates an address to, with
-// words for it, or the address itself.
+// behindNAT64 returns the IPv4 address to which a NAT64 translates an address, with
+// words that say so, or the address itself.
 func (h Host) behindNAT64(a netip.Addr) (netip.Addr, string) {
 	if !a.Is6() {
 		return a, ""
@@ -22,15 +22,15 @@ func (h Host) behindNAT64(a netip.Addr) (netip.Addr, string) {
 	return a, ""
 }
 
-// MayTranslate reports whether an address may be an IPv4 one behind a prefix that
-// is not known yet. [Judge] takes it for what it looks like.
+// MayTranslate reports whether an address may be an IPv4 address behind a NAT64 prefix that
+// is not known yet. [Judge] treats it as the IPv6 address that it looks like.
 func (h Host) MayTranslate(a netip.Addr) bool {
 	return h.Unsure && a.Unmap().Is6() &&
 		!slices.ContainsFunc(h.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Embedded is the IPv4 address in an address behind a NAT64 prefix (RFC 6052,
-// 2.2). It is false for an address elsewhere, and for a length that no such
+// Embedded returns the IPv4 address in an address behind a NAT64 prefix (RFC 6052,
+// 2.2). It returns false for an address outside the prefix, and for a length that no NAT64
 // prefix has.
 func Embedded(p netip.Prefix, a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() || !p.Contains(a) {
@@ -47,8 +47,8 @@ func Embedded(p netip.Prefix, a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}), true
 }
 
-// Discovered are the NAT64 prefixes that answers for ipv4only.arpa show: those
-// behind which one of its two addresses stands (RFC 7050, 3).
+// Discovered returns the NAT64 prefixes that the answers for ipv4only.arpa reveal: those
+// followed by one of that name's two IPv4 addresses (RFC 7050, 3).
 func Discovered(answers []netip.Addr) []netip.Prefix {
 	var list []netip.Prefix
 	for _, a := range answers {

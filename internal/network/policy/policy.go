@@ -9,21 +9,21 @@ import (
 	"claudebox/internal/network/hostpattern"
 )
 
-// Tiers that a network is made for.
+// The tiers of a network.
 const (
 	TierInet  = "inet"  // the internet
 	TierAllow = "allow" // the hosts of a list
 	TierNone  = "none"  // nothing; ports may be carried
 )
 
-// Rules are those of a launch. They do not change while it runs.
+// Rules are the rules of a launch. They do not change while it runs.
 type Rules struct {
 	Tier  string
 	Allow []Entry // of tier allow
-	// Except are what may be reached although it is this machine's own network.
+	// Except are addresses that may be reached although they are in this machine's own networks.
 	Except []Exception
-	// Terminates reports which connections are answered by a
-	// [flow.Terminator]; nil: none.
+	// Terminates reports which connections a [flow.Terminator] answers;
+	// nil means none.
 	Terminates func(name string, port uint16) bool
 }
 
@@ -50,10 +50,10 @@ type Host struct {
 	Unsure    bool           // whether there may be more of them, see [Host.MayTranslate]
 }
 
-// Word is what claudebox's helper is called with to ask for the machine's [Host].
+// Word is the argv[0] of claudebox's helper that returns the machine's [Host].
 const Word = "claudebox-addresses"
 
-// Judge says what becomes of a flow. A flow with a name and no address is
+// Judge decides about a flow. A flow with a name and no address is
 // judged by the name alone; it is judged again with the address that the name
 // leads to.
 func Judge(r Rules, h Host, f flow.Flow) flow.Verdict {
@@ -92,10 +92,10 @@ func (r Rules) terminates(f flow.Flow) bool {
 	return r.Terminates != nil && r.Terminates(f.Name, f.To.Port())
 }
 
-// NotListed is why a name is refused that could be listed.
+// NotListed is the reason for refusing a name that the list could allow.
 const NotListed = "not on the list of hosts"
 
-// listed finds the entry of tier allow that admits a flow.
+// listed returns the entry of tier allow that admits a flow, or why none does.
 func (r Rules) listed(f flow.Flow) (Entry, string) {
 	if f.Name == "" {
 		return Entry{}, "tier allow reaches names only"
@@ -107,7 +107,7 @@ func (r Rules) listed(f flow.Flow) (Entry, string) {
 	return entry, ""
 }
 
-// find is the entry that admits most, of those that admit a host at a port.
+// find returns an entry that admits a host at a port, preferably one that allows private addresses.
 func (r Rules) find(name string, port uint16) (found Entry, ok bool) {
 	for _, e := range r.Allow {
 		if e.Matches(name, int(port)) && (!ok || e.Private) {
@@ -117,7 +117,7 @@ func (r Rules) find(name string, port uint16) (found Entry, ok bool) {
 	return found, ok
 }
 
-// Knows reports whether any port of a host may be asked for by name, so that
+// Knows reports whether some port of a host may be requested by name, so that
 // the name gets an address of its own.
 func (r Rules) Knows(name string) bool {
 	if r.Tier == TierAllow {
@@ -126,7 +126,7 @@ func (r Rules) Knows(name string) bool {
 	return r.Terminates != nil && r.Terminates(name, 0)
 }
 
-// refuses says why an address may not be dialled; empty: it may.
+// refuses returns why an address may not be dialled; empty if it may.
 func (r Rules) refuses(h Host, to netip.AddrPort, private bool) string {
 	if to.Addr().Zone() != "" {
 		return "an address of a link"
@@ -151,8 +151,8 @@ func (r Rules) refuses(h Host, to netip.AddrPort, private bool) string {
 	return ""
 }
 
-// never says why no rule opens an address: it is this machine, or what a cloud
-// tells its machines.
+// never returns why no rule can allow an address: it is this machine, or a service that tells a cloud's
+// machines about themselves. Empty if a rule can.
 func never(h Host, a netip.Addr) string {
 	switch {
 	case a.IsLoopback(), a.IsUnspecified(), slices.Contains(h.Addresses, a):
@@ -180,7 +180,7 @@ var metadata = []netip.Addr{
 	netip.MustParseAddr("fd00:42::42"),     // Scaleway
 }
 
-// Refuses says why tier inet does not reach an address; empty: it does.
+// Refuses returns why tier inet does not reach an address; empty if it does.
 func Refuses(h Host, a netip.Addr) string {
 	return Rules{Tier: TierInet}.refuses(h, netip.AddrPortFrom(a, 0), false)
 }

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Range is a range of addresses, what it is, and who says so.
+// Range is a range of addresses, what it is for, and the source of that.
 type Range struct {
 	Prefix string // in CIDR notation, masked
 	What   string
 	Source string
 }
 
-// Ranges are the addresses that nobody on the internet has, in their order. An
-// IPv4 address behind a NAT64 prefix is judged as itself, see [Host.NAT64].
+// Ranges are the special-purpose addresses, which no host on the internet has, in order. An
+// IPv4 address behind a NAT64 prefix is judged as the IPv4 address, see [Host.NAT64].
 //
 // The documentation networks 198.51.100.0/24, 203.0.113.0/24 and 2001:db8::/32
-// are not among them: nobody lives there, and tests need an internet.
+// are not among them: nobody uses them, and tests need addresses that count as internet.
 var Ranges = []Range{
 	{"0.0.0.0/8", "this network; Linux takes 0.0.0.0 for the loopback", "RFC 791, 3.2"},
 	{"10.0.0.0/8", "private", "RFC 1918"},

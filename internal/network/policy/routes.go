@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Address is one of the machine's own.
+// Address is an address of this machine.
 type Address struct {
 	IP      netip.Addr
-	Network netip.Prefix // that it is connected to by it
-	Peer    netip.Addr   // the other end of a link between two; the zero one: none
+	Network netip.Prefix // the network that the machine is connected to by it
+	Peer    netip.Addr   // the other end of a point-to-point link; zero: none
 }
 
-// Route is one way out of the machine, in whatever table. A route with several
-// next hops is several of these.
+// Route is one way out of the machine, from any table. A route with several
+// next hops counts as several Routes.
 type Route struct {
 	To      netip.Prefix
-	Gateway netip.Addr // the zero one: the network is connected
+	Gateway netip.Addr // zero: the network is directly connected
 	Device  int        // its index; 0: not known
-	Local   bool       // it leads to the machine itself, or to all on a link
+	Local   bool       // it leads to the machine itself, or is for broadcast, anycast or multicast
 }
 
 // Connected is what a machine is connected to, from its addresses and routes:
@@ -57,8 +57,8 @@ func Connected(addresses []Address, routes []Route) Host {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// road is a device, in one family, with or without gateways: a tunnel has
-// none, and what is connected to a LAN has none either.
+// road is a device for one family of addresses, with or without gateways: a tunnel has
+// none, and neither have the networks connected directly to a LAN.
 type road struct {
 	device int
 	v4     bool
@@ -67,9 +67,9 @@ type road struct {
 
 func roadOf(r Route) road { return road{r.Device, r.To.Addr().Is4(), !r.Gateway.IsValid()} }
 
-// devices are the roads to the internet: those whose routes together lead to
-// more than half of it. VPNs halve the default route, or leave the private
-// networks out of it, which makes dozens.
+// devices returns true for the roads to the internet: those whose routes together cover
+// more than half of it. VPNs split the default route into halves, or exclude the private
+// networks from it, which results in dozens of routes.
 func devices(routes []Route) map[road]bool {
 	reach := map[road][]span{}
 	for _, r := range routes {
@@ -85,12 +85,12 @@ func devices(routes []Route) map[road]bool {
 	return out
 }
 
-// span is a range of addresses: of IPv4 ones, or of the upper halves of IPv6
-// ones. last belongs to it.
+// span is a range of addresses, last included: of IPv4 addresses, or of the upper halves of IPv6
+// addresses.
 type span struct{ first, last uint64 }
 
-// public is a prefix as a span; false for one of a single IPv6 network or
-// less, which is nothing beside the internet.
+// public returns a prefix as a span; false for an IPv6 prefix longer than 64 bits, which is
+// nothing compared to the internet.
 func public(p netip.Prefix) (span, bool) {
 	p = p.Masked()
 	if p.Addr().Is4() {
@@ -109,7 +109,7 @@ func public(p netip.Prefix) (span, bool) {
 	return span{first, first | (1<<(64-p.Bits()) - 1)}, true
 }
 
-// internet is what can be reached at all: in IPv4 what is not special, in IPv6
+// internet returns the addresses that can be public: in IPv4 all but the special ones, in IPv6
 // 2000::/3.
 func internet(v4 bool) []span {
 	if !v4 {

@@ -113,8 +113,8 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	return s, nil
 }
 
-// tune sets what differs from the library's defaults. Measured: larger buffers
-// and moderation of them gain nothing over a link without loss.
+// tune sets what differs from the library's defaults. Measured: moderation of the
+// buffers gains nothing over a link without loss.
 func (s *Stack) tune() error {
 	moderate, sack := tcpip.TCPModerateReceiveBufferOption(false), tcpip.TCPSACKEnabled(true)
 	// A SYN for a connection in TIME_WAIT is dropped: nobody listens here.

@@ -20,11 +20,13 @@ import (
 )
 
 // Bounds of connections: how many may be dialled at a time, and what they can
-// hold in memory.
+// hold in memory. Measured on two processors: a download from this machine is at
+// 22 to 25 Gbit/s with a largest buffer of 2 MiB, at 13 or at 22 with 1 MiB, and
+// at 13 with 4 MiB.
 const (
 	mostDialling  = 512
 	firstWindow   = 1 << 20
-	largestBuffer = 1 << 20
+	largestBuffer = 2 << 20
 )
 
 // buffer is how much a connection may hold in each direction when there are so

@@ -20,13 +20,13 @@ type Proxy struct {
 	socks   bool
 }
 
-// Parse reads http://HOST:PORT or socks5://HOST:PORT; empty: no proxy. A
-// password is refused: profiles and plans are no place for one.
+// Parse reads http://HOST:PORT or socks5://HOST:PORT; an empty text means no proxy. A
+// password is an error: it does not belong in profiles and plans.
 func Parse(text string) (Proxy, error) {
 	if text == "" {
 		return Proxy{}, nil
 	}
-	// Before anything else, for the other faults show the text: "user:password@host:80" has the scheme "user".
+	// This comes first because the other errors show the text: "user:password@host:80" has the scheme "user".
 	if strings.Contains(text, "@") {
 		return Proxy{}, errors.New("a proxy's user and password cannot be named here, where everybody reads them")
 	}
@@ -48,15 +48,15 @@ func Parse(text string) (Proxy, error) {
 	return Proxy{Address: u.Host, socks: u.Scheme == "socks5"}, nil
 }
 
-// Refused is a proxy's refusal. What it says is for people, and holds nothing
+// Refused means that the proxy refused. Its message is for people, and contains nothing
 // that the proxy wrote.
 type Refused struct{ why string }
 
 func (r *Refused) Error() string { return r.why }
 
-// Connect has the proxy at the other end of conn connect to a host. Whatever
-// comes from conn next is the host's. Besides errors of conn it fails with
-// [Refused], or as connect(2) would have.
+// Connect has the proxy at the other end of conn connect to a host. All bytes
+// that follow on conn are the host's. The error is one of conn, a
+// [Refused], or the errno that connect(2) would give.
 func (p Proxy) Connect(conn io.ReadWriter, name string, port uint16) error {
 	if p.socks {
 		return connectSOCKS(conn, name, port)
@@ -81,8 +81,8 @@ func connectHTTP(conn io.ReadWriter, name string, port uint16) error {
 	return &Refused{fmt.Sprintf("the proxy refused: HTTP status %d", status)}
 }
 
-// readStatus reads an answer's head and not a byte more: what follows is the
-// host's already.
+// readStatus reads the head of an answer, one byte at a time: the bytes that follow
+// are the host's.
 func readStatus(r io.Reader) (int, error) {
 	const longest = 16 << 10
 	var head []byte
@@ -148,7 +148,7 @@ func connectSOCKS(conn io.ReadWriter, name string, port uint16) error {
 	return skipAddress(conn, answer[3])
 }
 
-// socksError is what a reply says (RFC 1928, 6).
+// socksError returns the error for a reply (RFC 1928, 6); nil for success.
 func socksError(reply byte) error {
 	switch reply {
 	case 0:

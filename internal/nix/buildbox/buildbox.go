@@ -11,21 +11,21 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// Box is what stands between a build and the host.
+// Box is how far a daemon's builds are isolated from the host.
 type Box string
 
-// The boxes, by the daemon's setting that leads to them.
+// The values of Box, each with the value of the daemon's setting "sandbox" that leads to it.
 const (
 	Closed  Box = "true"    // no build sees the host
-	Relaxed Box = "relaxed" // a build that asks for it does (__noChroot)
-	Open    Box = "false"   // every build does
+	Relaxed Box = "relaxed" // a build that asks for it sees the host (__noChroot)
+	Open    Box = "false"   // every build sees the host
 )
 
-// Probe is what has to be known to ask.
+// Probe is what is needed to build the probe and to read its result.
 type Probe struct {
 	System string   // "x86_64-linux"
-	Bash   string   // of the store
-	Marks  []string // what is there on the host, for all to see, and in no sandbox
+	Bash   string   // path of bash in the store
+	Marks  []string // files that every user of the host sees, but no build in a sandbox
 	// Read reads a file of the daemon's store.
 	Read func(path string) ([]byte, error)
 }
@@ -33,12 +33,12 @@ type Probe struct {
 // Daemon is the part of a Nix daemon that builds; [nixdaemon.Client] is one.
 type Daemon interface {
 	AddText(ctx context.Context, name, text string, references []string) (string, error)
-	BuildPaths(ctx context.Context, targets []nixdaemon.DerivedPath) ([]nixdaemon.BuildResult, error)
+	BuildPaths(ctx context.Context, targets []string) ([]nixdaemon.BuildResult, error)
 }
 
-// Ask has the daemon build the probe: as anybody would, and as a build that
-// wants no sandbox. Whatever else happens than what a daemon is known to do is
-// an error, and no answer.
+// Ask has the daemon build the probe twice: as an ordinary build, and as one that
+// asks for no sandbox. Any outcome that is not known of a daemon is an error;
+// Ask never guesses.
 func (p Probe) Ask(ctx context.Context, daemon Daemon) (Box, error) {
 	usual, err := p.build(ctx, daemon, false)
 	if err != nil || usual == Open {
@@ -56,18 +56,18 @@ func (p Probe) Ask(ctx context.Context, daemon Daemon) (Box, error) {
 	return Closed, nil
 }
 
-// build gives what one build sees.
+// build has the daemon build the probe once and returns what that build saw: Open or Closed.
 func (p Probe) build(ctx context.Context, daemon Daemon, wantsNone bool) (Box, error) {
 	bash, err := storepath.Of(p.Bash)
 	if err != nil {
 		return "", err
 	}
-	out, text := p.derivation(wantsNone, rand.Text())
+	out, text := p.derivation(bash, wantsNone, rand.Text())
 	drv, err := daemon.AddText(ctx, name+".drv", text, []string{bash})
 	if err != nil {
 		return "", err
 	}
-	results, err := daemon.BuildPaths(ctx, []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out"}}})
+	results, err := daemon.BuildPaths(ctx, []string{drv + "!out"})
 	if err == nil {
 		err = results[0].Err()
 	}
@@ -85,16 +85,15 @@ func (p Probe) build(ctx context.Context, daemon Daemon, wantsNone bool) (Box, e
 	return "", errors.New("the probe says something else than it should")
 }
 
-// name is the probe's; noBox the variable by which a build wants no sandbox.
+// name is the name of the probe's derivation; noBox is the variable by which a build asks for no sandbox.
 const name, noBox = "claudebox-probe", "__noChroot"
 
-// look is bash's own: the probe needs no other program.
+// look uses only builtins of bash: the probe needs no other program.
 const look = `said=true; for mark; do [[ ! -e $mark ]] || said=false; done; echo "$said" >"$out"`
 
-// derivation is the probe as Nix writes one, and the path of what it builds. The
-// nonce makes it one that no cache can have.
-func (p Probe) derivation(wantsNone bool, nonce string) (out, text string) {
-	bash, _ := storepath.Of(p.Bash)
+// derivation returns the probe in Nix's text form of a derivation, and its output path.
+// No cache can have that output, because the nonce is part of the derivation.
+func (p Probe) derivation(bash string, wantsNone bool, nonce string) (out, text string) {
 	write := func(out string) string {
 		variables := [][2]string{
 			{"allowSubstitutes", ""},
@@ -120,7 +119,7 @@ func (p Probe) derivation(wantsNone bool, nonce string) (out, text string) {
 	return out, write(out)
 }
 
-// quoted writes texts in the form of a derivation, with commas between.
+// quoted writes texts as quoted strings of a derivation, with commas between them.
 func quoted(texts ...string) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
 	for i, text := range texts {

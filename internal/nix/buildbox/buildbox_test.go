@@ -21,7 +21,7 @@ func (d *daemon) AddText(_ context.Context, name, text string, references []stri
 	return "/nix/store/" + strings.Repeat("0", 32) + "-" + name, nil
 }
 
-func (d *daemon) BuildPaths(_ context.Context, targets []nixdaemon.DerivedPath) ([]nixdaemon.BuildResult, error) {
+func (d *daemon) BuildPaths(_ context.Context, targets []string) ([]nixdaemon.BuildResult, error) {
 	if said, failed := strings.CutPrefix(d.answer(), "failed: "); failed {
 		return []nixdaemon.BuildResult{{Status: nixdaemon.MiscFailure, Message: said}}, nil
 	}

@@ -1,6 +1,6 @@
-// Package buildbox finds out whether what a Nix daemon builds is kept from the
-// host. The daemon's configuration may stand in any file, and says less than it
-// seems to: where the kernel allows no namespaces, most daemons build without
-// a sandbox (sandbox-fallback). So the daemon builds something tiny that looks
-// around.
+// Package buildbox finds out whether the builds of a Nix daemon are isolated from
+// the host. Reading the daemon's configuration is not enough: it may be in any file, and
+// where the kernel allows no namespaces, most daemons build without a sandbox
+// whatever it says (sandbox-fallback). So the daemon is asked to build a tiny
+// derivation that looks for files of the host.
 package buildbox

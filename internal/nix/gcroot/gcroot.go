@@ -16,49 +16,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AutoDir is where the daemon links to the indirect roots that were
-// registered, each by a hash of its name (addIndirectRoot in Nix's
+// AutoDir is where the daemon keeps a link to each registered indirect root,
+// named by a hash of the root's path (addIndirectRoot in Nix's
 // local-store.cc, the same since 1.0).
 const AutoDir = "/nix/var/nix/gcroots/auto"
 
-// unused is how long a set may go without a launch before it is taken away,
-// and its paths with the next garbage collection. What still needs them
+// unused is how long a set may go without a launch before it is removed; the next
+// garbage collection then takes its paths. A plan that still needs them
 // fetches or builds them again.
 const unused = 60 * 24 * time.Hour
 
-// Folder is where one user's sets of links lie.
+// Folder is where one user's sets of links are kept.
 type Folder struct {
 	Dir  string // absolute; its parent exists
-	Auto string // [AutoDir]
+	Auto string // where the daemon links to its roots: [AutoDir]
 }
 
-// Registrar makes links known to the daemon; [claudebox/internal/nix/nixdaemon.Store] is
-// one.
+// Registrar registers links with the daemon as indirect roots;
+// [claudebox/internal/nix/nixdaemon.Client] is one.
 type Registrar interface {
 	AddIndirectRoots(ctx context.Context, links []string) error
 }
 
-// Set is a plan's links, held by this process: nobody sweeps them.
+// Set is the folder of a plan's links. While a process has it open, no other removes it.
 type Set struct {
 	dir    string
-	folder *os.File // its lock is the hold
+	folder *os.File // the shared lock on it is what holds the set
 }
 
-// Close ends the hold. The links stay.
+// Close releases the set's lock. The links stay.
 func (s *Set) Close() error { return s.folder.Close() }
 
-// owner names the link, in a set, to the plan file it belongs to.
+// owner is the name of the link in a set that points to the plan file the set belongs to.
 const owner = "plan"
 
-// setName differs for all sets: one that a session holds is never changed.
+// setName is different for each plan file and list of paths: a set that a session holds is never changed.
 func setName(of string, paths []string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%q", of, paths))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Hold takes hold of a file's set if it roots all of the paths for certain:
-// each has its link, and the daemon knows of it. Where that cannot be read
-// nothing is certain.
+// Hold opens and locks the set of the plan file of, if it certainly roots all of the
+// paths: each path has its link in the set, and the daemon has that link in its list.
+// It returns nil, false otherwise, also if any of this cannot be read.
 func (f Folder) Hold(of string, paths []string) (*Set, bool) {
 	s, err := f.open(setName(of, paths), unix.LOCK_SH)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f Folder) Hold(of string, paths []string) (*Set, bool) {
 	for _, path := range paths {
 		link := s.link(path)
 		to, _ := os.Readlink(link)
-		known, _ := os.Readlink(filepath.Join(f.Auto, autoName(link))) // where the daemon keeps its own
+		known, _ := os.Readlink(filepath.Join(f.Auto, autoName(link))) // the daemon's own link to our link
 		if to != path || known != link {
 			s.Close()
 			return nil, false
@@ -77,10 +77,10 @@ func (f Folder) Hold(of string, paths []string) (*Set, bool) {
 	return s, true
 }
 
-// Make makes a set that roots the paths, and holds it. They have to be valid,
-// and kept by other means until Make returns. The set belongs to the file of,
-// in the place of any that it had before. Sets that nobody needs any more are
-// swept.
+// Make makes a set that roots the paths, and holds it. The paths must be valid,
+// and something else must keep them until Make returns. The set belongs to the
+// plan file of and replaces any earlier set of that file. Make also sweeps sets
+// that are no longer needed.
 func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []string) (*Set, error) {
 	name := setName(of, paths)
 	for _, dir := range []string{f.Dir, filepath.Join(f.Dir, name)} {
@@ -92,8 +92,8 @@ func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []s
 	if err != nil {
 		return nil, err
 	}
-	// Links are made before they are registered: the collector drops what it finds
-	// registered without one.
+	// Links are made before they are registered: the collector drops a registered
+	// root whose link does not exist.
 	err = relink(of, filepath.Join(s.dir, owner))
 	var links []string
 	for i := 0; i < len(paths) && err == nil; i++ {
@@ -108,12 +108,12 @@ func (f Folder) Make(ctx context.Context, daemon Registrar, of string, paths []s
 		return nil, err
 	}
 	s.touch()
-	f.sweep(time.Now(), of) // this one is held
+	f.sweep(time.Now(), of) // it skips this set, which is locked
 	return s, nil
 }
 
-// open locks a set without waiting: while another process sweeps or checks it, open fails. With LOCK_EX it fails while
-// a session holds the set, too.
+// open locks a set without waiting: it fails while another process removes unused sets. With LOCK_EX it fails while a
+// session holds the set, too.
 func (f Folder) open(name string, how int) (*Set, error) {
 	dir := filepath.Join(f.Dir, name)
 	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -133,7 +133,7 @@ func (f Folder) open(name string, how int) (*Set, error) {
 	return &Set{dir: dir, folder: folder}, nil
 }
 
-// link is the place of a path's link.
+// link is where the set keeps the link to a store path.
 func (s *Set) link(path string) string { return filepath.Join(s.dir, filepath.Base(path)) }
 
 func autoName(link string) string {
@@ -141,7 +141,7 @@ func autoName(link string) string {
 	return nixbase32.EncodeToString(sum[:])
 }
 
-// touch notes that the set is used, once a day.
+// touch marks the set as used now, at most once a day.
 func (s *Set) touch() {
 	var st unix.Stat_t
 	if unix.Fstat(int(s.folder.Fd()), &st) == nil && time.Since(time.Unix(st.Mtim.Unix())) > 24*time.Hour {
@@ -150,14 +150,14 @@ func (s *Set) touch() {
 	}
 }
 
-// relink makes a link, or mends one.
+// relink makes link a symlink to to, and replaces one that points elsewhere.
 func relink(to, link string) error {
 	old, err := os.Readlink(link)
 	if err == nil && old == to {
 		return nil
 	}
-	// What is not there is not removed: another may have made it by now, and
-	// hold it.
+	// A link that did not exist is not removed: another process may have made it
+	// by now, and hold the set.
 	if !errors.Is(err, fs.ErrNotExist) {
 		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -1,12 +1,12 @@
 package inside
 
-// upperAlone is where the upper layer lies for a collection, without the host's
+// upperAlone is where the upper layer is mounted for a collection, without the host's
 // store below it: through the overlay Nix fails on a host that has garbage.
 const upperAlone = "/run/claudebox/nix-upper"
 
-// CollectWords are bwrap's words for a garbage collection in the store of a
-// folder, by a nix-store of the host's. The filter of system calls is descriptor
-// 3. The project is seen for its links, which are roots.
+// CollectWords returns bwrap's arguments for a garbage collection in the inner store in dir,
+// by a nix-store of the host. The seccomp filter is descriptor
+// 3. The project is mounted because its links are roots.
 func CollectWords(dir, project, nixStore string) []string {
 	return []string{
 		"--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent",

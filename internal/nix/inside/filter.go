@@ -8,14 +8,14 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 )
 
-// Clients are served that many at once; further ones wait to be accepted.
+// maxClients is how many clients are served at once; further ones wait to be accepted.
 const maxClients = 256
 
-// greeting is what clients are told as the daemon's version.
+// greeting is the version of the daemon that clients are told.
 const greeting = "claudebox"
 
-// Serve answers the clients of a listener until that is closed, and returns
-// why. Whatever a client does ends nobody's connection but its own.
+// Serve answers the clients of listener until Accept fails, and returns that error, for
+// instance after the listener was closed. A client can end only its own connection.
 func Serve(listener net.Listener, host *Host) error {
 	seats := make(chan struct{}, maxClients)
 	for {
@@ -31,13 +31,13 @@ func Serve(listener net.Listener, host *Host) error {
 	}
 }
 
-// client is one that is served.
+// client is one connection that is served.
 type client struct {
 	*nixdaemon.Server
 	host *Host
 }
 
-// serve answers one client, until it goes or has to.
+// serve answers one client until it hangs up or has to be disconnected.
 func serve(conn net.Conn, host *Host) {
 	defer conn.Close()
 	c := &client{nixdaemon.NewServer(conn), host}
@@ -61,7 +61,7 @@ func serve(conn net.Conn, host *Host) {
 	}
 }
 
-// do reads what is left of a request, and writes the answer.
+// do reads the arguments of a request and writes the answer. It reports whether the client can go on.
 func (c *client) do(number uint64) (goesOn bool) {
 	o := operations[number]
 	if o.answer == nil {
@@ -71,12 +71,12 @@ func (c *client) do(number uint64) (goesOn bool) {
 	return true
 }
 
-// gone tells an end of the connection from a breach of the protocol.
+// gone reports whether err is the end of the connection rather than a breach of the protocol.
 func gone(err error) bool {
 	return !errors.Is(err, nixdaemon.ErrProtocol)
 }
 
-// oneLine is an error as a client is told it.
+// oneLine returns the message of an error on one line, for a client.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }

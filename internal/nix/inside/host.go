@@ -17,11 +17,11 @@ import (
 // maxKnown bounds how many paths of the host one session may hold as roots.
 const maxKnown = 1 << 16
 
-// longestList is how many paths an answer of the daemon may name.
+// longestList is how many elements a list in the daemon's answer may have.
 const longestList = 1 << 14
 
-// askTime bounds one question. A garbage collection on the host holds answers
-// up.
+// askTime bounds one query. A garbage collection on the host delays
+// answers.
 const askTime = time.Minute
 
 // Errors that end the use of the host's store for a session.
@@ -32,29 +32,29 @@ var (
 )
 
 // Host asks the daemon, over one connection that is made when it is first
-// needed. What it calls valid is a root of the garbage collector until Host's
+// needed. Every path that it calls valid is a root of the garbage collector until Host's
 // process ends. Its methods may be called from several goroutines.
 type Host struct {
 	// Dial connects to the daemon.
 	Dial func() (*nixdaemon.Client, error)
-	// Known is the list of paths that are roots, a line each. It is read when a
-	// connection is made, and what becomes a root is written to its end.
+	// Known is the list of paths that are roots, one per line. It is read when a
+	// connection is made, and new roots are appended.
 	Known *os.File
-	// Only are the paths that there are, where the sandbox sees no others; nil:
-	// all of the store.
+	// Only are the paths that the sandbox sees: all others are reported as not valid.
+	// Nil: it sees the whole store.
 	Only map[string]bool
-	// Lost is called when nothing is answered any more, with [ErrCollected]. May be
+	// Lost is called when Host stops answering because of [ErrCollected]. May be
 	// nil.
 	Lost func()
 
-	heavy  sync.Mutex // held while a long answer is made and sent
+	heavy  sync.Mutex // held while a long answer is made
 	mu     sync.Mutex
 	client *nixdaemon.Client
 	roots  map[hash]struct{}
-	lost   error // why nothing is answered any more; nil: all is well
+	lost   error // why Host stopped answering; nil: it answers
 }
 
-// hash stands for a store path, of which there may be many.
+// hash identifies a store path and takes less memory: there may be many.
 type hash [20]byte
 
 func hashOf(path string) hash {
@@ -62,14 +62,14 @@ func hashOf(path string) hash {
 	return hash(sum[:])
 }
 
-// alone waits until no other long answer is under way, and gives what ends this
-// one.
+// alone waits until no other long answer is in progress; the caller calls done after its
+// own.
 func (h *Host) alone() (done func()) {
 	h.heavy.Lock()
 	return h.heavy.Unlock
 }
 
-// Valid gives those of the paths that are in the host's store, and holds them.
+// Valid returns those of the paths that are in the host's store, and makes them roots.
 func (h *Host) Valid(paths []string) (valid []string, err error) {
 	err = h.ask(func(ctx context.Context, c *nixdaemon.Client) error {
 		valid, err = h.hold(ctx, c, h.seen(paths))
@@ -78,7 +78,7 @@ func (h *Host) Valid(paths []string) (valid []string, err error) {
 	return valid, err
 }
 
-// Info tells of a path; nil: it is not valid.
+// Info returns what is known about a path; nil if it is not valid.
 func (h *Host) Info(path string) (info *nixdaemon.PathInfo, err error) {
 	err = h.ask(func(ctx context.Context, c *nixdaemon.Client) error {
 		info = nil
@@ -94,17 +94,17 @@ func (h *Host) Info(path string) (info *nixdaemon.PathInfo, err error) {
 	return info, err
 }
 
-// Referrers gives the valid paths that refer to one.
+// Referrers returns the valid paths that refer to path.
 func (h *Host) Referrers(path string) ([]string, error) {
 	return h.related(path, (*nixdaemon.Client).QueryReferrers)
 }
 
-// Derivers gives the valid derivations that have a path as an output.
+// Derivers returns the valid derivations that have path as an output.
 func (h *Host) Derivers(path string) ([]string, error) {
 	return h.related(path, (*nixdaemon.Client).QueryValidDerivers)
 }
 
-// question is one about a path that a list of paths answers.
+// question asks the daemon about a path; the answer is a list of paths.
 type question func(*nixdaemon.Client, context.Context, string) ([]string, error)
 
 func (h *Host) related(path string, q question) (list []string, err error) {
@@ -119,7 +119,7 @@ func (h *Host) related(path string, q question) (list []string, err error) {
 	return list, err
 }
 
-// seen leaves out what the sandbox does not see.
+// seen returns those of paths that the sandbox sees.
 func (h *Host) seen(paths []string) []string {
 	if h.Only == nil {
 		return paths
@@ -127,13 +127,13 @@ func (h *Host) seen(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return !h.Only[path] })
 }
 
-// Prepare holds what the list names. Its error is [ErrCollected] when some of
-// that is gone.
+// Prepare connects and makes roots of the listed paths. The error is [ErrCollected] if one
+// of them is gone.
 func (h *Host) Prepare() error {
 	return h.ask(func(context.Context, *nixdaemon.Client) error { return nil })
 }
 
-// ask puts a question to the daemon, once more where the connection was lost.
+// ask runs question with a connection, and once more with a new one if the connection was lost.
 func (h *Host) ask(question func(context.Context, *nixdaemon.Client) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,7 +158,7 @@ func (h *Host) try(ctx context.Context, question func(context.Context, *nixdaemo
 	}
 	if h.client != nil && h.client.Alive() != nil {
 		h.client.Close()
-		h.client = nil // its roots went with it
+		h.client = nil // its roots ended with the connection
 	}
 	if h.client == nil {
 		if err := h.connect(ctx); err != nil {
@@ -168,7 +168,7 @@ func (h *Host) try(ctx context.Context, question func(context.Context, *nixdaemo
 	return question(ctx, h.client)
 }
 
-// connect makes a connection and holds by it what an earlier one held.
+// connect makes a connection and pins on it all the paths that are listed.
 func (h *Host) connect(ctx context.Context) error {
 	c, err := h.Dial()
 	if err != nil {
@@ -187,14 +187,14 @@ func (h *Host) connect(ctx context.Context) error {
 	return nil
 }
 
-// A daemon that was restarted is there again after a while.
+// How often, and how far apart, to try again: a daemon that is being restarted needs a while.
 const (
 	restartTries = 60
 	restartWait  = time.Second
 )
 
-// holdAgain waits for the end of a connection, and holds by another one what it
-// held: nobody may ask for anything for hours.
+// holdAgain waits for the end of a connection and then makes a new one, with the same roots.
+// It does not wait for the next query, which may come hours later.
 func (h *Host) holdAgain(wait func()) {
 	wait()
 	for range restartTries {
@@ -205,7 +205,7 @@ func (h *Host) holdAgain(wait func()) {
 	}
 }
 
-// holdKnown holds all that the list names.
+// holdKnown makes roots of all listed paths.
 func (h *Host) holdKnown(ctx context.Context, c *nixdaemon.Client) error {
 	h.roots = map[hash]struct{}{}
 	batch := make([]string, 0, atOnce)
@@ -223,7 +223,7 @@ func (h *Host) holdKnown(ctx context.Context, c *nixdaemon.Client) error {
 	return h.holdAll(ctx, c, batch)
 }
 
-// holdAll makes roots of paths that are all to be there.
+// holdAll makes roots of paths. If one of them is not valid, the error is [ErrCollected].
 func (h *Host) holdAll(ctx context.Context, c *nixdaemon.Client, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -241,9 +241,9 @@ func (h *Host) holdAll(ctx context.Context, c *nixdaemon.Client, paths []string)
 	return nil
 }
 
-// hold gives those of the paths that are valid, and makes roots of them: what is
-// a root already stays valid. A path is asked for before it becomes a root, as
-// the daemon keeps a note of every root, and after, since it may be gone by then.
+// hold returns those of the paths that are valid, and makes roots of them: a path that
+// is a root already stays valid. A path is queried before it is made a root, because
+// the daemon keeps a note of every root, and again after, since it may be gone by then.
 func (h *Host) hold(ctx context.Context, c *nixdaemon.Client, paths []string) ([]string, error) {
 	var held, others []string
 	for _, path := range paths {
@@ -270,7 +270,7 @@ func (h *Host) hold(ctx context.Context, c *nixdaemon.Client, paths []string) ([
 	return append(held, pinned...), h.note(pinned)
 }
 
-// note writes down what is a root from now on, before anybody is told of it.
+// note adds paths that are now roots to the list, before any client is told about them.
 func (h *Host) note(paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (h *Host) note(paths []string) error {
 	return nil
 }
 
-// without gives those of all that are not in some.
+// without returns the elements of all that are not in some.
 func without(all, some []string) []string {
 	listed := make(map[string]bool, len(some))
 	for _, path := range some {

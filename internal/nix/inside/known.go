@@ -10,17 +10,17 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// longestLine is more than any store path has.
+// longestLine is longer than any store path, in bytes.
 const longestLine = 512
 
-// collectedLine, at the end of a list, is written when one of its paths is not
-// valid any more, though something may still lie there: the list is damaged then.
+// collectedLine is added to a list when one of its paths is no longer
+// valid, even if a file still exists there: it makes the list count as damaged.
 const collectedLine = "collected\n"
 
-// Known gives the store paths of a list, a line each, in their order; the last
-// one comes with an error where the list is damaged. A line without an end is one
-// that was being written when the power went, and does not count: nobody had been
-// told of that path yet.
+// Known yields the store paths of a list, one per line, in order. If the list is damaged,
+// the last pair has an error. A last line without a newline is skipped: it was being written
+// when the machine lost power, and nobody had been
+// told about that path yet.
 func Known(file io.ReaderAt) iter.Seq2[string, error] {
 	lines := bufio.NewReaderSize(io.NewSectionReader(file, 0, math.MaxInt64), longestLine)
 	return func(yield func(string, error) bool) {

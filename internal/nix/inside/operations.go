@@ -1,25 +1,21 @@
 package inside
 
-import (
-	"fmt"
+import "fmt"
 
-	"claudebox/internal/nix/storepath"
-)
-
-// operation is one of the worker protocol's.
+// operation is an operation of the worker protocol.
 type operation struct {
 	name string
-	// answer reads the arguments, and answers. Nil: the operation is refused.
+	// answer reads the arguments and writes the answer. Nil: the operation is refused.
 	answer func(*client)
 	// arguments are those of a refused operation, so that the client can go on
-	// after it: n a number, t a text, l a list of texts. A client that sends
-	// another operation has to go, since where the next one begins is not known.
+	// after it: n a number, t a text, l a list of texts. After any other operation the
+	// client is disconnected (closes), since it is not known where its next request begins.
 	arguments string
 	closes    bool
 }
 
-// operations are those of the protocol's versions up to 1.38. What does not
-// stand here is refused as well.
+// operations are those of the protocol's versions up to 1.38. An operation that is not
+// listed is refused as well.
 var operations = map[uint64]operation{
 	1:  {name: "IsValidPath", answer: (*client).isValid},
 	6:  {name: "QueryReferrers", answer: (*client).referrers},
@@ -68,8 +64,8 @@ var operations = map[uint64]operation{
 	47: {name: "AddPermRoot", arguments: "tt"},
 }
 
-// refuse answers an operation that is not allowed. It reports whether the
-// client can go on.
+// refuse reads the arguments of an operation that is not allowed and answers with an error.
+// It reports whether the client can go on.
 func (c *client) refuse(number uint64, o operation) bool {
 	if o.name == "" {
 		o = operation{name: fmt.Sprintf("operation %d", number), closes: true}
@@ -90,20 +86,8 @@ func (c *client) refuse(number uint64, o operation) bool {
 	return !o.closes
 }
 
-// path reads a store path.
-func (c *client) path() string {
-	path := c.Text()
-	if c.Err() != nil {
-		return ""
-	}
-	if err := storepath.Check(path); err != nil {
-		c.Breach(err)
-	}
-	return path
-}
-
 func (c *client) isValid() {
-	path := c.path()
+	path := c.Path()
 	if c.Err() != nil {
 		return
 	}
@@ -112,13 +96,14 @@ func (c *client) isValid() {
 }
 
 const (
-	// atOnce is how many paths of a list are asked for together.
+	// atOnce is how many paths of a list are sent to the daemon in one request.
 	atOnce = 256
-	// few paths may be kept for each client at once; more for one of them at a time.
+	// few is up to how many paths several clients may each have in memory at once; a longer list is answered for one
+	// client at a time.
 	few = 16
 )
 
-// valid reads a list of paths as it is answered: what is kept of it is valid.
+// valid reads a list of paths in batches and asks about each batch; it keeps only the valid paths in memory.
 func (c *client) valid() {
 	count := c.Count()
 	if count > few {
@@ -129,10 +114,10 @@ func (c *client) valid() {
 	for count > 0 && c.Err() == nil {
 		batch := make([]string, 0, min(count, atOnce))
 		for ; count > 0 && len(batch) < atOnce && c.Err() == nil; count-- {
-			batch = append(batch, c.path())
+			batch = append(batch, c.Path())
 		}
 		if c.Err() != nil || err != nil {
-			continue // what is left of the request is read
+			continue // the rest of the request still has to be read
 		}
 		var valid []string
 		if valid, err = c.host.Valid(batch); err != nil {
@@ -145,12 +130,12 @@ func (c *client) valid() {
 			}
 		}
 	}
-	c.Number() // whether to substitute: never out there
+	c.Number() // whether to substitute: the host never does
 	c.reply(err, func() { c.PutTexts(all) })
 }
 
 func (c *client) info() {
-	path := c.path()
+	path := c.Path()
 	if c.Err() != nil {
 		return
 	}
@@ -168,7 +153,7 @@ func (c *client) referrers() { c.related(c.host.Referrers) }
 func (c *client) derivers() { c.related(c.host.Derivers) }
 
 func (c *client) related(ask func(path string) ([]string, error)) {
-	path := c.path()
+	path := c.Path()
 	if c.Err() != nil {
 		return
 	}
@@ -177,7 +162,7 @@ func (c *client) related(ask func(path string) ([]string, error)) {
 	c.reply(err, func() { c.PutTexts(list) })
 }
 
-// setOptions takes the options of a client, which concern nobody out here.
+// setOptions reads a client's options and ignores them: they do not concern the host.
 func (c *client) setOptions() {
 	for range 12 {
 		c.Number()
@@ -189,16 +174,16 @@ func (c *client) setOptions() {
 	c.reply(nil, func() {})
 }
 
-// realisation says that nothing is known: outputs of content-addressed
-// derivations are built inside. A daemon without that feature hangs up when it
-// is asked.
+// realisation answers that none is known: outputs of content-addressed
+// derivations are built inside. The host's daemon is not asked, since one without that
+// feature hangs up.
 func (c *client) realisation() {
 	c.Text()
 	c.reply(nil, func() { c.PutNumber(0) })
 }
 
-// reply answers with an error, or as put does. A request that was against the
-// protocol is answered elsewhere.
+// reply answers with err, or, if it is nil, with what put writes. It writes nothing after
+// a breach of the protocol, which [serve] answers.
 func (c *client) reply(err error, put func()) {
 	switch {
 	case c.Err() != nil:

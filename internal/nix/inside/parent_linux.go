@@ -16,8 +16,8 @@ import (
 // of its own.
 const maxFiles = maxClients + 32
 
-// confineSelf leaves the filter what it has been given, and sockets that others
-// made.
+// confineSelf confines this process to the descriptors that it was given and to using sockets
+// that others made.
 func confineSelf(closure bool) error {
 	keep := []int{parentDescriptor, listenerDescriptor, knownDescriptor}
 	if closure {
@@ -39,7 +39,7 @@ func (p *parent) say(what byte) error {
 
 var errNoDaemon = errors.New("the Nix daemon of the host cannot be reached")
 
-// dial asks the parent for a connection. One is asked for at a time, see
+// dial asks the parent for a connection. There is one such request at a time, see
 // [Host.ask].
 func (p *parent) dial() (*nixdaemon.Client, error) {
 	if err := p.say(saysDial); err != nil {
@@ -57,7 +57,7 @@ func (p *parent) dial() (*nixdaemon.Client, error) {
 	return nixdaemon.Attach(context.Background(), conn.(*net.UnixConn), nixdaemon.Options{List: longestList})
 }
 
-// listen takes the parent's answers until it is gone.
+// listen receives the parent's answers until the parent is gone.
 func (p *parent) listen() error {
 	for {
 		var said [1]byte
@@ -70,7 +70,7 @@ func (p *parent) listen() error {
 	}
 }
 
-// received is the descriptor that came with a message; nil: none did.
+// received returns the descriptor that came with a message; nil if none did.
 func received(rights []byte) *os.File {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) == 0 {

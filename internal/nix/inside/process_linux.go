@@ -21,8 +21,7 @@ import (
 	"claudebox/internal/diag"
 )
 
-// Name is what the filter's process is called by: the first of a program's
-// words.
+// Name is the argv[0] of the filter's process.
 const Name = "claudebox-nix-filter"
 
 // The filter's descriptors besides the standard ones.
@@ -30,18 +29,18 @@ const (
 	parentDescriptor = 3 + iota // a socket to its parent
 	listenerDescriptor
 	knownDescriptor
-	onlyDescriptor // where the sandbox sees a closure only
+	onlyDescriptor // the list of paths, if the sandbox sees only a closure
 )
 
-// What the filter says to its parent, a byte each.
+// The messages of the filter to its parent, one byte each.
 const (
 	saysReady     = 'r' // it is confined
 	saysDial      = 'd' // it needs a connection to the daemon
 	saysCollected = 'c' // a path that the inner store relies on is gone
 )
 
-// Filter answers at a socket, by a process that is started when there is need of
-// one. It ends with this process.
+// Filter is a socket and the process that answers on it, which is started when it is first
+// needed and dies with this process.
 type Filter struct {
 	request  Request
 	process  *os.Process
@@ -51,25 +50,25 @@ type Filter struct {
 	dir      *os.File
 	begun    sync.Mutex // held by Begin
 	served   sync.WaitGroup
-	closing  atomic.Bool // its end is no fault
+	closing  atomic.Bool // set by Close: the end of the process is not an error
 }
 
-// Request is what a filter is made of.
+// Request is what [Listen] needs to make a filter.
 type Request struct {
 	Dir   string   // folder of the host in which the socket is made
 	Known *os.File // see [Host.Known]
 	Only  []string // see [Host.Only]
-	// Dial makes a connection to the daemon, whose file the filter gets.
+	// Dial makes a connection to the daemon and returns its file, which the filter gets.
 	Dial func() (*os.File, error)
-	// Lost is called with the reason when nothing is answered any more, and what the
-	// inner store relies on may not be held. May be nil.
+	// Lost is called with the reason when the filter no longer answers and the paths that the
+	// inner store relies on may no longer be held. May be nil.
 	Lost func(why string)
 }
 
 // Socket is the name of the filter's socket in its folder.
 const Socket = "socket"
 
-// Listen makes the socket. Who connects is answered once [Filter.Begin] was
+// Listen makes the socket. Clients that connect are answered after [Filter.Begin] has been
 // called.
 func Listen(r Request) (*Filter, error) {
 	f := &Filter{request: r}
@@ -80,8 +79,8 @@ func Listen(r Request) (*Filter, error) {
 	return f, nil
 }
 
-// listen makes the socket. Its path may be longer than an address can be, so it
-// is reached by its folder's descriptor.
+// listen makes the socket. The path may be too long for a socket address, so the
+// address goes through the descriptor of its folder.
 func (f *Filter) listen() error {
 	dir := f.request.Dir
 	var err error
@@ -105,7 +104,7 @@ func (f *Filter) listen() error {
 	return err
 }
 
-// pair makes the socket by which filter and parent speak.
+// pair makes the sockets by which filter and parent communicate.
 func (f *Filter) pair() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -121,9 +120,9 @@ func (f *Filter) pair() error {
 	return err
 }
 
-// Begin starts the process when somebody connects, or at once where the inner
-// store relies on paths of the host, which it has to hold. It returns when the
-// process is confined, and serves nobody before; or when the filter is closed.
+// Begin waits until a client connects and starts the process; if the inner store relies on
+// paths of the host, it starts the process at once, to hold them. It returns when the process is confined
+// (which serves nobody before that), or, with nil, when the filter is closed.
 func (f *Filter) Begin() error {
 	f.begun.Lock()
 	defer f.begun.Unlock()
@@ -138,7 +137,7 @@ func (f *Filter) Begin() error {
 
 func (f *Filter) begin() error {
 	defer f.theirs.Close()
-	defer f.listener.Close() // whoever connects where nobody serves is to be refused
+	defer f.listener.Close() // refuse clients if nothing serves them
 	known, err := f.request.Known.Stat()
 	if err == nil && known.Size() == 0 {
 		err = readable(f.listener)
@@ -162,7 +161,7 @@ func (f *Filter) begin() error {
 	return <-ready
 }
 
-// readable waits until there is something to read, or to accept.
+// readable waits until file can be read, or, for a listener, accepted from.
 func readable(file *os.File) error {
 	conn, err := file.SyscallConn()
 	if err != nil {
@@ -174,7 +173,7 @@ func readable(file *os.File) error {
 	})
 }
 
-// listOf is a file of lines that has no name.
+// listOf returns an unnamed file in memory with the lines.
 func listOf(lines []string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("closure", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -188,8 +187,8 @@ func listOf(lines []string) (*os.File, error) {
 	return file, nil
 }
 
-// run starts the process. The thread that does is the one that serves it: with
-// it the process dies.
+// run starts the process, on a thread that then serves it. The process dies when the thread
+// that started it ends.
 func (f *Filter) run(files []*os.File, ready chan<- error) error {
 	started := make(chan error)
 	f.served.Go(func() {
@@ -211,9 +210,9 @@ func (f *Filter) run(files []*os.File, ready chan<- error) error {
 	return <-started
 }
 
-// serve does what the filter asks for, until it ends.
+// serve answers the filter's messages until it ends. It sends the first result to ready.
 func (f *Filter) serve(ready chan<- error) {
-	tell := func(err error) { // what was said first counts
+	tell := func(err error) { // only the first one is taken
 		select {
 		case ready <- err:
 		default:
@@ -253,7 +252,7 @@ func (f *Filter) lose(why string) {
 	}
 }
 
-// connect sends the filter a connection, or nothing but a byte.
+// connect sends the filter a connection to the daemon, or a byte alone if there is none.
 func (f *Filter) connect() error {
 	var rights []byte
 	if conn, err := f.request.Dial(); err == nil {
@@ -264,7 +263,7 @@ func (f *Filter) connect() error {
 	return err
 }
 
-// PID is the filter's process; 0: none was started.
+// PID returns the id of the filter's process; 0 if none was started.
 func (f *Filter) PID() int {
 	if f.process == nil {
 		return 0
@@ -272,7 +271,7 @@ func (f *Filter) PID() int {
 	return f.process.Pid
 }
 
-// Close ends the filter and takes its socket away.
+// Close ends the filter and removes its socket.
 func (f *Filter) Close() {
 	f.closing.Store(true)
 	for _, end := range []*os.File{f.listener, f.theirs} {
@@ -290,8 +289,8 @@ func (f *Filter) Close() {
 	}
 }
 
-// Run is the filter's process, when the words of this program are its, and gives
-// its exit status.
+// Run runs the filter's process if words, the program's arguments with argv[0], ask for it.
+// It returns the exit status; ran is false for any other words.
 func Run(words []string) (status int, ran bool) {
 	if len(words) != 2 || words[0] != Name {
 		return 0, false
@@ -309,7 +308,7 @@ func Run(words []string) (status int, ran bool) {
 
 // filter serves until the parent is gone.
 func filter(closure bool) error {
-	// What hundreds of clients leave behind is collected before it adds up.
+	// The collector runs often, before the garbage of hundreds of clients adds up.
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(8 << 20)
 	conn, err := net.FileConn(os.NewFile(parentDescriptor, "parent"))
@@ -337,12 +336,12 @@ func filter(closure bool) error {
 	return p.listen()
 }
 
-// prepare holds what is known from earlier sessions.
+// prepare holds the paths that earlier sessions listed.
 func prepare(host *Host) {
 	if size, err := host.Known.Seek(0, io.SeekEnd); err == nil && size == 0 {
-		return // a daemon that nobody asks is not woken
+		return // do not wake the daemon for nothing
 	}
-	_ = host.Prepare() // the next question says why not
+	_ = host.Prepare() // the next query returns the error
 }
 
 func readOnly(list *os.File) (map[string]bool, error) {

@@ -10,36 +10,36 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// Where a sandbox finds what belongs to its store.
+// Where a sandbox finds the files of its store.
 const (
 	runDir      = "/run/claudebox"
 	SocketInner = runDir + "/nix-daemon" // the filter
-	UpperInner  = runDir + "/nix-upper"  // what the inner store holds itself, read-only
-	StateInner  = "/nix/var"             // its database, logs and roots
+	UpperInner  = runDir + "/nix-upper"  // the inner store's own paths, read-only
+	StateInner  = "/nix/var"             // the inner store's database, logs and roots
 )
 
-// NoProfile is what a link says that stands in place of ~/.nix-profile. A profile
-// would be made, and be of no use: it is on no PATH, and gone with the session.
-// By this link Nix fails, and names it.
+// NoProfile is the target of a link in place of ~/.nix-profile. A profile
+// could be made but would be of no use: it is not in PATH, and it is gone with the session.
+// With this link Nix fails instead, and its error names the target.
 const NoProfile = "/there-are-no-profiles-in-a-sandbox/use-nix-shell"
 
-// nowhere is the real place of the lower store as the inner Nix is told: it
-// reads all files through the overlay, and asks the lower store for facts only.
+// nowhere is where the inner Nix is told that the lower store's files are. Nothing is there: it
+// reads all files through the overlay, and asks the lower store for metadata only.
 const nowhere = runDir + "/nix-lower/nix/store"
 
-// storeURL names the inner store, and keeps Nix from looking for another.
+// storeURL returns the URL of the inner store, in full, so that Nix does not look for another.
 func storeURL() string {
 	lower := "unix://" + SocketInner + "?real=" + nowhere
 	return "local-overlay://?lower-store=" + url.QueryEscape(lower) + "&upper-layer=" + UpperInner +
 		"&check-mount=false"
 }
 
-// own are the settings of nix.conf(5) in every sandbox, besides the registry.
+// own are the settings of nix.conf(5) in every sandbox, apart from that of the registry.
 const own = "warn-dirty = false\n"
 
-// ownStore are further ones where the store is the sandbox's own. A build runs in
-// the sandbox, which is claudebox's; hard links between two layers are not possible; and a cache that
-// cannot be reached is asked once, not five times.
+// ownStore are further settings for a sandbox with a store of its own. Nix uses no build sandbox, since a
+// build runs in claudebox's; hard links between two layers are not possible; and a cache that
+// cannot be reached is tried once, not five times.
 const ownStore = `extra-experimental-features = nix-command flakes local-overlay-store
 sandbox = false
 build-users-group =
@@ -54,13 +54,13 @@ type Caches struct {
 	Keys         []string
 }
 
-// What Nix uses where nothing is said.
+// What Nix uses when the configuration does not say.
 const (
 	officialCache = "https://cache.nixos.org/"
 	officialKey   = "cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="
 )
 
-// CachesOf reads them from a nix.conf.
+// CachesOf reads the caches and keys from a nix.conf.
 func CachesOf(conf []byte) Caches {
 	return Caches{
 		Substituters: setting(conf, "substituters", officialCache),
@@ -68,7 +68,7 @@ func CachesOf(conf []byte) Caches {
 	}
 }
 
-// setting is a list of words, with what is added to it.
+// setting returns a setting's words and those added with extra-; usual is its default.
 func setting(conf []byte, name, usual string) []string {
 	words := []string{usual}
 	for line := range strings.Lines(string(conf)) {
@@ -83,8 +83,8 @@ func setting(conf []byte, name, usual string) []string {
 	return words
 }
 
-// Reached leaves those caches out that a sandbox cannot reach: Nix would try
-// each before every build.
+// Reached returns c without the caches that a sandbox cannot reach: Nix would try
+// each of them before every build.
 func (c Caches) Reached(host func(name string) bool) Caches {
 	c.Substituters = slices.DeleteFunc(slices.Clone(c.Substituters), func(cache string) bool {
 		u, err := url.Parse(cache)
@@ -93,8 +93,8 @@ func (c Caches) Reached(host func(name string) bool) Caches {
 	return c
 }
 
-// Conf is nix.conf(5) of a sandbox with a store of its own, without the line of
-// [Source.Conf].
+// Conf is nix.conf(5) of a sandbox with a store of its own, without the line that
+// [Source.Conf] gives.
 func Conf(c Caches) []byte {
 	return []byte("store = " + storeURL() + "\n" + ownStore + own +
 		"substituters = " + strings.Join(c.Substituters, " ") + "\n" +
@@ -107,9 +107,9 @@ func DaemonConf(public []byte) []byte {
 	return append([]byte("experimental-features = nix-command flakes\n"+own), public...)
 }
 
-// NoConf is nix.conf(5) of a sandbox without a store: Nix evaluates there, and
-// says why it does nothing else. It would else make a store in the home, whose
-// paths are not those of any other.
+// NoConf is nix.conf(5) of a sandbox without a store. Nix can only evaluate there; when it
+// needs a store its error shows why. Otherwise Nix would make a store in the home, whose
+// paths differ from those of every other store.
 func NoConf(why string) []byte {
 	words := strings.FieldsFunc(why, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
@@ -118,8 +118,8 @@ func NoConf(why string) []byte {
 		"store = unix:///" + strings.Join(words, "-") + "\n")
 }
 
-// Source is the pinned nixpkgs. No lock file that is made inside names its path,
-// which is one of this machine.
+// Source is the pinned nixpkgs. Lock files made inside do not contain its path,
+// which is valid on this machine only.
 type Source struct {
 	Path, Rev, NarHash string
 	LastModified       int64
@@ -127,12 +127,12 @@ type Source struct {
 	Nix string
 }
 
-// byHash reports whether Nix finds the source by its hash: it looks for a store
-// path of that name.
+// byHash reports whether Nix can find the source by its hash: it looks for a store
+// path with that hash and the name "source".
 func (s Source) byHash() bool { return s.NarHash != "" && strings.HasSuffix(s.Path, "-source") }
 
-// Conf is the line of nix.conf(5) by which inputs of flakes are looked up: from
-// Nix 2.27 on in this registry alone.
+// Conf is the line of nix.conf(5) that says where flake inputs are looked up: from
+// Nix 2.27 on only in this registry.
 func (s Source) Conf() []byte {
 	if !s.byHash() {
 		return []byte("flake-registry =\n")
@@ -140,11 +140,11 @@ func (s Source) Conf() []byte {
 	return []byte("flake-registry = /etc/nix/registry.json\n")
 }
 
-// Registry is the registry of flakes of a sandbox, where `nixpkgs` is the plan's
-// source. "__final" keeps Nix from fetching what is in the store. Where it is not
-// known which revision that is, it is an input that cannot be locked: Nix works
-// with it, and writes no lock file. A source that is found by its path alone
-// stands there only for a Nix that does not lock what it finds there.
+// Registry is the flake registry of a sandbox: `nixpkgs` is the plan's
+// source. "__final" keeps Nix from fetching what is in the store. If its revision
+// is not known, the input cannot be locked: Nix works
+// with it, but writes no lock file. A source that can be found only by its path
+// is listed only for a Nix that does not lock what the registry says.
 func (s Source) Registry() []byte {
 	type entry map[string]any
 	flakes := []entry{}
@@ -172,7 +172,7 @@ func (s Source) Registry() []byte {
 }
 
 // locksAll reports whether the Nix inside locks whatever a registry says, as Nix
-// did before 2.27 and its forks do.
+// before 2.27 and its forks do. It also does when the version is not known.
 func (s Source) locksAll() bool {
 	var minor int
 	_, err := fmt.Sscanf(s.Nix, storepath.Dir+"/%32s-nix-2.%d", new(string), &minor)

@@ -16,38 +16,38 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// What lies in the folder of an inner store. All of it is out of the agent's
-// reach, but for what a session writes through the overlay, and for var.
+// The contents of an inner store's folder. The agent can reach none of it, except var and
+// what a session writes into upper through the overlay.
 const (
-	upperName = "upper" // the layer over the host's store
-	workName  = "work"  // the kernel's, beside it
+	upperName = "upper" // the overlay's upper layer, over the host's store
+	workName  = "work"  // the overlay's work folder, used by the kernel
 	varName   = "var"   // the database of the Nix inside
-	knownName = "known" // the paths of the host that it relies on
+	knownName = "known" // the list of the host's paths that the database relies on
 	// pointsName holds empty files and folders that closures are mounted on.
 	pointsName = "points"
 )
 
-// Names of the folders themselves.
+// Names of inner stores' folders.
 const (
 	mainName    = "main"    // kept between sessions
-	extraPrefix = "extra-"  // of a session beside another one
+	extraPrefix = "extra-"  // of a session that runs beside another one
 	gonePrefix  = "remove-" // to be removed
 )
 
-// Slot is the folder of an inner store that one session holds. The kernel takes
-// one upper layer for two overlays, and what becomes of it then is not defined.
+// Slot is the folder of an inner store, held by one session. Two overlays must not share
+// an upper layer: the kernel does not define what happens then.
 type Slot struct {
 	Dir   string
 	Known *os.File // open for appending
-	// Notes say what a person should know.
+	// Notes are messages for the user.
 	Notes []string
 
 	extra bool
 	lock  *os.File
 }
 
-// Choose names the folder that a session beginning now would have, in a folder
-// of them that need not be there. It changes nothing.
+// Choose returns the folder that a session beginning now would use, below parent, which
+// need not exist. It is extra if another session holds the main one. Choose changes nothing.
 func Choose(parent string) (dir string, extra bool) {
 	dir = filepath.Join(parent, mainName)
 	lock, err := hold(dir)
@@ -58,19 +58,19 @@ func Choose(parent string) (dir string, extra bool) {
 	return filepath.Join(parent, extraPrefix+strings.ToLower(rand.Text()[:8])), true
 }
 
-// Upper is the folder of what a sandbox adds to the store.
+// Upper is the folder of the paths that a sandbox adds to the store.
 func Upper(dir string) string { return filepath.Join(dir, upperName) }
 
-// Var is what a sandbox has as /nix/var.
+// Var is the folder that a sandbox sees as /nix/var.
 func Var(dir string) string { return filepath.Join(dir, varName) }
 
-// SocketPath is where the filter of the store listens.
+// SocketPath is the socket on which the filter of the store listens.
 func SocketPath(dir string) string { return filepath.Join(dir, Socket) }
 
-// ErrBusy says that another session holds a folder.
+// ErrBusy means that another session holds a folder.
 var ErrBusy = errors.New("another session uses it")
 
-// hold locks a folder for this process.
+// hold opens a folder and locks it for this process. The error is [ErrBusy] if another session holds it.
 func hold(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -86,9 +86,9 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// makeAndHold locks a folder that it makes if need be. Before the lock another
-// session may take a new one for what a killed session left, and put it aside:
-// then it is made again.
+// makeAndHold creates a folder if need be, and locks it. Before the lock is taken, another
+// session may mistake the new folder for one that a killed session left, and move it aside:
+// then it is created again.
 func makeAndHold(dir string) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -116,8 +116,8 @@ func closeFile(f *os.File) {
 	}
 }
 
-// Open makes the folder that [Choose] named ready for a session, and holds it.
-// Its error is [ErrBusy] when another session was faster.
+// Open prepares the folder that [Choose] returned for a session, and holds it.
+// The error is [ErrBusy] when another session was faster.
 func Open(dir string) (*Slot, error) {
 	s := &Slot{Dir: dir, extra: strings.HasPrefix(filepath.Base(dir), extraPrefix)}
 	err := s.open()
@@ -157,14 +157,14 @@ func (s *Slot) open() (err error) {
 	return s.lay()
 }
 
-// fill makes what is missing.
+// fill creates the folders that are missing, and opens the list of known paths.
 func (s *Slot) fill() (err error) {
 	for _, name := range []string{upperName, workName, varName, pointsName} {
 		path := filepath.Join(s.Dir, name)
 		if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := os.Chmod(path, 0o755); err != nil { // whatever the caller's umask, and the agent
+		if err := os.Chmod(path, 0o755); err != nil { // whatever the caller's umask, and whatever the agent changed
 			return err
 		}
 	}
@@ -174,9 +174,9 @@ func (s *Slot) fill() (err error) {
 	return err
 }
 
-// lost says why the inner store cannot be gone on with; empty: it can. A path of
-// the host that its database may know is not there any more, or more of them are
-// known than a session may hold. A line that was never finished is cut off.
+// lost returns why the inner store cannot be used any longer; empty if it can be. The reasons:
+// a path of the host that its database may know no longer exists, or it knows more of them
+// than a session may hold. lost also cuts an unfinished last line off the list.
 func (s *Slot) lost() (why string, err error) {
 	count, size := 0, int64(0)
 	for path, err := range Known(s.Known) {
@@ -196,7 +196,7 @@ func (s *Slot) lost() (why string, err error) {
 	return "", s.Known.Truncate(size)
 }
 
-// empty puts all that the inner store holds aside, to be removed.
+// empty moves everything the inner store contains aside, to be removed, and starts with new folders.
 func (s *Slot) empty() error {
 	aside := filepath.Join(filepath.Dir(s.Dir), gonePrefix+rand.Text())
 	if err := os.Mkdir(aside, 0o700); err != nil {
@@ -214,10 +214,10 @@ func (s *Slot) empty() error {
 	return nil
 }
 
-// lay sees to it that the upper layer adds to the host's store and changes
-// nothing of it. The agent may have made folders there, and whiteouts, under
-// names of the host's: folders of the same name are merged, and a whiteout
-// hides. A path that the host has by now itself goes, too.
+// lay makes sure that the upper layer only adds to the host's store and changes
+// nothing of it. The agent may have made folders and whiteouts there under names
+// that the host's store has: a folder is merged with that of the same name, and a whiteout
+// hides it. A path that the host has by now as well is moved out, too.
 func (s *Slot) lay() error {
 	upper := filepath.Join(s.Dir, upperName)
 	if _, err := unix.Lgetxattr(upper, "user.overlay.opaque", nil); err == nil { // it hides all that is below
@@ -248,8 +248,8 @@ func (s *Slot) lay() error {
 	return nil
 }
 
-// moveAway takes an entry out of a folder. Moving a folder changes its "..", so
-// one that is read-only is opened first.
+// moveAway moves an entry of the folder from to the folder to. Moving a folder changes its "..", so
+// a read-only one is made writable first.
 func moveAway(from, name, to string) error {
 	path := filepath.Join(from, name)
 	info, err := os.Lstat(path)
@@ -273,8 +273,9 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// Lay has mount points made in the lower layer for the sorted paths of a closure,
-// which are all that the sandbox sees of the host's store, and takes others away.
+// Lay calls make to create mount points in the lower layer for those of the closure's paths that
+// have none, and removes the others. The closure is sorted, and is all that the sandbox sees
+// of the host's store.
 func (s *Slot) Lay(closure []string, make func(folder string, paths []string) error) error {
 	points := filepath.Join(s.Dir, pointsName)
 	have, err := readNames(points)
@@ -298,7 +299,7 @@ func (s *Slot) Lay(closure []string, make func(folder string, paths []string) er
 	return make(points, missing)
 }
 
-// Close lets go of the folder. One of a session beside another is removed.
+// Close releases the folder. A folder of a session that ran beside another one is removed.
 func (s *Slot) Close() {
 	closeFile(s.Known)
 	if s.lock != nil && s.extra {
@@ -308,8 +309,8 @@ func (s *Slot) Close() {
 	s.lock, s.Known = nil, nil
 }
 
-// leftovers are what sessions left that were killed, and what was to be removed.
-// Those that can be mistaken for a session's are put aside first.
+// leftovers returns the folders to remove: those of sessions that were killed, and those put aside.
+// A folder that could be mistaken for a running session's is put aside first.
 func leftovers(parent string) (paths []string) {
 	names, err := readNames(parent)
 	if err != nil {
@@ -343,8 +344,8 @@ func removeAll(paths []string) {
 	}
 }
 
-// removeTree removes a folder whatever the modes of those in it. No link leads out
-// of it, not even where somebody who was killed still writes there.
+// removeTree removes a folder whatever the modes of the folders in it. It follows no link out
+// of it, even if a process of a killed session still writes there.
 func removeTree(path string) {
 	if os.RemoveAll(path) == nil {
 		return
@@ -360,5 +361,5 @@ func removeTree(path string) {
 		}
 		return nil
 	})
-	_ = os.RemoveAll(path) // what is left, a later session tries again
+	_ = os.RemoveAll(path) // a later session tries again to remove the rest
 }

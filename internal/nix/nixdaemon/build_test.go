@@ -10,9 +10,7 @@ import (
 const realisation = `{"id":"sha256:00!out","outPath":"00bgd045z0d4icpbc2yyz4gx48ak44la-a","signatures":[]}`
 
 func TestBuildResults(t *testing.T) {
-	built := nixdaemon.BuildResult{
-		Target: drvA + "!out", Status: nixdaemon.Built, Outputs: map[string]string{"out": pathA},
-	}
+	built := nixdaemon.BuildResult{Target: drvA + "!out", Status: nixdaemon.Built}
 	for name, tc := range map[string]struct {
 		minor int
 		times []any
@@ -28,7 +26,7 @@ func TestBuildResults(t *testing.T) {
 				p.send(1, "sha256:00!out", realisation)
 				p.untilGone()
 			})
-			got, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{drvA, []string{"out"}}})
+			got, err := c.BuildPaths(t.Context(), []string{drvA + "!out"})
 			if err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], built) {
 				t.Errorf("BuildPaths = %+v, %v; want %+v", got, err, built)
 			}
@@ -42,8 +40,8 @@ func result(target string, status int, message string) []byte {
 }
 
 // open gives a Store whose daemon does as serve says after the handshake.
-func open(t *testing.T, serve func(peer)) *nixdaemon.Store {
-	s := &nixdaemon.Store{Socket: listen(t, 35, func(p peer) { p.greet(); serve(p); p.untilGone() })}
+func open(t *testing.T, serve func(peer)) *nixdaemon.Client {
+	s := &nixdaemon.Client{Socket: listen(t, 35, func(p peer) { p.greet(); serve(p); p.untilGone() })}
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -68,7 +66,7 @@ func TestRealiseSaysWhyForEach(t *testing.T) {
 }
 
 // checkFailed wants Realise to fail for those, for those reasons.
-func checkFailed(t *testing.T, s *nixdaemon.Store, targets []string, want map[string]string) {
+func checkFailed(t *testing.T, s *nixdaemon.Client, targets []string, want map[string]string) {
 	t.Helper()
 	failed, err := s.Realise(t.Context(), targets)
 	if err != nil {
@@ -108,8 +106,8 @@ func TestRealiseAsksAgainForWhatWasLeftUndecided(t *testing.T) {
 		p.expect(46, 1, pathB, 0)
 		p.send(msgLast, 1, result(pathB, 9, ""))
 	})
-	checkFailed(t, s, []string{drvA + "!out,dev", pathA, pathB}, map[string]string{
-		drvA + "!out,dev": "builder failed", pathB: "it failed with status 9",
+	checkFailed(t, s, []string{drvA + "!dev,out", pathA, pathB}, map[string]string{
+		drvA + "!dev,out": "builder failed", pathB: "it failed with status 9",
 	})
 }
 
@@ -132,7 +130,7 @@ func TestRealiseAsksOneByOneWhenTheCallFails(t *testing.T) {
 }
 
 func TestRealiseFailsAsAWholeWithoutADaemon(t *testing.T) {
-	s := &nixdaemon.Store{Socket: t.TempDir() + "/none"}
+	s := &nixdaemon.Client{Socket: t.TempDir() + "/none"}
 	if failed, err := s.Realise(t.Context(), []string{pathA}); err == nil {
 		t.Errorf("Realise = %v, nil; want an error", failed)
 	}

@@ -8,110 +8,83 @@ import (
 	"syscall"
 )
 
-// Client is one connection to a Nix daemon. Its methods may be called from
-// several goroutines; operations run one after the other.
+// Client speaks with a Nix daemon over one connection, which is made when it is
+// first needed: a launch whose paths are all there needs none. Its methods
+// may be called from several goroutines; operations run one after the other.
 //
-// The daemon keeps what the connection pinned (temporary roots, results of
-// builds) from the garbage collector until the connection ends. So a Client
-// is never mended: after a cancelled context, a fault of the stream or a
-// breach of the protocol it is closed, and every later call says so.
+// The daemon protects what the connection pinned (temporary roots, results of
+// builds) from the garbage collector until the connection ends. So a connection
+// is never repaired or replaced: after a cancelled context, an error of the stream
+// or a breach of the protocol it is closed, and every later call returns an error. Keep a
+// Client open until the sandbox runs (and after that for as long as nothing else protects
+// the paths), and close it.
 type Client struct {
-	mu   sync.Mutex // held for one operation
-	conn *net.UnixConn
-	enc  encoder
-	dec  *decoder
-	info Info
-	opts Options
-	// notes are the last messages of the operation that runs.
-	notes []string
-	// broken is why the connection is of no use any more; nil while it is.
-	broken error
+	Socket  string
+	Options Options
+
+	dialing sync.Mutex
+	stream  *stream // nil: there is no connection yet
 }
 
-// Info is what the daemon said of itself in the handshake.
-func (c *Client) Info() Info { return c.info }
+// connect makes the connection, if there is none yet.
+func (c *Client) connect(ctx context.Context) (s *stream, err error) {
+	c.dialing.Lock()
+	defer c.dialing.Unlock()
+	if c.stream == nil {
+		c.stream, err = dial(ctx, c.Socket, &c.Options)
+	}
+	return c.stream, err
+}
 
-// Close ends the connection. The daemon then forgets what it pinned, and
-// stops a build that runs for it.
-func (c *Client) Close() error {
-	err := c.hangUp() // before the lock: it ends an operation that waits
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken != nil {
+// do runs requests of one kind and returns the first error. It checks the words of
+// all of them before it sends any.
+func (c *Client) do(ctx context.Context, requests ...request) error {
+	if len(requests) == 0 {
 		return nil
 	}
-	c.broken = net.ErrClosed
-	return err
+	for _, r := range requests {
+		for _, word := range r.words {
+			if err := r.op.takes(word); err != nil {
+				return explain(r.op.does, err)
+			}
+		}
+	}
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, requests)
 }
 
-// Alive reports whether the connection still holds its pins: nil, or why not.
-// It sends nothing, and waits for an operation that runs.
+// Info is what the daemon said about itself in the handshake. There must be a
+// connection: Info panics otherwise.
+func (c *Client) Info() Info { return c.stream.info }
+
+// Close ends the connection. The daemon then drops its pins, and
+// stops a build that runs for it. Without a connection Close does nothing.
+func (c *Client) Close() error {
+	c.dialing.Lock()
+	defer c.dialing.Unlock()
+	if c.stream == nil {
+		return nil
+	}
+	return c.stream.close()
+}
+
+// Alive returns nil if the connection is still there, and with it its pins, or an error
+// that says why not. It sends nothing, and waits for an operation that runs. There must be a
+// connection: Alive panics otherwise.
 func (c *Client) Alive() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return explain("keep the connection to the Nix daemon", c.ready())
+	c.stream.mu.Lock()
+	defer c.stream.mu.Unlock()
+	return explain("keep the connection to the Nix daemon", c.stream.ready())
 }
 
-// ready looks for an end or for words out of turn before a request is sent.
-// Without it a daemon that died a minute ago would be noticed only by the
-// request that needed it.
-func (c *Client) ready() error {
-	if c.broken != nil {
-		return c.broken
-	}
-	raw, err := c.conn.SyscallConn()
-	some := false
-	if err == nil {
-		if failed := raw.Read(func(fd uintptr) bool { some, err = waiting(fd); return true }); failed != nil {
-			err = failed
-		}
-	}
-	switch {
-	case err != nil:
-		return c.breakWith(caused{ErrBroken, bare(err)})
-	case some || c.dec.r.Buffered() > 0:
-		return c.breakWith(errOutOfTurn)
-	}
-	return nil
-}
-
-var errOutOfTurn = caused{ErrProtocol, errors.New("the daemon spoke out of turn")}
-
-// waiting reports whether bytes wait at a socket. Its end is an error.
-func waiting(fd uintptr) (bool, error) {
-	n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	switch {
-	case errors.Is(err, syscall.EAGAIN):
-		return false, nil
-	case err == nil && n == 0:
-		err = syscall.ECONNRESET
-	}
-	return n > 0, err
-}
-
-// breakWith closes the connection for good.
-func (c *Client) breakWith(cause error) error {
-	if c.broken == nil {
-		c.broken = cause
-		if !errors.Is(cause, ErrBroken) {
-			c.broken = caused{ErrBroken, cause}
-		}
-	}
-	_ = c.hangUp()
-	return cause
-}
-
-// hangUp ends the connection, whoever else has its descriptor.
-func (c *Client) hangUp() error {
-	_, _ = c.conn.CloseRead(), c.conn.CloseWrite()
-	return c.conn.Close()
-}
-
-// Watch gives what waits until the connection ends, by either side. Without it a
-// daemon that went is noticed by the next request, and until then nothing is
-// pinned.
+// Watch returns a function that waits until either side ends the connection.
+// Otherwise the end of the daemon is noticed only at the next request, and until then
+// nothing is pinned. There must be a connection: Watch panics otherwise.
 func (c *Client) Watch() (wait func(), err error) {
-	file, err := c.conn.File() // reads on one descriptor wait for each other
+	file, err := c.stream.conn.File() // a duplicate, since reads on one descriptor wait for each other
 	if err != nil {
 		return nil, err
 	}
@@ -131,23 +104,102 @@ func (c *Client) Watch() (wait func(), err error) {
 	}, nil
 }
 
-// guard runs talk, which speaks on the connection, until ctx ends. A stream
-// left in the middle is out of step, so whatever stops talk half way (also a
-// cancel that comes too late to matter) ends the connection.
-func (c *Client) guard(ctx context.Context, talk func() error) error {
-	stop := context.AfterFunc(ctx, func() { _ = c.hangUp() })
-	err := talk()
+// stream is a connection with its state. One operation runs on it at a time.
+type stream struct {
+	mu    sync.Mutex // held for one operation
+	conn  *net.UnixConn
+	enc   encoder
+	dec   *decoder
+	info  Info
+	opts  *Options // the client's
+	notes []string // the last messages of the current operation
+	// broken says why the connection cannot be used any more; nil while it can.
+	broken error
+}
+
+func (s *stream) close() error {
+	err := s.hangUp() // before the lock: this ends an operation that waits for the daemon
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return nil
+	}
+	s.broken = net.ErrClosed
+	return err
+}
+
+// ready checks, before a request is sent, that the connection has not ended and that no
+// unexpected bytes wait. Without it, only the request that needs the daemon would
+// notice that it died a minute ago.
+func (s *stream) ready() error {
+	if s.broken != nil {
+		return s.broken
+	}
+	raw, err := s.conn.SyscallConn()
+	some := false
+	if err == nil {
+		if failed := raw.Read(func(fd uintptr) bool { some, err = waiting(fd); return true }); failed != nil {
+			err = failed
+		}
+	}
 	switch {
-	case !stop():
-		return c.breakWith(context.Cause(ctx))
 	case err != nil:
-		return c.breakWith(named(err))
+		return s.breakWith(caused{ErrBroken, bare(err)})
+	case some || s.dec.r.Buffered() > 0:
+		return s.breakWith(errOutOfTurn)
 	}
 	return nil
 }
 
-func (c *Client) flush() error {
-	defer c.enc.buf.Reset()
-	_, err := c.conn.Write(c.enc.buf.Bytes())
+var errOutOfTurn = caused{ErrProtocol, errors.New("the daemon spoke out of turn")}
+
+// waiting reports whether bytes wait at a socket. The end of the connection is an error.
+func waiting(fd uintptr) (bool, error) {
+	n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return false, nil
+	case err == nil && n == 0:
+		err = syscall.ECONNRESET
+	}
+	return n > 0, err
+}
+
+// breakWith closes the connection for good and notes why; it returns cause.
+func (s *stream) breakWith(cause error) error {
+	if s.broken == nil {
+		s.broken = cause
+		if !errors.Is(cause, ErrBroken) {
+			s.broken = caused{ErrBroken, cause}
+		}
+	}
+	_ = s.hangUp()
+	return cause
+}
+
+// hangUp shuts the connection down and closes it, even if other descriptors of it are open.
+func (s *stream) hangUp() error {
+	_, _ = s.conn.CloseRead(), s.conn.CloseWrite()
+	return s.conn.Close()
+}
+
+// guard runs talk, which uses the connection, and hangs up when ctx ends. A stream
+// left in the middle of a message is out of step, so whatever stops talk half way ends the
+// connection (also a cancellation that comes too late to stop talk).
+func (s *stream) guard(ctx context.Context, talk func() error) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.hangUp() })
+	err := talk()
+	switch {
+	case !stop():
+		return s.breakWith(context.Cause(ctx))
+	case err != nil:
+		return s.breakWith(named(err))
+	}
+	return nil
+}
+
+func (s *stream) flush() error {
+	defer s.enc.buf.Reset()
+	_, err := s.conn.Write(s.enc.buf.Bytes())
 	return err
 }

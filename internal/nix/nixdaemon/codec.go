@@ -19,10 +19,10 @@ const (
 	maxCount = 1 << 24
 )
 
-// encoder collects one request, so that it leaves in one write.
+// encoder collects one request or answer, so that it is sent with one write.
 type encoder struct{ buf bytes.Buffer }
 
-// A bytes.Buffer takes every write, so wire's errors cannot happen.
+// Writing to a bytes.Buffer cannot fail, so wire returns no error.
 func (e *encoder) uint(n uint64) { _ = wire.WriteUint64(&e.buf, n) }
 func (e *encoder) bool(v bool)   { _ = wire.WriteBool(&e.buf, v) }
 func (e *encoder) text(s string) { _ = wire.WriteString(&e.buf, s) }
@@ -34,18 +34,18 @@ func (e *encoder) texts(list []string) {
 	}
 }
 
-// decoder reads the protocol's primitives. The first fault sticks and later
-// reads give zero values, so a message is decoded straight through and
-// judged once.
+// decoder reads the protocol's primitives. It keeps the first error, and later
+// reads return zero values, so a message is decoded straight through and
+// the error is checked once.
 //
 // Lengths and counts are claims of the other side: memory grows with the
 // bytes that arrive, never with a claim. This is why wire.ReadString, which
-// trusts the length and drops the padding's fault, is not used.
+// trusts the length and ignores an error in the padding, is not used.
 type decoder struct {
 	r    *bufio.Reader
 	err  error
 	most limits
-	left uint64 // bytes that may still be read, where limits.total counts
+	left uint64 // bytes that may still be read, if limits.total is set
 	cut  bool   // a list was longer than limits.kept
 }
 
@@ -61,10 +61,10 @@ func newDecoder(r io.Reader) *decoder {
 	return &decoder{r: bufio.NewReaderSize(r, 32<<10), most: limits{text: maxText, count: maxCount}}
 }
 
-// refill begins a message, which may have as many bytes as the limits say.
+// refill starts the count of bytes for a new message, up to limits.total.
 func (d *decoder) refill() { d.left = d.most.total }
 
-// take counts bytes that are about to be read.
+// take counts n bytes that are about to be read, and reports whether they may be read.
 func (d *decoder) take(n uint64) bool {
 	switch {
 	case d.err != nil:
@@ -110,7 +110,7 @@ func (d *decoder) bool() bool {
 	return n == 1
 }
 
-// text reads a string of as many bytes as the limits allow.
+// text reads a string, which may be as long as the limits allow.
 func (d *decoder) text() string {
 	n := d.uint()
 	if n > d.most.text {
@@ -134,7 +134,7 @@ func (d *decoder) text() string {
 	return ""
 }
 
-// count reads how many elements follow.
+// count reads the number of elements that follow.
 func (d *decoder) count() uint64 {
 	n := d.uint()
 	if n > d.most.count {

@@ -16,7 +16,7 @@ import (
 // DefaultSocket is where a multi-user installation listens.
 const DefaultSocket = "/nix/var/nix/daemon-socket/socket"
 
-// SocketPath is the socket that Nix's own programs would use, from the
+// SocketPath returns the socket that Nix's own programs would use, given the
 // values of NIX_DAEMON_SOCKET_PATH and NIX_STATE_DIR.
 func SocketPath(socket, stateDir string) string {
 	if socket == "" && stateDir != "" {
@@ -27,20 +27,21 @@ func SocketPath(socket, stateDir string) string {
 
 // Options tune a connection; the zero value is the usual one.
 type Options struct {
-	// Log gets what the daemon says while an operation runs, on the
-	// goroutine that runs the operation. Nil drops it.
+	// Log gets the daemon's events while an operation runs, on the
+	// goroutine that runs the operation. Nil drops them. It may be changed between
+	// two operations.
 	Log func(Event)
-	// DialTimeout bounds connect and handshake together; 0 means 10 s. The
-	// usual 2 ms grow when hundreds of clients come at once.
+	// DialTimeout bounds connect and handshake together; 0 means 10 s. They usually
+	// take 2 ms, but more when hundreds of clients come at once.
 	DialTimeout time.Duration
-	// Local is a program nix-daemon(8), which is started where no daemon listens
-	// and the store is this user's own. Empty: there is none.
+	// Local is the path of nix-daemon(8), which is started where no daemon listens
+	// and the store is this user's own. Empty: none is started.
 	Local string
 	// AnswerTimeout bounds every operation that neither builds nor fetches;
-	// 0 means one minute, since a garbage collection may hold one up.
+	// 0 means one minute, since a garbage collection may delay the answer.
 	AnswerTimeout time.Duration
-	// List bounds how much of a list in an answer is kept in memory: an operation
-	// whose answer has a longer one fails. 0: any.
+	// List bounds how many elements of a list in an answer are kept in memory: an operation
+	// whose answer has a longer list fails. 0: no bound.
 	List int
 }
 
@@ -50,6 +51,14 @@ type Options struct {
 // ctx bounds Dial only. Causes: [ErrAbsent], [ErrDenied], [ErrRefused],
 // [ErrTooOld], [ErrProtocol], [ErrStalled], or ctx's own.
 func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
+	c := &Client{Socket: socket, Options: opts}
+	if _, err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func dial(ctx context.Context, socket string, opts *Options) (*stream, error) {
 	op := "connect to the Nix daemon at " + socket
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
 	defer cancel()
@@ -60,26 +69,30 @@ func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
 	return attach(ctx, limited, op, conn, opts)
 }
 
-// Attach shakes hands on a connection that is there already, and is the Client's
-// from then on.
+// Attach shakes hands on a connection that exists already, and returns a Client that
+// owns it.
 func Attach(ctx context.Context, conn *net.UnixConn, opts Options) (*Client, error) {
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
 	defer cancel()
-	return attach(ctx, limited, "connect to the Nix daemon", conn, opts)
-}
-
-func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts Options) (*Client, error) {
-	opts.AnswerTimeout = cmp.Or(opts.AnswerTimeout, time.Minute)
-	c := &Client{conn: conn, dec: newDecoder(conn), opts: opts}
-	c.dec.most.kept = opts.List
-	if err := c.guard(limited, c.handshake); err != nil {
-		return nil, explain(op, dialFailure(ctx, err))
+	c := &Client{Options: opts}
+	var err error
+	if c.stream, err = attach(ctx, limited, "connect to the Nix daemon", conn, &c.Options); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
 
-// Connect makes a connection as [Dial] does, and leaves the handshake to who gets
-// it.
+func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts *Options) (*stream, error) {
+	s := &stream{conn: conn, dec: newDecoder(conn), opts: opts}
+	s.dec.most.kept = opts.List
+	if err := s.guard(limited, s.handshake); err != nil {
+		return nil, explain(op, dialFailure(ctx, err))
+	}
+	return s, nil
+}
+
+// Connect makes a connection as [Dial] does, but without the handshake: that is left to
+// the process that gets the file.
 func Connect(socket, local string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -91,7 +104,7 @@ func Connect(socket, local string) (*os.File, error) {
 	return conn.File()
 }
 
-// dialFailure is the caller's own cancellation, or our time limit.
+// dialFailure returns ctx's own error if ctx has ended, [ErrStalled] for our time limit, or err with its cause.
 func dialFailure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -102,8 +115,8 @@ func dialFailure(ctx context.Context, err error) error {
 	return named(err)
 }
 
-// connect dials until the daemon's backlog has room. A non-blocking connect
-// to a full Unix backlog gives EAGAIN at once where a blocking one would
+// connect dials until the daemon's backlog has room. When a Unix backlog is full,
+// a non-blocking connect returns EAGAIN at once where a blocking one would
 // wait, and the backlog is 5 up to Nix 2.8.
 func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
 	var dialer net.Dialer
@@ -126,11 +139,11 @@ func connect(ctx context.Context, socket, local string) (*net.UnixConn, error) {
 	}
 }
 
-// ownStore reports whether this user writes the store's database: Nix was
-// installed for one user, and has no daemon.
+// ownStore reports whether this user may write the store's database, which means that Nix was
+// installed for one user and has no daemon.
 func ownStore() bool { return unix.Access("/nix/var/nix/db", unix.W_OK) == nil }
 
-// startLocal starts a daemon that serves one connection, and ends with it.
+// startLocal starts a daemon that serves one connection, and exits when the connection ends.
 func startLocal(program string) (*net.UnixConn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -1,23 +1,23 @@
 // Package nixdaemon is a client of the Nix daemon: the worker protocol from
 // 1.34 (Nix 2.8) to 1.38 (Nix 2.24 and all later ones), on go-nix's wire
-// format. It touches nothing but the daemon's socket.
+// format. It opens nothing but the daemon's socket, and starts [Options.Local] if there is none.
 //
 // # What it trusts
 //
-// The daemon decides about the store, so its answers are believed; its bytes
-// are not: lengths and counts are claims, memory grows with what arrives,
-// colours and control characters are taken out of every text, and what is
-// sent is checked here first, because a daemon answers a malformed path by
+// The daemon decides about the store, so its answers are believed. Its bytes
+// are not trusted: memory grows with the bytes that arrive, not with the lengths and
+// counts it announces; escape sequences and control characters are removed from its messages; and
+// every request is checked here first, because a daemon answers a malformed path by
 // hanging up.
 //
-// [Server] is the other end, for who answers in the daemon's place. There the
-// client is not trusted at all, and what it may send is bounded.
+// [Server] is the other end, for a process that answers in place of the daemon. It does
+// not trust the client at all, and bounds what the client may send.
 //
 // # What a connection is worth
 //
-// A connection pins paths (see [Client.Pin]); when it goes, the pins
-// go. Any doubt about the stream therefore ends it for good, and
-// [Client.Alive] reports.
+// A connection pins paths (see [Client.Pin]); when it ends, the pins end
+// with it. Any doubt about the stream therefore ends the connection for good, and
+// [Client.Alive] returns why.
 //
 // # Operations
 //
@@ -38,8 +38,8 @@
 //
 // Whole collections by nix-store --gc, fetching from a cache, a killed daemon
 // and a full disk are tested on 2.8 and 2.34, whose stores are the test's own;
-// what a collection of single paths answers, on all three.
+// the answers to a collection of single paths, on all three.
 //
-// SetOptions (19) is never sent: all its numbers apply, so that it would
+// SetOptions (19) is never sent: the daemon applies all the numbers in it, so it would
 // override what the administrator set for jobs, cores and caches.
 package nixdaemon

@@ -3,16 +3,15 @@ package nixdaemon
 import (
 	"regexp"
 	"strings"
-	"sync"
 )
 
-// An Event is something the daemon says while it works: a [Message], a
-// [Start], a [Stop] or a [Result]. They come whatever the verbosity is set
-// to; the receiver filters.
+// An Event is a report of the daemon while it works: a [Message], a
+// [Start], a [Stop] or a [Result]. The daemon sends them whatever the verbosity
+// is set to; the receiver filters.
 type Event any
 
-// Message is one log message, perhaps of several lines, coloured as the
-// daemon pleased (see [Plain]).
+// Message is one log message, which may have several lines and
+// escape sequences for colour (see [Plain]).
 type Message struct{ Text string }
 
 // Start begins an activity. Ids are unique on one connection only.
@@ -28,24 +27,24 @@ type Start struct {
 // Stop ends an activity.
 type Stop struct{ ID uint64 }
 
-// Result is news of an activity.
+// Result is a report on an activity that has started.
 type Result struct {
 	ID     uint64
 	Type   ResultType
 	Fields []Field
 }
 
-// Field is a number or a text of an activity.
+// Field is one value of an activity or a result: a text if IsText is set, else a number.
 type Field struct {
 	Number uint64
 	Text   string
 	IsText bool
 }
 
-// Activity is what the daemon is at (libutil/logging.hh).
+// Activity is a kind of work that the daemon does (libutil/logging.hh).
 type Activity uint64
 
-// The activities that [Progress] heeds, the same from Nix 2.8 to 2.34.
+// The activities that [Progress] uses, the same from Nix 2.8 to 2.34.
 const (
 	CopyPath  Activity = 100 // fields: path, from, to
 	CopyPaths Activity = 103
@@ -72,8 +71,8 @@ const (
 	tagNews  = 0x52534c54
 )
 
-// decodeEvent reads what stands between a request and its reply. It knows
-// neither tagLast nor tagError, which end that and are the caller's.
+// decodeEvent reads the body of a message between a request and its reply. The caller
+// handles tagLast and tagError, which end those messages.
 func decodeEvent(d *decoder, tag uint64) Event {
 	switch tag {
 	case tagNext:
@@ -85,7 +84,7 @@ func decodeEvent(d *decoder, tag uint64) Event {
 	case tagNews:
 		return Result{ID: d.uint(), Type: ResultType(d.uint()), Fields: list(d, decodeField)}
 	}
-	// tagRead and tagWrite belong to operations that are not spoken here.
+	// tagRead and tagWrite belong to operations that this client does not use.
 	d.protocolf("message of kind %#x", tag)
 	return nil
 }
@@ -109,8 +108,8 @@ func decodeField(d *decoder) Field {
 	}
 }
 
-// decodeError reads the body of an error, in the form that 1.26 brought.
-// Positions are always absent; the type is always "Error".
+// decodeError reads the body of an error, in the format introduced with 1.26, and
+// returns its message. Positions are always absent; the type is always "Error".
 func decodeError(d *decoder) string {
 	d.text()
 	d.uint() // level
@@ -127,14 +126,12 @@ func noPosition(d *decoder) {
 	}
 }
 
-// escapes are sequences of ECMA-48: CSI ends at 0x40–0x7e, OSC and its kind at
-// BEL or before the next ESC, and any other behind one character.
-var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|[\]PX^_][^\a\x1b]*\a?|(?s:.))?`)
-})
+// escapes matches sequences of ECMA-48: CSI ends at 0x40–0x7e, OSC and its kind at
+// BEL or before the next ESC, and any other after one character.
+var escapes = regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|[\]PX^_][^\a\x1b]*\a?|(?s:.))?`)
 
-// Plain is s without escape sequences and control characters: the daemon
-// colours its messages, and a build's output may hold anything.
+// Plain returns s without escape sequences and control characters, except newline and tab: the daemon
+// colours its messages, and a build's output may contain anything.
 func Plain(s string) string {
 	if strings.IndexFunc(s, control) < 0 {
 		return s
@@ -144,7 +141,7 @@ func Plain(s string) string {
 			return -1
 		}
 		return r
-	}, escapes().ReplaceAllLiteralString(s, ""))
+	}, escapes.ReplaceAllLiteralString(s, ""))
 }
 
 func control(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 }

@@ -50,6 +50,24 @@ func TestEventsReachTheLog(t *testing.T) {
 	}
 }
 
+// A connection serves several waits, each with a line of progress of its own.
+func TestTheLogCanBeAnotherForTheNextOperation(t *testing.T) {
+	c := dial(t, 38, nixdaemon.Options{}, func(p peer) {
+		for range 2 {
+			p.expect(1, pathA)
+			p.send(msgNext, "hello", msgLast, 1)
+		}
+		p.untilGone()
+	})
+	for i := range 2 {
+		heard := 0
+		c.Options.Log = func(nixdaemon.Event) { heard++ }
+		if _, err := c.IsValidPath(t.Context(), pathA); err != nil || heard != 1 {
+			t.Errorf("operation %d: %d events, %v; want one", i, heard, err)
+		}
+	}
+}
+
 // referrers asks a question, for its error.
 func referrers(t *testing.T, c *nixdaemon.Client) error {
 	_, err := c.QueryReferrers(t.Context(), pathA)
@@ -230,7 +248,7 @@ func TestCancelEndsTheConnection(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("Ctrl-C")
 	go func() { <-building; cancel(why) }()
-	_, err := c.BuildPaths(ctx, []nixdaemon.DerivedPath{{Path: pathA}})
+	_, err := c.BuildPaths(ctx, []string{pathA})
 	if !errors.Is(err, why) {
 		t.Errorf("BuildPaths = %v; want the caller's reason", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"claudebox/internal/nix/storepath"
 )
 
 // encodeEvent is the daemon's side of [decodeEvent].
@@ -113,7 +115,7 @@ func FuzzClaims(f *testing.F) {
 		func(d *decoder) { decodePathInfo(d, "") },
 		func(d *decoder) { decodeError(d) },
 		func(d *decoder) { decodeStart(d) },
-		func(d *decoder) { list(d, (&Client{info: Info{Protocol: Newest}}).decodeResult) },
+		func(d *decoder) { list(d, (&stream{info: Info{Protocol: Newest}}).decodeResult) },
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		for i, decode := range decoders {
@@ -132,24 +134,23 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// A derived path that parses is the same when it is parsed again, and never
-// holds what ends a word on the wire.
-func FuzzDerivedPath(f *testing.F) {
+// A target that is taken is a store path, or outputs of a derivation, and never holds
+// what ends a word on the wire.
+func FuzzTarget(f *testing.F) {
 	const drv = "/nix/store/00bgd045z0d4icpbc2yyz4gx48ak44la-a.drv"
-	for _, seed := range []string{drv, drv + "!out", drv + "!*", drv + "!dev,bin", drv + "^out", drv + "!", drv + "!,"} {
+	for _, seed := range []string{drv, drv + "!out", drv + "!*", drv + "!bin,dev", drv + "^out", drv + "!", drv + "!,"} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ParseDerivedPath(text)
-		if err != nil {
+	f.Fuzz(func(t *testing.T, target string) {
+		if checkTarget(target) != nil {
 			return
 		}
-		again, err := ParseDerivedPath(p.String())
-		if err != nil || again.String() != p.String() || again.Path != p.Path {
-			t.Errorf("%q parses to %q, and that to %q, %v", text, p, again, err)
+		path, outputs, derived := strings.Cut(target, "!")
+		if storepath.Check(path) != nil || derived && (outputs == "" || !strings.HasSuffix(path, ".drv")) {
+			t.Errorf("%q is taken", target)
 		}
-		if strings.ContainsAny(p.String(), "^ \n\x00") {
-			t.Errorf("%q parses to %q", text, p)
+		if strings.ContainsAny(target, "^ \n\x00") {
+			t.Errorf("%q is taken", target)
 		}
 	})
 }

@@ -10,14 +10,14 @@ const (
 // Protocol is a version of the worker protocol: major<<8 | minor.
 type Protocol uint64
 
-// What this client speaks. 1.34 is Nix 2.8; 1.38 came with 2.24, and later
-// changes come as features.
+// The oldest and the newest version that this client speaks. 1.34 is Nix 2.8; 1.38 came
+// with 2.24, and later changes are negotiated as features.
 const (
 	Oldest Protocol = 1<<8 | 34
 	Newest Protocol = 1<<8 | 38
 )
 
-// First versions of what changed the wire between Oldest and Newest.
+// The versions between Oldest and Newest that first changed the wire format.
 const (
 	sinceTrust    Protocol = 1<<8 | 35
 	sinceCPUTimes Protocol = 1<<8 | 37
@@ -27,10 +27,10 @@ const (
 // String renders the version as Nix writes it: "1.38".
 func (p Protocol) String() string { return fmt.Sprintf("%d.%d", p>>8, p&0xff) }
 
-// Trust is what the daemon says of the user who connected.
+// Trust is whether the daemon trusts the user who connected.
 type Trust uint64
 
-// A daemon below 1.35 does not say. Any word but NotTrusted has to be taken
+// A daemon below 1.35 does not say. Treat anything but NotTrusted
 // as the power to become root.
 const (
 	TrustUnknown Trust = iota
@@ -38,28 +38,28 @@ const (
 	NotTrusted
 )
 
-// String is the word for it.
+// String returns the word for it: "trusted".
 func (t Trust) String() string {
 	return [...]string{"unknown", "trusted", "not trusted"}[t]
 }
 
-// Info is what the daemon said of itself in the handshake.
+// Info is what the daemon said about itself in the handshake.
 type Info struct {
 	Version  string   // the daemon's Nix, as "2.26.3"
-	Protocol Protocol // spoken on this connection
+	Protocol Protocol // in use on this connection
 	Trust    Trust
 }
 
-// handshake is written for one round trip before 1.38 and two from there.
-func (c *Client) handshake() error {
-	d := c.dec
-	c.enc.uint(clientMagic)
-	c.enc.uint(uint64(Newest))
-	if err := c.flush(); err != nil && !isOne(err, ends) {
-		return err // a daemon that is gone may have left its words
+// handshake greets the daemon and fills in s.info. It takes one round trip before 1.38, and two from 1.38 on.
+func (s *stream) handshake() error {
+	d := s.dec
+	s.enc.uint(clientMagic)
+	s.enc.uint(uint64(Newest))
+	if err := s.flush(); err != nil && !isOne(err, ends) {
+		return err // a daemon that hung up may have sent an answer first
 	}
 	magic := d.uint()
-	if isOne(d.err, ends) { // it looked at the user, and hung up: why stands in its own log only
+	if isOne(d.err, ends) { // it refused the user and hung up; the reason is only in its own log
 		return caused{ErrRefused, bare(d.err)}
 	}
 	daemon := Protocol(d.uint())
@@ -73,29 +73,29 @@ func (c *Client) handshake() error {
 	case daemon < Oldest:
 		return fmt.Errorf("%w: it speaks version %s, %s is needed", ErrTooOld, daemon, Oldest)
 	}
-	c.info.Protocol = min(daemon, Newest)
-	if c.info.Protocol >= sinceFeatures {
-		c.enc.texts(nil)
+	s.info.Protocol = min(daemon, Newest)
+	if s.info.Protocol >= sinceFeatures {
+		s.enc.texts(nil)
 	}
-	c.enc.uint(0) // CPU affinity, obsolete
-	c.enc.uint(0) // reserve space, obsolete
-	if err := c.flush(); err != nil {
+	s.enc.uint(0) // CPU affinity, obsolete
+	s.enc.uint(0) // reserve space, obsolete
+	if err := s.flush(); err != nil {
 		return err
 	}
-	if c.info.Protocol >= sinceFeatures {
-		d.texts() // with nothing announced nothing is common
+	if s.info.Protocol >= sinceFeatures {
+		d.texts() // the common features: none, since we announce none
 	}
-	c.info.Version = Plain(d.text())
-	if c.info.Protocol >= sinceTrust {
-		c.info.Trust = Trust(d.uint())
+	s.info.Version = Plain(d.text())
+	if s.info.Protocol >= sinceTrust {
+		s.info.Trust = Trust(d.uint())
 	}
-	if c.info.Trust > NotTrusted {
-		d.protocolf("trust of kind %d", uint64(c.info.Trust))
+	if s.info.Trust > NotTrusted {
+		d.protocolf("trust of kind %d", uint64(s.info.Trust))
 	}
 	if d.err != nil {
 		return d.err
 	}
-	refused, err := c.drain()
+	refused, err := s.drain()
 	if refused != nil {
 		return refused
 	}

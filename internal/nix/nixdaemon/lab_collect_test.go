@@ -21,17 +21,13 @@ import (
 // session: what is kept is just what the package's documentation says.
 func TestLabAWholeCollection(t *testing.T) {
 	onOwn(t, func(t *testing.T, l lab) {
-		s := &nixdaemon.Store{Socket: l.socket}
+		s := &nixdaemon.Client{Socket: l.socket}
 		defer s.Close()
-		c, err := s.Client(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		pinned, asked, later := addPath(t, l), addPath(t, l), addPath(t, l)
 		if valid, err := s.Pin(t.Context(), []string{pinned}); err != nil || len(valid) != 1 {
 			t.Fatalf("Pin = %q, %v", valid, err)
 		}
-		if _, err := c.QueryPathInfo(t.Context(), asked); err != nil {
+		if _, err := s.QueryPathInfo(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
 		rooted, link := addPath(t, l), linkFor(t)
@@ -42,7 +38,7 @@ func TestLabAWholeCollection(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.collects(t, "between resolving and the launch", map[string]bool{pinned: true, asked: false, rooted: true, later: false})
-		built := build(t, l, c).Outputs
+		built := build(t, l, s)
 		l.collects(t, "during the session", map[string]bool{pinned: true, built["out"]: true, built["dev"]: true, rooted: true})
 
 		if err := s.Close(); err != nil {
@@ -94,21 +90,22 @@ func TestLabACollectionDuringABuild(t *testing.T) {
 		input, end := addPath(t, l), filepath.Join("/tmp", filepath.Base(t.TempDir())+fmt.Sprint(time.Now().UnixNano()))
 		defer os.Remove(end)
 		drv := instantiate(t, l, "echo begun; while ! [ -e "+end+" ]; do :; done; read line <$input; echo $line >$out; echo >$dev", "input = builtins.storePath "+input+";")
-		done := make(chan nixdaemon.BuildResult, 1)
+		done := make(chan bool)
 		go func() {
-			results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
-			if err != nil {
-				t.Error(err)
+			defer close(done)
+			results, err := c.BuildPaths(t.Context(), []string{drv + "!dev,out"})
+			if err != nil || results[0].Err() != nil {
+				t.Error(err, results)
 			}
-			done <- append(results, nixdaemon.BuildResult{})[0]
 		}()
 		<-begun
 		l.collects(t, "while it is built", map[string]bool{input: true, drv: true})
 		if err := os.WriteFile(end, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r := <-done
-		l.collects(t, "when it is built", map[string]bool{r.Outputs["out"]: true, r.Outputs["dev"]: true})
+		<-done
+		outputs := l.outputs(t, drv)
+		l.collects(t, "when it is built", map[string]bool{outputs["out"]: true, outputs["dev"]: true})
 	})
 }
 
@@ -136,7 +133,7 @@ func TestLabAKilledDaemonIsNoticed(t *testing.T) {
 		drv := instantiate(t, l, "while :; do :; done")
 		failed := make(chan error, 1)
 		go func() {
-			_, err := building.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out"}}})
+			_, err := building.BuildPaths(t.Context(), []string{drv + "!out"})
 			failed <- err
 		}()
 		time.Sleep(100 * time.Millisecond)
@@ -186,16 +183,15 @@ func killWorkers(t *testing.T, l lab) {
 func TestLabAFullDiskIsSaid(t *testing.T) {
 	onRoots(t, func(t *testing.T, root string) {
 		l := startDaemon(t, root, "--size", "20000000", "--tmpfs", "/nix/store")
-		s := &nixdaemon.Store{Socket: l.socket}
+		s := &nixdaemon.Client{Socket: l.socket}
 		defer s.Close()
 		drv := instantiate(t, l, "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do x=$x$x; done 2>/dev/null; while echo $x; do :; done >$out; exit 1")
 		failed, err := s.Realise(t.Context(), []string{drv + "!out"})
 		if why := failed[drv+"!out"]; err != nil || why == nil || !strings.Contains(why.Error(), "lack of free disk space") {
 			t.Fatalf("Realise = %v, %v; want the lack of space", why, err)
 		}
-		c, err := s.Client(t.Context())
-		if err != nil || c.Alive() != nil {
-			t.Errorf("the connection is lost: %v, %v", err, c.Alive())
+		if err := s.Alive(); err != nil {
+			t.Errorf("the connection is lost: %v", err)
 		}
 	})
 }
@@ -232,12 +228,12 @@ func TestLabFetchesFromACache(t *testing.T) {
 		}
 		defer os.RemoveAll(cache)
 		first := startDaemon(t, root)
-		outputs := build(t, first, first.client(t, nixdaemon.Options{})).Outputs
+		outputs := build(t, first, first.client(t, nixdaemon.Options{}))
 		first.must(t, "nix", "--extra-experimental-features", "nix-command", "copy", "--to", "file://"+cache, outputs["dev"])
 
 		second := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false")
 		var progress nixdaemon.Progress
-		s := &nixdaemon.Store{Socket: second.socket, Options: nixdaemon.Options{Log: func(e nixdaemon.Event) { progress.Hear(e) }}}
+		s := &nixdaemon.Client{Socket: second.socket, Options: nixdaemon.Options{Log: func(e nixdaemon.Event) { progress.Hear(e) }}}
 		defer s.Close()
 		failed, err := s.Realise(t.Context(), []string{outputs["dev"], invalid})
 		if err != nil || len(failed) != 1 || failed[invalid] == nil {
@@ -249,7 +245,7 @@ func TestLabFetchesFromACache(t *testing.T) {
 		second.collects(t, "while the connection is open", map[string]bool{outputs["dev"]: true, outputs["out"]: true})
 
 		third := startDaemon(t, root, "--setenv", "NIX_CONFIG", "substituters = file://"+cache+"\nrequire-sigs = false").client(t, nixdaemon.Options{})
-		missing, err := third.QueryMissing(t.Context(), []nixdaemon.DerivedPath{{Path: outputs["dev"]}})
+		missing, err := third.QueryMissing(t.Context(), []string{outputs["dev"]})
 		if err != nil || len(missing.WillSubstitute) != 2 || missing.NARSize == 0 {
 			t.Errorf("QueryMissing = %+v, %v; want two to fetch", missing, err)
 		}

@@ -20,24 +20,20 @@ import (
 func TestLabPinsLastAsLongAsTheConnection(t *testing.T) { onEach(t, labPinsLastAsLongAsTheConnection) }
 
 func labPinsLastAsLongAsTheConnection(t *testing.T, l lab) {
-	for name, pin := range map[string]func(*nixdaemon.Store) string{
-		"a pinned path": func(s *nixdaemon.Store) string {
+	for name, pin := range map[string]func(*nixdaemon.Client) string{
+		"a pinned path": func(s *nixdaemon.Client) string {
 			path := addPath(t, l)
 			if valid, err := s.Pin(t.Context(), []string{path}); err != nil || len(valid) != 1 {
 				t.Fatalf("Pin = %q, %v", valid, err)
 			}
 			return path
 		},
-		"what was built": func(s *nixdaemon.Store) string {
-			c, err := s.Client(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return build(t, l, c).Outputs["dev"]
+		"what was built": func(s *nixdaemon.Client) string {
+			return build(t, l, s)["dev"]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &nixdaemon.Store{Socket: l.socket}
+			s := &nixdaemon.Client{Socket: l.socket}
 			defer s.Close()
 			path := pin(s)
 			if out, err := l.nix(t, "nix-store", "--delete", path); err == nil {
@@ -97,7 +93,7 @@ func TestLabCancelKillsTheBuilder(t *testing.T) { onEach(t, labCancelKillsTheBui
 
 func labCancelKillsTheBuilder(t *testing.T, l lab) {
 	script := "i=0; while :; do i=$((i+1)); [ $((i % 50000)) != 1 ] || echo $i; done"
-	target := []nixdaemon.DerivedPath{{Path: instantiate(t, l, script), Outputs: []string{"out"}}}
+	target := []string{instantiate(t, l, script) + "!out"}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		started := false
@@ -125,7 +121,7 @@ func labTwoHundredAtOnce(t *testing.T, l lab) {
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
-			s := &nixdaemon.Store{Socket: l.socket}
+			s := &nixdaemon.Client{Socket: l.socket}
 			defer s.Close()
 			if valid, err := s.Pin(t.Context(), paths); err != nil || len(valid) != 0 {
 				t.Errorf("Pin = %q, %v; want none, nil", valid, err)
@@ -142,7 +138,7 @@ func BenchmarkLabPin20(b *testing.B) {
 		paths[i] = fmt.Sprintf("/nix/store/%032d-claudebox-never-was", i)
 	}
 	for b.Loop() {
-		s := &nixdaemon.Store{Socket: labSocket(b)}
+		s := &nixdaemon.Client{Socket: labSocket(b)}
 		if _, err := s.Pin(b.Context(), paths); err != nil {
 			b.Fatal(err)
 		}

@@ -8,9 +8,9 @@ package nixdaemon_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -82,15 +82,25 @@ func labQueries(t *testing.T, l lab) {
 	}
 }
 
-// build has a derivation of two outputs built, dev referring to out.
-func build(t testing.TB, l lab, c *nixdaemon.Client) nixdaemon.BuildResult {
+// build has a derivation of two outputs built, dev referring to out, and gives their paths.
+func build(t testing.TB, l lab, c *nixdaemon.Client) map[string]string {
 	t.Helper()
 	drv := instantiate(t, l, "echo out >$out; echo $out >$dev")
-	results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{{Path: drv, Outputs: []string{"out", "dev"}}})
-	if err != nil {
-		t.Fatal(err)
+	results, err := c.BuildPaths(t.Context(), []string{drv + "!dev,out"})
+	if err != nil || results[0].Err() != nil {
+		t.Fatal(err, results)
 	}
-	return results[0]
+	return l.outputs(t, drv)
+}
+
+// outputs are the paths of a derivation's two, by name.
+func (l lab) outputs(t testing.TB, drv string) map[string]string {
+	t.Helper()
+	outputs := map[string]string{}
+	for _, name := range []string{"out", "dev"} {
+		outputs[name] = l.must(t, "nix-store", "-q", "--binding", name, drv)
+	}
+	return outputs
 }
 
 func TestLabBuild(t *testing.T) { onEach(t, labBuild) }
@@ -103,19 +113,20 @@ func labBuild(t *testing.T, l lab) {
 		}
 	}})
 	drv := instantiate(t, l, "echo hello from the builder; echo out >$out; echo $out >$dev")
-	target := nixdaemon.DerivedPath{Path: drv, Outputs: []string{"out", "dev"}}
-	outputs := map[string]string{}
-	for _, name := range target.Outputs {
-		outputs[name] = l.must(t, "nix-store", "-q", "--binding", name, drv)
-	}
-	missing, err := c.QueryMissing(t.Context(), []nixdaemon.DerivedPath{target})
+	target := drv + "!dev,out"
+	missing, err := c.QueryMissing(t.Context(), []string{target})
 	if err != nil || !slices.Equal(missing.WillBuild, []string{drv}) {
 		t.Errorf("QueryMissing = %+v, %v; want it to be built", missing, err)
 	}
 	for _, want := range []nixdaemon.Status{nixdaemon.Built, nixdaemon.AlreadyValid} {
-		results, err := c.BuildPaths(t.Context(), []nixdaemon.DerivedPath{target})
-		if err != nil || results[0].Status != want || !reflect.DeepEqual(results[0].Outputs, outputs) {
-			t.Fatalf("BuildPaths = %+v, %v; want status %d and outputs %q", results, err, want, outputs)
+		results, err := c.BuildPaths(t.Context(), []string{target})
+		if err != nil || results[0].Status != want {
+			t.Fatalf("BuildPaths = %+v, %v; want status %d", results, err, want)
+		}
+	}
+	for _, path := range l.outputs(t, drv) {
+		if valid, err := c.IsValidPath(t.Context(), path); err != nil || !valid {
+			t.Errorf("%s is valid: %v, %v; want it to be built", path, valid, err)
 		}
 	}
 	if !slices.Contains(lines, "hello from the builder") {
@@ -128,15 +139,12 @@ func TestLabClosure(t *testing.T) { onEach(t, labClosure) }
 
 func labClosure(t *testing.T, l lab) {
 	c := l.client(t, nixdaemon.Options{})
-	outputs := build(t, l, c).Outputs
+	outputs := build(t, l, c)
 	infos, err := c.Closure(t.Context(), []string{outputs["dev"]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, info := range infos {
-		got = append(got, info.Path)
-	}
+	got := slices.Sorted(maps.Keys(infos))
 	want := strings.Fields(l.must(t, "nix-store", "-q", "--requisites", outputs["dev"]))
 	slices.Sort(want)
 	if len(got) != 2 || !slices.Equal(got, want) {
@@ -151,7 +159,7 @@ func labClosure(t *testing.T, l lab) {
 func TestLabFailuresSayWhy(t *testing.T) { onEach(t, labFailuresSayWhy) }
 
 func labFailuresSayWhy(t *testing.T, l lab) {
-	s := &nixdaemon.Store{Socket: l.socket}
+	s := &nixdaemon.Client{Socket: l.socket}
 	defer s.Close()
 	fails := instantiate(t, l, "echo the builder gives up; exit 3")
 	depends := instantiate(t, l, "echo never", `src = "${`+importDrv(fails)+`}";`)
@@ -173,9 +181,8 @@ func labFailuresSayWhy(t *testing.T, l lab) {
 	if why := failed[fails+"!out"]; !strings.Contains(why.Error(), "the builder gives up") && !strings.Contains(why.Error(), "exit code 3") {
 		t.Errorf("the failed build says %q; want the builder's status", why)
 	}
-	client, err := s.Client(t.Context())
-	if err != nil || client.Alive() != nil {
-		t.Errorf("the connection is lost after failures: %v", client.Alive())
+	if err := s.Alive(); err != nil {
+		t.Errorf("the connection is lost after failures: %v", err)
 	}
 }
 

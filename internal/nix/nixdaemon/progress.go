@@ -7,19 +7,19 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// Progress sums up the events of one operation for a person who waits. The
-// zero value is ready; give [Progress.Hear] every event in order.
+// Progress sums up the events of one operation for a waiting user. The
+// zero value is ready; pass every event to [Progress.Hear], in order.
 type Progress struct {
 	Fetched, ToFetch uint64 // store paths; ToFetch grows as more is known
 	Built, ToBuild   uint64 // derivations
-	Bytes, ToDo      uint64 // unpacked, of what is fetched
-	Building         string // name of the derivation that was begun last
+	Bytes, ToDo      uint64 // unpacked size of what is fetched
+	Building         string // name of the derivation whose build began last
 
-	kinds  map[uint64]Activity // of the activities that count
+	kinds  map[uint64]Activity // of the activities that are summed up
 	copied map[uint64]uint64   // bytes, by activity
 }
 
-// Hear takes an event in, and reports whether the sum has changed.
+// Hear adds an event, and reports whether the sum has changed.
 func (p *Progress) Hear(e Event) bool {
 	switch e := e.(type) {
 	case Start:
@@ -61,9 +61,9 @@ func (p *Progress) result(r Result) bool {
 	return true
 }
 
-// String is one line without a verb for the whole: "fetched 3 of 12 paths
+// String returns one line without a verb for the whole: "fetched 3 of 12 paths
 // (40 of 210 MiB), built 0 of 1, building hello-2.12". It is empty while
-// there is nothing to wait for.
+// nothing is to be fetched or built.
 func (p *Progress) String() string {
 	var parts []string
 	if p.ToFetch > 0 {

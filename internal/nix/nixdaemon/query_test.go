@@ -76,7 +76,7 @@ func TestOperations(t *testing.T) {
 		},
 		"foretells what is missing": {
 			38, func(ctx context.Context, c *nixdaemon.Client) (any, error) {
-				return c.QueryMissing(ctx, []nixdaemon.DerivedPath{{Path: drvA, Outputs: []string{"*"}}})
+				return c.QueryMissing(ctx, []string{drvA + "!*"})
 			},
 			[]any{40, 1, drvA + "!*"},
 			[]any{msgLast, 1, drvA, 1, pathA, 1, pathB, 10, 20},
@@ -109,15 +109,19 @@ func TestBadArgumentsStayHere(t *testing.T) {
 		"a file below a path": func() error { _, err := c.IsValidPath(ctx, pathA+"/bin"); return err },
 		"one bad path of two": func() error { _, err := c.Pin(ctx, []string{pathA, "/etc"}); return err },
 		"the command line's form": func() error {
-			_, err := c.BuildPaths(ctx, []nixdaemon.DerivedPath{{Path: drvA + "^out"}})
+			_, err := c.BuildPaths(ctx, []string{drvA + "^out"})
 			return err
 		},
 		"outputs of what is no derivation": func() error {
-			_, err := c.BuildPaths(ctx, []nixdaemon.DerivedPath{{Path: pathA, Outputs: []string{"out"}}})
+			_, err := c.BuildPaths(ctx, []string{pathA + "!out"})
 			return err
 		},
-		"an output with a comma": func() error {
-			_, err := c.QueryMissing(ctx, []nixdaemon.DerivedPath{{Path: drvA, Outputs: []string{"a,b"}}})
+		"an output without a name": func() error {
+			_, err := c.QueryMissing(ctx, []string{drvA + "!a,,b"})
+			return err
+		},
+		"outputs that are not sorted": func() error {
+			_, err := c.QueryMissing(ctx, []string{drvA + "!out,dev"})
 			return err
 		},
 		"a relative link": func() error { return c.AddIndirectRoots(ctx, []string{"link"}) },
@@ -162,12 +166,13 @@ func TestManyQuestionsArePipelinedInBatches(t *testing.T) {
 }
 
 func TestSizeCountsWhatIsSharedOnce(t *testing.T) {
-	info := func(path string, size uint64, refs ...string) *nixdaemon.PathInfo {
-		return &nixdaemon.PathInfo{Path: path, NARSize: size, References: append(refs, path)}
+	closure := map[string]*nixdaemon.PathInfo{
+		"a": {NARSize: 1, References: []string{"c", "a"}},
+		"b": {NARSize: 2, References: []string{"c", "b"}},
+		"c": {NARSize: 4, References: []string{"a", "c"}},
 	}
-	infos := []*nixdaemon.PathInfo{info("a", 1, "c"), info("b", 2, "c"), info("c", 4, "a")}
 	for want, roots := range map[uint64][]string{7: {"a", "b"}, 5: {"a"}, 0: {"elsewhere"}} {
-		if got := nixdaemon.Size(infos, roots); got != want {
+		if got := nixdaemon.Size(closure, roots); got != want {
 			t.Errorf("Size(%q) = %d, want %d", roots, got, want)
 		}
 	}
@@ -189,7 +194,7 @@ func TestClosure(t *testing.T) {
 		p.untilGone()
 	})
 	infos, err := c.Closure(t.Context(), []string{pathB, drvA})
-	if err != nil || len(infos) != 3 || infos[0].Path != pathA || infos[1].Path != pathB || infos[2].Path != drvA {
+	if err != nil || len(infos) != 3 || infos[pathA] == nil || infos[pathB] == nil || infos[drvA] == nil {
 		t.Errorf("Closure = %v, %v; want a, b and the derivation, once each", infos, err)
 	}
 	if _, err := c.Closure(t.Context(), []string{pathA}); err == nil || !strings.Contains(err.Error(), pathA) {

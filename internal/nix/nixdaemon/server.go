@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"net"
 	"time"
+
+	"claudebox/internal/nix/storepath"
 )
 
 // Limits of what a client may send. The longest store path has 255 characters;
@@ -18,23 +20,23 @@ const (
 // chunk is how many bytes of an answer are collected before they are sent.
 const chunk = 64 << 10
 
-// little is the room, in bytes, that a client takes which has asked for nothing
-// yet: there may be hundreds of them.
+// little is the size, in bytes, of the buffers of a client which has not asked for anything
+// yet: there may be hundreds of such clients.
 const little = 512
 
-// A client shakes hands, and sends or takes a message, in this time. Between
-// two requests it may be silent for as long as it likes.
+// How long the handshake, and how long reading or writing one message, may take.
+// Between two requests a client may be silent for as long as it likes.
 const (
 	handshakeTime = 10 * time.Second
 	messageTime   = 30 * time.Second
 )
 
-// Server is the daemon's end of a connection, for who answers in its place. It
-// knows how requests and answers are written, not what they mean: its methods
+// Server is the daemon's end of a connection, for a process that answers in place of the daemon. It
+// knows the format of requests and answers, not what they mean: its methods
 // read the parts of a request and write those of an answer, in the order of the
-// protocol. The first fault sticks, see [Server.Err].
+// protocol. It keeps the first error, see [Server.Err].
 //
-// It speaks with Nix 2.8 and later ones. What a client sends is bounded, and
+// It serves clients from Nix 2.8 on. What a client sends is bounded, and
 // memory grows with what arrives.
 type Server struct {
 	conn net.Conn
@@ -43,7 +45,7 @@ type Server struct {
 	err  error // of writing
 }
 
-// NewServer begins a connection. The caller closes it.
+// NewServer returns the server for a connection, which the caller closes. Call Handshake first.
 func NewServer(conn net.Conn) *Server {
 	dec := &decoder{
 		r:    bufio.NewReaderSize(conn, little),
@@ -52,8 +54,8 @@ func NewServer(conn net.Conn) *Server {
 	return &Server{conn: conn, dec: dec}
 }
 
-// Err is what ended the connection, or a breach of the protocol in the request;
-// nil while all is well.
+// Err returns what ended the connection, or a breach of the protocol in the request;
+// nil if there is neither.
 func (s *Server) Err() error {
 	if s.dec.err != nil {
 		return s.dec.err
@@ -61,8 +63,8 @@ func (s *Server) Err() error {
 	return s.err
 }
 
-// Handshake greets the client as a daemon of that name and version, which does
-// not trust it.
+// Handshake greets the client as a daemon of the given version, which does
+// not trust the client.
 func (s *Server) Handshake(version string) error {
 	s.within(handshakeTime)
 	defer s.within(0)
@@ -78,7 +80,7 @@ func (s *Server) Handshake(version string) error {
 		s.dec.protocolf("a client speaks version %s", client)
 	}
 	protocol := min(client, Newest)
-	if protocol >= sinceFeatures { // each side sends its own before it waits for the other's
+	if protocol >= sinceFeatures { // each side sends its own features before it waits for the other's
 		s.enc.texts(nil)
 		s.flush()
 		s.dec.texts()
@@ -96,8 +98,8 @@ func (s *Server) Handshake(version string) error {
 	return s.Err()
 }
 
-// Next waits for a request, and gives the number of its operation. An error is
-// the end of the connection.
+// Next waits for a request, and returns the number of its operation. After an error
+// the connection cannot be used.
 func (s *Server) Next() (operation uint64, err error) {
 	s.within(0)
 	s.dec.refill()
@@ -110,8 +112,8 @@ func (s *Server) Next() (operation uint64, err error) {
 	return operation, s.Err()
 }
 
-// Number reads the next part of a request, as Text and Count do. A list is its
-// Count and then the elements.
+// Number reads the next part of a request: a number. A list is its Count, followed by its
+// elements.
 func (s *Server) Number() uint64 { return s.dec.uint() }
 
 // Text reads a string of at most 4 KiB.
@@ -120,10 +122,16 @@ func (s *Server) Text() string { return s.dec.text() }
 // Count reads how many elements follow, at most 16,384.
 func (s *Server) Count() uint64 { return s.dec.count() }
 
-// Breach notes that the request is against the protocol.
-func (s *Server) Breach(err error) { s.dec.protocolf("%v", err) }
+// Path reads a store path; an invalid one is a breach of the protocol.
+func (s *Server) Path() string {
+	path := s.dec.text()
+	if err := storepath.Check(path); err != nil {
+		s.dec.protocolf("%v", err)
+	}
+	return path
+}
 
-// Done begins the answer to a request: it was done, and what follows is the
+// Done begins the answer to a request that succeeded. What is written next is the
 // result.
 func (s *Server) Done() { s.enc.uint(tagLast) }
 
@@ -138,7 +146,7 @@ func (s *Server) Refuse(message string) {
 	s.enc.uint(0) // no traces
 }
 
-// PutNumber writes a part of an answer.
+// PutNumber writes a number as the next part of an answer.
 func (s *Server) PutNumber(n uint64) { s.enc.uint(n) }
 
 // PutTexts writes a list, however long.
@@ -152,7 +160,7 @@ func (s *Server) PutTexts(list []string) {
 	}
 }
 
-// PutInfo writes what is known of a path; nil: it is not valid.
+// PutInfo writes what is known about a path; nil means that the path is not valid.
 func (s *Server) PutInfo(info *PathInfo) {
 	s.enc.bool(info != nil)
 	if info == nil {
@@ -172,15 +180,15 @@ func (s *Server) PutInfo(info *PathInfo) {
 func (s *Server) Send() error {
 	s.within(messageTime)
 	s.flush()
-	if s.enc.buf.Cap() > little { // a long answer is not kept room for
+	if s.enc.buf.Cap() > little { // do not keep the buffer of a long answer
 		s.enc = encoder{}
 	}
 	return s.Err()
 }
 
-// Leave ends the connection so that the last answer still arrives: closing it
-// while the client sends would take that back. So what the client still sends is
-// dropped, up to 16 MiB, within the time that a message has.
+// Leave ends the connection so that the last answer still arrives: if it were closed while
+// the client sends, the client could lose that answer. So Leave drops what the client still sends,
+// up to 16 MiB, within the time limit of a message.
 func (s *Server) Leave() {
 	if half, can := s.conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
 		_, _ = s.dec.r.Discard(maxIgnored)
@@ -194,7 +202,7 @@ func (s *Server) flush() {
 	}
 }
 
-// within bounds what is read and written from now on; 0: nothing does.
+// within limits the time for all reads and writes from now on; 0 means no limit.
 func (s *Server) within(limit time.Duration) {
 	var at time.Time
 	if limit > 0 {

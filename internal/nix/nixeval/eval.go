@@ -1,7 +1,6 @@
 package nixeval
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"claudebox/internal/diag"
 )
@@ -24,13 +22,10 @@ var fetchExpr string
 type Evaluator struct {
 	// Program is nix-instantiate, by its absolute path.
 	Program string
-	// Env is what Nix has to know of this machine (NIX_REMOTE, NIX_CONF_DIR,
-	// NIX_DAEMON_SOCKET_PATH …), as NAME=VALUE. It is all that the process
-	// knows of the caller's environment.
+	// Env is what Nix needs to know about this machine (NIX_REMOTE, NIX_CONF_DIR,
+	// NIX_DAEMON_SOCKET_PATH …), as NAME=VALUE. The process gets nothing else of
+	// the caller's environment.
 	Env []string
-	// Jobs bounds the processes that run at once when a package breaks the
-	// common one; 0 means 2.
-	Jobs int
 }
 
 // Query is what to look up.
@@ -43,30 +38,29 @@ type Query struct {
 
 // Package is the answer for one attribute path.
 type Package struct {
-	Attr        string            `json:"attr"`
-	Version     string            `json:"version,omitempty"`
-	MainProgram string            `json:"mainProgram,omitempty"`
-	Drv         string            `json:"drv"`
-	Outputs     map[string]string `json:"outputs"` // name → store path
-	Install     []string          `json:"install"` // what meta.outputsToInstall says, else the default output
+	Attr    string            `json:"attr"`
+	Version string            `json:"version,omitempty"`
+	Drv     string            `json:"drv"`
+	Outputs map[string]string `json:"outputs"` // name → store path
+	Install []string          `json:"install"` // meta.outputsToInstall, or the default output if that is not set
 	// Failure is why there is no package; nil when there is one.
 	Failure *Failure `json:"-"`
 }
 
-// Identity is what of the evaluator itself can change an answer, for the key
-// of a cache.
+// Identity is a text for the key of a cache: it changes whenever the evaluator
+// or its expression changes, either of which can change an answer.
 func (e Evaluator) Identity() string { return e.Program + "\n" + packagesExpr }
 
 // Evaluate looks the attributes up and answers in their order. A package that
-// cannot be had is no error but has a Failure; the error is for what keeps
+// is not available is not an error: it has a Failure. The error is for what keeps
 // the evaluator from working at all.
 //
 // Some faults of a package (abort, a type error, endless recursion) cannot be
-// caught in the language and break the process for all. Then the list is cut
-// in halves until they stand alone: two processes a level for each.
+// caught in the Nix language and make the process fail for all packages. Then the list is
+// halved until each such package stands alone: two processes per level for each of
+// them, one after the other.
 func (e Evaluator) Evaluate(ctx context.Context, q Query) ([]Package, error) {
-	run := &run{Evaluator: e, query: q, slots: make(chan struct{}, cmp.Or(e.Jobs, 2))}
-	run.sound = sync.OnceValue(func() error { return run.instantiate(ctx, "probe", "[]", new(bool)) })
+	run := &run{Evaluator: e, query: q}
 	packages, err := run.lookUp(ctx, q.Attrs)
 	if err != nil {
 		return nil, &diag.Error{Op: "evaluate packages of " + q.Nixpkgs, Err: err, Remedy: remedyFor(err)}
@@ -74,20 +68,19 @@ func (e Evaluator) Evaluate(ctx context.Context, q Query) ([]Package, error) {
 	return packages, nil
 }
 
-// run is one evaluation with the processes it takes.
+// run is one call of Evaluate, which may take several processes.
 type run struct {
 	Evaluator
 	query Query
-	slots chan struct{} // one for each process that may run
-	// sound reports whether the package set itself has a value, asked once and
-	// only when a process broke: else every package would be to blame.
-	sound func() error
+	// sound says that the package set itself can be evaluated. This is checked once, and only
+	// after a process failed: otherwise each package would get the blame.
+	sound bool
 }
 
-// maxWants keeps a command line's word far below the kernel's 128 KiB.
+// maxWants bounds the JSON list passed in one argument, far below the kernel's limit of 128 KiB.
 const maxWants = 96 << 10
 
-// lookUp answers in the order of attrs.
+// lookUp looks up attrs, in their order.
 func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	if len(attrs) == 0 {
 		return nil, nil
@@ -97,71 +90,65 @@ func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 		return r.halve(ctx, attrs)
 	}
 	var answers []answer
-	switch err := r.instantiate(ctx, "all", wants, &answers); {
+	err := r.instantiate(ctx, "all", wants, &answers)
+	switch {
 	case isEvalError(err): // at least one of them broke the process
-		if err := r.sound(); err != nil {
-			return nil, err
-		}
-		if len(attrs) > 1 {
-			return r.halve(ctx, attrs)
-		}
-		message := attrs[0] + " cannot be evaluated: " + err.Error()
-		return []Package{{Attr: attrs[0], Failure: &Failure{Reason: Faulty, Message: message}}}, nil
+		return r.blame(ctx, attrs, err)
 	case err != nil:
 		return nil, err
 	case len(answers) != len(attrs):
 		return nil, fmt.Errorf("bug: %d answers for %d packages", len(answers), len(attrs))
 	}
-	return r.judge(ctx, attrs, answers)
-}
-
-// halve looks both halves up at once.
-func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
-	mid := len(attrs) / 2
-	halves := [2][]string{attrs[:mid], attrs[mid:]}
-	return gather(len(halves), func(i int) ([]Package, error) { return r.lookUp(ctx, halves[i]) })
-}
-
-// judge turns answers into packages, asking again for reasons that were kept
-// back.
-func (r *run) judge(ctx context.Context, attrs []string, answers []answer) ([]Package, error) {
-	return gather(len(attrs), func(i int) ([]Package, error) {
-		p := answers[i].pkg(attrs[i])
-		if p.Failure == nil || p.Failure.Reason != Throws {
-			return []Package{p}, nil
+	packages := make([]Package, len(attrs))
+	for i, attr := range attrs {
+		packages[i] = answers[i].pkg(attr)
+		if f := packages[i].Failure; f != nil && f.Message == "" {
+			if f.Message, err = r.thrown(ctx, attr); err != nil {
+				return nil, err
+			}
 		}
-		err := r.instantiate(ctx, "force", wants(attrs[i:i+1]), new([]string))
-		if err != nil && !isEvalError(err) {
+	}
+	return packages, nil
+}
+
+// blame finds out which of attrs broke the process.
+func (r *run) blame(ctx context.Context, attrs []string, broke error) ([]Package, error) {
+	if !r.sound {
+		if err := r.instantiate(ctx, "probe", "[]", new(bool)); err != nil {
 			return nil, err
 		}
-		p.Failure = &Failure{Reason: Faulty, Message: "bug: " + attrs[i] + " fails among others and works alone"}
-		if err != nil { // what nixpkgs says of a name it has taken away
-			p.Failure = &Failure{Reason: Throws, Message: attrs[i] + ": " + err.Error()}
-		}
-		return []Package{p}, nil
-	})
+		r.sound = true
+	}
+	if len(attrs) > 1 {
+		return r.halve(ctx, attrs)
+	}
+	message := attrs[0] + " cannot be evaluated: " + broke.Error()
+	return []Package{{Attr: attrs[0], Failure: &Failure{Message: message}}}, nil
 }
 
-// gather runs n parts at once and joins what they give, in order. The first
-// part that fails gives the error.
-func gather(n int, part func(int) ([]Package, error)) ([]Package, error) {
-	parts, errs := make([][]Package, n), make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { parts[i], errs[i] = part(i) })
+func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
+	first, err := r.lookUp(ctx, attrs[:len(attrs)/2])
+	if err != nil {
+		return nil, err
 	}
-	all.Wait()
-	var joined []Package
-	for i := range n {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		joined = append(joined, parts[i]...)
-	}
-	return joined, nil
+	second, err := r.lookUp(ctx, attrs[len(attrs)/2:])
+	return append(first, second...), err
 }
 
-// wants is the list as JSON, which needs no quoting in Nix.
+// thrown returns the message with which nixpkgs refuses a name that it has removed.
+// It takes a process for this name alone: the answer for many names leaves the message out.
+func (r *run) thrown(ctx context.Context, attr string) (message string, err error) {
+	switch err := r.instantiate(ctx, "force", wants([]string{attr}), new([]string)); {
+	case err == nil:
+		return "bug: " + attr + " fails among others and works alone", nil
+	case isEvalError(err):
+		return attr + ": " + err.Error(), nil
+	default:
+		return "", err
+	}
+}
+
+// wants writes attribute paths as JSON, which needs no quoting in Nix.
 func wants(attrs []string) string {
 	paths := make([][]string, len(attrs))
 	for i, attr := range attrs {
@@ -173,14 +160,8 @@ func wants(attrs []string) string {
 
 // instantiate runs the expression and decodes what it prints into answer.
 func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) error {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	args := []string{
-		// Said in full, since nix.conf may have set any of them.
+		// All are given here, since nix.conf may have set any of them.
 		"--option", "restrict-eval", "true", "-I", "src=" + r.query.Nixpkgs,
 		"--option", "pure-eval", "false",
 		"--option", "allow-import-from-derivation", "false",
@@ -202,9 +183,9 @@ type Source struct {
 	LastModified int64 `json:"lastModified"` // seconds since 1970; 0: not known
 }
 
-// Fetch brings what a locked flake reference names ("github:NixOS/nixpkgs/REV")
-// to the store. Nix's own cache of downloads is a folder that goes when it
-// is done: the store keeps the result.
+// Fetch copies what a locked flake reference names ("github:NixOS/nixpkgs/REV")
+// into the store. Nix keeps its cache of downloads in a temporary folder,
+// which Fetch removes: the store keeps the result.
 func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error) {
 	cache, err := os.MkdirTemp("", "claudebox-fetch-")
 	if err == nil {

@@ -19,7 +19,7 @@ const (
 )
 
 // good is the expression's answer for a package; %s is its version.
-const good = `{"drvPath":"` + drvPath + `","default":"out","outputs":{"out":"` + outPath + `"},"version":"%s","install":[],"mainProgram":""}`
+const good = `{"drvPath":"` + drvPath + `","default":"out","outputs":{"out":"` + outPath + `"},"version":"%s","install":[]}`
 
 // fakeNix is a nix-instantiate in shell. It finds its mode and the wants in
 // $mode and $wants, its arguments in $all, and notes each call in a file.
@@ -39,7 +39,7 @@ echo "$mode $wants" >>'` + log + `'
 	if err := os.WriteFile(program, []byte(prelude+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return nixeval.Evaluator{Program: program, Jobs: 1}, func() []string {
+	return nixeval.Evaluator{Program: program}, func() []string {
 		text, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
@@ -87,7 +87,7 @@ esac`)
 			t.Errorf("answer %d = %+v; want %s", i, p, attr)
 		}
 	}
-	if f := got[2].Failure; f == nil || f.Reason != nixeval.Faulty || f.Message != "bad cannot be evaluated: evaluation aborted" {
+	if f := got[2].Failure; f == nil || f.Message != "bad cannot be evaluated: evaluation aborted" {
 		t.Errorf("bad fails with %+v; want what Nix printed", f)
 	}
 	want := []string{`all [["a"],["b"],["bad"],["c"]]`, `all [["a"],["b"]]`, `all [["bad"],["c"]]`, `all [["bad"]]`, `all [["c"]]`, `probe []`}
@@ -114,36 +114,36 @@ func TestReasonsOfFailures(t *testing.T) {
 	}{
 		"names what is near": {
 			"ripgrap", `{"error":"missing","rest":["ripgrap"],"near":["ripgrep","grep","ripgraq"]}`,
-			nixeval.Failure{Reason: nixeval.Missing, Message: "ripgrap is not in nixpkgs", Similar: []string{"ripgraq", "ripgrep"}},
+			nixeval.Failure{Message: "ripgrap is not in nixpkgs; did you mean ripgraq or ripgrep?"},
 		},
 		"names it with its set": {
 			"python3Packages.request", `{"error":"missing","rest":["request"],"near":["requests"]}`,
 			nixeval.Failure{
-				Reason: nixeval.Missing, Message: "python3Packages.request is not in nixpkgs: python3Packages has no request",
-				Similar: []string{"python3Packages.requests"},
+				Message: "python3Packages.request is not in nixpkgs: python3Packages has no request; " +
+					"did you mean python3Packages.requests?",
 			},
 		},
 		"tells a set that is missing on the way": {
 			"python3Package.requests.x", `{"error":"missing","rest":["python3Package","requests","x"],"near":[]}`,
 			nixeval.Failure{
-				Reason: nixeval.Missing, Message: "python3Package.requests.x is not in nixpkgs",
-				Remedy: "find its attribute path: nix --extra-experimental-features 'nix-command flakes' search nixpkgs x",
+				Message: "python3Package.requests.x is not in nixpkgs",
+				Remedy:  "find its attribute path: nix --extra-experimental-features 'nix-command flakes' search nixpkgs x",
 			},
 		},
 		"tells what is no set": {
 			"lib.id.x", `{"error":"not-a-set","rest":["x"],"type":"lambda"}`,
-			nixeval.Failure{Reason: nixeval.Missing, Message: "lib.id.x is not in nixpkgs: lib.id is a function"},
+			nixeval.Failure{Message: "lib.id.x is not in nixpkgs: lib.id is a function"},
 		},
 		"tells a set of packages": {
 			"python3Packages", `{"error":"not-a-package","type":"set"}`,
 			nixeval.Failure{
-				Reason: nixeval.NotPackage, Message: "python3Packages is a set, not a package",
-				Remedy: "name a package in it: python3Packages.NAME",
+				Message: "python3Packages is a set, not a package",
+				Remedy:  "name a package in it: python3Packages.NAME",
 			},
 		},
 		"tells a content-addressed package": {
 			"hello", `{"drvPath":"` + drvPath + `","default":"out","outputs":{"out":"/1rz4g4znpzjwh1xymhjpm42vipw92pr73vdgl6xs1hycac8kf2n9"}}`,
-			nixeval.Failure{Reason: nixeval.NotPackage, Message: "hello is content-addressed: its store path is not known before it is built"},
+			nixeval.Failure{Message: "hello is content-addressed: its store path is not known before it is built"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,11 +159,11 @@ func TestReasonsOfFailures(t *testing.T) {
 // What nixpkgs refuses by a flag needs no second process; what throws does.
 func TestRefusals(t *testing.T) {
 	for flag, want := range map[string]nixeval.Failure{
-		`"unfree"`:      {Reason: nixeval.Unfree, Message: "x has an unfree licence, which nixpkgs refuses by default"},
-		`"insecure"`:    {Reason: nixeval.Insecure, Message: "x is marked as insecure: CVE-1, CVE-2"},
-		`"broken"`:      {Reason: nixeval.Broken, Message: "x is marked as broken in this nixpkgs"},
-		`"unsupported"`: {Reason: nixeval.Unsupported, Message: "x is not available on this system"},
-		``:              {Reason: nixeval.Throws, Message: "x: it was removed"},
+		`"unfree"`:      {Message: "x has an unfree licence, which nixpkgs refuses by default"},
+		`"insecure"`:    {Message: "x is marked as insecure: CVE-1, CVE-2"},
+		`"broken"`:      {Message: "x is marked as broken in this nixpkgs"},
+		`"unsupported"`: {Message: "x is not available on this system"},
+		``:              {Message: "x: it was removed"},
 	} {
 		t.Run("for "+flag, func(t *testing.T) {
 			e, calls := fakeNix(t, `
@@ -176,7 +176,7 @@ esac`)
 				t.Fatalf("Evaluate = %+v, %v; want a failure", got, err)
 			}
 			f := *got[0].Failure
-			if f.Reason != want.Reason || f.Message != want.Message || (f.Remedy != "") != (flag != "") {
+			if f.Message != want.Message || (f.Remedy != "") != (flag != "") {
 				t.Errorf("failure = %+v; want %+v", f, want)
 			}
 			if n := len(calls()); (n == 2) != (flag == "") {

@@ -13,36 +13,16 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// Reason is why an attribute path gives no package.
-type Reason string
-
-// The reasons. Unfree to Unsupported are nixpkgs' own refusals.
-const (
-	Missing     Reason = "missing"
-	NotPackage  Reason = "not a package"
-	Throws      Reason = "removed or renamed"
-	Unfree      Reason = "unfree"
-	Insecure    Reason = "insecure"
-	Broken      Reason = "broken"
-	Unsupported Reason = "unsupported"
-	Faulty      Reason = "faulty" // its definition has no value
-)
-
 // Failure is why one attribute path gives no package.
 type Failure struct {
-	Reason  Reason
-	Message string
-	Similar []string // attribute paths that may have been meant, nearest first
-	Remedy  string   // one imperative line; empty when none is known
+	Message string // empty in an [answer]: nixpkgs itself explains it, see [run.thrown]
+	Remedy  string // one imperative line; empty when none is known
 }
 
-// Error is the message.
-func (f *Failure) Error() string { return f.Message }
-
-// answer is what packages.nix says of one attribute path.
+// answer is the result of packages.nix for one attribute path.
 type answer struct {
 	Error string   `json:"error"`
-	Rest  []string `json:"rest"` // of the path, where it leads nowhere
+	Rest  []string `json:"rest"` // the end of the path, from the first attribute that does not exist
 	Near  []string `json:"near"`
 	Type  string   `json:"type"`
 
@@ -70,11 +50,9 @@ func (a answer) failure(attr string) *Failure {
 		return a.missing(attr)
 	case "not-a-set":
 		parent := strings.TrimSuffix(attr, "."+strings.Join(a.Rest, "."))
-		return &Failure{
-			Reason: Missing, Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(a.Type)),
-		}
+		return &Failure{Message: fmt.Sprintf("%s is not in nixpkgs: %s is %s", attr, parent, article(a.Type))}
 	case "not-a-package":
-		f := &Failure{Reason: NotPackage, Message: fmt.Sprintf("%s is %s, not a package", attr, article(a.Type))}
+		f := &Failure{Message: fmt.Sprintf("%s is %s, not a package", attr, article(a.Type))}
 		if a.Type == "set" {
 			f.Remedy = "name a package in it: " + attr + ".NAME"
 		}
@@ -82,18 +60,15 @@ func (a answer) failure(attr string) *Failure {
 	case "refused":
 		return a.refused(attr)
 	}
-	return &Failure{Reason: Throws}
+	return &Failure{}
 }
 
 // floating refuses content-addressed derivations, whose store path is known
 // only after the build: nothing could be pinned.
 func (a answer) floating(attr string) *Failure {
-	for _, path := range slices.Sorted(maps.Values(a.Outputs)) {
+	for path := range maps.Values(a.Outputs) {
 		if storepath.Check(path) != nil {
-			return &Failure{
-				Reason:  NotPackage,
-				Message: attr + " is content-addressed: its store path is not known before it is built",
-			}
+			return &Failure{Message: attr + " is content-addressed: its store path is not known before it is built"}
 		}
 	}
 	return nil
@@ -101,22 +76,21 @@ func (a answer) floating(attr string) *Failure {
 
 func (a answer) missing(attr string) *Failure {
 	set := strings.TrimSuffix(strings.TrimSuffix(attr, strings.Join(a.Rest, ".")), ".")
-	f := &Failure{Reason: Missing, Message: attr + " is not in nixpkgs"}
+	f := &Failure{Message: attr + " is not in nixpkgs"}
 	if set != "" {
 		f.Message = fmt.Sprintf("%s is not in nixpkgs: %s has no %s", attr, set, a.Rest[0])
 		set += "."
 	}
-	for _, name := range Nearest(a.Rest[0], a.Near) {
-		f.Similar = append(f.Similar, set+name)
-	}
-	if f.Similar == nil {
+	if near := Nearest(a.Rest[0], a.Near); len(near) > 0 {
+		f.Message += "; did you mean " + set + strings.Join(near, " or "+set) + "?"
+	} else {
 		f.Remedy = "find its attribute path: nix --extra-experimental-features 'nix-command flakes' search nixpkgs " +
 			a.Rest[len(a.Rest)-1]
 	}
 	return f
 }
 
-// article names a Nix type for a person.
+// article writes a Nix type with its article, for a message: "a function".
 func article(kind string) string {
 	switch kind {
 	case "lambda":
@@ -129,33 +103,30 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// ownNixpkgs is the way to a package that nixpkgs refuses by default: the
+// ownNixpkgs is the remedy for a package that nixpkgs refuses by default: the
 // user's own system configuration may allow it, a profile may not.
 const ownNixpkgs = "give the package to claudebox's module or lib.mkClaudebox, from a nixpkgs that allows it"
 
-// refused is what nixpkgs refuses: its flags say why.
+// refused gives the reason why nixpkgs refuses a package, from the flags of the answer.
 func (a answer) refused(attr string) *Failure {
 	insecure := "is marked as insecure"
 	if len(a.Vulnerabilities) > 0 {
 		insecure += ": " + strings.Join(a.Vulnerabilities, ", ")
 	}
-	for _, known := range []struct {
-		reason  Reason
-		message string
-	}{
-		{Unfree, "has an unfree licence, which nixpkgs refuses by default"},
-		{Insecure, insecure},
-		{Broken, "is marked as broken in this nixpkgs"},
-		{Unsupported, "is not available on this system"},
+	for _, known := range []struct{ flag, message string }{
+		{"unfree", "has an unfree licence, which nixpkgs refuses by default"},
+		{"insecure", insecure},
+		{"broken", "is marked as broken in this nixpkgs"},
+		{"unsupported", "is not available on this system"},
 	} {
-		if slices.Contains(a.Flags, string(known.reason)) {
-			return &Failure{Reason: known.reason, Message: attr + " " + known.message, Remedy: ownNixpkgs}
+		if slices.Contains(a.Flags, known.flag) {
+			return &Failure{Message: attr + " " + known.message, Remedy: ownNixpkgs}
 		}
 	}
-	return &Failure{Reason: Throws}
+	return &Failure{}
 }
 
-// remedyFor is what to do when the evaluator does not work at all.
+// remedyFor is the remedy when the evaluator itself does not work; empty when none is known.
 func remedyFor(err error) string {
 	switch {
 	case isEvalError(err):
@@ -166,11 +137,11 @@ func remedyFor(err error) string {
 	return ""
 }
 
-// maxNearest is how many names are worth a person's reading.
+// maxNearest is how many names are suggested to a person.
 const maxNearest = 3
 
-// Nearest gives up to three of names that could have been meant by name,
-// nearest first: another case, a slip of one or two letters, a swap.
+// Nearest returns up to three of names that the user may have meant by name,
+// nearest first: they differ in case, in one or two letters or in a swap of two.
 func Nearest(name string, names []string) []string {
 	limit := min(2, len(name)/2)
 	distance := func(n string) int { return spelling.Distance(strings.ToLower(name), strings.ToLower(n), limit) }

@@ -82,7 +82,6 @@ let
     {
       version = text (d.version or (builtins.parseDrvName (text d.name)).version);
       install = texts (d.meta.outputsToInstall or [ ]);
-      mainProgram = text (d.meta.mainProgram or "");
       vulnerabilities = texts (d.meta.knownVulnerabilities or [ ]);
       flags = builtins.filter flag [
         "unfree"

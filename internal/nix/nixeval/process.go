@@ -19,15 +19,15 @@ const (
 
 var errNoProgram = errors.New("there is no nix-instantiate to run")
 
-// evalError is Nix's own word that an expression has no value.
+// evalError is Nix's answer that an expression has no value. It holds what Nix printed.
 type evalError struct{ stderr string }
 
 func (e evalError) Error() string { return reason(e.stderr) }
 
 func isEvalError(err error) bool { return errors.As(err, new(evalError)) }
 
-// eval runs one nix-instantiate on expr and decodes its JSON. Nix 2.8 prints
-// half an answer before it fails, so the exit status is looked at first.
+// eval runs one nix-instantiate on expr and decodes the JSON it prints into answer.
+// Nix 2.8 prints half an answer before it fails, so the exit status is checked first.
 func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer any) error {
 	if !filepath.IsAbs(e.Program) {
 		return errNoProgram
@@ -61,8 +61,8 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	return nil
 }
 
-// head keeps the first max bytes and takes the rest without a word, so that
-// the process is not held up. It has no ReadFrom, which would pass Write by.
+// head keeps the first max bytes and silently drops the rest, so that
+// the process is not held up. It has no ReadFrom, which io.Copy would use instead of Write.
 type head struct {
 	kept bytes.Buffer
 	max  int
@@ -76,7 +76,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last max bytes or more: the reason stands at the end.
+// tail keeps at least the last max bytes: the reason comes at the end.
 type tail struct {
 	kept []byte
 	max  int
@@ -90,8 +90,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reason finds the cause in what Nix printed: the paragraph of the last
-// "error:", up to the place in the source that some versions add.
+// reason returns the cause from what Nix printed: the paragraph after the last
+// "error:", without the position in the source that some versions add.
 func reason(stderr string) string {
 	at := strings.LastIndex(stderr, "error:")
 	if at < 0 {

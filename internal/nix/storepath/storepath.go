@@ -9,7 +9,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/nixbase32"
 )
 
-// Dir is the store that claudebox works with. Another store folder would
+// Dir is the store folder that claudebox works with. Another folder would
 // change every hash, so no public cache could serve it.
 const Dir = "/nix/store"
 
@@ -18,8 +18,8 @@ const (
 	maxNameLen = 211 // libstore/path.hh: StorePath::MaxPathLen
 )
 
-// Check says what is wrong with path as a store path, or nil. It takes what
-// every Nix since 2.0 takes: a stricter reading than the newest, which also
+// Check returns an error that says what is wrong with path as a store path, or nil.
+// It accepts what every Nix since 2.0 accepts: stricter than the newest, which also
 // allows some names with a leading dot.
 func Check(path string) error {
 	base, ok := strings.CutPrefix(path, Dir+"/")
@@ -34,18 +34,10 @@ func CheckBase(base string) error {
 	if len(base) < hashLen+2 || base[hashLen] != '-' {
 		return fmt.Errorf("%q is not HASH-NAME", base)
 	}
-	if CheckHash(base[:hashLen]) != nil {
+	if nixbase32.ValidateString(base[:hashLen]) != nil {
 		return fmt.Errorf("%q does not begin with a base32 hash", base)
 	}
 	return checkName(base[hashLen+1:])
-}
-
-// CheckHash reports whether hash is the hash part of a store path.
-func CheckHash(hash string) error {
-	if len(hash) != hashLen || nixbase32.ValidateString(hash) != nil {
-		return fmt.Errorf("%q is not a store hash", hash)
-	}
-	return nil
 }
 
 func checkName(name string) error {
@@ -66,8 +58,9 @@ func notInName(r rune) bool {
 	return !strings.ContainsRune("+-._?=", r)
 }
 
-// Made is the path that Nix gives what is made of a text: a derivation's output
-// ("output:out", of the derivation without that path), or a file of the text.
+// Made returns the store path that Nix computes from a text. Kind "output:out" is for
+// the output of a derivation: the text is then the derivation with that path left empty.
+// Kind "text" is for a file whose content is the text.
 func Made(kind, text, name string) string {
 	content := sha256.Sum256([]byte(text))
 	whole := sha256.Sum256([]byte(kind + ":sha256:" + hex.EncodeToString(content[:]) + ":" + Dir + ":" + name))
@@ -78,7 +71,7 @@ func Made(kind, text, name string) string {
 	return Dir + "/" + nixbase32.EncodeToString(short) + "-" + name
 }
 
-// Of cuts a file below a store path down to that store path.
+// Of returns the store path that a file below it belongs to.
 func Of(file string) (string, error) {
 	base, ok := strings.CutPrefix(file, Dir+"/")
 	if !ok {
@@ -91,10 +84,10 @@ func Of(file string) (string, error) {
 	return Dir + "/" + base, nil
 }
 
-// Name is the part after the hash: "hello-2.12" of a valid store path.
+// Name returns the part of a valid store path after the hash: "hello-2.12".
 func Name(path string) string { return path[len(Dir)+1+hashLen+1:] }
 
-// In gives the store paths that a text names, in its order.
+// In returns the store paths that occur in a text, in order; a path that occurs twice is given twice.
 func In(text string) []string {
 	var paths []string
 	for {

@@ -6,8 +6,8 @@ import (
 	"claudebox/internal/plan"
 )
 
-// Diff is what changed between two plans, in the order in which a person
-// asks. Subjects without a change are left out; equal plans have none.
+// Diff is what changed between two plans, subject by subject. Those without a
+// change are left out; equal plans have none.
 type Diff []Subject
 
 // Subject is one part of a plan.
@@ -37,8 +37,8 @@ type Change struct {
 	Wider  bool   `json:"wider,omitempty"` // the sandbox sees, reaches or may do more
 }
 
-// Of lists what changed from before to after. Plans whose files differ always
-// differ here, too.
+// Of returns what changed from before to after. It is not empty if the files of the
+// two plans differ in any way.
 func Of(before, after plan.Plan) Diff {
 	a, b := newSide(before), newSide(after)
 	subjects := []Subject{
@@ -65,20 +65,21 @@ func Of(before, after plan.Plan) Diff {
 // item is one thing of a plan, as it is compared and shown.
 type item struct {
 	name string
-	// same says all that counts: two items of one name are equal when it is.
+	// same is what is compared: two items with one name are equal if it is equal.
 	same string
+	// show is the value as it is shown to people.
 	show string
-	// note says what changed when show does not.
+	// note describes the change if show is the same before and after.
 	note string
-	// rank is how much it lets in or out; negative for a protection, which
-	// does so by being gone.
+	// rank is how much the item lets in or out: a higher rank is wider. It is
+	// negative for a protection: without it the sandbox is wider.
 	rank int
-	// of is what of the host it lets in: another may be anything.
+	// of is what the item shows of the host: a change of it counts as wider.
 	of string
 }
 
-// compare lists what differs between two lists, by name, in the order of the
-// later one; what is gone comes last.
+// compare returns the differences between two lists, matched by name, in the order of
+// after; removed items come last.
 func compare(before, after []item) []Change {
 	known := index(before)
 	var changes []Change

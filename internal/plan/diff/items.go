@@ -14,11 +14,11 @@ import (
 	"claudebox/internal/profile"
 )
 
-// side is one of the two plans, with its pinned paths named.
+// side is one of the two plans that are compared.
 type side struct {
 	plan.Plan
-	// named puts the pin's name in the place of its store path, so that what
-	// only follows a pin is equal on both sides.
+	// named replaces pinned store paths by the names of their pins, so that values
+	// which differ only because a pin changed are equal on both sides.
 	named *strings.Replacer
 }
 
@@ -39,8 +39,8 @@ func newSide(p plan.Plan) side {
 	return side{p, strings.NewReplacer(pairs...)}
 }
 
-// packages compares by attribute; a change of order alone is one as well, as
-// the first on PATH wins.
+// packages compares the packages by attribute. Another order is a change, too: of two
+// programs with one name the first on PATH runs.
 func packages(a, b side) []Change {
 	before, after := a.packages(), b.packages()
 	changes := compare(before, after)
@@ -50,7 +50,7 @@ func packages(a, b side) []Change {
 	return changes
 }
 
-// common is the names in list, in order, that other has too.
+// common returns the names in list that are also in other, in the order of list.
 func common(list, other []item) []string {
 	known := index(other)
 	var names []string
@@ -62,7 +62,7 @@ func common(list, other []item) []string {
 	return names
 }
 
-// packages lists each attribute once, with all its outputs.
+// packages returns one item for each attribute, with all its outputs.
 func (s side) packages() []item {
 	var list []item
 	for _, p := range s.Pins.Packages {
@@ -108,7 +108,7 @@ func (s side) tools() []item {
 	return list
 }
 
-// variables leaves PATH to the packages, which it is made of.
+// variables returns the variables without PATH, which follows from the packages.
 func (s side) variables() []item {
 	var list []item
 	for _, e := range s.Env {
@@ -156,8 +156,9 @@ func (s side) mounts() []item {
 	return list
 }
 
-// mountRank: a bind shows something of the host. The base's differ only by
-// what they are pinned to.
+// mountRank returns how much a mount grants: 2 for a writable bind, 1 for a read-only
+// one, else 0, as only binds show something of the host. It is 0 for mounts of the
+// base, which differ between plans only by pinned paths.
 func mountRank(m plan.Mount) int {
 	if m.Why == plan.Base {
 		return 0
@@ -184,7 +185,8 @@ func shownMount(m plan.Mount) string {
 	return text
 }
 
-// closure sums up the store paths that are mounted where not the whole store is.
+// closure returns one change that counts the store paths which were added to and
+// removed from the plans' closures; nil if they are equal.
 func closure(a, b side) []Change {
 	before, after := a.Pins.Closure, b.Pins.Closure
 	gone, come := without(before, after), without(after, before)
@@ -206,16 +208,16 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return known[s] })
 }
 
-// readable writes late values as profiles do.
+// readable replaces late values by what stands for them in a profile: "~" and ".".
 func readable(text string) string { return late.Replace(text) }
 
 var late = strings.NewReplacer("${home}", "~", "${project}", ".")
 
-// told are the parts of a plan that have a subject of their own.
+// told are the JSON keys of a plan that other subjects cover, so [rest] skips them.
 var told = []string{"version", "profile", "sources", "pins", "path", "env", "mounts", "network"}
 
-// rest is everything of a plan that has no subject of its own. It is read off
-// the type, so that what a later version adds is not forgotten here.
+// rest returns the items of all parts of a plan that have no subject of their own. It
+// uses reflection, so that fields which a later version adds are not forgotten here.
 func rest(p plan.Plan) []item {
 	var list []item
 	v := reflect.ValueOf(p)
@@ -227,14 +229,14 @@ func rest(p plan.Plan) []item {
 	return list
 }
 
-// key is a field's name in the file.
+// key returns a field's name in JSON.
 func key(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// settings lists the values of a part of a plan: "git.config" with its value,
-// and "hide .env" for what stands in a list.
+// settings returns the values of a part of a plan as items: "git.config" with its
+// value, and "hide .env" for an element of a list.
 func settings(name string, value any) []item {
 	v := reflect.ValueOf(value)
 	switch v.Kind() {
@@ -252,13 +254,14 @@ func settings(name string, value any) []item {
 	switch limits := strings.HasPrefix(name, "limits."); {
 	case text == "", limits && v.IsZero():
 		return nil
-	case limits: // a protection, and less the larger it is
+	case limits: // a protection, which is weaker the larger the limit is
 		grants = int(v.Int()) - math.MaxInt
 	}
 	return []item{{name: name, same: text, show: text, rank: grants}}
 }
 
-// members are the elements of a list. Of words that are run, the order counts.
+// members returns the elements of a list as items. The agent's lists are one item
+// each, because in command lines the order matters.
 func members(name string, v reflect.Value) []item {
 	if strings.HasPrefix(name, "agent.") && v.Len() > 0 {
 		text := strings.Join(v.Interface().([]string), " ")
@@ -275,7 +278,7 @@ func members(name string, v reflect.Value) []item {
 	return list
 }
 
-// network leaves out what the subject's name says.
+// network removes the prefix "network." from the changes' names, as the subject has that name.
 func network(changes []Change) []Change {
 	for i := range changes {
 		changes[i].Name = strings.TrimPrefix(changes[i].Name, "network.")
@@ -283,7 +286,7 @@ func network(changes []Change) []Change {
 	return changes
 }
 
-// rank is how much a word of a setting grants.
+// rank returns how much the value word of a setting grants; 0 for settings without an order.
 func rank(name, word string) int {
 	switch name {
 	case "network.tier":
@@ -294,14 +297,15 @@ func rank(name, word string) int {
 	return max(slices.Index(profile.ByGrant[name], word), 0)
 }
 
-// memberRanks say of lists whether one more member is wider, or one less.
+// memberRanks has the rank of a list's members: 1 if one more makes the sandbox wider,
+// -1 if one less does.
 var memberRanks = map[string]int{
 	"network.allow": 1, "network.except": 1, "network.private": 1, "network.in": 1, "network.out": 1,
 	"git.hosts": 1, "git.ssh": 1, "show": 1,
 	"hide": -1, "protect.globs": -1,
 }
 
-// sources are the files that a plan was made of.
+// sources returns the name of the plan's profile and the profile files that it was made from as items.
 func sources(p plan.Plan) []item {
 	list := []item{{name: "name", same: p.Profile, show: p.Profile}}
 	count := map[string]int{} // a profile may extend one of its own name

@@ -1,9 +1,9 @@
-// Package plancache keeps plans that were made from profiles, so that a warm
+// Package plancache caches plans that were made from profiles, so that a warm
 // start reads one small file instead of the profile, what it extends and the
-// manifest. A kept plan counts only while everything it was made of is as it
-// was; anything odd about it makes it as good as absent.
+// manifest. A cached plan is used only while all files that it was made from are
+// unchanged. A cache file that is damaged or not trustworthy is ignored.
 //
-// It lies in claudebox's own folder, which no sandbox can be given.
+// The cache lies in claudebox's own folder, which cannot be mounted in a sandbox.
 package plancache
 
 import (
@@ -21,35 +21,32 @@ import (
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/linux/cachefile"
-	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/profile/profiledir"
 )
 
-// Cache is the place of one plan. The zero Cache keeps nothing.
+// Cache is the cache of one plan. The zero Cache stores and finds nothing.
 type Cache struct {
-	file  string
-	uid   int
-	store string // where the plan's store paths lie
-	now   func() time.Time
+	file string
+	uid  int
+	now  func() time.Time
 }
 
-// Kept is a plan that was kept.
+// Kept is a cached plan.
 type Kept struct {
 	Plan  plan.Plan
-	Roots []string  // the store paths that have to be kept from the garbage collector for it
-	Made  Witnesses // the files it was made of, and those that were looked for in vain
-	Store string    // the state of the store's folder when all of the plan's paths were there; empty: not known
+	Roots []string  // store paths that must be protected from the garbage collector for it
+	Made  Witnesses // the files that it was made from, and those that were looked for but did not exist
 }
 
-// Witness is a file as it was when a plan was made.
+// Witness is the path of a file and its state, by [cachefile.State], when a plan was made.
 type Witness struct{ Path, State string }
 
-// Witnesses notes the state of files before they are read.
+// Witnesses collects the states of files, each before the file is read.
 type Witnesses []Witness
 
-// Note notes a file. Where its whole folder is absent, that says as much of all
-// that is looked for in it.
+// Note adds the current state of a file. If the file's folder does not exist, it
+// adds the folder instead, once for all files that are looked for in it.
 func (w *Witnesses) Note(file string) {
 	is := Witness{Path: file, State: cachefile.State(file)}
 	if folder := filepath.Dir(file); is.State == cachefile.Absent && cachefile.State(folder) == cachefile.Absent {
@@ -60,25 +57,23 @@ func (w *Witnesses) Note(file string) {
 	}
 }
 
-// For is the cache of the plan that the answers to a question lead to: all
-// that it depends on besides the witnesses. folder is where plans are kept,
-// and belongs to the user uid. build is the claudebox that makes plans and reads
-// them; where that is not known, nothing is kept.
-func For(folder string, uid int, build string, question ...string) Cache {
+// For returns the cache of one plan. The inputs are all that the plan depends on
+// besides the files in [Kept.Made]. folder is where cached plans are stored; its
+// files must belong to the user uid. build identifies this build of claudebox; if
+// it is empty, nothing is cached.
+func For(folder string, uid int, build string, inputs ...string) Cache {
 	if build == "" {
 		return Cache{}
 	}
-	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(question, "\x00")))
-	return Cache{
-		file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, store: storepath.Dir,
-		now: time.Now,
-	}
+	sum := sha256.Sum256([]byte(build + "\x00" + strings.Join(inputs, "\x00")))
+	return Cache{file: filepath.Join(folder, hex.EncodeToString(sum[:16])), uid: uid, now: time.Now}
 }
 
-// File is where the plan is kept; empty for the zero Cache.
+// File returns the path of the plan's file, or "" for the zero Cache.
 func (c Cache) File() string { return c.file }
 
-// Find gives the kept plan if its file is whole and the plan still holds.
+// Find returns the cached plan if its file is undamaged and the plan is still valid.
+// If not, found is false and k must not be used.
 func (c Cache) Find() (k Kept, found bool) {
 	if c.file == "" {
 		return Kept{}, false
@@ -93,35 +88,22 @@ func (c Cache) Find() (k Kept, found bool) {
 	return k, found
 }
 
-// holds compares every witness. Nothing in the store is ever changed, and what
-// goes changes the store's folder: only if something came or went since, every
-// store path is looked for.
+// holds reports whether the plan is still valid: every file has the noted state, and
+// every store path exists. Store paths never change, so that is enough for them.
 func (c Cache) holds(k Kept) bool {
 	for _, w := range k.Made {
 		if cachefile.State(w.Path) != w.State {
 			return false
 		}
 	}
-	return len(k.Made) > 0 && (k.Store != "" && k.Store == cachefile.State(c.store) || areThere(k.Plan.StorePaths()))
-}
-
-func areThere(paths []string) bool {
 	var st unix.Stat_t
-	return !slices.ContainsFunc(paths, func(path string) bool { return unix.Lstat(path, &st) != nil })
+	gone := func(path string) bool { return unix.Lstat(path, &st) != nil }
+	return len(k.Made) > 0 && !slices.ContainsFunc(k.Plan.StorePaths(), gone)
 }
 
-// Renew keeps a plan again that was found, if the store has changed since: the
-// next time it need not be looked through.
-func (c Cache) Renew(k Kept) {
-	if k.Store != cachefile.State(c.store) {
-		c.Keep(k.Plan, k.Roots, k.Made)
-	}
-}
-
-// Keep writes a plan down for the next time. Files that were written a
-// moment ago may be written again without a change of their time stamps, so
-// nothing is kept of them. Where claudebox's own folder is not there yet, this
-// is no reason to make it.
+// Keep writes a plan to its cache file; failures are ignored. It does nothing if one
+// of the files in made changed less than a second ago: such a file could change
+// again without a new time stamp. It does not create claudebox's own folder.
 func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if c.file == "" || !c.settled(made) {
 		return
@@ -129,14 +111,9 @@ func (c Cache) Keep(p plan.Plan, roots []string, made Witnesses) {
 	if err := os.Mkdir(filepath.Dir(c.file), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	const most = 200 // one for each folder that claudebox is called in; it goes with the next build
+	const most = 200 // one for each folder that claudebox is called in; a new build uses none of the old ones
 	cachefile.Prune(filepath.Dir(c.file), most)
-	k := Kept{Plan: p, Roots: roots, Made: made}
-	store := Witnesses{{Path: c.store, State: cachefile.State(c.store)}} // before the paths are looked for
-	if cachefile.Known(store[0].State) && c.settled(store) && areThere(p.StorePaths()) {
-		k.Store = store[0].State
-	}
-	payload := cachefile.Encode(k)
+	payload := cachefile.Encode(Kept{Plan: p, Roots: roots, Made: made})
 	sum := sha256.Sum256(payload)
 	cachefile.Write(c.file, append(sum[:], payload...))
 }

@@ -1,18 +1,18 @@
-// Package resolve turns the packages of a profile into store paths that are
-// there: first from the manifest that Nix made with claudebox, then from the
-// cache of earlier evaluations, then by one evaluation; what is not in the
-// store is fetched, and what cannot be fetched is built.
+// Package resolve turns the packages of a profile into store paths that exist. It
+// looks packages up in the manifest that Nix made with claudebox, then in the cache
+// of earlier evaluations, then by one evaluation. Paths that are not in the store
+// are fetched; those that cannot be fetched are built.
 //
-// The usual launch is answered by the manifest alone. It costs one lstat a
+// For most launches the manifest is enough. Such a launch costs one lstat for each
 // store path: no daemon, no process, no cache.
 //
-// The package touches its two interfaces, [Store] and [Evaluator], which the
-// caller provides; its cache folder; and, by lstat, store paths.
+// All I/O goes through the two interfaces that the caller provides, [Store] and
+// [Evaluator], except for the cache folder and the lstat of store paths.
 //
 // # Garbage collection
 //
-// Paths of the manifest are in the closure of claudebox itself, and whoever
-// installed that holds it. Everything else is pinned by [Store.Pin] before
-// its validity is asked, and stays pinned for as long as the caller keeps
-// the Store open. Package gcroot holds it from then on.
+// Paths of the manifest are in the closure of claudebox itself, which its
+// installation protects from the garbage collector. All other paths are pinned by
+// [Store.Pin] before the store is asked whether they are valid, and stay pinned for
+// as long as the caller keeps the Store open. After that package gcroot protects them.
 package resolve

@@ -70,7 +70,7 @@ func (n fakeNixpkgs) Evaluate(_ context.Context, q nixeval.Query) ([]nixeval.Pac
 	for i, attr := range q.Attrs {
 		p, ok := n.packages[attr]
 		if !ok {
-			p.Failure = &nixeval.Failure{Reason: nixeval.Missing, Message: attr + " is not in nixpkgs", Similar: []string{"near"}}
+			p.Failure = &nixeval.Failure{Message: attr + " is not in nixpkgs; did you mean near?"}
 		}
 		p.Attr = attr
 		answers[i] = p
@@ -101,16 +101,15 @@ func newWorld(packages ...string) *world {
 			Version: 1, System: "x86_64-linux", Nixpkgs: resolve.Nixpkgs{Path: path("nixpkgs"), Rev: "r1"},
 			Tools: map[string]string{"bwrap": path("bubblewrap") + "/bin/bwrap"},
 			Base:  []string{"coreutils"},
-			Packages: map[string]resolve.ManifestPackage{
+			Packages: map[string]nixeval.Package{
 				"coreutils": {Outputs: map[string]string{"out": path("coreutils")}, Install: []string{"out"}, Version: "9.7"},
 				"git": {
 					Outputs: map[string]string{"out": path("git"), "doc": path("git-doc")}, Install: []string{"out"},
-					Version: "2.47", MainProgram: "git",
+					Version: "2.47",
 				},
 			},
 		},
 		System:    "x86_64-linux",
-		Sources:   []profile.Source{{Name: "work", File: "~/work.yaml"}},
 		Nixpkgs:   "pinned",
 		Packages:  profilePackages(packages),
 		Store:     fakeStore{map[string]has{path("nixpkgs"): valid, path("go"): valid, path("go-bin"): valid}, &w.calls},
@@ -135,7 +134,7 @@ func profilePackages(texts []string) []profile.Package {
 	packages := make([]profile.Package, len(texts))
 	for i, text := range texts {
 		attr, outputs, asked := strings.Cut(text, "^")
-		packages[i] = profile.Package{Attr: attr, Origin: profile.Origin(fmt.Sprintf("work:%d", i+1))}
+		packages[i] = profile.Package{Attr: attr, Origin: profile.Origin{Name: "work", File: "~/work.yaml", Line: i + 1}}
 		if asked {
 			packages[i].Outputs = strings.Split(outputs, ",")
 		}

@@ -52,7 +52,7 @@ func labRequest(t testing.TB, packages ...string) resolve.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &nixdaemon.Store{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
+	store := &nixdaemon.Client{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
 	t.Cleanup(func() { store.Close() })
 	return resolve.Request{
 		Manifest: m, Packages: profilePackages(packages), Nixpkgs: "pinned", Store: store, Cache: t.TempDir(),
@@ -62,7 +62,7 @@ func labRequest(t testing.TB, packages ...string) resolve.Request {
 
 func TestLabAManifestHitNeedsNoDaemon(t *testing.T) {
 	req := labRequest(t, "git", "jq")
-	req.Store = &nixdaemon.Store{Socket: "/nowhere"}
+	req.Store = &nixdaemon.Client{Socket: "/nowhere"}
 	req.Evaluator = nixeval.Evaluator{Program: "/nowhere"}
 	res, err := resolve.Packages(t.Context(), req)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestLabEvaluatedPackage(t *testing.T) {
 	if out, err := exec.Command("nix-store", "--delete", hello).CombinedOutput(); err == nil {
 		t.Errorf("a package in use was deleted: %s", out)
 	}
-	req.Store.(*nixdaemon.Store).Close()
+	req.Store.(*nixdaemon.Client).Close()
 	deleteWhenFree(t, hello)
 
 	again := labRequest(t, "hello", "sampleSet.hello", "manyOutputsSample^dev,out")
@@ -199,7 +199,7 @@ func BenchmarkLabCached(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		store := &nixdaemon.Store{Socket: need(b, "CLAUDEBOX_LAB_SOCKET")}
+		store := &nixdaemon.Client{Socket: need(b, "CLAUDEBOX_LAB_SOCKET")}
 		first.Store = store
 		if _, err := resolve.Packages(b.Context(), first); err != nil {
 			b.Fatal(err)
@@ -243,7 +243,7 @@ func TestLabTheGarbageCollectorTakesNothingThatIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.Store.(*nixdaemon.Store).Close()
+	first.Store.(*nixdaemon.Client).Close()
 
 	m := &meddler{t: t}
 	for _, p := range res.Packages[:2] {
@@ -275,7 +275,7 @@ func TestLabManyAtOnce(t *testing.T) {
 	for range 60 {
 		all.Go(func() {
 			req := first
-			store := &nixdaemon.Store{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
+			store := &nixdaemon.Client{Socket: need(t, "CLAUDEBOX_LAB_SOCKET")}
 			defer store.Close()
 			req.Store = store
 			if res, err := resolve.Packages(t.Context(), req); err != nil || res.Packages[0].Attr != "sampleSet.hello" {

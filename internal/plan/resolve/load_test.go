@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan/resolve"
 )
 
@@ -28,7 +29,7 @@ func TestReadManifestGivesWhatWasWritten(t *testing.T) {
 }
 
 func TestReadManifestRefuses(t *testing.T) {
-	git := func(m *resolve.Manifest, change func(*resolve.ManifestPackage)) {
+	git := func(m *resolve.Manifest, change func(*nixeval.Package)) {
 		p := m.Packages["git"]
 		change(&p)
 		m.Packages["git"] = p
@@ -44,10 +45,10 @@ func TestReadManifestRefuses(t *testing.T) {
 		"an unknown base package":  {func(m *resolve.Manifest) { m.Base = []string{"nope"} }, `"nope"`},
 		"a nixpkgs of the host":    {func(m *resolve.Manifest) { m.Nixpkgs.Path = "/home/u/nixpkgs" }, "nixpkgs"},
 		"an output of the host":    {func(m *resolve.Manifest) { m.Packages["git"].Outputs["out"] = "/usr" }, "package git: output out"},
-		"a derivation of the host": {func(m *resolve.Manifest) { git(m, func(p *resolve.ManifestPackage) { p.Drv = "/x.drv" }) }, "package git"},
-		"no output to install":     {func(m *resolve.Manifest) { git(m, func(p *resolve.ManifestPackage) { p.Install = nil }) }, "installs no output"},
+		"a derivation of the host": {func(m *resolve.Manifest) { git(m, func(p *nixeval.Package) { p.Drv = "/x.drv" }) }, "package git"},
+		"no output to install":     {func(m *resolve.Manifest) { git(m, func(p *nixeval.Package) { p.Install = nil }) }, "installs no output"},
 		"an unknown output": {
-			func(m *resolve.Manifest) { git(m, func(p *resolve.ManifestPackage) { p.Install = []string{"lib"} }) }, `no output "lib"`,
+			func(m *resolve.Manifest) { git(m, func(p *nixeval.Package) { p.Install = []string{"lib"} }) }, `no output "lib"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

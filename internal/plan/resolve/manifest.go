@@ -9,43 +9,34 @@ import (
 	"slices"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/nix/storepath"
 )
 
-// Manifest is what Nix knew when claudebox was built, so that a launch needs
-// no evaluation. The flake writes it as JSON to share/claudebox/manifest.json
-// beside the binary's bin folder; it is read back strictly.
+// Manifest has the packages and tools that Nix evaluated when claudebox was built,
+// so that a launch needs no evaluation. The flake writes it as JSON to
+// share/claudebox/manifest.json beside the binary's bin folder.
 type Manifest struct {
 	Version  int                        `json:"version"` // 1
 	System   string                     `json:"system"`
 	Nixpkgs  Nixpkgs                    `json:"nixpkgs"`
 	Tools    map[string]string          `json:"tools"`    // name → file below a store path; see [ToolNames]
 	Base     []string                   `json:"base"`     // attributes that are on PATH in every sandbox, in order
-	Toolbox  []string                   `json:"toolbox"`  // and those after them, unless a profile leaves them out
-	Packages map[string]ManifestPackage `json:"packages"` // by attribute path
-	// References is a file for [ReadReferences], about everything that the
-	// manifest has installed; empty: none.
+	Toolbox  []string                   `json:"toolbox"`  // those that follow on PATH, unless a profile leaves them out
+	Packages map[string]nixeval.Package `json:"packages"` // by attribute path
+	// References is the path of a file for [ReadReferences] that covers all
+	// store paths which the manifest installs; empty: there is none.
 	References string `json:"references,omitempty"`
 }
 
-// ManifestPackage is one package that the manifest knows.
-type ManifestPackage struct {
-	Drv         string            `json:"drv,omitempty"`
-	Outputs     map[string]string `json:"outputs"` // name → store path
-	Install     []string          `json:"install"` // what meta.outputsToInstall says
-	Version     string            `json:"version,omitempty"`
-	MainProgram string            `json:"mainProgram,omitempty"`
-}
-
-// Names of the manifest's tools. Bwrap, Env, Bash, Git and Nix are programs
-// that a launch cannot do without (Nix may be missing when no manifest is
-// there); the rest serves when it is there.
+// Names of the manifest's tools. A launch needs the programs Bwrap, Env, Bash, Git
+// and Nix (Nix may be missing if there is no manifest); the others are optional.
 const (
 	ToolBwrap    = "bwrap"    // bubblewrap
-	ToolEnv      = "env"      // coreutils' env: /usr/bin/env, and what starts a command that has to be looked up inside
+	ToolEnv      = "env"      // coreutils' env: for /usr/bin/env, and to start commands that must be looked up inside
 	ToolBash     = "bash"     // SHELL and /bin/sh
 	ToolGit      = "git"      // reads the user's identity
-	ToolNix      = "nix"      // nix-instantiate and nix stand beside it
+	ToolNix      = "nix"      // nix-instantiate and nix are in the same folder
 	ToolCacert   = "cacert"   // certificate bundle, when the host has none
 	ToolLocale   = "locale"   // LOCALE_ARCHIVE
 	ToolTerminfo = "terminfo" // one folder of terminal descriptions
@@ -61,8 +52,8 @@ const (
 	maxManifest     = 64 << 20 // bytes; 10,000 packages take 5 MB
 )
 
-// ReadManifest reads a manifest strictly: what it gives needs no further
-// check. The error names the first fault; a manifest is not written by hand.
+// ReadManifest reads and checks a manifest; callers need no further check. It refuses
+// unknown keys. The error names the first fault only, as nobody writes a manifest by hand.
 func ReadManifest(r io.Reader) (*Manifest, error) {
 	m := &Manifest{}
 	d := json.NewDecoder(io.LimitReader(r, maxManifest))
@@ -95,7 +86,7 @@ func (m *Manifest) check() error {
 		}
 	}
 	for _, attr := range slices.Sorted(maps.Keys(m.Packages)) {
-		if err := m.Packages[attr].check(); err != nil {
+		if err := checkPackage(m.Packages[attr]); err != nil {
 			return fmt.Errorf("package %s: %w", attr, err)
 		}
 	}
@@ -120,8 +111,8 @@ func checkIfSaid(path string) error {
 	return storepath.Check(path)
 }
 
-// check holds for packages from a cache, too.
-func (p ManifestPackage) check() error {
+// checkPackage returns what is wrong with a package of a manifest or of the cache, or nil.
+func checkPackage(p nixeval.Package) error {
 	if err := checkIfSaid(p.Drv); err != nil {
 		return err
 	}

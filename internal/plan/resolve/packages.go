@@ -6,26 +6,27 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/nix/storepath"
 	"claudebox/internal/profile"
 )
 
-// resolver is one run of [Packages].
+// resolver is the state of one call of [Packages].
 type resolver struct {
 	Request
 	nixpkgs Nixpkgs
 }
 
-// Packages resolves a request. Its store paths are valid, except in a dry
-// run, which marks packages that are missing. Packages that cannot be had
-// are reported all at once, as [diag.Problems] in the profile's order.
+// Packages resolves a request. The store paths that it returns are valid, except in
+// a dry run, where Missing lists the packages that are not in the store. If packages
+// cannot be had, the error is a [diag.Problems] with all of them, in the profile's
+// order.
 //
-// Keep req.Store open until something else holds the paths: the sandbox's
-// processes do not.
+// Keep req.Store open until something else protects the paths from the garbage
+// collector: the sandbox's processes do not.
 func Packages(ctx context.Context, req Request) (Resolution, error) {
 	r := &resolver{Request: req}
 	if r.Exists == nil {
@@ -42,25 +43,28 @@ func Packages(ctx context.Context, req Request) (Resolution, error) {
 		return Resolution{}, err
 	}
 	all = dropRepeated(all)
-	if err := r.realise(ctx, all); err != nil {
-		return Resolution{}, err
+	if !r.DryRun {
+		if err := r.realise(ctx, all); err != nil {
+			return Resolution{}, err
+		}
+		if err := r.bringTools(ctx); err != nil {
+			return Resolution{}, err
+		}
 	}
-	tools, err := r.tools(ctx)
-	if err != nil {
-		return Resolution{}, err
+	res := Resolution{
+		System: r.System, Nixpkgs: r.nixpkgs, Packages: make([]Package, len(all)), Tools: r.Manifest.Tools,
 	}
-	res := Resolution{System: r.System, Nixpkgs: r.nixpkgs, Packages: make([]Package, len(all)), Tools: tools}
 	for i, w := range all {
 		res.Packages[i] = Package{w.attr, w.found.Version, w.outputs, w.origin}
-		if w.missing {
+		if r.DryRun && slices.ContainsFunc(w.outputs, r.gone) {
 			res.Missing = append(res.Missing, w.attr)
 		}
 	}
 	return res, nil
 }
 
-// lookUp finds each package, in the manifest or else by evaluation, and
-// picks its outputs.
+// lookUp finds each package, in the manifest or else by evaluation, and chooses its
+// outputs.
 func (r *resolver) lookUp(ctx context.Context, all []*wanted) error {
 	var unknown []*wanted
 	for _, w := range all {
@@ -79,8 +83,9 @@ func (r *resolver) lookUp(ctx context.Context, all []*wanted) error {
 	return problemsOf(all)
 }
 
-// inManifest answers from the manifest. A profile with a nixpkgs of its own
-// is answered by that one, but for the base packages.
+// inManifest reports whether the manifest has the package, and sets found if so. The
+// manifest is not used for packages of a profile with another nixpkgs, except for the
+// base packages.
 func (r *resolver) inManifest(w *wanted) bool {
 	if w.origin != "base" && r.nixpkgs.Path != r.Manifest.Nixpkgs.Path {
 		return false
@@ -90,11 +95,11 @@ func (r *resolver) inManifest(w *wanted) bool {
 	if !ok || !w.all() && slices.ContainsFunc(w.ask, lacks) {
 		return false
 	}
-	w.found, w.fromManifest = &p, true
+	w.found, w.fromManifest = p, true
 	return true
 }
 
-// problemsOf collects what cannot be had; nil when all can.
+// problemsOf returns the problems of all packages as a [diag.Problems], or nil.
 func problemsOf(all []*wanted) error {
 	var problems diag.Problems
 	for _, w := range all {
@@ -108,40 +113,15 @@ func problemsOf(all []*wanted) error {
 	return problems
 }
 
-// tools gives claudebox's own tools: the manifest's, which are fetched where they
-// are gone.
-func (r *resolver) tools(ctx context.Context) (map[string]string, error) {
-	var gone []string
-	for _, name := range slices.Sorted(maps.Keys(r.Manifest.Tools)) {
-		if path, _ := storepath.Of(r.Manifest.Tools[name]); !r.Exists(path) {
-			gone = append(gone, path)
-		}
-	}
-	tools := maps.Clone(r.Manifest.Tools)
-	if len(gone) == 0 || r.DryRun {
-		return tools, nil
-	}
-	failed, err := r.fetch(ctx, gone)
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range gone {
-		if why := failed[path]; why != nil {
-			return nil, &diag.Error{Op: "use claudebox's own tools", Err: goneError(path, why), Remedy: reinstall}
-		}
-	}
-	return tools, nil
-}
-
 const reinstall = "install claudebox again, so that its packages are fetched"
 
 func goneError(path string, why error) error {
 	return fmt.Errorf("%s is gone from the store: %w", path, why)
 }
 
-// pickNixpkgs finds the nixpkgs that the profile's packages are looked up in,
-// and brings one of the profile's own to the store. The system is the manifest's,
-// which was built for this machine or is the wrong one.
+// pickNixpkgs sets the nixpkgs that the profile's packages are looked up in, and
+// fetches it to the store if the profile names its own. It sets the system to the
+// manifest's; if that is not this machine's, it returns an error.
 func (r *resolver) pickNixpkgs(ctx context.Context) error {
 	if r.System != "" && r.System != r.Manifest.System {
 		return diag.Errorf("use claudebox's manifest", "install the claudebox of "+r.System,
@@ -164,12 +144,9 @@ func (r *resolver) pickNixpkgs(ctx context.Context) error {
 	return r.fetchNixpkgs(ctx, ref)
 }
 
-// fetchNixpkgs has Nix fetch a locked reference, once: the reference names
-// one content for ever, so the cache's answer holds while the path is there.
+// fetchNixpkgs fetches the nixpkgs of a locked flake reference. The content of such a
+// reference never changes, so a cached result is used while its path exists.
 func (r *resolver) fetchNixpkgs(ctx context.Context, ref string) error {
-	if r.Evaluator == nil {
-		return diag.Errorf("fetch "+ref, "install Nix, or set nixpkgs: pinned", "there is no Nix to fetch it with")
-	}
 	var n Nixpkgs
 	entry := r.entry("nixpkgs", r.Evaluator.Identity(), ref)
 	if entry.read(&n) && storepath.Check(n.Path) == nil && r.Exists(n.Path) {
@@ -188,40 +165,55 @@ func (r *resolver) fetchNixpkgs(ctx context.Context, ref string) error {
 	return nil
 }
 
-// bringNixpkgs makes the source readable before it is evaluated.
+// bringNixpkgs fetches the nixpkgs source if it is missing; without it nothing can be evaluated.
 func (r *resolver) bringNixpkgs(ctx context.Context) error {
-	path := r.nixpkgs.Path
-	if r.Exists(path) {
+	return r.bring(ctx, "read nixpkgs", "install claudebox again, or copy that nixpkgs to the store", r.nixpkgs.Path)
+}
+
+// bringTools fetches those of the manifest's tools that are missing.
+func (r *resolver) bringTools(ctx context.Context) error {
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(r.Manifest.Tools)) {
+		path, _ := storepath.Of(r.Manifest.Tools[name]) // it was checked with the manifest
+		paths = append(paths, path)
+	}
+	return r.bring(ctx, "use claudebox's own tools", reinstall, paths...)
+}
+
+// bring fetches those of the paths that are missing. If one cannot be fetched, the
+// error has op and remedy.
+func (r *resolver) bring(ctx context.Context, op, remedy string, paths ...string) error {
+	gone := slices.DeleteFunc(paths, r.Exists)
+	if len(gone) == 0 {
 		return nil
 	}
-	failed, err := r.fetch(ctx, []string{path})
-	if err == nil && failed[path] != nil {
-		err = &diag.Error{
-			Op: "read nixpkgs", Err: goneError(path, failed[path]),
-			Remedy: "install claudebox again, or copy that nixpkgs to the store",
+	failed, err := r.fetch(ctx, gone)
+	for _, path := range gone {
+		if why := failed[path]; why != nil && err == nil {
+			err = &diag.Error{Op: op, Err: goneError(path, why), Remedy: remedy}
 		}
 	}
 	return err
 }
 
-// wanted is one package on its way from a name to store paths.
+// wanted is a package that is being resolved: what was asked for, and what was found.
 type wanted struct {
 	attr   string
-	ask    []string // outputs by name; empty: what the package installs; "*": all
+	ask    []string // names of the outputs; empty: those that the package installs by default; "*": all
 	origin string   // see [Package.Why]
 	at     diag.Position
 
-	found        *ManifestPackage // nil until it is looked up
-	fromManifest bool             // nothing but the paths found will do
-	outputs      []Output         // of those found, what was asked for
-	missing      bool             // see [Resolution.Missing]
-	problem      *diag.Problem    // why it cannot be had
+	found        nixeval.Package
+	fromManifest bool          // found is from the manifest: the paths can be fetched, but not built
+	outputs      []Output      // the chosen outputs of found
+	problem      *diag.Problem // why it cannot be had; nil: no problem so far
 }
 
-// want lists the profile's packages, then those that are on PATH behind them.
+// want returns the profile's packages, then the base ones, which follow them on PATH.
 func (r *resolver) want() (all []*wanted) {
 	for _, p := range r.Packages {
-		all = append(all, &wanted{attr: p.Attr, ask: p.Outputs, origin: p.Origin.Rule(), at: r.position(p.Origin)})
+		at := diag.Position{File: p.Origin.File, Line: p.Origin.Line}
+		all = append(all, &wanted{attr: p.Attr, ask: p.Outputs, origin: p.Origin.Rule(), at: at})
 	}
 	base := r.Manifest.Base
 	if r.Toolbox != profile.ToolboxBase {
@@ -233,61 +225,44 @@ func (r *resolver) want() (all []*wanted) {
 	return all
 }
 
-// position turns an origin ("work:12") into a place in that profile's file.
-func (r *resolver) position(origin profile.Origin) diag.Position {
-	name, number, _ := strings.Cut(string(origin), ":")
-	line, _ := strconv.Atoi(number) // none: 0
-	for _, s := range r.Sources {
-		if s.Name == name {
-			return diag.Position{File: s.File, Line: line}
-		}
-	}
-	return diag.Position{File: name, Line: line}
-}
-
-// fail notes why the package cannot be had.
+// fail sets the reason why the package cannot be had.
 func (w *wanted) fail(message, remedy string) {
 	w.problem = &diag.Problem{Position: w.at, Message: message, Remedy: remedy}
-}
-
-func didYouMean(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
 // all reports whether every output is asked for.
 func (w *wanted) all() bool { return slices.Equal(w.ask, []string{"*"}) }
 
-// choose picks the outputs that were asked for out of what was found.
+// choose sets outputs to those of found that were asked for, or problem if one does not exist.
 func (w *wanted) choose() {
 	names := w.ask
 	switch {
 	case len(names) == 0:
 		names = w.found.Install
 	case w.all():
-		names = w.found.all()
+		names = outputNames(w.found)
 	}
 	w.outputs = nil
 	for _, name := range names {
 		path, ok := w.found.Outputs[name]
 		if !ok {
-			w.fail(fmt.Sprintf("%s has no output %q; it has %s", w.attr, name, strings.Join(w.found.all(), ", ")), "")
+			has := strings.Join(outputNames(w.found), ", ")
+			w.fail(fmt.Sprintf("%s has no output %q; it has %s", w.attr, name, has), "")
 			return
 		}
 		w.outputs = append(w.outputs, Output{Name: name, Path: path})
 	}
 }
 
-// all names the outputs, those to install first.
-func (p ManifestPackage) all() []string {
+// outputNames returns the names of all outputs of a package, those that it installs by default first.
+func outputNames(p nixeval.Package) []string {
 	names := slices.Sorted(maps.Keys(p.Outputs))
 	others := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(p.Install, name) })
 	return slices.Concat(p.Install, others)
 }
 
-// dropRepeated keeps each output of a package where it is named first.
+// dropRepeated removes outputs that an earlier entry for the same package has already,
+// and packages that are left without outputs.
 func dropRepeated(all []*wanted) []*wanted {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(w *wanted) bool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/nix/nixeval"
 	"claudebox/internal/plan/resolve"
 	"claudebox/internal/profile"
 )
@@ -96,7 +97,7 @@ func TestPackages(t *testing.T) {
 		"fetches what is gone of the manifest": {
 			packages: []string{"gone"},
 			change: func(w *world) {
-				w.Manifest.Packages["gone"] = resolve.ManifestPackage{Outputs: map[string]string{"out": path("gone")}, Install: []string{"out"}}
+				w.Manifest.Packages["gone"] = nixeval.Package{Outputs: map[string]string{"out": path("gone")}, Install: []string{"out"}}
 				w.store(path("gone"), fetchable)
 			},
 			want:  []string{"gone^out (profile work:1)", "coreutils^out (base)"},
@@ -217,7 +218,7 @@ func TestProblems(t *testing.T) {
 		"name a path that is gone of the manifest": {
 			packages: []string{"gone"},
 			change: func(w *world) {
-				w.Manifest.Packages["gone"] = resolve.ManifestPackage{Outputs: map[string]string{"out": path("gone")}, Install: []string{"out"}}
+				w.Manifest.Packages["gone"] = nixeval.Package{Outputs: map[string]string{"out": path("gone")}, Install: []string{"out"}}
 			},
 			want: diag.Problems{{
 				Position: at(1), Message: "gone: " + path("gone") + " is gone from the store: no substituter can build it",
@@ -227,14 +228,6 @@ func TestProblems(t *testing.T) {
 		"tell why a build failed": {
 			packages: []string{"jq"},
 			want:     diag.Problems{{Position: at(1), Message: "jq cannot be built: no substituter can build it"}},
-		},
-		"know the manifest's names without an evaluator": {
-			packages: []string{"gti"},
-			change:   func(w *world) { w.Evaluator = nil },
-			want: diag.Problems{{
-				Position: at(1), Message: "gti is not among the packages that claudebox was built with; did you mean git?",
-				Remedy: "install Nix, which looks other packages up",
-			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,8 +247,6 @@ func TestProblems(t *testing.T) {
 func TestErrorsThatConcernAll(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"a manifest for another system":             func(w *world) { w.System = "aarch64-linux" },
-		"a reference and nothing to fetch it with":  func(w *world) { w.Nixpkgs, w.Evaluator = "github:NixOS/nixpkgs/0", nil },
-		"an evaluated package and no store":         func(w *world) { w.Store = nil },
 		"a tool that is gone and cannot be fetched": func(w *world) { w.Manifest.Tools["bwrap"] = path("gone") + "/bin/bwrap" },
 		"a nixpkgs that is gone": func(w *world) {
 			w.Manifest.Nixpkgs.Path = path("gone")

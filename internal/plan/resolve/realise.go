@@ -6,18 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"claudebox/internal/diag"
 )
 
-// realise makes the outputs valid, by what is missing only.
+// realise fetches or builds the outputs that are missing.
 func (r *resolver) realise(ctx context.Context, all []*wanted) error {
-	if r.DryRun {
-		for _, w := range all {
-			w.missing = slices.ContainsFunc(w.outputs, func(o Output) bool { return !r.Exists(o.Path) })
-		}
-		return nil
-	}
 	absent, err := r.absent(ctx, all)
 	if err != nil || len(absent) == 0 {
 		return err
@@ -29,14 +21,14 @@ func (r *resolver) realise(ctx context.Context, all []*wanted) error {
 	return r.build(ctx, absent, failed)
 }
 
-// absent gives the packages with an output that is not there. What the
-// manifest pins is looked for on disk: claudebox's own closure holds it. The
-// rest is pinned now, and the store asked.
+// absent returns the packages with a missing output. Those from the manifest are
+// looked for on disk, as claudebox's own closure protects them. The others are
+// pinned now, and the store says which are valid.
 func (r *resolver) absent(ctx context.Context, all []*wanted) ([]*wanted, error) {
 	evaluated := pathsOf(only(all, func(w *wanted) bool { return !w.fromManifest }))
 	var valid map[string]bool
 	if len(evaluated) > 0 {
-		paths, err := r.pin(ctx, append(evaluated, r.nixpkgs.Path))
+		paths, err := r.Store.Pin(ctx, append(evaluated, r.nixpkgs.Path))
 		if err != nil {
 			return nil, err
 		}
@@ -44,19 +36,23 @@ func (r *resolver) absent(ctx context.Context, all []*wanted) ([]*wanted, error)
 	}
 	return only(all, func(w *wanted) bool {
 		return slices.ContainsFunc(w.outputs, func(o Output) bool {
-			return w.fromManifest && !r.Exists(o.Path) || !w.fromManifest && !valid[o.Path]
+			return w.fromManifest && r.gone(o) || !w.fromManifest && !valid[o.Path]
 		})
 	}), nil
 }
 
-// only gives those that keep says, in their order.
+// gone reports whether an output is not on disk.
+func (r *resolver) gone(o Output) bool { return !r.Exists(o.Path) }
+
+// only returns the packages for which keep returns true, in the same order.
 func only(all []*wanted, keep func(*wanted) bool) []*wanted {
 	return slices.DeleteFunc(slices.Clone(all), func(w *wanted) bool { return !keep(w) })
 }
 
-// fetch pins paths and has each that is not valid fetched.
+// fetch pins paths and fetches those that are not valid. failed has the reason for
+// each path that cannot be fetched.
 func (r *resolver) fetch(ctx context.Context, paths []string) (failed map[string]error, err error) {
-	valid, err := r.pin(ctx, paths)
+	valid, err := r.Store.Pin(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +64,9 @@ func (r *resolver) fetch(ctx context.Context, paths []string) (failed map[string
 	return r.Store.Realise(ctx, targets)
 }
 
-func (r *resolver) pin(ctx context.Context, paths []string) ([]string, error) {
-	if r.Store == nil {
-		return nil, diag.Errorf("fetch store paths", "install Nix for all users, and start its daemon",
-			"there is no Nix store to ask")
-	}
-	return r.Store.Pin(ctx, paths)
-}
-
-// build has the packages built that could not be fetched. What the manifest
-// pins is not: another nixpkgs may have made it, so nothing here could tell
-// how.
+// build builds the packages that could not be fetched; failed is from [resolver.fetch].
+// Packages from the manifest are not built but reported: they may come from another
+// nixpkgs, so it is not known here how to build them.
 func (r *resolver) build(ctx context.Context, absent []*wanted, failed map[string]error) error {
 	var unbuilt []*wanted
 	for _, w := range absent {
@@ -98,7 +86,7 @@ func (r *resolver) build(ctx context.Context, absent []*wanted, failed map[strin
 	return r.buildAll(ctx, unbuilt)
 }
 
-// buildAll writes the derivations by one more evaluation and builds them.
+// buildAll evaluates the packages again, now writing their derivations to the store, and builds them.
 func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 	query := r.query(unbuilt)
 	query.Write = true
@@ -108,15 +96,16 @@ func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 	}
 	targets, drvs := map[string]*wanted{}, []string{}
 	for _, w := range unbuilt {
-		w.choose() // among what this evaluation found, which is newer than a cached one
+		w.choose() // again: the first choice may have been from a cached evaluation
 		names := make([]string, len(w.outputs))
 		for i, o := range w.outputs {
 			names[i] = o.Name
 		}
+		slices.Sort(names)
 		targets[w.found.Drv+"!"+strings.Join(names, ",")] = w
 		drvs = append(drvs, w.found.Drv)
 	}
-	if _, err := r.pin(ctx, drvs); err != nil {
+	if _, err := r.Store.Pin(ctx, drvs); err != nil {
 		return err
 	}
 	failed, err := r.Store.Realise(ctx, slices.Sorted(maps.Keys(targets)))
@@ -127,7 +116,7 @@ func (r *resolver) buildAll(ctx context.Context, unbuilt []*wanted) error {
 	return cmp.Or(err, problemsOf(unbuilt))
 }
 
-// pathsOf gives each chosen output once.
+// pathsOf returns the store paths of the packages' chosen outputs, sorted, without duplicates.
 func pathsOf(all []*wanted) []string {
 	var paths []string
 	for _, w := range all {

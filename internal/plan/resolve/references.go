@@ -10,16 +10,17 @@ import (
 	"claudebox/internal/nix/storepath"
 )
 
-// References says what each store path refers to, itself among them where it
-// does.
+// References maps each store path to the store paths that it refers to, which may
+// include itself.
 type References map[string][]string
 
-// ReadReferences reads lines of store paths: one, then what it refers to. The
-// flake writes such a file, so that closures need no daemon.
+// ReadReferences reads lines of store paths separated by blanks: a path, then the
+// paths that it refers to. The flake writes such a file, so that closures can be
+// computed without the daemon.
 func ReadReferences(r io.Reader) (References, error) {
 	references := References{}
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20) // bytes; a path of 8,000 references
+	lines.Buffer(nil, 1<<20) // longest line in bytes: a path with some 8,000 references
 	for lines.Scan() {
 		paths := strings.Fields(lines.Text())
 		for _, path := range paths {
@@ -37,8 +38,8 @@ func ReadReferences(r io.Reader) (References, error) {
 	return references, nil
 }
 
-// Closure is everything that roots refer to, themselves included, sorted. It
-// is not known when the references of one of them are not.
+// Closure returns the roots and all that they refer to, directly or indirectly,
+// sorted. known is false if the references of one of these paths are not known.
 func (r References) Closure(roots []string) (paths []string, known bool) {
 	seen := map[string]bool{}
 	for todo := slices.Clone(roots); len(todo) > 0; {

@@ -8,54 +8,55 @@ import (
 )
 
 // Store is the part of a Nix store that resolving needs;
-// [claudebox/internal/nix/nixdaemon.Store] is one. It is not used, so need not
-// connect, while every path is there.
+// [claudebox/internal/nix/nixdaemon.Client] is one. It is not called if every path
+// of a request exists, so it should connect only at the first call.
 type Store interface {
-	// Pin keeps paths from the garbage collector for as long as the Store
-	// is open, and then gives those that are valid.
+	// Pin protects paths from the garbage collector for as long as the Store
+	// is open. After that it returns those of them that are valid.
 	Pin(ctx context.Context, paths []string) (valid []string, err error)
-	// Realise fetches or builds targets: "PATH", or "DRV!OUTPUT,OUTPUT". It
-	// says why for each that cannot be had; the error concerns them all.
+	// Realise fetches or builds targets: "PATH", or "DRV!OUTPUT,OUTPUT", sorted.
+	// failed has the reason for each target that cannot be had; err is set if the
+	// operation failed as a whole.
 	Realise(ctx context.Context, targets []string) (failed map[string]error, err error)
 }
 
 // Evaluator looks packages up in a nixpkgs; [nixeval.Evaluator] is one.
 type Evaluator interface {
-	// Evaluate answers in the order of the query's attributes.
+	// Evaluate returns one package for each attribute of the query, in their order.
 	Evaluate(ctx context.Context, q nixeval.Query) ([]nixeval.Package, error)
-	// Fetch brings what a locked flake reference names to the store.
+	// Fetch copies the source that a locked flake reference names to the store.
 	Fetch(ctx context.Context, ref string) (nixeval.Source, error)
-	// Identity is what of the evaluator can change an answer.
+	// Identity returns a text that differs between evaluators that may give
+	// different answers; it is part of the cache's keys.
 	Identity() string
 }
 
-// Request is what to resolve, and by what means.
+// Request says what to resolve, and with which manifest, store and evaluator.
 type Request struct {
 	Manifest *Manifest
 	System   string            // of this machine, "x86_64-linux"; empty: the manifest's
 	Packages []profile.Package // in the profile's order
-	Toolbox  string            // whether the manifest's toolbox is there, too
-	Sources  []profile.Source  // the profile's files, to say where a package is named
+	Toolbox  string            // [profile.Profile.Toolbox]: [profile.ToolboxBase] leaves the manifest's Toolbox out
 	Nixpkgs  string            // [profile.Profile.Nixpkgs]
 
 	Store     Store
-	Evaluator Evaluator // nil: there is no Nix to evaluate with
-	Cache     string    // folder for evaluations, made when needed; empty: none
-	DryRun    bool      // say which packages are missing, but fetch and build none
+	Evaluator Evaluator
+	Cache     string // folder for cached evaluations, created when needed; empty: no cache
+	DryRun    bool   // report which packages are missing, but fetch and build none
 
 	// Exists reports whether a store path is on disk. Nil means by lstat.
 	Exists func(path string) bool
 }
 
-// Resolution is what a profile's packages and claudebox's own tools are, by
-// store path. Nothing in it depends on the user or the folder.
+// Resolution has the store paths of a profile's packages and of claudebox's own
+// tools. Nothing in it depends on the user or the current folder.
 type Resolution struct {
 	System   string // "x86_64-linux"
 	Nixpkgs  Nixpkgs
 	Packages []Package         // the profile's in its order, then the base ones
-	Missing  []string          // those of them that are not in the store, by attribute: a dry run found it so
-	Tools    map[string]string // files and folders by name, see [Manifest]
-	Closure  []string          // every store path a session needs, sorted; only when asked for
+	Missing  []string          // attributes of the packages that are not in the store; set by a dry run only
+	Tools    map[string]string // files and folders by name, see [Manifest.Tools]
+	Closure  []string          // every store path a session needs, sorted; set by the caller if it is wanted
 }
 
 // Nixpkgs is the pinned package set.

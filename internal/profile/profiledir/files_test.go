@@ -139,3 +139,40 @@ func TestAProfileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 		t.Errorf("a name that is not there: %v, known %v", err, missing)
 	}
 }
+
+func TestAModulesPlanWinsInItsOwnPlaceAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files []string
+		want  string
+	}{
+		"none":                          {nil, ""},
+		"a plan":                        {[]string{"b/plans/p.json"}, "b/plans/p.json"},
+		"the earlier of two":            {[]string{"a/plans/p.json", "b/plans/p.json"}, "a/plans/p.json"},
+		"over a profile beside it":      {[]string{"a/plans/p.json", "a/profiles/p.yaml"}, "a/plans/p.json"},
+		"not over an earlier profile":   {[]string{"a/profiles/p.yml", "b/plans/p.json"}, ""},
+		"over another profile's name":   {[]string{"a/profiles/q.yaml", "b/plans/p.json"}, "b/plans/p.json"},
+		"the plan of another profile":   {[]string{"a/plans/q.json"}, ""},
+		"a profile alone is no plan":    {[]string{"a/profiles/p.yaml"}, ""},
+		"a folder of profiles is empty": {[]string{"a/profiles/x", "b/plans/p.json"}, "b/plans/p.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range tc.files {
+				file := filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, want := Files{folders: []string{dir + "/a/profiles", dir + "/b/profiles"}}.Plan("p"), tc.want
+			if want != "" {
+				want = filepath.Join(dir, want)
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	if got := (Files{folders: []string{t.TempDir()}}).Plan("./p.yaml"); got != "" {
+		t.Errorf("for a file: %q", got)
+	}
+}

@@ -1,4 +1,4 @@
-// Package profiledir knows where profiles and their plans lie on this host.
+// Package profiledir finds and reads profiles, and plans made from them, on this host.
 package profiledir
 
 import (
@@ -19,19 +19,19 @@ import (
 	"claudebox/internal/profile"
 )
 
-// Folders are where claudebox keeps and looks for things on this host.
+// Folders are the folders where claudebox stores and searches files on this host.
 type Folders struct {
 	Home   string // CLAUDEBOX_HOME: instances, profiles, plans
 	Config string // XDG_CONFIG_HOME/claudebox
 	Cache  string // XDG_CACHE_HOME/claudebox
-	Beside string // where the manifest is: what this claudebox was built with; empty: nothing
+	Beside string // the folder of the manifest that this claudebox was built with; empty: it has none
 }
 
-// SystemFolder is where a NixOS module puts profiles and plans.
+// SystemFolder is where the NixOS module puts profiles and plans.
 const SystemFolder = "/etc/claudebox"
 
-// FoldersOf follows CLAUDEBOX_HOME and the XDG base directory specification.
-// Manifest is claudebox's own file, or empty.
+// FoldersOf returns the folders by CLAUDEBOX_HOME and the XDG base directory
+// specification. manifest is the path of claudebox's manifest, or empty.
 func FoldersOf(f host.Facts, manifest string) Folders {
 	within := func(variable, fallback, name string) string {
 		base := f.Env.Value(variable, "")
@@ -52,10 +52,10 @@ func FoldersOf(f host.Facts, manifest string) Folders {
 	}
 }
 
-// Own are the folders that no project may lie in or hold.
+// Own returns claudebox's own folders. No project may lie in one of them or contain one.
 func (f Folders) Own() []string { return []string{f.Home, f.Config, f.Cache} }
 
-// Search are the places of profiles and plans, first match first.
+// Search returns the folders to search for profiles and plans; the first match wins.
 func (f Folders) Search() []string {
 	places := []string{f.Home, f.Config, SystemFolder}
 	if f.Beside != "" {
@@ -64,17 +64,17 @@ func (f Folders) Search() []string {
 	return places
 }
 
-// Files looks profiles up on disk; it is a [profile.Opener].
+// Files finds and reads profiles on disk; it is a [profile.Opener].
 type Files struct {
-	Home    string // the user's, for what begins with "~/"
+	Home    string // the user's home, for paths that begin with "~/"
 	cwd     string
 	uid     int
-	folders []string // where names are looked up, first match first
-	// Seen is called with each file before it is looked for; it may be nil.
+	folders []string // searched for names; the first match wins
+	// Seen is called with each file before it is opened, whether or not it exists; it may be nil.
 	Seen func(file string)
 }
 
-// read reads a profile file, and notes how it was found.
+// read calls Seen and reads a profile file as [Read] does.
 func (f Files) read(file string) ([]byte, error) {
 	if f.Seen != nil {
 		f.Seen(file)
@@ -82,7 +82,7 @@ func (f Files) read(file string) ([]byte, error) {
 	return Read(file, f.uid)
 }
 
-// New looks where [Folders.Search] says.
+// New returns a Files that searches the folder "profiles" in each folder of [Folders.Search].
 func New(f host.Facts, manifest string) Files {
 	files := Files{cwd: f.Cwd, Home: f.Home, uid: f.UID}
 	for _, dir := range FoldersOf(f, manifest).Search() {
@@ -91,12 +91,12 @@ func New(f host.Facts, manifest string) Files {
 	return files
 }
 
-// Own is the folder of the user's own profiles.
+// Own returns the folder of the user's own profiles.
 func (f Files) Own() string { return f.folders[0] }
 
-// Open finds and reads a profile as [profile.Opener] asks. A file that a
-// profile extends is relative to that profile, one of the command line to
-// the current folder.
+// Open finds and reads a profile as [profile.Opener] requires. A relative file is
+// relative to the profile that extends it, or to the current folder if it comes
+// from the command line.
 func (f Files) Open(ref string, from diag.Position) (name, file string, src []byte, err error) {
 	if !profile.IsFile(ref) {
 		return f.openName(ref)
@@ -122,7 +122,7 @@ func (f Files) openName(name string) (_, file string, src []byte, err error) {
 	return "", "", nil, &profile.NotFoundError{Ref: name, Looked: f.folders, Known: f.Names()}
 }
 
-// Absolute is the file that a reference names.
+// Absolute returns the absolute path of the file that ref names; from is as in [Files.Open].
 func (f Files) Absolute(ref string, from diag.Position) string {
 	if rest, found := strings.CutPrefix(ref, "~/"); found {
 		return filepath.Join(f.Home, rest)
@@ -140,8 +140,8 @@ func (f Files) Absolute(ref string, from diag.Position) string {
 	return filepath.Join(folder, ref)
 }
 
-// Shown is how messages show a file: short below the current folder. One file
-// has one such text, and the text names the file.
+// Shown returns an absolute file as messages show it: relative if it is below the
+// current folder, else unchanged. Different files never have the same text.
 func (f Files) Shown(file string) string {
 	if rest, below := strings.CutPrefix(file, f.cwd+"/"); below {
 		return rest
@@ -149,16 +149,16 @@ func (f Files) Shown(file string) string {
 	return file
 }
 
-// Entry is a profile, or the plan of one, that was found by its name.
+// Entry is a profile, or a plan made from one, in a folder that is searched.
 type Entry struct {
 	Name, File string
-	Plan       bool   // a plan that a module made of a profile
-	Behind     string // the file of the same name that comes first; empty: none
+	Plan       bool   // a plan that a Nix module made from a profile
+	Behind     string // the file of the same name that is found first and so hides this one; empty: none
 }
 
-// List is everything that --profile can name, in the order of lookup, and the
-// built-in profile last: in each place plans come before profiles. A folder
-// that cannot be read is left out.
+// List returns all profiles and plans that --profile can name, in the order of
+// lookup; in each place plans come before profiles, and the built-in profile is
+// last. A folder that cannot be read is skipped.
 func (f Files) List() []Entry {
 	var entries []Entry
 	first := map[string]string{}
@@ -179,8 +179,27 @@ func (f Files) List() []Entry {
 	return append(entries, Entry{profile.Default, profile.BuiltIn, false, first[profile.Default]})
 }
 
-// filesIn are the files of a folder with one of the extensions: by name, and
-// then in the order of the extensions.
+// Plan returns the file of the plan that a Nix module made from the profile ref, or
+// "" if the profile is to be used. A plan is preferred to a profile of the same name
+// in the same place, but not to one in an earlier place.
+func (f Files) Plan(ref string) (file string) {
+	entries := f.List()
+	first := slices.IndexFunc(entries, func(e Entry) bool {
+		if e.Name != ref {
+			return false
+		}
+		_, err := os.Stat(e.File) // the entry may be a dangling link
+		return err == nil
+	})
+	if profile.IsFile(ref) || first < 0 || !entries[first].Plan {
+		return ""
+	}
+	return entries[first].File
+}
+
+// filesIn returns the names of the files in a folder that have one of the
+// extensions, sorted by name without extension, then in the order of extensions.
+// It returns nil if the folder cannot be read.
 func filesIn(folder string, extensions []string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -200,7 +219,7 @@ func filesIn(folder string, extensions []string) []string {
 	return files
 }
 
-// Names are the names of all profiles, each once.
+// Names returns the names of all profiles, without duplicates.
 func (f Files) Names() []string {
 	var names []string
 	for _, entry := range f.List() {
@@ -211,9 +230,9 @@ func (f Files) Names() []string {
 	return names
 }
 
-// Read reads a file that may decide what the agent sees: a regular
-// file that nobody but the user and root can write. Links are followed, as
-// home-manager makes them, and what they lead to is judged.
+// Read reads a file that decides what the agent sees, at most [profile.MaxSize]
+// bytes and one more. It must be a regular file that only the user uid and root can
+// write. Links are followed, as home-manager makes links; their target is checked.
 func Read(file string, uid int) ([]byte, error) {
 	fd, err := unix.Open(file, smallfile.Flags, 0)
 	if err != nil {
@@ -233,7 +252,7 @@ func Read(file string, uid int) ([]byte, error) {
 		return nil, diag.Errorf("read "+file, "copy it to a file of your own", "it belongs to another user (uid %d)",
 			st.Uid)
 	}
-	// One byte more than is taken lets the decoder say that it is too much.
+	// One byte more than the limit lets the decoder report that the file is too large.
 	src, err := smallfile.ReadFD(fd, profile.MaxSize+1)
 	if err != nil && !errors.Is(err, smallfile.ErrTooLarge) {
 		return nil, fmt.Errorf("read %s: %w", file, err)
@@ -241,16 +260,16 @@ func Read(file string, uid int) ([]byte, error) {
 	return src, nil
 }
 
-// writableByOthers allows a group that is the user's alone, which many
-// distributions give each user together with a umask of 002: it has the
-// user's own number.
+// writableByOthers reports whether other users can write a file. A group whose
+// number is that of the owner does not count: many distributions give each user a
+// group of their own, together with a umask of 002.
 func writableByOthers(st unix.Stat_t) bool {
 	group := st.Mode&unix.S_IWGRP != 0 && st.Gid != st.Uid
 	return group || st.Mode&unix.S_IWOTH != 0
 }
 
-// inStore reports whether an open file lies in the Nix store, which nobody
-// writes. In a Nix build its owner is a user without a name.
+// inStore reports whether an open file lies in the Nix store, where no user can
+// write. In a Nix build the store's owner is a user without a name, not root.
 func inStore(fd int) bool {
 	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	return err == nil && strings.HasPrefix(target, storepath.Dir+"/")

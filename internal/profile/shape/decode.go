@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,50 +9,43 @@ import (
 	"claudebox/internal/diag"
 )
 
-// maxAliased bounds the values that aliases may add to a document, so that a
-// small file cannot stand for a large one. A usual file has none.
+// maxAliased bounds the number of values that aliases may add to a document, so that
+// a small file cannot expand to a huge one. Most files have no aliases.
 const maxAliased = 10_000
 
-// Decode reads a document, which is YAML, by its shape; what names it in messages
-// ("profile"). It returns what fits, and every problem in the order of the file;
-// with no problems the value is whole.
+// Decode decodes the YAML document src by the shape root; what is its name in
+// messages ("profile"). It returns every problem, and a value without the invalid
+// parts; without problems the value is complete. A problem of an anchor is
+// reported once more for each alias of it.
 func Decode(doc *Document, src []byte, root *Shape, what string) (Value, diag.Problems) {
-	node, fault := parse(doc, src)
-	if fault != nil {
-		return Value{}, diag.Problems{*fault}
+	node, problems := parse(doc, src)
+	if problems != nil {
+		return Value{}, problems
 	}
 	d := decoder{doc: doc}
-	v, _ := d.value(root, node, what)
-	slices.SortStableFunc(d.problems, func(a, b diag.Problem) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
-	})
-	return v, slices.Compact(d.problems) // an alias repeats what is wrong with its anchor
+	return d.value(root, node, what), d.problems
 }
 
-// decoder walks a document and notes what is wrong with it.
+// decoder walks a document and collects its problems.
 type decoder struct {
 	doc      *Document
 	problems diag.Problems
-	inAlias  int // aliases that we are inside of
+	inAlias  int // how many aliases the current node is nested in
 	aliased  int // values seen inside aliases
 }
 
-// addf notes a problem at n and goes on, so that one run reports them all.
+// addf adds a problem at n. Decoding goes on, so that one run reports all problems.
 func (d *decoder) addf(n *yaml.Node, remedy, format string, args ...any) {
-	d.problems = append(d.problems, diag.Problem{
-		Position: d.place(n).Position(),
-		Message:  fmt.Sprintf(format, args...),
-		Remedy:   remedy,
-	})
+	d.problems = append(d.problems, d.place(n).Problem(remedy, format, args...))
 }
 
 func (d *decoder) place(n *yaml.Node) Place {
 	return Place{Doc: d.doc, Line: n.Line, Column: n.Column}
 }
 
-// value reads n as s says; what names it in messages. It is false when
-// nothing of n can be used.
-func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
+// value decodes n by s; what is its name in messages. It returns the zero Value if
+// nothing of n is valid.
+func (d *decoder) value(s *Shape, n *yaml.Node, what string) Value {
 	if n.Kind == yaml.AliasNode {
 		return d.alias(s, n, what)
 	}
@@ -62,7 +53,7 @@ func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
 		d.aliased++
 	}
 	if !d.rightTag(s, n, what) {
-		return Value{}, false
+		return Value{}
 	}
 	switch s.Kind {
 	case List:
@@ -73,29 +64,29 @@ func (d *decoder) value(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	return d.scalar(s, n, what)
 }
 
-// alias reads what an alias stands for. Shapes have a fixed depth, so an
-// anchor that contains itself ends by itself.
-func (d *decoder) alias(s *Shape, n *yaml.Node, what string) (Value, bool) {
+// alias decodes the node that an alias refers to. An anchor that contains itself
+// cannot recurse for ever, as shapes have a fixed depth.
+func (d *decoder) alias(s *Shape, n *yaml.Node, what string) Value {
 	if d.aliased > maxAliased {
-		return Value{}, false // reported when the bound was met
+		return Value{} // reported at the end of the outermost alias
 	}
 	d.inAlias++
-	v, ok := d.value(s, n.Alias, what)
+	v := d.value(s, n.Alias, what)
 	d.inAlias--
 	if d.inAlias == 0 && d.aliased > maxAliased {
 		d.addf(n, "write the values out, or use extends", "aliases stand for more than %d values", maxAliased)
 	}
-	return v, ok
+	return v
 }
 
-// replaceTag makes a list or mapping drop what earlier documents said.
+// replaceTag marks a list or mapping that replaces that of earlier documents instead of merging with it.
 const replaceTag = "!replace"
 
-// plainTags say what a value is anyway, or that a scalar is text.
+// plainTags are the standard tags that are allowed: they change nothing, or make a scalar text.
 var plainTags = map[yaml.Kind]string{yaml.ScalarNode: "!!str", yaml.MappingNode: "!!map", yaml.SequenceNode: "!!seq"}
 
-// rightTag refuses tags that we give no meaning to: !!null on a text would
-// make it nothing.
+// rightTag reports whether the tag of n is allowed, and notes a problem if not. Tags
+// without a meaning here are refused: !!null on a text would make it null.
 func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
 	switch {
 	case !isTagged(n) || n.ShortTag() == plainTags[n.Kind]:
@@ -111,10 +102,10 @@ func (d *decoder) rightTag(s *Shape, n *yaml.Node, what string) bool {
 	return true
 }
 
-// isTagged reports whether the document says the tag of a node.
+// isTagged reports whether a node has an explicit tag in the document.
 func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-func (d *decoder) list(s *Shape, n *yaml.Node, what string) (Value, bool) {
+func (d *decoder) list(s *Shape, n *yaml.Node, what string) Value {
 	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
 	case n.Kind == yaml.SequenceNode:
@@ -129,28 +120,32 @@ func (d *decoder) list(s *Shape, n *yaml.Node, what string) (Value, bool) {
 	}
 	if s.Filled && len(v.Items) == 0 && !v.Broken {
 		d.addf(n, "", "%s: the list is empty; expected at least one entry", what)
-		return v, false
+		return Value{}
 	}
-	return v, true
+	return v
 }
 
-// add takes an item over, or marks the list when there is none to take.
-func (v *Value) add(item Value, ok bool) {
-	v.Broken = v.Broken || !ok || item.Broken
-	if ok {
+// add appends an item unless it is the zero Value. It marks the list as Broken if
+// the item is invalid as a whole or in part.
+func (v *Value) add(item Value) {
+	v.Broken = v.Broken || !item.Said() || item.Broken
+	if item.Said() {
 		v.Items = append(v.Items, item)
 	}
 }
 
-func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) (Value, bool) {
+func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) Value {
 	v := Value{Place: d.place(n), Shape: s, Replace: n.ShortTag() == replaceTag}
 	switch {
 	case s.Short != "" && n.Kind == yaml.ScalarNode && !isNull(n):
-		value, ok := d.value(s.Key(s.Short), n, what)
-		v.put(Member{v.Place, s.Short, value}, ok)
-		return v, ok
-	case isNull(n) && s.Short == "" && len(s.required()) == 0:
-		return v, true
+		value := d.value(s.Key(s.Short), n, what)
+		if !value.Said() {
+			return Value{}
+		}
+		v.put(Member{v.Place, s.Short, value})
+		return v
+	case isNull(n) && s.Short == "" && !slices.ContainsFunc(s.Keys, func(key Key) bool { return key.Required }):
+		return v
 	case n.Kind != yaml.MappingNode:
 		return d.mismatch(s, n, what)
 	}
@@ -171,39 +166,32 @@ func (d *decoder) mapping(s *Shape, n *yaml.Node, what string) (Value, bool) {
 		default:
 			seen[key.Value] = key
 			fits := d.obeys(s.Rule, key, what)
-			value, ok := d.value(elem, n.Content[i+1], key.Value)
-			v.put(Member{d.place(key), key.Value, value}, fits && ok)
+			value := d.value(elem, n.Content[i+1], key.Value)
+			if !fits {
+				value = Value{}
+			}
+			v.put(Member{d.place(key), key.Value, value})
 		}
 	}
-	for _, name := range s.required() {
-		if seen[name] == nil {
-			d.addf(n, "", "%s: key %q is missing", what, name)
+	for _, known := range s.Keys {
+		if known.Required && seen[known.Name] == nil {
+			d.addf(n, "", "%s: key %q is missing", what, known.Name)
 			v.Broken = true
 		}
 	}
-	return v, true
+	return v
 }
 
-// put takes a member over, or marks the mapping when there is none to take.
-func (v *Value) put(m Member, ok bool) {
-	v.Broken = v.Broken || !ok || m.Value.Broken
-	if ok {
+// put appends a member unless its value is the zero Value. It marks the mapping as
+// Broken if the value is invalid as a whole or in part.
+func (v *Value) put(m Member) {
+	v.Broken = v.Broken || !m.Value.Said() || m.Value.Broken
+	if m.Value.Said() {
 		v.Members = append(v.Members, m)
 	}
 }
 
-// required are the names of the keys that a record cannot do without.
-func (s *Shape) required() []string {
-	var names []string
-	for _, key := range s.Keys {
-		if key.Required {
-			names = append(names, key.Name)
-		}
-	}
-	return names
-}
-
-// key judges a mapping's key, following an alias.
+// key returns the scalar node of a mapping's key, following an alias; false if the key is invalid, which it notes.
 func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 	if n.Kind == yaml.AliasNode && n.Alias.Kind == yaml.ScalarNode {
 		n = n.Alias
@@ -223,10 +211,6 @@ func (d *decoder) key(n *yaml.Node, what string) (*yaml.Node, bool) {
 }
 
 func (d *decoder) unknownKey(s *Shape, key *yaml.Node, what string) {
-	if remedy := s.Former[key.Value]; remedy != "" {
-		d.addf(key, remedy, "%s has no key %s any more", what, Quote(key.Value))
-		return
-	}
 	if near := Nearest(key.Value, s.names()); near != "" {
 		d.addf(key, "", "unknown key %s in %s; did you mean %q?", Quote(key.Value), what, near)
 		return

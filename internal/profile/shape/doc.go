@@ -1,8 +1,8 @@
-// Package shape describes a YAML document by a table and reads documents by
-// it: one table serves the decoder, the merge of several documents, and the
-// listing with origins, so the three cannot drift apart.
+// Package shape decodes YAML documents by a table that describes them, a [Shape].
+// The decoder, the merge of several documents, and the listing with origins use
+// the same table, so the three cannot drift apart.
 //
-// It knows nothing of profiles, and touches nothing. What it reads is not
-// trusted: size, depth and aliases are bounded, and every fault is reported with
-// its place, all of them in one run.
+// It does not depend on profiles and does no I/O. Its input is not trusted: size,
+// depth and aliases are bounded, and every fault is reported with its place, all
+// of them in one run.
 package shape

@@ -3,28 +3,30 @@ package shape
 import (
 	"bytes"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
 
-// Style is how [Style.Document] shows a value.
+// Style says how [Style.Document] writes a value.
 type Style struct {
-	Origin func(Place) string          // where a value was said, as its comment
-	Hide   func(key, text string) bool // members of tables of free text that are not shown; nil hides none
+	Origin func(Place) string          // returns the comment for a value from that place
+	Hide   func(key, text string) bool // reports whether to hide a Scalar in a Table; nil hides none
 }
 
-// unsaid is the comment of a value that no document said.
+// unsaid is the comment of a value that no document sets.
 const unsaid = "by default"
 
-// Hidden is what stands in the place of a value that is not shown.
+// Hidden replaces a value that is not shown.
 const Hidden = "(not shown)"
 
-// Document is v, a value of root, as a document in the order of the shape: what
-// was said with its origin, and the defaults of what was not. With nothing
-// hidden it says the same as v.
+// Document returns v, a value of the shape root, as a YAML document with the keys in
+// the order of the shape. Each value has its origin as a comment; absent ones are
+// written with their defaults. Unless something is hidden, decoding it gives a value
+// that is equal to v but for places and defaults.
 func (style Style) Document(root *Shape, v Value) ([]byte, error) { return encode(style.node(root, v)) }
 
-// node is nil when there is nothing to say.
+// node returns nil if v is absent and has no default.
 func (style Style) node(s *Shape, v Value) *yaml.Node {
 	switch {
 	case s.Kind == List:
@@ -39,7 +41,7 @@ func (style Style) node(s *Shape, v Value) *yaml.Node {
 	return nil
 }
 
-// Unsaid is what stands when a scalar is not said; "" when nothing does.
+// Unsaid returns the default of a scalar, or "" if it has none.
 func (s *Shape) Unsaid() string {
 	if s.Kind == Word {
 		return s.Words[0]
@@ -60,7 +62,7 @@ func scalarNode(s *Shape, text, comment string) *yaml.Node {
 	return node
 }
 
-func notInline(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa1 || r == 0x2028 || r == 0x2029 }
+func notInline(r rune) bool { return unicode.IsControl(r) || r == 0xa0 || r == 0x2028 || r == 0x2029 }
 
 func (style Style) list(s *Shape, v Value) *yaml.Node {
 	if len(v.Items) == 0 {
@@ -78,9 +80,9 @@ func (style Style) list(s *Shape, v Value) *yaml.Node {
 	return node
 }
 
-// mapping writes the keys that were said, and the defaults of the others. A
-// record that is replaced as a whole has no defaults of its own once a part
-// of it was said.
+// mapping returns a node with the keys of v and the defaults of absent ones. For a
+// record that merges as a whole (Whole), absent keys get their defaults only if the
+// entire record is absent. It returns nil if there are no keys.
 func (style Style) mapping(s *Shape, v Value) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	add := func(key string, value *yaml.Node) {
@@ -108,7 +110,7 @@ func (style Style) mapping(s *Shape, v Value) *yaml.Node {
 	return node
 }
 
-// OfJSON is a JSON text as YAML: the same keys in the same order.
+// OfJSON converts JSON to YAML with the same keys in the same order.
 func OfJSON(text []byte) ([]byte, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
@@ -118,7 +120,7 @@ func OfJSON(text []byte) ([]byte, error) {
 	return encode(&node)
 }
 
-// blockStyle drops the braces and quotes that the nodes remember from JSON.
+// blockStyle makes nodes be written without the braces and quotes of JSON.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, child := range n.Content {

@@ -3,11 +3,11 @@ package shape
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -15,24 +15,21 @@ import (
 	"claudebox/internal/diag"
 )
 
-// MaxSize is the largest document that is read, in bytes. A profile with ten
-// thousand packages has a quarter of it.
+// MaxSize is the size of the largest document that is accepted, in bytes. A profile
+// with ten thousand packages has a quarter of it.
 const MaxSize = 1 << 20
 
-// parse turns a file into the node of its one document, or says what is wrong
-// with its first wrong place.
-func parse(doc *Document, src []byte) (*yaml.Node, *diag.Problem) {
-	if fault := checkBytes(doc, src); fault != nil {
-		return nil, fault
+// parse returns the root node of a file that must contain one document at most; an
+// empty file gives an empty mapping. Otherwise it returns the first problem.
+func parse(doc *Document, src []byte) (*yaml.Node, diag.Problems) {
+	if problems := checkBytes(doc, src); problems != nil {
+		return nil, problems
 	}
 	nodes, err := documents(src)
 	switch {
 	case err == nil:
-		return nil, &diag.Problem{
-			Position: diag.Position{File: doc.File, Line: nodes[1].Line, Column: nodes[1].Column},
-			Message:  "a second document begins here; expected one",
-			Remedy:   "remove what follows, or put it into a file of its own",
-		}
+		return nil, diag.Problems{Place{doc, nodes[1].Line, nodes[1].Column}.Problem(
+			"remove what follows, or put it into a file of its own", "a second document begins here; expected one")}
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxProblem(doc, src, err)
 	case nodes[0].IsZero():
@@ -41,7 +38,7 @@ func parse(doc *Document, src []byte) (*yaml.Node, *diag.Problem) {
 	return nodes[0].Content[0], nil
 }
 
-// documents reads the first two of a file. The error is [io.EOF] when there are fewer.
+// documents reads the first two YAML documents of a file. The error is [io.EOF] if there are fewer.
 func documents(src []byte) (nodes [2]yaml.Node, err error) {
 	reader := yaml.NewDecoder(bytes.NewReader(src))
 	for i := range nodes {
@@ -52,28 +49,22 @@ func documents(src []byte) (nodes [2]yaml.Node, err error) {
 	return nodes, nil
 }
 
-// checkBytes refuses what no reader of text should be given.
-func checkBytes(doc *Document, src []byte) *diag.Problem {
+// checkBytes refuses files that are too large, not UTF-8, or contain control characters. It returns nil if all is well.
+func checkBytes(doc *Document, src []byte) diag.Problems {
 	if len(src) > MaxSize {
-		return &diag.Problem{
-			Position: diag.Position{File: doc.File, Line: 1, Column: 1},
-			Message:  fmt.Sprintf("the file is larger than %d bytes", MaxSize),
-		}
+		return diag.Problems{Place{doc, 1, 1}.Problem("", "the file is larger than %d bytes", MaxSize)}
 	}
 	at := badByte(src)
 	if at < 0 {
 		return nil
 	}
 	line, start := bytes.Count(src[:at], []byte("\n"))+1, bytes.LastIndexByte(src[:at], '\n')+1
-	return &diag.Problem{
-		Position: diag.Position{File: doc.File, Line: line, Column: utf8.RuneCount(src[start:at]) + 1},
-		Message:  fmt.Sprintf("byte 0x%02x is not text; expected UTF-8 without control characters", src[at]),
-		Remedy:   "save the file as UTF-8",
-	}
+	return diag.Problems{Place{doc, line, utf8.RuneCount(src[start:at]) + 1}.Problem("save the file as UTF-8",
+		"byte 0x%02x is not text; expected UTF-8 without control characters", src[at])}
 }
 
-// badByte is the offset of the first byte that is not UTF-8 or that YAML does
-// not allow in a file, else -1.
+// badByte returns the offset of the first byte that is not UTF-8 or that YAML does
+// not allow in a file, or -1.
 func badByte(src []byte) int {
 	for at := 0; at < len(src); {
 		r, size := utf8.DecodeRune(src[at:])
@@ -85,18 +76,18 @@ func badByte(src []byte) int {
 	return -1
 }
 
-// allowed follows YAML 1.2, production [1] c-printable.
+// allowed reports whether a file may contain a character, by YAML 1.2, production [1] c-printable.
 func allowed(r rune) bool {
-	switch {
-	case r == '\t', r == '\n', r == '\r', r == 0x85:
+	switch r {
+	case '\t', '\n', '\r', 0x85:
 		return true
-	case r < 0x20, r >= 0x7f && r < 0xa0, r == 0xfffe, r == 0xffff:
+	case 0xfffe, 0xffff:
 		return false
 	}
-	return true
+	return !unicode.IsControl(r)
 }
 
-// syntaxHints are remedies by what yaml.v3 says, first match first.
+// syntaxHints are remedies for error messages of yaml.v3 that contain said; the first match counts.
 var syntaxHints = []struct{ said, remedy string }{
 	{"cannot start any token", "indent with spaces, and quote text that begins with @, ` or %"},
 	{"unknown anchor", `quote text that begins with *: "*.pem"`},
@@ -111,42 +102,36 @@ var syntaxHints = []struct{ said, remedy string }{
 	{"could not find expected ':'", "write a colon and a blank after the key"},
 }
 
-// syntaxProblem gives an error of yaml.v3 its place.
-func syntaxProblem(doc *Document, src []byte, err error) *diag.Problem {
+// syntaxProblem turns an error of yaml.v3 into a problem with line, column and remedy.
+func syntaxProblem(doc *Document, src []byte, err error) diag.Problems {
 	lines := bytes.SplitAfter(src, []byte("\n"))
 	line, said := reason(err)
 	if len(src) <= maxSearched {
-		line = searchLine(src, lines, said)
+		line = searchLine(lines, said)
 	}
 	line = min(max(line, 1), len(lines))
 	text := string(lines[line-1])
 	column := len(text) - len(strings.TrimLeft(text, " ")) + 1
-	problem := &diag.Problem{Position: diag.Position{File: doc.File, Line: line, Column: column}, Message: said}
+	remedy := ""
 	for _, hint := range syntaxHints {
 		if strings.Contains(said, hint.said) {
-			problem.Remedy = hint.remedy
+			remedy = hint.remedy
 			break
 		}
 	}
-	return problem
+	return diag.Problems{Place{doc, line, column}.Problem(remedy, "%s", said)}
 }
 
-// maxSearched bounds the files whose syntax errors are searched for, which
-// reads the file once for each doubling of its lines.
+// maxSearched is the size in bytes up to which searchLine is used: its binary
+// search parses the file once for each doubling of its lines.
 const maxSearched = 64 << 10
 
-// searchLine is the number of the first line with which a file goes wrong in
-// the way that yaml.v3 said. The library itself names the line where the
-// enclosing block begins, the one before, or none.
-func searchLine(src []byte, lines [][]byte, said string) int {
-	ends := make([]int, len(lines))
-	end := 0
-	for i, line := range lines {
-		end += len(line)
-		ends[i] = end
-	}
+// searchLine returns the number of the line that causes the yaml.v3 error said: the
+// first one up to which parsing the file fails with this error. The line that the
+// library itself names is where the enclosing block begins, the one before, or none.
+func searchLine(lines [][]byte, said string) int {
 	return 1 + sort.Search(len(lines)-1, func(i int) bool {
-		_, err := documents(src[:ends[i]])
+		_, err := documents(bytes.Join(lines[:i+1], nil))
 		if err == nil {
 			return false
 		}
@@ -155,8 +140,8 @@ func searchLine(src []byte, lines [][]byte, said string) int {
 	})
 }
 
-// reason takes an error of yaml.v3 apart: the line it names, or 0, and what it
-// says.
+// reason splits an error of yaml.v3 into the line that it names, or 0, and the
+// message without it.
 func reason(err error) (line int, said string) {
 	said = strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, found := strings.CutPrefix(said, "line "); found {

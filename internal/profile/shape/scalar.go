@@ -8,30 +8,34 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar reads a scalar by its kind. The text is what the file says, not what
-// YAML makes of it: 1.10 stays 1.10.
-func (d *decoder) scalar(s *Shape, n *yaml.Node, what string) (Value, bool) {
+// scalar decodes a scalar by its kind; it returns the zero Value after a problem.
+// The value's text is that of the file, not YAML's reading of it: 1.10 stays 1.10.
+func (d *decoder) scalar(s *Shape, n *yaml.Node, what string) Value {
 	if n.Kind != yaml.ScalarNode {
 		return d.mismatch(s, n, what)
 	}
 	if strings.ContainsRune(n.Value, 0) {
 		d.addf(n, "", "%s: the text holds a NUL character", what)
-		return Value{}, false
+		return Value{}
 	}
-	v := Value{Place: d.place(n), Shape: s, Text: n.Value}
 	if !s.takes(n) {
 		return d.mismatch(s, n, what)
 	}
+	v, right := Value{Place: d.place(n), Shape: s, Text: n.Value}, true
 	switch s.Kind {
 	case Word:
-		return v, d.word(s, n, what)
+		right = d.word(s, n, what)
 	case Number:
-		return v, d.number(s, n, what)
+		right = d.number(s, n, what)
 	case Flag:
 		v.Text = strings.ToLower(n.Value)
-		return v, true
+	default:
+		right = d.obeys(s.Rule, n, what)
 	}
-	return v, d.obeys(s.Rule, n, what)
+	if !right {
+		return Value{}
+	}
+	return v
 }
 
 // takes reports whether the YAML type of a scalar is right for the kind.
@@ -52,16 +56,16 @@ func (d *decoder) word(s *Shape, n *yaml.Node, what string) bool {
 	if slices.Contains(s.Words, n.Value) {
 		return true
 	}
-	remedy := s.Former[n.Value]
-	if near := Nearest(n.Value, s.Words); remedy == "" && near != "" {
+	remedy := ""
+	if near := Nearest(n.Value, s.Words); near != "" {
 		remedy = "write " + near
 	}
 	d.addf(n, remedy, "%s: unknown word %s; expected %s", what, Quote(n.Value), either(s.Words))
 	return false
 }
 
-// number takes plain decimal only: YAML 1.1 reads 0755 as 493, and 1_000 as
-// 1000, which nobody means.
+// number reports whether n is a valid number. It accepts plain decimal only: YAML
+// 1.1 reads 0755 as 493, and 1_000 as 1000, which nobody means.
 func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 	number, err := strconv.Atoi(n.Value)
 	switch {
@@ -75,7 +79,7 @@ func (d *decoder) number(s *Shape, n *yaml.Node, what string) bool {
 	return false
 }
 
-// obeys judges a text, or the key of a table, by its rule.
+// obeys reports whether a text, or the key of a table, is valid by its rule, and notes the problem if not.
 func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
 	fault := rule.Check(n.Value)
 	if fault != nil {
@@ -84,14 +88,14 @@ func (d *decoder) obeys(rule *Rule, n *yaml.Node, what string) bool {
 	return fault == nil
 }
 
-// mismatch reports a value of the wrong kind.
-func (d *decoder) mismatch(s *Shape, n *yaml.Node, what string) (Value, bool) {
+// mismatch notes that a value has the wrong kind, and returns the zero Value.
+func (d *decoder) mismatch(s *Shape, n *yaml.Node, what string) Value {
 	d.addf(n, s.remedyFor(n), "%s: expected %s, found %s", what, s.expected(), found(n))
-	return Value{}, false
+	return Value{}
 }
 
-// yesNo is what YAML 1.1 took a word for, and 1.2 takes for text; "" when it
-// took it for text as well.
+// yesNo returns "true" or "false" for the words that are booleans in YAML 1.1 but
+// text in YAML 1.2, such as yes and off; "" for any other text.
 func yesNo(text string) string {
 	switch strings.ToLower(text) {
 	case "yes", "on", "y":
@@ -102,7 +106,7 @@ func yesNo(text string) string {
 	return ""
 }
 
-// remedyFor names what to write in the place of n, where that can be told.
+// remedyFor returns what to write in place of n, which has the wrong kind, or "" if it cannot guess.
 func (s *Shape) remedyFor(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
 		return ""
@@ -127,8 +131,8 @@ func (s *Shape) remedyFor(n *yaml.Node) string {
 	return ""
 }
 
-// found says what n is, as errors show it. Text is not shown: it may be a
-// secret in the wrong place.
+// found describes n for "found …" in errors. It does not show text, which may be
+// a secret in the wrong place.
 func found(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -156,10 +160,10 @@ func found(n *yaml.Node) string {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// maxShown is how many bytes of a file's text an error shows.
+// maxShown is how many bytes of a text from a file an error shows at most.
 const maxShown = 60
 
-// clip cuts text so that an error stays readable.
+// clip cuts text to maxShown bytes, so that an error stays readable.
 func clip(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -167,5 +171,5 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
-// Quote clips and quotes text, with control characters escaped.
+// Quote cuts text to the length that errors show and quotes it as Go does.
 func Quote(text string) string { return strconv.Quote(clip(text)) }

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,35 +17,31 @@ type Kind int
 const (
 	Text   Kind = iota // a string; a number or a date must be quoted
 	Scalar             // any scalar, taken as the text it is written as
-	Flag               // true or false
+	Flag               // a boolean: true or false
 	Number             // a whole number in decimal, between Min and Max
-	Word               // one of Words, the first being the default
+	Word               // an enumeration: one of Words, the first is the default
 	List               // a sequence of Elem
 	Record             // a mapping with the keys of Keys
 	Table              // a mapping whose keys obey Rule, and whose values are Elem
 )
 
-// Shape is what a value in a document may be. Shapes form a tree that never
-// changes; its depth bounds the depth of every document.
+// Shape describes which values are valid at one place of a document. Shapes form
+// a tree that never changes; its depth bounds the depth of every document.
 type Shape struct {
 	Kind    Kind
-	Doc     string   // what it means, in sentences: editors and the manual show it
-	Rule    *Rule    // Text and Scalar: which text is right; Table: which keys; nil: any
-	Words   []string // Word: the closed set
+	Doc     string   // what the value means, in sentences: editors and the manual show it
+	Rule    *Rule    // Text and Scalar: which text is valid; Table: which keys are; nil: any
+	Words   []string // Word: the valid values
 	Min     int      // Number: smallest
 	Max     int      // Number: largest
-	Default string   // Flag: "true" or "false"; Text: what stands when unsaid
-	Elem    *Shape   // List, Table: each element
+	Default string   // the value if the key is absent. Flag: "true" or "false"; Text: any text
+	Elem    *Shape   // List, Table: the shape of each element
 	Keys    []Key    // Record: the known keys, in the order that people write them
-	Short   string   // Record: the key that a bare scalar stands for
-	Single  bool     // List: a bare scalar stands for a list of one
-	Filled  bool     // List: an empty list is a mistake
-	Whole   bool     // a later document replaces it, where it else would be joined
-	Former  Former   // Record, Word: keys or words that there were once
+	Short   string   // Record: a scalar in place of the mapping is the value of this key; empty: not allowed
+	Single  bool     // List: a scalar in place of the list is a list of one
+	Filled  bool     // List: an empty list is an error
+	Whole   bool     // List, Record, Table: a later document replaces the value instead of merging with it
 }
-
-// Former says what to do instead of writing a key or a word that is gone.
-type Former map[string]string
 
 // Key is one known key of a [Record].
 type Key struct {
@@ -53,18 +50,18 @@ type Key struct {
 	Shape    *Shape
 }
 
-// Rule says which text is right: what obeys Pattern, and what Judge finds nothing
-// wrong with. Each may be left out.
+// Rule says which text is valid: it must match Pattern, and Judge must return nil.
+// Each of the two may be absent.
 type Rule struct {
 	Name     string                   // what the text is, with its article: "a host name"
-	Pattern  string                   // for editors, too (RE2 and ECMA 262)
-	Judge    func(text string) *Fault // asked first; nil when the text is right, or Pattern shall say so
-	Form     string                   // what a text that obeys Pattern consists of; shown with an error
-	Remedy   string                   // what to do about a text that does not obey Pattern
-	Examples []string                 // right ones, for editors and the manual
+	Pattern  string                   // regular expression, valid in RE2 and ECMA 262: editors use it, too
+	Judge    func(text string) *Fault // called before Pattern is tried; nil if it has no objection
+	Form     string                   // description of Pattern for error messages: "expected FORM"
+	Remedy   string                   // what to do about a text that does not match Pattern
+	Examples []string                 // valid texts, for editors and the manual
 }
 
-// Check judges a text; nil when it is right.
+// Check returns what is wrong with a text, or nil if it is valid. A nil Rule accepts any text.
 func (r *Rule) Check(text string) *Fault {
 	if r == nil {
 		return nil
@@ -84,11 +81,12 @@ func (r *Rule) Check(text string) *Fault {
 	return &Fault{Message: message, Remedy: r.Remedy}
 }
 
-// compiled are the patterns that were asked for, by their text.
+// compiled caches the compiled patterns by their text.
 var compiled sync.Map
 
-// Matches reports whether a text obeys a pattern. It is compiled at its first use:
-// most launches read no profile.
+// Matches reports whether a text matches a regular expression. The expression is
+// compiled at its first use, because most launches read no profile. It panics if
+// the expression is invalid.
 func Matches(pattern, text string) bool {
 	known, found := compiled.Load(pattern)
 	if !found {
@@ -99,41 +97,46 @@ func Matches(pattern, text string) bool {
 
 // Fault says what is wrong with a text, and what to write instead.
 type Fault struct {
-	Message string // continues "KEY: "
+	Message string // is shown after "KEY: "
 	Remedy  string // one imperative line; empty when none is known
 }
 
-// Document is where values were said. Name and Rank may be set after decoding:
-// the document itself may say its name, and what it is merged with.
+// Document identifies the document that values come from. Name and Rank may be set
+// after decoding: they can depend on the document's own content.
 type Document struct {
 	Name string // what origins show: "work"
 	File string // what errors show
-	Rank int    // its place in the order of merging; a later one is laid over
+	Rank int    // position in the order of merging; a higher rank overrides a lower one
 }
 
-// Place is one place in a document. Line and Column count from 1; a column
-// counts characters.
+// Place is a position in a document. Line and Column count from 1; Column counts
+// characters, not bytes.
 type Place struct {
 	Doc    *Document
 	Line   int
 	Column int
 }
 
-// Position is the place as errors show it.
+// Position returns the place as errors show it.
 func (p Place) Position() diag.Position {
 	return diag.Position{File: p.Doc.File, Line: p.Line, Column: p.Column}
 }
 
-// Value is a value that fits its shape, with the place where it was said. The
-// zero Value stands for what was not said.
+// Problem returns a problem at the place; format and args make its message.
+func (p Place) Problem(remedy, format string, args ...any) diag.Problem {
+	return diag.Problem{Position: p.Position(), Message: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+// Value is a decoded value that is valid for its shape, with its place in the
+// document. The zero Value means that the document does not set it.
 type Value struct {
 	Place
 	Shape   *Shape
 	Text    string   // Text, Scalar, Flag, Number, Word
 	Items   []Value  // List
 	Members []Member // Record and Table, in the order of the document
-	Replace bool     // tagged !replace: drops what earlier documents said
-	Broken  bool     // a part of it was reported and left out
+	Replace bool     // tagged !replace: in a merge it drops the value of earlier documents
+	Broken  bool     // a part of it was invalid, which was reported, and is left out
 }
 
 // Member is one key of a mapping with its value; Place is the key's.
@@ -143,11 +146,11 @@ type Member struct {
 	Value Value
 }
 
-// Said reports whether a document said the value at all.
+// Said reports whether a document set the value at all.
 func (v Value) Said() bool { return v.Shape != nil }
 
-// Get returns the value of a key, or of one in a record below ("nix.store"); the
-// zero Value when there is none.
+// Get returns the value of a key; a path like "nix.store" leads into nested
+// mappings. It returns the zero Value if there is none.
 func (v Value) Get(path string) Value {
 	key, rest, deeper := strings.Cut(path, ".")
 	for _, m := range v.Members {
@@ -160,19 +163,16 @@ func (v Value) Get(path string) Value {
 	return Value{}
 }
 
-// Texts are the texts of a list's items.
+// Texts returns the texts of a list's items.
 func (v Value) Texts() []string {
-	if len(v.Items) == 0 {
-		return nil
-	}
-	texts := make([]string, len(v.Items))
-	for i, item := range v.Items {
-		texts[i] = item.Text
+	var texts []string
+	for _, item := range v.Items {
+		texts = append(texts, item.Text)
 	}
 	return texts
 }
 
-// names are the names of a record's keys.
+// names returns the names of a record's keys.
 func (s *Shape) names() []string {
 	names := make([]string, len(s.Keys))
 	for i, key := range s.Keys {
@@ -181,7 +181,7 @@ func (s *Shape) names() []string {
 	return names
 }
 
-// element is the shape of a key's value; nil: the key is not known.
+// element returns the shape of a key's value, or nil if the key is unknown.
 func (s *Shape) element(key string) *Shape {
 	for _, known := range s.Keys {
 		if known.Name == key {
@@ -191,8 +191,7 @@ func (s *Shape) element(key string) *Shape {
 	return s.Elem
 }
 
-// Key returns the shape of a record's key; asking for an unknown one is a
-// fault of the program.
+// Key returns the shape of a record's key. It panics if the key is unknown.
 func (s *Shape) Key(name string) *Shape {
 	if known := s.element(name); known != nil {
 		return known
@@ -203,7 +202,7 @@ func (s *Shape) Key(name string) *Shape {
 // isScalar reports whether the kind is written as a YAML scalar.
 func (k Kind) isScalar() bool { return k <= Word }
 
-// expected says what a shape takes, as errors show it.
+// expected describes the values that a shape accepts, for "expected …" in errors.
 func (s *Shape) expected() string {
 	switch s.Kind {
 	case Word:
@@ -235,7 +234,7 @@ var kindNames = [...]string{
 	Table:  "a mapping",
 }
 
-// either joins words as a person would: "a, b or c".
+// either joins words for a sentence: "a, b or c".
 func either(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -244,9 +243,10 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Merge lays over on top of base, both of one shape: a later scalar wins,
-// lists append, mappings join key by key; what is tagged !replace drops what
-// base said. Neither value is changed.
+// Merge returns base overridden by over; both must have the same shape. A scalar
+// of over wins, lists are appended, mappings are merged key by key. A value of over
+// that is tagged !replace, or whose shape is Whole, replaces base. Neither argument
+// is changed.
 func Merge(base, over Value) Value {
 	switch {
 	case !over.Said():
@@ -276,9 +276,9 @@ func Merge(base, over Value) Value {
 	return joined
 }
 
-// Nearest is the word that was probably meant by a misspelt one, or "" when
-// none is near. One edit in three letters may differ, and a beginning of three
-// letters or more is taken as an abbreviation.
+// Nearest returns the word that a misspelt text probably means, or "" if none is
+// similar. It allows one edit for every three letters, three at most; otherwise a
+// prefix of at least three letters counts as an abbreviation.
 func Nearest(text string, words []string) string {
 	best, bound := "", min(len(text)/3, 3)+1
 	for _, word := range words {
@@ -286,13 +286,9 @@ func Nearest(text string, words []string) string {
 			best, bound = word, near
 		}
 	}
-	if best != "" || len(text) < 3 {
-		return best
+	longer := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, text) })
+	if best == "" && len(text) >= 3 && longer >= 0 {
+		best = words[longer]
 	}
-	for _, word := range words {
-		if strings.HasPrefix(word, text) {
-			return word
-		}
-	}
-	return ""
+	return best
 }

@@ -1,12 +1,14 @@
 // Package trust decides what a project's own profile, the .claudebox.yaml at
-// its root, may do (EXT-01): narrow what the user's profile grants, always;
-// widen it only after the user allowed this very content, and only by what they
-// was shown. Any change asks again.
+// its root, may do (EXT-01). It may always narrow what the user's profile grants.
+// It may widen that only after the user allowed exactly this file content, and
+// only by the widenings that they were shown. After any change of the file the
+// user is asked again.
 //
-// [Narrow] is a pure function of two profiles, by a table that knows every
-// field: what is not certainly narrower is a widening. [Store] keeps what the
-// user said, one file a project, below CLAUDEBOX_HOME where no agent writes.
+// [Narrow] is a pure function of two profiles, by a table that covers every
+// field: a change that is not certainly narrower is a widening. [Store] keeps the
+// user's answers, one file for each project, below CLAUDEBOX_HOME, where no agent
+// can write.
 //
-// The package imports diag, beneath, hostpattern, layout, leak and profile. It trusts
-// nothing in the project: [Read] bounds what it reads and follows no link.
+// Nothing in the project is trusted: [Read] limits how much it reads and refuses
+// symbolic links.
 package trust

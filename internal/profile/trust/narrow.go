@@ -16,30 +16,31 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Widening is one thing that a project asks for beyond the user's profile.
+// Widening is one thing that a project's profile asks for beyond the user's profile.
 type Widening struct {
 	What   string         // in full: "network: full instead of inet"
-	Origin profile.Origin // where it was said; empty where that is not known
+	Origin profile.Origin // where the profile asks for it; zero if that is not known
 }
 
-// mostShown is how much of a widening a person is shown in one line, in
-// characters.
+// mostShown is the length, in characters, to which a widening is cut to show it in
+// one line.
 const mostShown = 120
 
-// Short is What, cut in the middle when it is long.
+// Short returns What, cut in the middle if it is long.
 func (w Widening) Short() string { return layout.Shorten(w.What, mostShown) }
 
-// Place is where paths that a profile leaves open lead.
+// Place has the folders that "~/" and "./" in a profile stand for, and the mounts
+// that do not come from profiles.
 type Place struct {
-	Home    string // of the user
-	Project string // its root
-	// Mounted is where the flags of this launch mount something, absolute.
+	Home    string // the user's home
+	Project string // root of the project
+	// Mounted are the destinations of mounts from flags of this launch, absolute.
 	Mounted []string
 }
 
-// Narrow judges asked, which is base with a project's profile laid over it.
-// It gives base with all that asked takes away from it, and what asked would
-// add. What is neither certainly the same nor certainly less counts as added.
+// Narrow compares base with asked, which is base with a project's profile merged on
+// top. It returns base without all that asked takes away, and a list of what asked
+// would add. A change that does not certainly grant the same or less counts as added.
 func Narrow(base, asked profile.Profile, at Place) (profile.Profile, []Widening) {
 	n := narrowing{base: base, asked: asked, made: base, at: at}
 	for _, s := range settings {
@@ -50,12 +51,12 @@ func Narrow(base, asked profile.Profile, at Place) (profile.Profile, []Widening)
 	return n.made, n.widenings
 }
 
-// narrowing is the work of Narrow.
+// narrowing is the state of one call of [Narrow].
 type narrowing struct {
 	base, asked profile.Profile
 	made        profile.Profile // base, narrowed so far
 	at          Place
-	label       string // of the setting that is judged
+	label       string // of the setting that is compared now
 	widenings   []Widening
 }
 
@@ -63,58 +64,62 @@ func (n *narrowing) widens(what string, origin profile.Origin) {
 	n.widenings = append(n.widenings, Widening{n.label + ": " + what, origin})
 }
 
-func (n *narrowing) replaces(asked, was string) { n.widens(asked+" instead of "+was, "") }
+func (n *narrowing) replaces(asked, was string) { n.widens(asked+" instead of "+was, profile.Origin{}) }
+func (n *narrowing) drops(what string)          { n.widens("no longer "+what, profile.Origin{}) }
 
-// setting is how one setting is judged.
+// setting says how one setting of the two profiles is compared.
 type setting struct {
-	field string // of a profile, in Go
-	label string // in YAML
+	field string // its field in [profile.Profile]
+	label string // its key in YAML, for messages
 	judge func(*narrowing)
 }
 
 type prof = profile.Profile
 
-// settings are all of a profile's, but for those that say what it is called and
-// made of.
+// settings are all settings of a profile except its name, description and sources.
 var settings = []setting{
 	{"Agent", "agent", (*narrowing).agent},
 	{"Packages", "packages", (*narrowing).packages},
 	{"Nixpkgs", "nixpkgs", word(func(p *prof) *string { return &p.Nixpkgs })},
 	{"Network", "network", (*narrowing).network},
-	{"Network", "network.allow, private", (*narrowing).private},
+	{
+		"Network", "network.allow, private",
+		reached(profile.TierAllow, func(p *prof) *[]string { return &p.Network.Private }),
+	},
 	{"Network", "network.via", (*narrowing).via},
-	{"Network", "network.except", (*narrowing).except},
+	{"Network", "network.except", reached(profile.TierInet, func(p *prof) *[]string { return &p.Network.Except })},
 	{"Env", "env", (*narrowing).env},
-	{"PassThrough", "extra_env_passthrough", list(func(p *prof) *[]profile.HostEnv { return &p.PassThrough }, hostEnv)},
-	{"Secrets", "secrets", list(func(p *prof) *[]profile.Secret { return &p.Secrets }, secret)},
+	{"PassThrough", "extra_env_passthrough", list(func(p *prof) *[]profile.Entry { return &p.PassThrough })},
+	{"Secrets", "secrets", list(func(p *prof) *[]profile.Secret { return &p.Secrets })},
 	{"Mounts", "mounts", (*narrowing).mounts},
 	{"State", "state", (*narrowing).state},
 	{"Nix", "nix.daemon", word(func(p *prof) *string { return &p.Nix.Daemon })},
 	{"Nix", "nix.store", word(func(p *prof) *string { return &p.Nix.Store })},
-	{"Git", "git.hosts", list(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts }, gitHost)},
+	{"Git", "git.hosts", list(func(p *prof) *[]profile.GitHost { return &p.Git.Hosts })},
 	{"Git", "git.config", word(func(p *prof) *string { return &p.Git.Config })},
 	{"Git", "git.sign", word(func(p *prof) *string { return &p.Git.Sign })},
 	{"Git", "git.ssh_to_https", (*narrowing).sshToHTTPS},
-	{"SSH", "ssh.hosts", list(func(p *prof) *[]string { return &p.SSH.Hosts }, plain)},
-	{"Hide", "hide", restrictions(func(p *prof) *[]profile.Pattern { return &p.Hide })},
-	{"Show", "show", list(func(p *prof) *[]profile.Pattern { return &p.Show }, pattern)},
-	{"Protect", "protect", restrictions(func(p *prof) *[]profile.Pattern { return &p.Protect })},
+	{"SSHHosts", "ssh.hosts", list(func(p *prof) *[]string { return &p.SSHHosts })},
+	{"Hide", "hide", restrictions(func(p *prof) *[]profile.Entry { return &p.Hide })},
+	{"Show", "show", list(func(p *prof) *[]profile.Entry { return &p.Show })},
+	{"Protect", "protect", restrictions(func(p *prof) *[]profile.Entry { return &p.Protect })},
 	{"ProtectMode", "protect_mode", word(func(p *prof) *string { return &p.ProtectMode })},
 	{"Cache", "cache", word(func(p *prof) *string { return &p.Cache })},
-	{"Network", "ports.in", ports(func(p *prof) *[]int { return &p.Network.In })},
-	{"Network", "ports.out", ports(func(p *prof) *[]int { return &p.Network.Out })},
+	{"Network", "ports.in", reached("", func(p *prof) *[]int { return &p.Network.In })},
+	{"Network", "ports.out", reached("", func(p *prof) *[]int { return &p.Network.Out })},
 	{"Limits", "limits.memory", limit(func(p *prof) *int64 { return &p.Limits.Memory })},
 	{"Limits", "limits.tasks", limit(func(p *prof) *int { return &p.Limits.Tasks })},
 	{"Limits", "limits.cpu", limit(func(p *prof) *int { return &p.Limits.CPU })},
-	{"MCP", "mcp.import", list(func(p *prof) *[]string { return &p.MCP.Import }, plain)},
+	{"MCP", "mcp.import", list(func(p *prof) *[]string { return &p.MCP })},
 	{"Compat", "compat", word(func(p *prof) *string { return &p.Compat })},
 	{"Toolbox", "toolbox", word(func(p *prof) *string { return &p.Toolbox })},
 	{"Project", "project", word(func(p *prof) *string { return &p.Project })},
-	{"Worktrees", "worktrees", list(func(p *prof) *[]profile.Pattern { return &p.Worktrees }, pattern)},
+	{"Worktrees", "worktrees", list(func(p *prof) *[]profile.Entry { return &p.Worktrees })},
 	{"Confirm", "confirm", word(func(p *prof) *string { return &p.Confirm })},
 }
 
-// word takes a word that grants less, and notes any other.
+// word returns a judge for a setting with fixed values: it takes a value that grants
+// less by [profile.ByGrant], and notes any other as a widening.
 func word(in func(*prof) *string) func(*narrowing) {
 	return func(n *narrowing) {
 		order := profile.ByGrant[n.label]
@@ -129,17 +134,14 @@ func word(in func(*prof) *string) func(*narrowing) {
 	}
 }
 
-// list takes fewer entries, and notes what is new.
-func list[T any](in func(*prof) *[]T, read func(T) entry) func(*narrowing) {
-	return func(n *narrowing) { *in(&n.made) = fewer(n, *in(&n.base), *in(&n.asked), read) }
+// list returns a judge for a list whose entries grant something: entries may be
+// missing, and new ones are widenings.
+func list[T listed](in func(*prof) *[]T) func(*narrowing) {
+	return func(n *narrowing) { *in(&n.made) = fewer(n, *in(&n.base), *in(&n.asked)) }
 }
 
-// restrictions takes more entries, and notes what is left out.
-func restrictions(in func(*prof) *[]profile.Pattern) func(*narrowing) {
-	return func(n *narrowing) { *in(&n.made) = more(n, *in(&n.base), *in(&n.asked)) }
-}
-
-// limit may become smaller, or be set where there was none.
+// limit returns a judge for a limit, where 0 means none: it may become smaller, or
+// be set if there was none; any other change is a widening.
 func limit[N int | int64](in func(*prof) *N) func(*narrowing) {
 	return func(n *narrowing) {
 		was, asked := *in(&n.base), *in(&n.asked)
@@ -153,20 +155,9 @@ func limit[N int | int64](in func(*prof) *N) func(*narrowing) {
 	}
 }
 
-// ports of the host are all within reach in tier full, and those inside from
-// the host: any list is less.
-func ports(in func(*prof) *[]int) func(*narrowing) {
-	return func(n *narrowing) {
-		if n.base.Network.Tier == profile.TierFull {
-			*in(&n.made) = *in(&n.asked)
-			return
-		}
-		*in(&n.made) = fewer(n, *in(&n.base), *in(&n.asked), port)
-	}
-}
-
-// state: what one home keeps, the next does not see. A home of its own shows
-// nothing of other projects; the shared one does, whatever it replaces.
+// state compares where the agent's home is kept. A home of the project's own shows
+// nothing of other projects; the shared one does, so to ask for it is always a
+// widening.
 func (n *narrowing) state() {
 	if n.asked.State == profile.StateShared && n.base.State != profile.StateShared {
 		n.replaces(n.asked.State, n.base.State)
@@ -175,13 +166,13 @@ func (n *narrowing) state() {
 	word(func(p *prof) *string { return &p.State })(n)
 }
 
-// network judges the tier, and the hosts of tier allow: it reaches names that lead
-// to the internet only, whatever it lists (package network/policy), so it is a part
-// of inet.
+// network compares the tier, and the hosts of tier allow. To go from inet to allow
+// with any hosts is narrower: tier allow reaches only names that lead to the
+// internet, whatever it lists (package network/policy), so it is a part of inet.
 func (n *narrowing) network() {
 	base, asked, made := n.base.Network, n.asked.Network, &n.made.Network
 	if base.Tier == profile.TierAllow && asked.Tier == profile.TierAllow {
-		made.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow), plain)
+		made.Allow = fewer(n, hostpattern.Expand(base.Allow), hostpattern.Expand(asked.Allow))
 		if len(made.Allow) == 0 && len(base.Allow) > 0 {
 			made.Tier = profile.TierNone
 		}
@@ -193,24 +184,26 @@ func (n *narrowing) network() {
 	}
 }
 
-// private judges the hosts of tier allow, which base may not have: in tier inet none
-// of them is private.
-func (n *narrowing) private() {
-	n.made.Network.Private = n.reached(profile.TierAllow, n.base.Network.Private, n.asked.Network.Private)
-}
-
-// reached judges what one tier alone reaches by a list.
-func (n *narrowing) reached(tier string, base, asked []string) []string {
-	switch {
-	case n.made.Network.Tier != tier:
-		return nil
-	case n.base.Network.Tier == profile.TierFull: // which reaches them all
-		return asked
+// reached returns a judge for a list of what can be reached. A list for one tier
+// only is dropped under any other; tier is empty for a list that all tiers have. If
+// base has tier full, everything can be reached already, also the ports of the host
+// and, from the host, those inside: then any list is taken. Otherwise new entries
+// are widenings, also private hosts over a base of tier inet, which reaches none.
+func reached[T listed](tier string, in func(*prof) *[]T) func(*narrowing) {
+	return func(n *narrowing) {
+		switch {
+		case tier != "" && n.made.Network.Tier != tier:
+			*in(&n.made) = nil
+		case n.base.Network.Tier == profile.TierFull:
+			*in(&n.made) = *in(&n.asked)
+		default:
+			list(in)(n)
+		}
 	}
-	return fewer(n, base, asked, plain)
 }
 
-// via judges a proxy: it sees who is asked for what, and decides where names lead.
+// via compares the proxies. Any change is a widening: a proxy sees which hosts are
+// contacted, and decides where their names lead.
 func (n *narrowing) via() {
 	base, asked, made := n.base.Network, n.asked.Network, &n.made.Network
 	if made.Tier != profile.TierAllow {
@@ -222,10 +215,6 @@ func (n *narrowing) via() {
 	}
 }
 
-func (n *narrowing) except() {
-	n.made.Network.Except = n.reached(profile.TierInet, n.base.Network.Except, n.asked.Network.Except)
-}
-
 func (n *narrowing) sshToHTTPS() {
 	was, asked := n.base.Git.SSHToHTTPS, n.asked.Git.SSHToHTTPS
 	if n.made.Git.SSHToHTTPS = was && asked; asked && !was {
@@ -233,7 +222,7 @@ func (n *narrowing) sshToHTTPS() {
 	}
 }
 
-// absolute is where a mount's path leads.
+// absolute returns a mount's path with "~" and "./" replaced by the folders they stand for.
 func (p Place) absolute(name string) string {
 	if rest, ok := strings.CutPrefix(name, "~"); ok && (rest == "" || rest[0] == '/') {
 		return path.Join(p.Home, rest)
@@ -244,76 +233,80 @@ func (p Place) absolute(name string) string {
 	return name
 }
 
-// entry is one entry of a list: what it grants, in full, and where it was
-// said. Two entries that say the same grant the same.
-type entry struct {
-	says   string
-	origin profile.Origin
+// listed are the types of the entries of lists.
+type listed interface {
+	string | int | profile.Entry | profile.Constant | profile.Secret | profile.GitHost | profile.Package
 }
 
-func plain(text string) entry         { return entry{says: text} }
-func port(number int) entry           { return entry{says: strconv.Itoa(number)} }
-func hostEnv(v profile.HostEnv) entry { return entry{v.Name, v.Origin} }
-func secret(s profile.Secret) entry {
+// entry returns the full text of what an entry of a list grants, with its origin.
+// Two entries with the same text grant the same.
+func entry[T listed](of T) profile.Entry {
+	switch v := any(of).(type) {
+	case profile.Entry:
+		return v
+	case profile.Constant:
+		return profile.Entry{Text: v.Name + "=" + v.Value, Origin: v.Origin}
+	case profile.Secret:
+		return profile.Entry{Text: secretText(v), Origin: v.Origin}
+	case profile.GitHost:
+		return profile.Entry{Text: v.Host + " with " + v.Variable, Origin: v.Origin}
+	case profile.Package:
+		return profile.Entry{Text: v.String(), Origin: v.Origin}
+	}
+	return profile.Entry{Text: fmt.Sprint(of)}
+}
+
+func secretText(s profile.Secret) string {
 	said := s.Variable + " for " + strings.Join(s.Hosts, " ") + strings.Join(append([]string{" as"}, s.As...), " ") +
 		" " + s.Header + " " + s.File
 	if s.Inside {
 		said += " inside"
 	}
-	return entry{strings.TrimSpace(said), s.Origin}
+	return strings.TrimSpace(said)
 }
-func pattern(p profile.Pattern) entry    { return entry{p.Glob, p.Origin} }
-func gitHost(g profile.GitHost) entry    { return entry{g.Host + " with " + g.Variable, g.Origin} }
-func packageRef(p profile.Package) entry { return entry{withOutputs(p), p.Origin} }
 
-func withOutputs(p profile.Package) string {
-	if len(p.Outputs) == 0 {
-		return p.Attr
+// split divides a list into the entries that other has, too, and those that it has not.
+func split[T listed](list, other []T) (shared, alone []T) {
+	known := make(map[string]bool, len(other))
+	for _, t := range other {
+		known[entry(t).Text] = true
 	}
-	return p.Attr + "^" + strings.Join(p.Outputs, ",")
+	for _, t := range list {
+		if known[entry(t).Text] {
+			shared = append(shared, t)
+		} else {
+			alone = append(alone, t)
+		}
+	}
+	return shared, alone
 }
 
-// fewer keeps what of a granting list is in both, and notes what is new.
-func fewer[T any](n *narrowing, base, asked []T, read func(T) entry) []T {
-	known := index(base, read)
-	var kept []T
-	for _, t := range asked {
-		e := read(t)
-		if !known[e.says] {
-			n.widens(e.says, e.origin)
-			continue
-		}
-		kept = append(kept, t)
+// fewer returns the entries that are in both lists, and notes those that are only
+// in asked as widenings.
+func fewer[T listed](n *narrowing, base, asked []T) []T {
+	kept, added := split(asked, base)
+	for _, t := range added {
+		n.widens(entry(t).Text, entry(t).Origin)
 	}
 	return kept
 }
 
-func index[T any](list []T, read func(T) entry) map[string]bool {
-	known := make(map[string]bool, len(list))
-	for _, t := range list {
-		known[read(t).says] = true
+// restrictions returns a judge for a list whose entries protect something: new
+// entries are taken, and missing ones are widenings.
+func restrictions(in func(*prof) *[]profile.Entry) func(*narrowing) {
+	return func(n *narrowing) {
+		base, asked := *in(&n.base), *in(&n.asked)
+		_, dropped := split(base, asked)
+		for _, p := range dropped {
+			n.drops(p.Text)
+		}
+		_, added := split(asked, base)
+		*in(&n.made) = slices.Concat(base, added)
 	}
-	return known
 }
 
-// more joins two lists of restrictions, and notes what asked leaves out.
-func more(n *narrowing, base, asked []profile.Pattern) []profile.Pattern {
-	known, had := index(asked, pattern), index(base, pattern)
-	joined := slices.Clone(base)
-	for _, p := range base {
-		if !known[p.Glob] {
-			n.widens("no longer "+p.Glob, "")
-		}
-	}
-	for _, p := range asked {
-		if !had[p.Glob] {
-			joined = append(joined, p)
-		}
-	}
-	return joined
-}
-
-// agent judges the program as a whole: what another one does is not known.
+// agent compares the agents as a whole: any change is a widening, as it is not known
+// what another program does.
 func (n *narrowing) agent() {
 	if base, asked := agentText(n.base.Agent), agentText(n.asked.Agent); base != asked {
 		n.replaces(asked, base)
@@ -333,7 +326,7 @@ func agentText(a profile.Agent) string {
 		text += " " + word
 	}
 	for _, v := range a.Env {
-		text += " with " + v.Name
+		text += " with " + v.Text
 	}
 	for _, folder := range slices.Sorted(maps.Keys(a.Home)) {
 		text += ", " + a.Home[folder] + " " + folder
@@ -341,15 +334,15 @@ func agentText(a profile.Agent) string {
 	return text[1:]
 }
 
-// packages may be left out. Their order is that of PATH: another one runs
-// other programs.
+// packages compares the packages: some may be missing. New ones are widenings, and
+// so is another order, as it is that of PATH and other programs would run.
 func (n *narrowing) packages() {
-	kept := fewer(n, n.base.Packages, n.asked.Packages, packageRef)
+	kept := fewer(n, n.base.Packages, n.asked.Packages)
 	rest := n.base.Packages
 	for _, p := range kept {
-		at := slices.IndexFunc(rest, func(b profile.Package) bool { return withOutputs(b) == withOutputs(p) })
+		at := slices.IndexFunc(rest, func(b profile.Package) bool { return b.String() == p.String() })
 		if at < 0 {
-			n.widens("another order on PATH", "")
+			n.widens("another order on PATH", profile.Origin{})
 			return
 		}
 		rest = rest[at+1:]
@@ -357,35 +350,27 @@ func (n *narrowing) packages() {
 	n.made.Packages = kept
 }
 
-// env judges constants: what they do to programs is not known, nor what shows
-// when one is left out.
+// env compares constants: any change is a widening. It is not known what a variable
+// does to programs, nor what they do without it.
 func (n *narrowing) env() {
-	was, is := map[string]string{}, map[string]bool{}
-	for _, c := range n.base.Env {
-		was[c.Name] = c.Value
-	}
-	for _, c := range n.asked.Env {
-		is[c.Name] = true
-		if value, known := was[c.Name]; !known || value != c.Value {
-			n.widens(constantText(c), c.Origin)
+	_, added := split(n.asked.Env, n.base.Env)
+	for _, c := range added {
+		text := entry(c).Text
+		if leak.Variable(c.Name, c.Value) != "" {
+			text = c.Name + ", which looks like a secret"
 		}
+		n.widens(text, c.Origin)
 	}
-	for _, c := range n.base.Env {
-		if !is[c.Name] {
-			n.widens("no longer "+c.Name, "")
+	for _, was := range n.base.Env {
+		if !slices.ContainsFunc(n.asked.Env, func(is profile.Constant) bool { return is.Name == was.Name }) {
+			n.drops(was.Name)
 		}
 	}
 }
 
-func constantText(c profile.Constant) string {
-	if leak.Variable(c.Name, c.Value) != "" {
-		return c.Name + ", which looks like a secret"
-	}
-	return c.Name + "=" + c.Value
-}
-
-// mounts may be left out or become read-only. One that lies in the project or
-// in another mount may cover something, and stays.
+// mounts compares the mounts: they may be missing or become read-only. One that lies
+// in the project or in another mount stays, because it may cover files there, which
+// would become visible without it.
 func (n *narrowing) mounts() {
 	byPlace := map[string]profile.Mount{}
 	for _, m := range n.asked.Mounts {
@@ -403,7 +388,7 @@ func (n *narrowing) mounts() {
 			n.widens(mountText(is)+" instead of "+mountText(was), is.Origin)
 			made = append(made, was)
 		default:
-			n.widens("no longer "+mountText(was)+", which may cover something", "")
+			n.drops(mountText(was) + ", which may cover something")
 			made = append(made, was)
 		}
 	}
@@ -415,7 +400,8 @@ func (n *narrowing) mounts() {
 	n.made.Mounts = made
 }
 
-// covers reports whether something may show when a mount is left out.
+// covers reports whether m lies in the project or in another mount, so that
+// something could become visible if it were left out.
 func (n *narrowing) covers(m profile.Mount) bool {
 	at := n.at.absolute(m.Sandbox)
 	within := func(place string) bool { return pathname.Below(at, place) }

@@ -43,7 +43,7 @@ func narrow(t *testing.T, base, project string) (profile.Profile, []string) {
 func texts(list []trust.Widening) []string {
 	var all []string
 	for _, w := range list {
-		all = append(all, strings.TrimSpace(w.What+" "+string(w.Origin)))
+		all = append(all, strings.TrimSpace(w.What+" "+w.Origin.String()))
 	}
 	return all
 }

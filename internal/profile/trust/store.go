@@ -17,19 +17,21 @@ import (
 	"claudebox/internal/profile"
 )
 
-// Verdict is what the user said of one content of one file.
+// Verdict is the user's answer, allowed or denied, for one content of one file.
 type Verdict struct {
 	Version int      `json:"version"`
 	Path    string   `json:"path"`
 	SHA256  string   `json:"sha256"` // of the content
 	Allowed bool     `json:"allowed"`
-	Widens  []string `json:"widens,omitempty"` // what was shown and allowed
+	Widens  []string `json:"widens,omitempty"` // the widenings that were shown, as [Widening.What]
 }
 
 const verdictVersion = 1
 
-// Decide gives the profile that counts, and what of the asked one is left out
-// because the user was not asked yet.
+// Decide returns the profile to use. If the verdict allows all that asked (base
+// with the project's profile f merged on top) adds to base, that is asked, and
+// there are no widenings. Otherwise it is what [Narrow] returns: base narrowed by
+// asked, and the widenings that were left out.
 func (v Verdict) Decide(f File, base, asked profile.Profile, at Place) (profile.Profile, []Widening) {
 	narrowed, widenings := Narrow(base, asked, at)
 	if v.Allows(f, widenings) {
@@ -38,12 +40,12 @@ func (v Verdict) Decide(f File, base, asked profile.Profile, at Place) (profile.
 	return narrowed, widenings
 }
 
-// On reports whether the verdict is on this content at this place.
+// On reports whether the verdict is for this path and this content.
 func (v Verdict) On(f File) bool { return v.Path == f.Path && v.SHA256 == f.SHA256() }
 
-// Allows reports whether all of a list was shown and allowed. The same content
-// can ask for more over another profile than it did over the one it was
-// allowed with.
+// Allows reports whether the verdict is for f and allows every widening in list.
+// That the content is the same is not enough: merged over another profile of the
+// user it can widen more than it did when it was allowed.
 func (v Verdict) Allows(f File, list []Widening) bool {
 	return v.Allowed && v.On(f) &&
 		!slices.ContainsFunc(list, func(w Widening) bool { return !slices.Contains(v.Widens, w.What) })
@@ -52,8 +54,8 @@ func (v Verdict) Allows(f File, list []Widening) bool {
 // Store keeps verdicts: one file for each path, in the folder Dir. No agent
 // can write there.
 type Store struct {
-	Dir string // below CLAUDEBOX_HOME; made when the first verdict is kept
-	UID int    // who must own what is believed
+	Dir string // below CLAUDEBOX_HOME; created with the first verdict
+	UID int    // the user who must own the files; others are refused
 }
 
 const verdictLimit = 4 << 20 // bytes
@@ -62,47 +64,50 @@ func fileName(path string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16] + ".json"
 }
 
-// Find gives the verdict on a path; zero when there is none. One that cannot
-// be believed is an error: it is then as good as none, and a new one replaces
-// it.
+// Find returns the verdict for a path, or the zero Verdict if there is none. If the
+// file is damaged, or others can write it, that is an error: the caller then has no
+// verdict, and the next [Store.Keep] replaces the file.
 func (s Store) Find(path string) (Verdict, error) {
-	file := filepath.Join(s.Dir, fileName(path))
-	failed := func(err error) (Verdict, error) {
+	v, err := s.read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Verdict{}, &diag.Error{
 			Op: "read what you said of " + path, Err: err,
 			Remedy: "say it again: `claudebox allow` or `claudebox deny`",
 		}
 	}
+	return v, nil
+}
+
+// read reads the verdict for a path. The error is [fs.ErrNotExist] if there is none.
+func (s Store) read(path string) (v Verdict, err error) {
+	name := fileName(path)
+	file := filepath.Join(s.Dir, name)
 	dir, err := s.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return Verdict{}, nil
-	}
 	if err != nil {
-		return failed(err)
+		return v, err
 	}
 	defer dir.Close()
-	what, err := dir.Look(fileName(path))
+	what, err := dir.Look(name)
 	const writableByOthers = 0o022
 	switch {
 	case err != nil:
-		return failed(err)
+		return v, err
 	case what.Kind == beneath.Absent:
-		return Verdict{}, nil
+		return v, fs.ErrNotExist
 	case what.Kind != beneath.Regular || what.UID != uint32(s.UID) || what.Perm&writableByOthers != 0:
-		return failed(errors.New(file + " is not a file that only you can write"))
+		return v, errors.New(file + " is not a file that only you can write")
 	}
-	content, err := dir.Read(fileName(path), verdictLimit)
-	var v Verdict
+	content, err := dir.Read(name, verdictLimit)
 	if err == nil {
 		err = json.Unmarshal(content, &v)
 	}
 	if err != nil || v.Version != verdictVersion || v.Path != path {
-		return failed(errors.New(file + " is damaged"))
+		return Verdict{}, errors.New(file + " is damaged")
 	}
 	return v, nil
 }
 
-// Keep writes a verdict down, whole or not at all.
+// Keep writes a verdict to its file, atomically, in place of an earlier one for the same path.
 func (s Store) Keep(v Verdict) error {
 	v.Version = verdictVersion
 	content, err := json.MarshalIndent(v, "", "  ")
@@ -123,8 +128,8 @@ func (s Store) Keep(v Verdict) error {
 	return nil
 }
 
-// open opens the folder. The way to it is the user's own, links and all; the
-// folder itself must be one.
+// open opens the folder Dir. Links in the path that leads to it are followed, as
+// the user made them; Dir itself must not be a link.
 func (s Store) open() (*beneath.Folder, error) {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(s.Dir))
 	if err != nil {
@@ -133,20 +138,20 @@ func (s Store) open() (*beneath.Folder, error) {
 	return beneath.Open(filepath.Join(parent, filepath.Base(s.Dir)))
 }
 
-// File is a project's own profile as it was read once: what is judged, shown
-// and allowed are these bytes.
+// File is a project's own profile. It is read once, so that the bytes that are
+// checked, shown and allowed are the same.
 type File struct {
 	Path   string // canonical
 	Source []byte
 }
 
-// SHA256 is of the content, in hex.
+// SHA256 returns the SHA-256 of the content, in hex.
 func (f File) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(f.Source)) }
 
-// Read reads the profile at the root of a project; nil when there is none,
-// which costs one system call. The file may be anything an agent can make: a
-// link, a pipe or a folder of that name, or more than [profile.MaxSize] bytes,
-// is refused.
+// Read reads the profile at the root of a project. It returns nil, nil if there is
+// none, at the cost of one system call. An agent may have made the file, so a
+// link, pipe or folder of that name, or a file of more than [profile.MaxSize]
+// bytes, is an error.
 func Read(root string) (*File, error) {
 	content, err := beneath.ReadIn(root, profile.ProjectFile, profile.MaxSize)
 	if errors.Is(err, unix.ENOENT) {

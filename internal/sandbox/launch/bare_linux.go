@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Bare is the command that bwrap is started with, its descriptors open: the
-// same sandbox without claudebox around it, to measure what claudebox costs.
-// It can be started once. The caller closes the command's ExtraFiles.
+// Bare returns the command that runs bwrap directly, with its descriptors opened:
+// the same sandbox without claudebox around it, to measure what claudebox costs. The
+// command can be started once. The caller must close its ExtraFiles.
 func (l Launch) Bare() (*exec.Cmd, error) {
 	lines, descriptors, err := l.byWords().Words()
 	if err != nil {
@@ -28,7 +28,7 @@ func (l Launch) Bare() (*exec.Cmd, error) {
 	for i, fd := range fds {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(fd), list[i].Name))
 	}
-	// The report stands behind the arguments, see [StatusDescriptor].
+	// The report comes after the arguments, see [StatusDescriptor].
 	cmd.ExtraFiles = slices.Insert(cmd.ExtraFiles, 1, report)
 	return cmd, nil
 }

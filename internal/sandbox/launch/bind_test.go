@@ -3,6 +3,7 @@ package launch
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"claudebox/internal/host"
@@ -32,9 +33,11 @@ func aHost() Host {
 			Home: "/home/u", UID: 1000, GID: 100, User: "u", Group: "users",
 			Env: host.Environment{"API_KEY=sk-secret-value-of-the-user", "EDITOR=vim", "OTHER=canary"},
 		},
-		Bwrap: "/store/bwrap", Env: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
-		State: "/home/u/.claudebox/instances/1", Agent: []string{"/store/agent", "--fixed"}, Words: []string{"-p", "hi"},
-		Seccomp: []byte{1}, OwnPIDs: true,
+		Setting: Setting{
+			Bwrap: "/store/bwrap", Shim: "/store/env", Project: "/home/u/src/p", Dir: "/home/u/src/p/sub",
+			State: "/home/u/.claudebox/instances/1", Agent: Agent{Words: []string{"/store/agent", "--fixed"}}, Request: []string{"-p", "hi"},
+			Seccomp: []byte{1}, OwnPIDs: true,
+		},
 	}
 }
 
@@ -236,7 +239,7 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 	if got := bind(t, aPlan(usual...), h).Command; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	h.LookUp = true
+	h.Agent.LookUp = true
 	if got, want := bind(t, aPlan(usual...), h).Command, append([]string{"/store/env", "--"}, want...); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -244,7 +247,7 @@ func TestTheAgentIsRunAsItIsAndACommandIsLookedUp(t *testing.T) {
 
 func TestBlockedSignalsAreSetFreeForTheAgentButForWhatTheCallerIgnores(t *testing.T) {
 	h := aHost()
-	h.OwnPIDs, h.Ignored = false, []string{"HUP"}
+	h.OwnPIDs, h.Heeded = false, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 	want := []string{
 		"/store/env", "--default-signal=INT", "--default-signal=QUIT", "--default-signal=TERM", "--",
 		"/store/agent", "--fixed", "-p", "hi",

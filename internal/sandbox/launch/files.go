@@ -9,7 +9,7 @@ import (
 	"claudebox/internal/plan"
 )
 
-// madeFiles are the contents of the files that claudebox makes at launch.
+// madeFiles returns the contents of the files that claudebox makes at launch.
 func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 	return map[plan.MadeFile][]byte{
 		plan.MadePasswd:    passwd(p, h),
@@ -18,17 +18,17 @@ func madeFiles(p plan.Plan, h Host) map[plan.MadeFile][]byte {
 		plan.MadeHosts:     hosts(p, h),
 		plan.MadeResolv:    resolvConfInside(p, h),
 		plan.MadeZone:      h.Etc.Zone,
-		plan.MadeNixConf:   h.NixConf,
-		plan.MadeRegistry:  h.Registry,
+		plan.MadeNixConf:   h.Nix.Conf,
+		plan.MadeRegistry:  h.Nix.Registry,
 		plan.MadeSandboxMD: sandboxMD(p, h),
 		plan.MadeGitconfig: h.Gitconfig,
 	}
 }
 
-// nobody is the id that files of other users show inside a user namespace.
+// nobody is the id that files of unmapped users have inside a user namespace.
 const nobody = 65534
 
-// passwd names root, the user and nobody, and nobody else (SAND-17).
+// passwd returns /etc/passwd for inside, with root, the user and "nobody" only (SAND-17).
 func passwd(p plan.Plan, h Host) []byte {
 	shell, id, user := plan.ToolPath(p, "bash"), strconv.Itoa(nobody), ""
 	if h.Facts.UID != 0 && h.Facts.UID != nobody {
@@ -47,8 +47,9 @@ func group(h Host) []byte {
 	return []byte("root:x:0:\n" + user + "nogroup:x:" + strconv.Itoa(nobody) + ":\n")
 }
 
-// nsswitch keeps libc from asking name service daemons: their sockets are
-// not inside, and would answer names in tier none if they were.
+// nsswitch is /etc/nsswitch.conf for inside. With it libc does not ask name service
+// daemons: their sockets are not inside, and if they were they would resolve names even
+// in tier none.
 const nsswitch = `passwd: files
 group: files
 shadow: files
@@ -58,8 +59,8 @@ services: files
 protocols: files
 `
 
-// hosts gives the sandbox's own name an address; the host's file is copied
-// where the host's network is.
+// hosts returns /etc/hosts for inside, with the sandbox's own name. In tier full, which
+// has the host's network, the host's file is appended.
 func hosts(p plan.Plan, h Host) []byte {
 	own := []byte("127.0.0.1 localhost\n::1 localhost\n127.0.0.1 " + Hostname + "\n")
 	if p.Network.Tier != "full" {
@@ -68,8 +69,9 @@ func hosts(p plan.Plan, h Host) []byte {
 	return append(own, h.Etc.Hosts...)
 }
 
-// resolvConfInside is the host's where its network is shared. Else it names
-// the network helper, which answers for the host's.
+// resolvConfInside returns /etc/resolv.conf for inside. In the tiers with a network of
+// claudebox's own it names the network helper, which passes queries on to the host's
+// resolver; otherwise it is the host's file.
 func resolvConfInside(p plan.Plan, h Host) []byte {
 	switch p.Network.Tier {
 	case InternetTier, ListedTier:
@@ -78,15 +80,15 @@ func resolvConfInside(p plan.Plan, h Host) []byte {
 	return h.Etc.Resolv
 }
 
-// sandboxMD says to the agent where it is (AWARE-02). The host's managed
-// CLAUDE.md, if any, goes first.
+// sandboxMD returns the text that explains the sandbox to the agent (AWARE-02). It begins
+// with the host's managed CLAUDE.md, if there is one.
 func sandboxMD(p plan.Plan, h Host) []byte {
 	var b bytes.Buffer
 	if len(h.Etc.ManagedText) > 0 {
 		b.Write(bytes.TrimRight(h.Etc.ManagedText, "\n"))
 		b.WriteString("\n\n")
 	}
-	b.WriteString(expand(sandboxText, "{", map[string]string{
+	_, _ = values("{", map[string]string{
 		"profile":  p.Profile,
 		"project":  h.Project,
 		"home":     h.Facts.Home,
@@ -95,28 +97,28 @@ func sandboxMD(p plan.Plan, h Host) []byte {
 		"nix":      nixWords(h),
 		"readonly": readOnlyWords(h),
 		"git":      accessWords(p.Git),
-	}))
+	}).WriteString(&b, sandboxText)
 	return b.Bytes()
 }
 
-// nixWords says what Nix can do inside.
+// nixWords describes for the agent what Nix can do inside.
 func nixWords(h Host) string {
 	const missing = "Missing a program? Run it once with `, PROGRAM ARGS`, or `nix shell nixpkgs#NAME -c " +
 		"PROGRAM ARGS`.\n"
 	switch {
-	case h.NixStore != "":
+	case h.Nix.Store != "":
 		return missing + "Nix builds into a store of this sandbox, over the host's: what you build or fetch stays " +
 			"here, and a\n" +
 			"`result` link leads nowhere outside. `nixpkgs` is pinned; `nix profile` is of no use here."
-	case h.Daemon:
+	case h.Nix.Daemon:
 		return missing + "`nixpkgs` is pinned; nothing needs to be installed, and nothing you fetch outlives its use."
 	}
 	return "Nix can evaluate here, but neither build nor fetch: only the programs on PATH are there. " +
 		"Ask the user to add a package to the profile."
 }
 
-// readOnlyWords says which files of the project the agent cannot write, and
-// what to do instead.
+// readOnlyWords describes for the agent which files of the project it cannot write or
+// read, and what to do instead.
 func readOnlyWords(h Host) string {
 	var paths, covered []string
 	git := ""
@@ -145,11 +147,11 @@ func readOnlyWords(h Host) string {
 	return words
 }
 
-// hidden is why a file of the project is covered, as its mount says.
+// hidden is the Why of a mount that hides a file of the project.
 const hidden = "it looks secret"
 
-// isCover reports whether a mount hides a file or folder, instead of keeping it as it
-// is.
+// isCover reports whether a mount hides a file or folder, rather than protecting it
+// from changes.
 func isCover(m Mount) bool { return m.Why == hidden }
 
 const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git worktree remove` of a worktree from " +
@@ -157,7 +159,7 @@ const gitWords = "\n  So `git config`, `git remote add`, `git push -u`, and `git
 	"\n  Make worktrees in `.claude/worktrees/NAME`. One beside the project (`git worktree add ../x`) fails, or is lost " +
 	"\n  with the session: there the user has to make it, outside, and write `worktrees: [../x]` into the profile."
 
-// accessWords says where git may log in.
+// accessWords describes for the agent which hosts git and ssh can log in to.
 func accessWords(g plan.Git) string {
 	var hosts []string
 	for _, h := range g.Hosts {

@@ -31,7 +31,7 @@ func TestTheHostsOwnNamesEnterInTierFullOnly(t *testing.T) {
 func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 	h := aHost()
 	h.Etc.ManagedText = []byte("policy of the company\n\n")
-	h.Daemon = true
+	h.Nix.Daemon = true
 	h.Mounts = []Mount{
 		{Kind: plan.Bind, Destination: "/home/u/src/p/.git"},
 		{Kind: plan.ROData, Destination: "/home/u/src/p/.git/config"},
@@ -54,12 +54,12 @@ func TestSandboxMDTellsWhatIsThere(t *testing.T) {
 
 // U3: a covered file is not one that the host executes.
 func TestTheAgentIsToldWhatIsCoveredAndWhy(t *testing.T) {
-	h := Host{Project: "/p", Mounts: []Mount{
+	h := Host{Setting: Setting{Project: "/p"}, Part: Part{Mounts: []Mount{
 		{Kind: plan.ROData, Destination: "/p/.env", Why: "it looks secret"},
 		{Kind: plan.ROBind, Source: "/home/u/.claudebox/empty", Destination: "/p/secrets", Why: "it looks secret"},
 		{Kind: plan.ROBind, Source: "/p/.envrc", Destination: "/p/.envrc"},
 		{Kind: plan.ROData, Data: []byte("[core]"), Destination: "/p/.git/config"},
-	}}
+	}}}
 	got := readOnlyWords(h)
 	for _, want := range []string{"the host executes them: `.envrc`, `.git/config`.", "look secret: `.env`, `secrets`."} {
 		if !strings.Contains(got, want) {

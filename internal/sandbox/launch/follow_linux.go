@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -12,69 +13,24 @@ import (
 	"claudebox/internal/linux/watch"
 )
 
-// liveCopy is a file inside the sandbox that is kept equal to one of the
-// host.
-type liveCopy struct {
-	original string
-	fd       int // of the copy, open for writing
-}
-
-// copies are the live copies of a launch.
-type copies struct {
-	list  []liveCopy
-	watch *watch.Watch // of their originals; nil: none
-}
-
-// copiesOf takes descriptors of its own on the live copies among those that
-// bwrap gets.
-func copiesOf(list []Descriptor, fds opened) (*copies, error) {
-	c := &copies{}
-	for i, d := range list {
-		if d.Follows == "" {
-			continue
-		}
-		fd, err := unix.FcntlInt(uintptr(fds[i]), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			c.close()
-			return nil, &diag.Error{Op: "copy " + d.Follows, Err: err}
-		}
-		c.list = append(c.list, liveCopy{original: d.Follows, fd: fd})
-	}
-	return c, nil
-}
-
-func (c *copies) close() {
-	c.watch.Close()
-	for _, live := range c.list {
-		unix.Close(live.fd)
-	}
-}
-
-// follow keeps the copies up to date until close. A kernel that cannot leaves them
-// as they were at the start, which is what a program that reads resolv.conf once
-// has to live with as well. Folders are watched, not files: most writers replace
+// follow keeps the live copy among the descriptors up to date until the returned
+// watch is closed. It returns nil if there is no live copy. If the kernel cannot watch
+// files, the copy stays as it was at the start, as for a program that reads
+// resolv.conf only once. Folders are watched, not files, because most writers replace
 // the file.
-func (c *copies) follow() {
-	if len(c.list) == 0 {
-		return
+func follow(list []Descriptor) *watch.Watch {
+	i := slices.IndexFunc(list, func(d Descriptor) bool { return d.Follows != "" })
+	if i < 0 {
+		return nil
 	}
-	c.watch = watch.Later(watch.Question{
-		Folders: func() (dirs []string) {
-			for _, live := range c.list {
-				dirs = append(dirs, folders(live.original)...)
-			}
-			return dirs
-		},
-		Events: unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_CREATE,
-		See: func(string) {
-			for _, live := range c.list {
-				live.update()
-			}
-		},
+	return watch.Later(watch.Question{
+		Folders: func() []string { return folders(list[i].Follows) },
+		Events:  unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_CREATE,
+		See:     func(string) { update(list[i]) },
 	})
 }
 
-// folders are those that the file and each link on the way to it lie in.
+// folders returns the folder of file and, if file is a link, the folder of its final target.
 func folders(file string) []string {
 	dirs := []string{filepath.Dir(file)}
 	if real, err := filepath.EvalSymlinks(file); err == nil && filepath.Dir(real) != dirs[0] {
@@ -83,20 +39,23 @@ func folders(file string) []string {
 	return dirs
 }
 
-// update follows the original. One that is gone, or empty while it is being
-// written, changes nothing.
-func (l liveCopy) update() {
-	now, err := os.ReadFile(l.original)
+// update copies the original to a live copy. It does nothing if the original is
+// missing, larger than 1 MiB, or empty, as it may be while it is being written.
+func update(d Descriptor) {
+	now, err := os.ReadFile(d.Follows)
 	if err != nil || len(now) == 0 || len(now) > 1<<20 {
 		return
 	}
-	_ = rewrite(l.fd, now) // the copy stays as it was
+	d.Data = now
+	if fd, err := copyFile(d); err == nil { // else the copy stays as it was
+		unix.Close(fd)
+	}
 }
 
-// copyFile opens the file that a live copy is mounted from, and brings it up
-// to date. bwrap mounts only what has a name, so it lies beside the agent's
-// home, where no agent can write. Sessions of one instance share it, as they
-// want the same of it: none removes it, and none has to make it anew.
+// copyFile opens the file of a live copy, creating it if needed, and writes d.Data to
+// it. bwrap can mount only a file with a name, so the file lies in the instance,
+// beside the agent's home, where no agent can write. The sessions of an instance
+// share it, as all want the same content, and none removes it.
 func copyFile(d Descriptor) (int, error) {
 	const how = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Open(filepath.Join(d.Folder, d.Name), how, copyMode)
@@ -109,16 +68,17 @@ func copyFile(d Descriptor) (int, error) {
 	return -1, &diag.Error{Op: "copy " + d.Follows, Err: err}
 }
 
-// copyMode is the same whatever the umask is: the sandbox sees it.
+// copyMode is the file mode of a live copy. It is set explicitly, whatever the umask, because the sandbox sees it.
 const copyMode = 0o644
 
-// rewrite changes a file in place: the mounts of it are of this very file.
+// rewrite sets the content of a file in place, unless it is equal: running sandboxes
+// have mounted this very inode.
 func rewrite(fd int, content []byte) error {
 	was := make([]byte, len(content)+1)
 	if n, err := unix.Pread(fd, was, 0); err != nil || bytes.Equal(was[:n], content) {
 		return err
 	}
-	if err := errors.Join(fill(fd, content, 0), unix.Fchmod(fd, copyMode)); err != nil {
+	if err := errors.Join(fill(fd, content), unix.Fchmod(fd, copyMode)); err != nil {
 		return err
 	}
 	return unix.Ftruncate(fd, int64(len(content)))

@@ -14,10 +14,10 @@ import (
 	"claudebox/internal/linux/proctree"
 )
 
-// stopping are the signals that stop a job: Ctrl-Z, and a terminal that belongs
-// to another job. Whoever stops claudebox stops what watches over the covers of
-// files, so all inside has to be stopped first: a process that ignores them, or
-// is in a group of its own, would read what the user changes meanwhile.
+// stopping are the signals that stop a job: by Ctrl-Z, or for using a terminal that
+// belongs to another job. A stopped claudebox does not watch over the mounts that hide
+// files, so everything inside must be stopped before it: a process that ignores these
+// signals, or is in another process group, could read what the user changes meanwhile.
 var stopping = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
 
 const (
@@ -26,9 +26,9 @@ const (
 	tidying = 300 * time.Millisecond
 	// freezing is how long all may take.
 	freezing = 3 * time.Second
-	// stoppedStates are those of processes that do not run: stopped, or gone.
+	// stoppedStates are the states in /proc/PID/stat of processes that are stopped or have ended.
 	stoppedStates = "TtZX"
-	// settling is how long to wait for the kernel to stop what was told to.
+	// settling is the pause between two looks at whether the processes have stopped.
 	settling = time.Millisecond
 )
 
@@ -44,25 +44,25 @@ func (p *Post) pause(s syscall.Signal) {
 	frozen.thaw()
 }
 
-// stopBy stops this process as if the signal had not been caught: not at all,
-// where its group is an orphan (setpgid(2)). It returns when it goes on.
+// stopBy stops this process as if the signal s were not caught, and returns when it is
+// continued. The kernel does not stop it if its process group is orphaned (setpgid(2)).
 func stopBy(s syscall.Signal) {
-	runtime.LockOSThread() // a signal for a thread has come when the call is over
+	runtime.LockOSThread() // a signal that a thread sends to itself is delivered before tgkill(2) returns
 	defer runtime.UnlockOSThread()
 	caught, err := setAction(s, action{})
 	if err != nil {
-		return // the agent is let go on, as watched as before
+		return // do not stop: the agent goes on, and claudebox watches as before
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), s)
 	_, _ = setAction(s, caught)
 }
 
-// action is what a signal does: the kernel's struct sigaction. The zero one is
-// what the signal does by itself (SIG_DFL).
+// action is the kernel's struct sigaction. The zero action is the signal's default
+// (SIG_DFL).
 type action struct{ handler, flags, restorer, mask uintptr }
 
-// setAction sets what a signal does, and returns what it did. [signal.Reset] is not enough: it leaves Go's handler in
-// place, which takes SIGTSTP, SIGTTIN and SIGTTOU and does nothing (runtime.sigdisable).
+// setAction sets the action of a signal and returns the one before. [signal.Reset] is not enough: it leaves Go's
+// handler in place, which catches SIGTSTP, SIGTTIN and SIGTTOU and does nothing (runtime.sigdisable).
 func setAction(s syscall.Signal, now action) (before action, err error) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&now)),
 		uintptr(unsafe.Pointer(&before)),
@@ -73,7 +73,7 @@ func setAction(s syscall.Signal, now action) (before action, err error) {
 	return before, nil
 }
 
-// freeze stops everything inside. A sandbox that does not stop is ended.
+// freeze stops everything inside. If that fails it kills the sandbox and sets p.fault.
 func (p *Post) freeze() frozen {
 	f := frozen{}
 	if err := f.stopAll(p.bwrap); err != nil {
@@ -85,13 +85,13 @@ func (p *Post) freeze() frozen {
 	return f
 }
 
-// frozen are the processes that were stopped here, and not by themselves.
+// frozen are the ids of processes that got SIGSTOP here, and did not stop by themselves.
 type frozen map[int]bool
 
-// stopAll sends SIGSTOP until every process under bwrap has stopped; errRestless after freezing. What loses its parent
-// becomes a child of bwrap's process 1, so nothing inside is elsewhere. Who waits for a disk, or for a child that
-// shares its memory (vfork(2)), is stopped before it runs again. No signal of the terminal stops bwrap's own two
-// processes, so they get SIGSTOP at once.
+// stopAll sends SIGSTOP until every process under bwrap has stopped, or returns errRestless after freezing. An orphaned
+// process becomes a child of bwrap's process 1, so all processes inside are found below bwrap. A process that waits for
+// a disk, or for a child that shares its memory (vfork(2)), counts as stopped: it stops before it runs again. No signal
+// of the terminal stops bwrap's own two processes, so they get SIGSTOP at once.
 func (f frozen) stopAll(bwrap int) error {
 	group, init, begun := syscall.Getpgrp(), proctree.Init(bwrap), time.Now()
 	for {
@@ -117,9 +117,9 @@ func (f frozen) stopAll(bwrap int) error {
 	}
 }
 
-// thaw lets go on what was stopped here. A process that is gone cannot have
-// given its number to another: nobody inside ends while all are stopped, but by
-// SIGKILL from outside, and then a number is free for long.
+// thaw continues the processes that were stopped here. Their ids are not reused: while
+// all are stopped, a process inside can end only by SIGKILL from outside, and the kernel
+// does not give its id to another for a long time.
 func (f frozen) thaw() {
 	for pid := range f {
 		if state, _ := proctree.State(pid); state == 'T' || state == 'D' {

@@ -10,84 +10,67 @@ import (
 	"claudebox/internal/diag"
 )
 
-// gate holds bwrap, and so the agent, until all is there: bwrap reads its
-// filter of system calls when everything else is set up, and from a pipe it
-// waits for it. Should claudebox die it gets none, which it does not go on
-// with; the end of --block-fd it takes for leave to. The zero gate holds
-// nothing.
+// gate makes bwrap, and so the agent, wait until everything is ready. bwrap reads its
+// seccomp filter last, when all else is set up; it gets the filter through a pipe, and
+// claudebox writes it when the agent may run. If claudebox dies, bwrap reads no filter
+// and stops. --block-fd alone is not safe: its end of file lets bwrap go on. The zero
+// gate does not make bwrap wait.
 type gate struct {
-	inside, outside *os.File // the pipe
-	// a pipe with a byte in it: bwrap closes its end when it comes to the gate. Nil: it is not waited for
-	rings, bell *os.File
-	filter      []byte
+	theirs  []*os.File // the ends that bwrap gets, in the order in which [words.gate] names them
+	outside *os.File   // write end of the filter's pipe; nil: there is no gate
+	// bell is the write end of the --block-fd pipe, in which there is a byte already: bwrap
+	// closes its end when it comes to the gate. It is nil if claudebox does not wait for that.
+	bell   *os.File
+	filter []byte
 }
 
-// newGate is the gate of a launch.
-func (l Launch) newGate() (gate, error) {
+// newGate returns the gate of a launch, with a bell if [Launch.rings] is true; the zero gate if it needs none.
+func (l Launch) newGate() (g gate, err error) {
 	if !l.gated() {
-		return gate{}, nil
+		return g, nil
 	}
-	g, err := makeGate(l.rings())
-	g.filter = l.Seccomp
-	return g, err
-}
-
-// rings reports whether claudebox waits for bwrap to come to the gate: to lay
-// mounts, and to know all its processes.
-func (l Launch) rings() bool { return l.Lay || l.Held }
-
-// makeGate makes a gate, with a bell if that is to ring.
-func makeGate(rings bool) (g gate, err error) {
-	if g.inside, g.outside, err = os.Pipe(); err == nil && rings {
-		if g.rings, g.bell, err = os.Pipe(); err == nil {
+	g.filter, g.theirs = l.Seccomp, make([]*os.File, 1, 2)
+	g.theirs[0], g.outside, err = os.Pipe()
+	if err == nil && l.rings() {
+		g.theirs = g.theirs[:2]
+		if g.theirs[1], g.bell, err = os.Pipe(); err == nil {
 			_, err = g.bell.Write([]byte{0})
 		}
 	}
 	if err != nil {
-		g.close()
+		g.closeInside()
+		g.outside.Close()
+		g.bell.Close()
 		return gate{}, &diag.Error{Op: "start bwrap", Err: err}
 	}
 	return g, nil
 }
 
-// files are what bwrap gets, in the order in which [words.gate] names them.
-func (g gate) files() (fds []int) {
-	for _, f := range []*os.File{g.inside, g.rings} {
-		if f != nil {
-			fds = append(fds, int(f.Fd()))
-		}
-	}
-	return fds
-}
+// rings reports whether claudebox waits for bwrap to come to the gate: it must do so to
+// make mounts, and to find all processes of the sandbox.
+func (l Launch) rings() bool { return l.Lay || l.Held }
 
-// closeInside closes the ends that bwrap has got.
-func (g gate) closeInside() { closeFiles(g.inside, g.rings) }
-
-// close closes all of a gate that is not used.
-func (g gate) close() { closeFiles(g.inside, g.rings, g.outside, g.bell) }
-
-func closeFiles(files ...*os.File) {
-	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
+// closeInside closes our copies of the ends that bwrap has inherited.
+func (g gate) closeInside() {
+	for _, f := range g.theirs {
+		f.Close()
 	}
 }
 
-// reached returns when bwrap has come to the gate, or is gone.
+// reached waits until bwrap has come to the gate, or has ended.
 func (g gate) reached() error {
 	defer g.bell.Close()
-	bell := []unix.PollFd{{Fd: int32(g.bell.Fd())}} // POLLERR: nobody reads any more (pipe(7))
+	bell := []unix.PollFd{{Fd: int32(g.bell.Fd())}} // POLLERR: all read ends are closed (pipe(7))
 	return uninterrupted(func() error { _, err := unix.Poll(bell, -1); return err })
 }
 
-// open lets the agent run.
+// open lets the agent run: it sends bwrap the filter.
 func (g gate) open() error {
 	_, err := g.outside.Write(g.filter)
 	return errors.Join(err, g.outside.Close())
 }
 
-// gate adds the words for what bwrap gets through its gate, and for its bell.
+// gate adds the options for the pipes of the gate: the filter's, and the bell's if there is one.
 func (w *words) gate(l Launch) {
 	next := FirstDescriptor + len(w.descriptors)
 	w.add("--seccomp", strconv.Itoa(next))

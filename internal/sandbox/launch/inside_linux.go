@@ -9,10 +9,10 @@ import (
 	"claudebox/internal/linux/proctree"
 )
 
-// openInside opens the list of the children of bwrap's process 1 inside
-// (proc_pid_task_children(5)). Whatever has lost its parent becomes a child of
-// process 1, so as long as there is anybody else inside it has one. Nil: there
-// is no such process yet, or the kernel keeps no such list.
+// openInside opens the kernel's list of the children of process 1 inside
+// (proc_pid_task_children(5)). An orphaned process becomes a child of process 1, so
+// the list is not empty as long as any other process is inside. It returns nil if
+// process 1 does not exist yet, or if the kernel has no such list.
 func openInside(bwrap int) *os.File {
 	init := proctree.Init(bwrap)
 	f, err := os.Open(fmt.Sprintf("/proc/%d/task/%d/children", init, init))
@@ -22,9 +22,9 @@ func openInside(bwrap int) *os.File {
 	return f
 }
 
-// empty reports whether it is certain that no process is left inside but process 1, which
-// starts none. It is asked when the agent has ended. Of a process that is gone
-// the list is empty as well: with process 1 all others have gone before it
+// empty reports whether it is certain that no process is left inside but process 1,
+// which starts no others. It is called when the agent has ended. If process 1 itself
+// has ended the list is empty, too, which is right: all others ended before it
 // (pid_namespaces(7)).
 func (s *sandbox) empty() bool {
 	if s.inside == nil {
@@ -37,7 +37,5 @@ func (s *sandbox) empty() bool {
 
 func (s *sandbox) close() {
 	s.status.Close()
-	if s.inside != nil {
-		s.inside.Close()
-	}
+	s.inside.Close() // of a nil one, too
 }

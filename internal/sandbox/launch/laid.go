@@ -6,15 +6,16 @@ import (
 	"claudebox/internal/plan"
 )
 
-// layFrom is how many mounts must be over what is there for claudebox to lay
-// them itself. To bwrap each costs a look at the table of all mounts, so that
-// many cost their square; here each costs some ten microseconds, and all of
-// them together that bwrap has to wait once.
+// layFrom is the number of mounts with [Mount.isOver] from which claudebox makes them
+// itself. bwrap reads the table of all mounts for each mount, so its cost grows with
+// the square of their number. Here a mount costs some ten microseconds, and all
+// together one wait of bwrap.
 const layFrom = 4
 
-// isOver reports whether a mount lies over a file or folder which the sandbox sees
-// anyway, at its place outside: it pins it, or makes it read-only, or covers
-// it. Such a mount needs nothing of the host but what is inside.
+// isOver reports whether a mount lies over a file or folder that the sandbox sees
+// anyway, at the same path as on the host. Such a mount pins the file, makes it
+// read-only, or covers it with a made file. It can be made inside the sandbox, as it
+// needs nothing else from the host.
 func (m Mount) isOver() bool {
 	if path.Join(m.Above.Root, m.Above.Path) != m.Destination {
 		return false
@@ -28,14 +29,14 @@ func (m Mount) isOver() bool {
 	return false
 }
 
-// isReadOnly reports whether nobody inside may write to a mount.
+// isReadOnly reports whether a mount must be read-only inside.
 func (m Mount) isReadOnly() bool { return m.Kind != plan.Bind }
 
-// lays reports whether a mount is laid when bwrap has made the others. Those that
-// lie below it then are laid with it.
+// lays reports whether claudebox makes a mount itself, after bwrap made the others.
+// What bwrap mounted below it by then is carried over.
 func (l Launch) lays(m Mount) bool { return l.Lay && m.isOver() }
 
-// ByBwrap counts the mounts that bwrap makes.
+// ByBwrap returns the number of mounts that bwrap makes.
 func (l Launch) ByBwrap() int {
 	n := 0
 	for _, m := range l.Mounts {

@@ -12,17 +12,17 @@ import (
 // sockets (landlock(7): Linux 6.12).
 const scopeABI = 6
 
-// ClosesAbstractSockets reports whether this kernel can keep a sandbox in the
-// host's network namespace from abstract sockets: X11 and D-Bus listen there.
+// ClosesAbstractSockets reports whether this kernel can prevent a sandbox in the host's
+// network namespace from connecting to abstract sockets, on which X11 and D-Bus listen.
 func ClosesAbstractSockets() bool {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	return errno == 0 && abi >= scopeABI
 }
 
-// isolateAbstractSockets puts the calling thread, and so bwrap, into a
-// Landlock domain whose processes reach abstract sockets of their own kind
-// only. The other tiers have a network namespace, which does the same. An
-// older kernel cannot; the audit has said so by then.
+// isolateAbstractSockets puts the calling thread, and so bwrap, into a Landlock domain
+// whose processes can connect only to abstract sockets of the same domain. It does so in
+// tier full only: the other tiers have a network namespace, which has the same effect.
+// On a kernel that cannot do it, it does nothing; the audit has shown that before.
 func isolateAbstractSockets(tier string) error {
 	if tier != "full" || !ClosesAbstractSockets() {
 		return nil

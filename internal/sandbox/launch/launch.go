@@ -8,54 +8,66 @@ import (
 	"claudebox/internal/plan"
 )
 
-// Launch is a plan bound to this host, folder and moment: a value, which names
-// what is to be run. What is open or running stands in a [Runner].
+// Launch is a plan bound to this host, folder and moment. It is a plain value that
+// describes what to run; open files and running processes are in a [Runner].
 type Launch struct {
+	Setting
 	Plan     plan.Plan
-	Bwrap    string     // the program
 	Tier     string     // network tier in force
-	Hostname string     // inside
 	Mounts   []Mount    // in the order in which they are made
 	Closure  []string   // store paths that are mounted where a mount of kind closure is; sorted
-	Lay      bool       // mounts over what is there already are laid when bwrap has made the others, see [Mount.isOver]
-	ReadOnly []string   // remounted read-only when all mounts are made
+	Lay      bool       // claudebox makes the mounts for which [Mount.isOver] is true, after bwrap made the others
+	ReadOnly []string   // paths that are remounted read-only after bwrap's mounts are made
 	Env      []Variable // sorted by name
-	State    string     // the instance's folder, outside what the agent sees of it
-	StandIns []StandIn  // made before the sandbox starts, gone after
-	Project  string     // canonical folder, mounted at its own path
-	Dir      string     // current folder inside
-	Agent    []string   // the program and what it is always called with
-	Request  []string   // the caller's words for the agent
-	Command  []string   // the agent and the caller's words, as bwrap runs them
-	Shim     string     // coreutils' env: starts what has to be looked up inside
-	OwnPIDs  bool       // bwrap gets a pid namespace, see [CanOwnPIDs]
-	Seccomp  []byte     // the filter, as bwrap --seccomp takes it
-	Outside  []Outside  // secrets that the agent uses and never holds
-	Notes    []string   // what a person should know before it starts
-	Warnings []string   // the same, in red
-	Owns     bool       // the agent takes a terminal for itself: what is typed ahead of its end is no command
-	Held     bool       // its processes are put under limits before the agent runs
+	StandIns []StandIn  // created before the sandbox starts, removed when it has ended
+	Command  []string   // the agent and the caller's arguments, as bwrap runs them
+	Outside  []Outside  // secrets that the agent uses but never sees
+	Notes    []string   // messages for the user before the start
+	Warnings []string   // the same, shown in red
 }
 
-// Runner runs a launch, with what is open or running for it.
+// Setting has the facts of a [Host] that are the same in its [Launch].
+type Setting struct {
+	Bwrap   string // path of bwrap: the manifest's, or one from PATH
+	Shim    string // path of coreutils' env, which starts programs that must be looked up inside
+	Project string // canonical folder, mounted at its own path
+	Dir     string // current folder inside, at or below Project
+	State   string // the instance's folder on the host; the agent sees only parts of it
+	Agent   Agent
+	Request []string // the caller's arguments for the agent
+	Held    bool     // resource limits are put on the sandbox's processes before the agent runs
+	OwnPIDs bool     // bwrap runs in a pid namespace of its own, see [CanOwnPIDs]
+	Seccomp []byte   // the filter, as bwrap --seccomp takes it
+}
+
+// Agent is the program that runs inside, and what it needs there.
+type Agent struct {
+	Words     []string // the program and its fixed arguments, with paths as inside
+	LookUp    bool     // the program is looked up on the PATH inside, or may not exist there
+	Owns      bool     // it is interactive: what is typed before it ends is not meant for the shell
+	Libraries bool     // the host's library folders are mounted, so links to another loader there are left out
+	Closure   []string // store paths that it needs beyond the plan's, if not the whole store is mounted
+}
+
+// Runner runs a launch. Besides the launch it has helpers and callbacks.
 type Runner struct {
 	Launch
-	Network *helper.Helper         // serves a network of claudebox's own, see [Launch.OwnNetwork]; nil: there is none
-	Post    *Post                  // gets the signals that would end claudebox, see [Listen]; nil: they end it
-	Hold    func(pids []int) error // puts all processes of a launch that is Held under its limits
-	Before  func() error           // done while bwrap starts, before the agent may run; nil: nothing is to be
-	Laid    func() error           // a last look, when all mounts are laid; nil: none
-	Started func(bwrap int)        // called when bwrap runs, with its process id; nil: nothing else waits for it
+	Network *helper.Helper         // serves the sandbox's own network, see [Launch.OwnNetwork]; nil: it has none
+	Post    *Post                  // catches the signals that would end claudebox, see [Listen]
+	Hold    func(pids []int) error // puts these processes under the limits; called if Held is set
+	Before  func() error           // called while bwrap starts, before the agent may run
+	Laid    func() error           // a last check, called when all mounts are made, before the agent may run
+	Started func(bwrap int)        // called when the agent may run, with bwrap's process id
 }
 
-// Outside is a secret that is used inside, and stays outside.
+// Outside is a secret that the agent uses but never sees.
 type Outside struct {
-	Name  string   // as its owner knows it
-	Hosts []string // that it is for
+	Name  string   // as the user knows it
+	Hosts []string // the hosts that it is sent to
 	Why   string   // the rule that names it
 }
 
-// WithNixStore is the launch with another folder for the store of its own.
+// WithNixStore returns the launch with the folder of the sandbox's own Nix store changed from from to to.
 func (l Launch) WithNixStore(from, to string) Launch {
 	mounts := slices.Clone(l.Mounts)
 	for i := range mounts {
@@ -77,26 +89,26 @@ type Mount struct {
 	Destination string
 	Mode        string // octal; empty: bwrap's default
 	Size        int64  // bytes
-	Data        []byte // of a made file
-	Follows     string // file of the host that a made file is kept equal to; empty: none
-	Upper       string // folder of what is written there, which lies over a read-only source; empty: nothing is written
-	Open        bool   // the source is opened by claudebox and handed over as a descriptor
-	Above       Place  // what Destination is on the host, when it lies in a writable bind
-	Secret      bool
-	Optional    bool
-	Why         string
+	Data        []byte // content of a made file
+	Follows     string // file of the host that a made file is a live copy of; empty: none
+	Upper       string // folder with the upper layer of an overlay over the source; empty: no overlay
+	Open        bool   // claudebox opens the source and passes it to bwrap as a descriptor
+	Above       Place  // the host's path of Destination if that lies in a writable bind; else zero
+	Secret      bool   // it shows a secret of the host, as the user wanted
+	Optional    bool   // it is left out if the source does not exist
+	Why         string // the rule behind it: "base", "profile work:12", "--mount-ro"
 }
 
-// StandIn is a file or folder of the host that stands in for an absent one
-// while a session runs, for a mount to lie on.
+// StandIn is a file or folder that claudebox creates on the host for the time of a
+// session, because a mount needs it as its mount point.
 type StandIn struct {
 	Path    string
 	Dir     bool
 	Content string // of a file
 }
 
-// Place is a path below a folder that an agent can write: Root is trusted,
-// no component of Path is.
+// Place is a path below a folder that an agent can write. Root is trusted; any
+// component of Path may be a planted link.
 type Place struct {
 	Root string
 	Path string // relative to Root
@@ -108,8 +120,8 @@ type Variable struct {
 	Value string // what the agent sees
 }
 
-// Masked is how a person may see the value: secrets shortened, the rest as
-// it is.
+// Masked returns the value as it may be shown to people: secrets are shortened,
+// other values are unchanged.
 func (v Variable) Masked() string {
 	if !v.Secret {
 		return v.Value
@@ -117,8 +129,8 @@ func (v Variable) Masked() string {
 	return mask(v.Value)
 }
 
-// mask shows so much of a secret that its owner knows which one it is. A
-// short one shows nothing.
+// mask returns the beginning and end of a secret, enough for its owner to recognise
+// it. Of a secret of fewer than 16 bytes it shows nothing.
 func mask(secret string) string {
 	const shown, least = 4, 16
 	if len(secret) < least {

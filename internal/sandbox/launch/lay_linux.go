@@ -2,7 +2,6 @@ package launch
 
 import (
 	"errors"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -12,52 +11,58 @@ import (
 	"claudebox/internal/plan"
 )
 
-// CanLay reports whether this kernel has all the calls that laying mounts needs:
-// the youngest is mount_setattr(2), of Linux 5.12. Here it may only refuse.
+// CanLay reports whether this kernel has all system calls that [Launch.layMounts]
+// needs. It tries the newest of them, mount_setattr(2) of Linux 5.12, with invalid
+// arguments.
 func CanLay() bool {
 	return !errors.Is(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &unix.MountAttr{}), unix.ENOSYS)
 }
 
-// laid is a mount that is laid, and what is seen at its place.
+// laid is a mount that claudebox makes itself, and the file on the host that it must cover.
 type laid struct {
 	Mount
-	outside, before, after unix.Stat_t
-	made                   unix.Stat_t // what covers the file, where it does not do so itself
-	system                 unix.Statfs_t
-	cover                  within.File
+	outside unix.Stat_t
 }
 
-// laidMounts are those of a launch.
-type laidMounts []*laid
-
-// layMounts makes the mounts over what is there in a sandbox that waits.
+// layMounts makes the mounts that bwrap did not make, see [Launch.lays], in a sandbox
+// that waits at its gate.
 func (l Launch) layMounts(child *sandbox) error {
 	list, err := l.layList()
 	if err == nil {
-		err = list.lay(child)
+		err = lay(list, child)
 	}
 	return err
 }
 
-// layList notes what is to lie under each mount.
-func (l Launch) layList() (laidMounts, error) {
-	var list laidMounts
+// layList returns the mounts to make, each with the file that its destination is now.
+func (l Launch) layList() (list []laid, err error) {
 	for _, m := range l.Mounts {
 		if !l.lays(m) {
 			continue
 		}
-		one := &laid{Mount: m}
-		if err := one.lookOutside(); err != nil {
-			return nil, err
+		one := laid{Mount: m}
+		fd, err := openPath(m.Destination)
+		if err == nil {
+			err = unix.Fstat(fd, &one.outside)
+			unix.Close(fd)
+		}
+		if err != nil {
+			return nil, &diag.Error{Op: "protect " + m.Destination, Err: noLinks(err), Remedy: openRemedy(err)}
 		}
 		list = append(list, one)
 	}
 	return list, nil
 }
 
-// lay makes the mounts, and looks at each of them.
-func (list laidMounts) lay(child *sandbox) error {
-	script := list.script()
+// lay waits until bwrap is at its gate, makes the mounts inside, and checks each.
+func lay(list []laid, child *sandbox) error {
+	covers, seen := make([]within.Cover, len(list)), make([]within.Seen, len(list))
+	for i, m := range list {
+		covers[i] = within.Cover{Path: m.Destination, ReadOnly: m.isReadOnly()}
+		if m.Kind == plan.ROData {
+			covers[i].With, covers[i].Content, covers[i].Mode = within.File, m.Data, 0o600
+		}
+	}
 	if err := child.gate.reached(); err != nil {
 		return &diag.Error{Op: "wait for bwrap", Err: err}
 	}
@@ -65,26 +70,26 @@ func (list laidMounts) lay(child *sandbox) error {
 	if init == 0 {
 		return within.ErrGone
 	}
-	if err := within.Run(init, script); err != nil {
+	if err := within.Lay(init, covers, seen); err != nil {
 		return layFailed(err)
 	}
-	for _, m := range list {
-		if err := m.judge(); err != nil {
+	for i, m := range list {
+		if err := m.judge(seen[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// layFailed says what could not be protected.
+// layFailed returns the error to show if mounts could not be made. [within.ErrGone] is returned unchanged.
 func layFailed(err error) error {
 	op := "protect the project"
 	var e *within.Error
 	switch {
 	case errors.Is(err, within.ErrGone):
 		return err
-	case errors.As(err, &e) && e.About != "":
-		op, err = "protect "+e.About, &within.Error{Step: e.Step, Err: e.Err}
+	case errors.As(err, &e) && e.Path != "":
+		op = "protect " + e.Path
 	}
 	return &diag.Error{
 		Op: op, Err: err,
@@ -92,71 +97,15 @@ func layFailed(err error) error {
 	}
 }
 
-// lookOutside notes what is to lie under the mount.
-func (m *laid) lookOutside() error {
-	fd, err := openPath(m.Destination)
-	if err == nil {
-		err = unix.Fstat(fd, &m.outside)
-		unix.Close(fd)
-	}
-	if err != nil {
-		return &diag.Error{Op: "protect " + m.Destination, Err: noLinks(err), Remedy: openRemedy(err)}
-	}
-	return nil
-}
-
-// script makes what covers files, lays all mounts, and then looks at each
-// place by its path once more: another session may exchange a folder until it is
-// pinned.
-func (list laidMounts) script() *within.Script {
-	var s within.Script
-	s.Furnish()
-	for i, m := range list {
-		if m.overItself() {
-			continue
-		}
-		s.About(m.Destination)
-		m.cover = s.Made("bindfile"+strconv.Itoa(i), m.Data, 0o600, &m.made)
-	}
-	s.Clear()
-	for _, m := range list {
-		m.lay(&s)
-	}
-	for _, m := range list {
-		s.About(m.Destination)
-		f := s.Open(m.Destination)
-		s.Stat(f, &m.after)
-		s.StatFS(f, &m.system)
-		s.Close(f)
-	}
-	return &s
-}
-
-// overItself reports whether the file itself is what is seen.
-func (m *laid) overItself() bool { return m.Kind != plan.ROData }
-
-func (m *laid) lay(s *within.Script) {
-	s.About(m.Destination)
-	at := s.Open(m.Destination)
-	s.Stat(at, &m.before)
-	mount := m.cover
-	if m.overItself() {
-		mount = s.Bind(at)
-	}
-	if m.isReadOnly() {
-		s.ReadOnly(mount)
-	}
-	s.Lay(mount, at)
-	s.Close(at, mount)
-}
-
-// judge reports whether the mount lies where it should, and is what it should be.
-func (m *laid) judge() error {
+// judge returns an error unless the mount covers the expected file, shows the expected
+// one, and is read-only if it must be.
+func (m laid) judge(seen within.Seen) error {
 	want := m.outside
-	if !m.overItself() {
-		want = m.made
+	if m.Kind == plan.ROData {
+		want = seen.Made
 	}
-	if same(m.before, m.outside) && same(m.after, want) && (!m.isReadOnly() || m.system.Flags&unix.ST_RDONLY != 0) {
+	if same(seen.Under, m.outside) && same(seen.Path, want) &&
+		(!m.isReadOnly() || seen.System.Flags&unix.ST_RDONLY != 0) {
 		return nil
 	}
 	return diag.Errorf("protect "+m.Destination, "start again",

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,12 +59,15 @@ func over(dir string) []Mount {
 		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/foreign", Open: true}, // by bwrap
 		{Kind: plan.ROBind, Source: dir + "/.git/hooks", Destination: dir + "/.git/hooks", Open: true},
 	}...)
-	markAbove(list)
+	list, err := place(list)
+	if err != nil {
+		panic(err)
+	}
 	return list
 }
 
 func TestFewMountsAreLeftToBwrap(t *testing.T) {
-	all := over("/home/u/src/p")
+	all := slices.DeleteFunc(over("/home/u/src/p"), func(m Mount) bool { return m.Above.Root == "" })
 	for name, tc := range map[string]struct {
 		list   []Mount
 		canLay bool
@@ -74,12 +78,7 @@ func TestFewMountsAreLeftToBwrap(t *testing.T) {
 		"one that is hardly protected": {all[:len(all)-2], true, false},
 	} {
 		h := aHost()
-		h.CanLay, h.Mounts = tc.canLay, nil
-		for _, m := range tc.list {
-			if m.Above.Root != "" {
-				h.Mounts = append(h.Mounts, m)
-			}
-		}
+		h.CanLay, h.Mounts = tc.canLay, tc.list
 		if l := bind(t, aPlan(usual...), h); l.Lay != tc.want {
 			t.Errorf("%s: laid %t", name, l.Lay)
 		}
@@ -121,7 +120,8 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 		}
 	}
 	l := Launch{
-		Bwrap: bwrap, Tier: "full", Hostname: Hostname, Mounts: over(dir), Lay: true, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter(),
+		Setting: Setting{Bwrap: bwrap, Dir: dir, OwnPIDs: ownPIDs, Seccomp: seccomp.Filter()},
+		Tier:    "full", Mounts: over(dir), Lay: true,
 		Command: []string{"/bin/sh", "-c", "PATH='" + os.Getenv("PATH") + "'\n" + line},
 	}
 	runtime.LockOSThread()
@@ -131,6 +131,7 @@ func runWaiting(t *testing.T, bwrap string, ownPIDs bool, line string, do func(t
 
 func started(t *testing.T, l Launch) *sandbox {
 	t.Helper()
+	runtime.LockOSThread()
 	lines, descriptors, err := l.Words()
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func started(t *testing.T, l Launch) *sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := (Runner{Launch: l, Post: &Post{}}).start(arguments(lines), fds)
+	child, err := (Runner{Launch: l, Post: &Post{}}).start([]int{0, 1, 2}, arguments(lines), fds)
 	if err != nil {
 		t.Skip("NOT RUN: needs user namespaces: ", err)
 	}
@@ -242,7 +243,7 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 				if err := tc.exchange(dir); err != nil {
 					t.Fatal(err)
 				}
-				if err := list.lay(child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
+				if err := lay(list, child); err == nil || !strings.Contains(err.Error(), "protect "+dir+tc.want) {
 					t.Errorf("got %v", err)
 				}
 				child.end()
@@ -253,7 +254,7 @@ func TestAProtectedPlaceIsExchangedDuringTheLaunch(t *testing.T) {
 
 func TestWhatIsLaidIsShown(t *testing.T) {
 	list := over("/p")
-	text, err := Launch{Bwrap: "/bwrap", Mounts: list, Lay: true}.Argv()
+	text, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list, Lay: true}.Argv()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func TestWhatIsLaidIsShown(t *testing.T) {
 			t.Errorf("bwrap mounts %s, too:\n%s", name, words)
 		}
 	}
-	script, err := Launch{Bwrap: "/bwrap", Mounts: list, Lay: true}.Script("/bash")
+	script, err := Launch{Setting: Setting{Bwrap: "/bwrap"}, Mounts: list, Lay: true}.Script("/bash")
 	if err != nil {
 		t.Fatal(err)
 	}

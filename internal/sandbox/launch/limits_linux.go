@@ -10,14 +10,14 @@ import (
 	"claudebox/internal/linux/proctree"
 )
 
-// mostProcesses is how many processes and threads a sandbox may have: some
-// times what a large build or a browser takes, and a fraction of what brings a
-// machine down.
+// mostProcesses is how many processes and threads a sandbox may have by default:
+// several times what a large build or a browser needs, and a fraction of what brings
+// a machine down.
 const mostProcesses = 16384
 
-// CountsProcesses reports whether the kernel counts the processes of a user
-// namespace by themselves. One before 5.14 counts all of a user's, so that a
-// limit inside would depend on what runs outside.
+// CountsProcesses reports whether the kernel counts the processes of each user
+// namespace separately. Linux before 5.14 counts all processes of a user together, so
+// that a limit inside would depend on what runs outside.
 func CountsProcesses() bool {
 	var name unix.Utsname
 	var major, minor int
@@ -28,7 +28,7 @@ func CountsProcesses() bool {
 	return err == nil && (major > 5 || major == 5 && minor >= 14)
 }
 
-// processes is the limit on processes inside; 0: there is none.
+// processes returns the limit on processes inside; 0: there is none.
 func (l Launch) processes() uint64 {
 	if !l.OwnPIDs && !l.OwnNetwork() || !CountsProcesses() {
 		return 0
@@ -44,10 +44,10 @@ func (l Launch) processes() uint64 {
 	return limit
 }
 
-// hold puts the processes of a sandbox under its limits. At the gate nobody in
-// it starts another.
+// hold puts the processes of a sandbox under its limits. It waits until bwrap is at
+// the gate: from then on no process in the sandbox starts another.
 func (r Runner) hold(child *sandbox) error {
-	if !r.Lay { // else it was waited for
+	if !r.Lay { // else lay has waited for it
 		if err := child.gate.reached(); err != nil {
 			return err
 		}
@@ -55,23 +55,21 @@ func (r Runner) hold(child *sandbox) error {
 	return r.Hold(proctree.All(child.pid))
 }
 
-// limitProcesses limits the processes of a sandbox that waits at its gate, or is
-// on its way there; 0: not at all. A process that bwrap is just starting has bwrap's
-// old limits already and is no child of it yet: so bwrap has to have said first that
-// its process 1 is there (bwrap(1), --json-status-fd), or be gone.
+// limitProcesses sets the limit on processes of a sandbox that waits at its gate, or
+// will; 0: no limit. A process that bwrap is just forking has inherited the old limit
+// already but is not yet listed as a child. So it first waits until bwrap has reported
+// that process 1 inside exists (bwrap(1), --json-status-fd), or has ended.
 func (s *sandbox) limitProcesses(most uint64) error {
 	if most == 0 {
 		return nil
 	}
-	if s.status != nil { // else it is tried, and runs nothing of an agent's
-		if err := s.reported(); err != nil {
-			return err
-		}
+	if err := s.reported(); err != nil {
+		return err
 	}
 	return limitProcesses(s.pid, most)
 }
 
-// reported returns when bwrap has said something, or is gone.
+// reported waits until bwrap has written something to its status pipe, or has ended.
 func (s *sandbox) reported() error {
 	raw, err := s.status.SyscallConn()
 	if err != nil {
@@ -84,8 +82,8 @@ func (s *sandbox) reported() error {
 	return errors.Join(failed, err)
 }
 
-// limitProcesses limits a process and those it has started. Each is limited before
-// its children are listed: what it starts later inherits the limit.
+// limitProcesses sets the limit of a process and of all its descendants. Each gets it
+// before its children are listed, so that children which it starts later inherit it.
 func limitProcesses(bwrap int, most uint64) error {
 	limit := unix.Rlimit{Cur: most, Max: most}
 	for list := []int{bwrap}; len(list) > 0; list = list[1:] {

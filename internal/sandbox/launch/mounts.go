@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -9,12 +10,13 @@ import (
 	"syscall"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/plan"
 )
 
-// Mounts are those of a plan and then those of the host, final and in no order
-// yet. real resolves every link of a source that a user named; its error says
-// that the source is missing, which leaves an optional mount out.
+// Mounts returns the mounts of a plan, with final paths, followed by those in
+// h.Mounts; they are not sorted yet. real resolves the links of a source that a user
+// named; if it returns fs.ErrNotExist or ENOTDIR, an optional mount is left out.
 func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Mount, error) {
 	files, late := madeFiles(p, h), lateValues(h)
 	list := make([]Mount, 0, len(p.Mounts)+1+len(h.Mounts))
@@ -24,7 +26,7 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 		}
 		b := bindMount(m, late, files, h.Bundle, p.Network.Tier == "full")
 		if b.Destination == storeDir {
-			b.Upper = h.NixStore
+			b.Upper = h.Nix.Store
 		}
 		kept, err := resolved(&b, real)
 		if err != nil {
@@ -34,7 +36,7 @@ func Mounts(p plan.Plan, h Host, real func(path string) (string, error)) ([]Moun
 			list = append(list, b)
 		}
 	}
-	if h.Daemon {
+	if h.Nix.Daemon {
 		list = append(list, Mount{
 			Kind: plan.ROBind, Source: plan.DaemonSocketDir, Destination: plan.DaemonSocketDir, Why: "nix daemon",
 		})
@@ -65,8 +67,9 @@ func resolved(m *Mount, real func(string) (string, error)) (bool, error) {
 	}
 }
 
-// unbound reports whether the host has nothing for a mount, or something that
-// does not fit beside it.
+// unbound reports whether a mount is left out: because the host has no certificates
+// or no time zone for it, or because the host's library folders are mounted, beside
+// which a link in /lib… does not fit.
 func unbound(m plan.Mount, h Host) bool {
 	switch {
 	case m.Source == certificates:
@@ -74,18 +77,18 @@ func unbound(m plan.Mount, h Host) bool {
 	case strings.Contains(m.Destination, "${zone-name}") || strings.Contains(m.Source, "${zone-name}"):
 		return h.Etc.Zone == nil
 	}
-	return h.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
+	return h.Agent.Libraries && m.Kind == plan.Symlink && strings.HasPrefix(m.Destination, "/lib")
 }
 
-// resolvConf is the resolver's configuration on the host. In tier full the
-// sandbox shares the host's network, so its copy has to follow when a laptop
-// roams or a VPN comes up.
+// resolvConf is the resolver's configuration on the host. In tier full the sandbox
+// shares the host's network, so its copy must be updated when a laptop roams or a VPN
+// comes up.
 const resolvConf = "/etc/resolv.conf"
 
-// certificates is the source of the bundle in a plan.
+// certificates is the Source in a plan of the mount of the certificate bundle.
 const certificates = "${certs}"
 
-func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle []byte, full bool) Mount {
+func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte, bundle []byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,
 		Secret: m.Secret, Optional: m.Optional, Why: m.Why,
@@ -108,17 +111,16 @@ func bindMount(m plan.Mount, late late, files map[plan.MadeFile][]byte, bundle [
 	return b
 }
 
-// isBeneathUser reports whether a user or an agent can write to a source, unlike those
-// that only root and Nix can: the former are opened and checked before they
-// are mounted.
+// isBeneathUser reports whether a user or an agent may be able to write to a source,
+// and not only root and Nix. Such a source is opened and checked before it is mounted.
 func isBeneathUser(m plan.Mount) bool {
 	return m.Why != plan.Base || strings.HasPrefix(m.Source, "${")
 }
 
-// projectParents are the folders between home and the project. Inside they
-// are empty and read-only, so that `git worktree add ../x` fails there
-// instead of vanishing with the session. Only the topmost must be a mount:
-// the others lie in it.
+// projectParents returns the topmost folder between home and the project, if there is
+// one and nothing is mounted there. It is mounted empty and read-only, so that
+// `git worktree add ../x` fails inside instead of being lost with the session. The
+// folders below it lie in the same mount.
 func projectParents(h Host, mounts []Mount) []string {
 	rest, ok := strings.CutPrefix(h.Project, h.Facts.Home+"/")
 	first, _, deeper := strings.Cut(rest, "/")
@@ -132,53 +134,92 @@ func projectParents(h Host, mounts []Mount) []string {
 	return []string{top}
 }
 
-// withoutLinksAbove leaves out the links below which something is mounted, a
-// project in ~/go for one: its mount point would be made where the link leads,
-// in the cache, which the agent can write.
+// withoutLinksAbove removes the links below whose path something is mounted, such as
+// ~/go for a project in ~/go: the mount point would be made where the link leads, in
+// the cache, which the agent can write.
 func withoutLinksAbove(list []Mount) []Mount {
-	above := func(link Mount) bool {
+	return slices.DeleteFunc(slices.Clone(list), func(link Mount) bool {
 		return link.Kind == plan.Symlink && slices.ContainsFunc(list, func(m Mount) bool {
-			rest, below := strings.CutPrefix(m.Destination, link.Destination)
-			return below && strings.HasPrefix(rest, "/")
+			rest, below := pathname.Cut(m.Destination, link.Destination)
+			return below && rest != ""
 		})
-	}
-	if !slices.ContainsFunc(list, above) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), above)
+	})
 }
 
-// noConflicts refuses two mounts at one destination.
-func noConflicts(list []Mount) error {
-	for i := 1; i < len(list); i++ {
-		a, b := list[i-1], list[i]
-		if a.Destination == b.Destination {
-			return diag.Errorf("bind the mounts", "leave one of the two out",
-				"%s (%s) and %s (%s) would both lie at %s", a.Source, a.Why, b.Source, b.Why, a.Destination)
-		}
-	}
-	return nil
-}
-
-// withParents adds the folders that lead to a mount where nothing of the host
-// is, so that they are as open as folders usually are: bwrap makes them 0700.
-func withParents(list []Mount) []Mount {
-	all, known := make([]Mount, 0, 2*len(list)), make(map[string]bool, 2*len(list))
-	known["/"] = true
+// place sorts mounts into the order in which they are made. It returns an error for
+// those that cannot be made at their destination. It adds the missing parent folders of
+// a mount, unless they lie in a mount of the host, with mode 0755: bwrap would make
+// them 0700. If a destination lies in a writable bind, it sets Above: bwrap must not
+// create anything there, as an agent may have planted a link (CVE-2026-87766).
+func place(list []Mount) ([]Mount, error) {
+	list = slices.SortedStableFunc(slices.Values(list), func(a, b Mount) int {
+		return cmp.Compare(a.Destination, b.Destination)
+	})
+	all, known := make([]Mount, 0, 2*len(list)), map[string]bool{"/": true}
 	for _, m := range list {
-		for _, dir := range missingParents(m.Destination, known) {
-			if up := nearest(all, dir); up == nil || up.Kind == plan.Tmpfs || up.Kind == plan.Dir {
+		up, rel := nearest(all, m.Destination)
+		if err := cmp.Or(conflict(all, m), madeOutside(up, &m)); err != nil {
+			return nil, err
+		}
+		missing := missingParents(m.Destination, known)
+		switch up.Kind {
+		case none, plan.Tmpfs, plan.Dir:
+			for _, dir := range missing {
 				all = append(all, Mount{Kind: plan.Dir, Destination: dir, Mode: "0755", Why: m.Why})
 			}
+		case plan.Bind:
+			m.Above = Place{Root: up.Source, Path: rel}
 		}
 		known[m.Destination] = true
 		all = append(all, m)
 	}
-	return all
+	return all, nil
 }
 
-// missingParents lists the folders above a path that are not known yet,
-// topmost first, and makes them known.
+// none is the kind of the zero Mount.
+const none plan.MountKind = ""
+
+// nearest returns the last mount in list, links excluded, that destination lies strictly
+// below, and the path relative to it. It returns the zero Mount if there is none.
+func nearest(list []Mount, destination string) (up *Mount, rel string) {
+	for i := len(list) - 1; i >= 0; i-- {
+		rel, below := pathname.Cut(destination, list[i].Destination)
+		if below && rel != "" && list[i].Kind != plan.Symlink {
+			return &list[i], rel
+		}
+	}
+	return &Mount{}, ""
+}
+
+// conflict returns an error if the last mount of list has the same destination as m.
+func conflict(list []Mount, m Mount) error {
+	if len(list) == 0 || list[len(list)-1].Destination != m.Destination {
+		return nil
+	}
+	first := list[len(list)-1]
+	return diag.Errorf("bind the mounts", "leave one of the two out",
+		"%s (%s) and %s (%s) would both lie at %s", first.Source, first.Why, m.Source, m.Why, m.Destination)
+}
+
+// madeOutside returns an error if m, a file, folder or link, would have to be created in
+// a folder of the host, because its destination lies in the bind up; or if it would lie
+// in the store of a closure.
+func madeOutside(up, m *Mount) error {
+	isBind := func(m *Mount) bool { return m.Kind == plan.Bind || m.Kind == plan.ROBind }
+	switch {
+	case up.Kind == plan.Closure:
+		return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere",
+			"nothing can be added to the store inside")
+	case isBind(up) && !isBind(m) && m.Kind != plan.ROData:
+		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")",
+			"mount it elsewhere, or single files of it",
+			"the sandbox needs %s, which would be made in %s", m.Destination, up.Source)
+	}
+	return nil
+}
+
+// missingParents returns the parent folders of a path that are not in known yet,
+// topmost first, and adds them to known.
 func missingParents(destination string, known map[string]bool) []string {
 	var dirs []string
 	for dir := path.Dir(destination); !known[dir]; dir = path.Dir(dir) {
@@ -187,46 +228,4 @@ func missingParents(destination string, known map[string]bool) []string {
 	}
 	slices.Reverse(dirs)
 	return dirs
-}
-
-// markAbove notes for each mount the writable bind that its destination lies
-// in. bwrap must not create anything there: an agent may have planted a link
-// (CVE-2026-87766).
-func markAbove(list []Mount) {
-	for i := range list {
-		if up := nearest(list[:i], list[i].Destination); up != nil && up.Kind == plan.Bind {
-			list[i].Above = Place{Root: up.Source, Path: strings.TrimPrefix(list[i].Destination, up.Destination+"/")}
-		}
-	}
-}
-
-// nothingMadeOutside refuses files, folders and links that would be made in a
-// folder of the host, because what is mounted there leaves no room for them.
-func nothingMadeOutside(list []Mount) error {
-	for i, m := range list {
-		up := nearest(list[:i], m.Destination)
-		if up != nil && up.Kind == plan.Closure {
-			return diag.Errorf("mount "+m.Destination+" ("+m.Why+")", "mount it elsewhere",
-				"nothing can be added to the store inside")
-		}
-		if up == nil || up.Kind != plan.Bind && up.Kind != plan.ROBind || m.Kind == plan.Bind ||
-			m.Kind == plan.ROBind || m.Kind == plan.ROData {
-			continue
-		}
-		return diag.Errorf("mount "+up.Source+" at "+up.Destination+" ("+up.Why+")",
-			"mount it elsewhere, or single files of it",
-			"the sandbox needs %s, which would be made in %s", m.Destination, up.Source)
-	}
-	return nil
-}
-
-// nearest is the last mount that destination lies strictly below.
-func nearest(list []Mount, destination string) *Mount {
-	for i := len(list) - 1; i >= 0; i-- {
-		rest, below := strings.CutPrefix(destination, strings.TrimSuffix(list[i].Destination, "/"))
-		if below && strings.HasPrefix(rest, "/") && list[i].Kind != plan.Symlink {
-			return &list[i]
-		}
-	}
-	return nil
 }

@@ -13,30 +13,21 @@ import (
 	"claudebox/internal/linux/spawn"
 )
 
-// CheckUserNamespaces finds out by making one whether this user may make user
-// namespaces. Its error holds what this machine's settings say of the reason.
+// CheckUserNamespaces makes a user namespace, with this user mapped, to test whether it
+// is allowed. If not, the error has the reason as far as this machine's settings show
+// it. No program runs in the namespace: the program's path is empty, and the kernel
+// looks it up only after the namespace was made, so ENOENT means success.
 func CheckUserNamespaces() error {
-	err := makeUserNamespace()
-	if err == nil {
+	_, err := spawn.Start(spawn.Program{Args: []string{""}, PIDs: true})
+	if errors.Is(err, syscall.ENOENT) {
 		return nil
 	}
 	return explainNamespaces("make a user namespace", err, readSwitches())
 }
 
-// makeUserNamespace starts a process in a new user namespace, with this user
-// mapped. It is never to run anything: the kernel looks for the program, an
-// empty path, once the namespace is there, so that ENOENT means it was made.
-func makeUserNamespace() error {
-	_, err := spawn.Start(spawn.Program{Args: []string{""}, PIDs: true})
-	if errors.Is(err, syscall.ENOENT) {
-		return nil
-	}
-	return err
-}
-
-// switches are the settings that forbid namespaces, as text; empty where the
-// kernel does not have one. They only choose the advice: whether namespaces
-// can be made is seen by making one.
+// switches are the kernel settings that can forbid namespaces, as text; empty if the
+// kernel does not have the setting. They are used only to choose the advice: whether
+// namespaces can be made is tested by making one.
 type switches struct {
 	sandboxed bool   // this process is in a user namespace already
 	users     string // user.max_user_namespaces, of this namespace
@@ -62,21 +53,21 @@ func readSwitches() switches {
 	}
 }
 
-// holdsAllUsers reports whether this is the first user namespace: it maps every
-// id to itself (user_namespaces(7)).
+// holdsAllUsers reports whether this process is in the initial user namespace, which
+// maps every id to itself (user_namespaces(7)).
 func holdsAllUsers() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// appArmorProfile lets claudebox and bwrap make namespaces where Ubuntu lets
-// only programs with a profile do so. The paths are those in the store, of
-// any version.
+// appArmorProfile is a shell command that installs an AppArmor profile for claudebox and
+// bwrap, of any version in the store. Ubuntu allows namespaces only to programs with a
+// profile.
 const appArmorProfile = `printf 'abi <abi/4.0>,\nprofile claudebox /nix/store/*-{claudebox,bubblewrap}-*/bin/* flags=(unconfined) { userns, }\n'` +
 	` | sudo tee /etc/apparmor.d/claudebox && sudo apparmor_parser -r /etc/apparmor.d/claudebox`
 
-// namespaceCauses are the known reasons why namespaces cannot be made, the
-// surest first.
+// namespaceCauses are the known reasons why namespaces cannot be made, the most certain
+// ones first.
 var namespaceCauses = []struct {
 	suits  func(switches, error) bool
 	cause  string
@@ -131,7 +122,7 @@ var namespaceCauses = []struct {
 	},
 }
 
-// explainNamespaces names the reason of err, and what to do about it.
+// explainNamespaces wraps err with the first cause in namespaceCauses that fits, and its remedy.
 func explainNamespaces(op string, err error, s switches) error {
 	for _, c := range namespaceCauses {
 		if c.suits(s, err) {

@@ -7,15 +7,15 @@ import (
 	"claudebox/internal/plan"
 )
 
-// Tiers whose network is made by claudebox, see package network.
+// Tiers in which claudebox makes the sandbox's network, see package network.
 const (
 	InternetTier = "inet"  // the internet
 	ListedTier   = "allow" // the hosts of a list
 )
 
 // OwnNetwork reports whether the sandbox has a network that claudebox makes and
-// serves. Tier none has none of that unless ports are carried: bwrap makes its
-// own.
+// serves. In tier none that is so only if ports are carried; else bwrap makes the
+// namespace, with nothing but the loopback interface.
 func (l Launch) OwnNetwork() bool { return OwnNetwork(l.Plan.Network) }
 
 // OwnNetwork is [Launch.OwnNetwork] for a plan's network.
@@ -29,7 +29,7 @@ func OwnNetwork(n plan.Network) bool {
 	return false
 }
 
-// networkText says in words for the agent what it reaches.
+// networkText describes for the agent what it can reach.
 func networkText(n plan.Network) string {
 	text := map[string]string{
 		"full":       "the host's own network, its local services and LAN included",

@@ -9,8 +9,8 @@ import (
 	"claudebox/internal/diag"
 )
 
-// opened are descriptors of this process, in the order in which bwrap gets
-// them. Each is close-on-exec here; ForkExec lifts that for the child.
+// opened are open descriptors of this process, in the order in which bwrap gets them.
+// Each is close-on-exec here; ForkExec clears that for the child.
 type opened []int
 
 func (o opened) close() {
@@ -33,8 +33,17 @@ func open(list []Descriptor) (opened, error) {
 	return fds, nil
 }
 
-func openOne(d Descriptor) (int, error) {
-	fd, err := openSource(d)
+func openOne(d Descriptor) (fd int, err error) {
+	switch {
+	case d.Follows != "":
+		fd, err = copyFile(d)
+	case d.Path == "":
+		fd, err = memfd(d.Name, d.Data)
+	default:
+		if fd, err = openPath(d.Path); err != nil {
+			err = &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
+		}
+	}
 	if err != nil {
 		return -1, err
 	}
@@ -45,22 +54,8 @@ func openOne(d Descriptor) (int, error) {
 	return fd, nil
 }
 
-func openSource(d Descriptor) (int, error) {
-	switch {
-	case d.Follows != "":
-		return copyFile(d)
-	case d.Path == "":
-		return memfd(d.Name, d.Data)
-	}
-	fd, err := openPath(d.Path)
-	if err != nil {
-		return -1, &diag.Error{Op: "open " + d.Path, Err: noLinks(err), Remedy: openRemedy(err)}
-	}
-	return fd, nil
-}
-
-// openPath opens a path that was made canonical before. A symbolic link on
-// the way was therefore put there since, and is refused (openat2(2)).
+// openPath opens a canonical path with O_PATH. If the path has a symbolic link, it was
+// put there since the path was resolved: that is the error ELOOP (openat2(2)).
 func openPath(path string) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
@@ -69,9 +64,9 @@ func openPath(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &how)
 }
 
-// checkAbove makes sure that bwrap finds a mount point where it will look for
-// one: below a folder that an agent can write it must not create any, as a
-// planted link would lead it outside (CVE-2026-87766).
+// checkAbove returns an error unless the mount point above exists, as a folder if source
+// is one; a zero Place is fine. bwrap would create a missing mount point, but in a folder
+// that an agent can write a planted link could lead it outside (CVE-2026-87766).
 func checkAbove(source int, above Place) error {
 	if above.Root == "" {
 		return nil
@@ -124,43 +119,32 @@ func openRemedy(err error) string {
 	return ""
 }
 
-// memfd holds data in memory, sealed, so that nothing is left on a disk and
-// nobody changes it afterwards (memfd_create(2)).
+// memfd returns a descriptor of a file in memory with the given content
+// (memfd_create(2)). It leaves nothing on a disk, and is sealed: nobody can change it.
 func memfd(name string, data []byte) (int, error) {
-	fd, err := newMemory()
-	if err == nil {
-		if err = seal(fd, data); err == nil {
-			return fd, nil
-		}
+	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, &diag.Error{Op: "make " + name, Err: err}
+	}
+	if err = fill(fd, data); err == nil {
+		const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
 		unix.Close(fd)
+		return -1, &diag.Error{Op: "make " + name, Err: err}
 	}
-	return -1, &diag.Error{Op: "make " + name, Err: err}
+	return fd, nil
 }
 
-// newMemory is an empty file in memory.
-func newMemory() (int, error) {
-	return unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-}
-
-// seal writes data at the beginning of a file in memory, which then stays as it
-// is.
-func seal(fd int, data []byte) error {
-	if err := fill(fd, data, 0); err != nil {
-		return err
-	}
-	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	return err
-}
-
-// fill writes data at an offset, leaving the file's position where it is.
-func fill(fd int, data []byte, offset int64) error {
-	for len(data) > 0 {
-		n, err := unix.Pwrite(fd, data, offset)
+// fill writes data to the beginning of a file without changing the file offset.
+func fill(fd int, data []byte) error {
+	for done := 0; done < len(data); {
+		n, err := unix.Pwrite(fd, data[done:], int64(done))
 		if err != nil {
 			return err
 		}
-		data, offset = data[n:], offset+int64(n)
+		done += n
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 	"claudebox/internal/diag"
 )
 
-// TryStore makes a sandbox with a Nix store of its own whose upper layer lies in
-// a folder, and takes it away again. It shows what keeps Nix inside from working
-// on this machine: the kernel, the file system of the folder, a mount in the
-// host's store.
+// TryStore tests whether a sandbox can have a Nix store of its own on this machine,
+// with the upper layer in folder. It runs such a sandbox and removes its files again.
+// The error says what prevents it: the kernel, the file system of folder, or a mount
+// in the host's store. bwrap and env are paths of these programs.
 func TryStore(bwrap, env, folder string) error {
 	removeTrials(folder)
 	dir := filepath.Join(folder, fmt.Sprint(trialPrefix, os.Getpid()))
@@ -38,11 +38,11 @@ func TryStore(bwrap, env, folder string) error {
 	return explainStore(folder, mountsBelow(mounts, storeDir), fmt.Errorf("%s", strings.TrimSpace(string(out))))
 }
 
-// trialPrefix begins the name of a folder in which a process, whose number
-// follows, tries a store.
+// trialPrefix begins the name of a folder in which a process tries a store; the
+// process id follows.
 const trialPrefix = ".nix-trial-"
 
-// removeTrials removes what processes left that were killed.
+// removeTrials removes the folders of processes that were killed during a trial.
 func removeTrials(folder string) {
 	left, err := filepath.Glob(filepath.Join(folder, trialPrefix+"*"))
 	if err != nil {
@@ -56,13 +56,15 @@ func removeTrials(folder string) {
 	}
 }
 
-// removeTrial removes a folder in which the kernel made one without rights.
+// removeTrial removes the folder of a trial. Overlayfs creates work/work in it with
+// mode 0, which must be changed first.
 func removeTrial(dir string) {
 	_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
 	_ = os.RemoveAll(dir)
 }
 
-// explainStore names the reason why a store of its own cannot be had.
+// explainStore returns an error with the reason why the overlay failed, and a remedy.
+// below are the mount points in the host's store.
 func explainStore(folder string, below []string, err error) error {
 	const op = "lay a Nix store over the host's"
 	if len(below) > 0 {
@@ -78,7 +80,8 @@ func explainStore(folder string, below []string, err error) error {
 	}
 }
 
-// mountsBelow gives the mount points strictly below a folder.
+// mountsBelow returns the mount points strictly below a folder; mountinfo is the
+// content of /proc/self/mountinfo.
 func mountsBelow(mountinfo []byte, folder string) (list []string) {
 	for line := range strings.Lines(string(mountinfo)) {
 		fields := strings.Fields(line)

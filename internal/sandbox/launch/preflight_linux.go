@@ -15,12 +15,12 @@ import (
 	"claudebox/internal/diag"
 )
 
-// ownBwrap is the remedy for a bwrap that is no good: claudebox's own one is
-// pinned, so that only somebody's manifest or plan can name another.
+// ownBwrap is the remedy for an unsuitable bwrap: claudebox's own one is pinned, so
+// only a changed manifest or plan can name another.
 const ownBwrap = "use the claudebox that its flake builds, which pins a bwrap that suits"
 
-// CheckBwrap sees by one stat(2) what makes a bwrap impossible to start, or
-// unsafe: it costs every launch a few microseconds.
+// CheckBwrap returns an error if the bwrap at path cannot be started or is unsafe, as
+// far as one stat(2) shows. It costs every launch a few microseconds.
 func CheckBwrap(path string) error {
 	op := "start bwrap " + path
 	if path == "" {
@@ -41,7 +41,7 @@ func CheckBwrap(path string) error {
 	return nil
 }
 
-// fetchRemedy brings back what the store has lost.
+// fetchRemedy returns the remedy for a bwrap that does not exist: to fetch its store path, if it has one.
 func fetchRemedy(path string) string {
 	const store = "/nix/store/"
 	rest, ok := strings.CutPrefix(path, store)
@@ -52,15 +52,15 @@ func fetchRemedy(path string) string {
 	return "fetch it with `nix-store --realise " + store + name + "`, or install claudebox anew"
 }
 
-// Bwrap is what a bwrap says of itself.
+// Bwrap has the version and missing options of a bwrap, see [AskBwrap].
 type Bwrap struct {
 	Version string   // "0.12.0"
-	Lacks   []string // options that a launch uses and it does not know
+	Lacks   []string // options that launches use but this bwrap does not have
 }
 
-// OldestBwrap is refused below (it cannot forbid nested user namespaces);
-// SafeBwrap is the first that makes no mount points through planted links
-// (CVE-2026-87766), from which a launch protects itself with older ones.
+// OldestBwrap is the oldest version that can be used: older ones cannot forbid nested
+// user namespaces. SafeBwrap is the first version that does not create mount points
+// through planted links (CVE-2026-87766); with older ones a launch protects itself.
 const (
 	OldestBwrap = "0.8"
 	SafeBwrap   = "0.12"
@@ -69,8 +69,8 @@ const (
 // probeWait bounds a program that ought to answer at once.
 const probeWait = 10 * time.Second
 
-// AskBwrap reads a bwrap's version and options. Options are told from its
-// help, as distributions carry newer ones back into older versions.
+// AskBwrap runs a bwrap to get its version and options. The options are read from its
+// help text, as distributions backport newer ones to older versions.
 func AskBwrap(path string) (Bwrap, error) {
 	version, err := output(path, "--version")
 	if err != nil {
@@ -105,7 +105,7 @@ func output(path, option string) (string, error) {
 	return string(text), nil
 }
 
-// options are all that a launch may use of bwrap.
+// options are all options of bwrap that a launch may use.
 var options = []string{
 	"--args", "--bind", "--bind-fd", "--block-fd", "--cap-drop", "--chdir", "--clearenv", "--dev", "--die-with-parent",
 	"--dir",
@@ -114,7 +114,7 @@ var options = []string{
 	"--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts",
 }
 
-// Suits reports whether launches can use this bwrap.
+// Suits returns nil if launches can use this bwrap, or an error that says why not.
 func (b Bwrap) Suits() error {
 	switch {
 	case b.Before(OldestBwrap):
@@ -126,8 +126,8 @@ func (b Bwrap) Suits() error {
 	return nil
 }
 
-// Before reports whether the version is lower than another. One that is no
-// version is lower than all.
+// Before reports whether the version is lower than other. A text that is not a version
+// counts as lower than all.
 func (b Bwrap) Before(other string) bool {
 	return slices.Compare(numbers(b.Version), numbers(other)) < 0
 }
@@ -144,7 +144,7 @@ func numbers(version string) []int {
 	return list
 }
 
-// failure is what a program said, or how it ended when it said nothing.
+// failure returns the first line of a program's output as an error, or err if there is no output.
 func failure(err error, text []byte) error {
 	line, _, _ := strings.Cut(string(bytes.TrimSpace(text)), "\n")
 	if line == "" {
@@ -153,12 +153,12 @@ func failure(err error, text []byte) error {
 	return said(strings.TrimPrefix(line, "bwrap: "))
 }
 
-// said is the message of a program that ended with the words of strerror(3).
+// said is an error message of a program, which often ends with the text of strerror(3).
 type said string
 
 func (s said) Error() string { return string(s) }
 
-// Is reports whether the words stand for an error number.
+// Is reports whether target is the error number whose text the message ends with.
 func (s said) Is(target error) bool {
 	errno, ok := target.(unix.Errno)
 	return ok && strings.HasSuffix(strings.ToLower(string(s)), errno.Error())

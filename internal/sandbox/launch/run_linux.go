@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"runtime"
@@ -15,8 +16,8 @@ import (
 	"claudebox/internal/linux/spawn"
 )
 
-// ExitError is the agent's own failure, to be passed on as claudebox's exit
-// status. It is never printed.
+// ExitError says that the agent ended with a status other than 0, which becomes
+// claudebox's exit status. It is never printed.
 type ExitError struct {
 	Code int // the agent's status; 128+n when signal n ended it
 }
@@ -24,23 +25,20 @@ type ExitError struct {
 // Error is for logs of tests; the command line prints nothing for it.
 func (e *ExitError) Error() string { return "agent exited with status " + strconv.Itoa(e.Code) }
 
-// signaled reports whether the status is that of an end by a signal. bwrap
-// reports it in this form only, so an agent that exits with such a status by
-// itself is not told apart.
+// signaled reports whether the status is one of an end by a signal, 128+n. bwrap reports
+// it in this form only, so an agent that exits with such a status by itself looks the
+// same.
 func (e *ExitError) signaled() bool {
 	const signals = 64 // signal(7): up to SIGRTMAX
 	return e.Code > 128 && e.Code <= 128+signals
 }
 
-// Run starts bwrap by the launch and waits for the agent. It returns nil,
-// an [ExitError], or what kept the agent from running. The caller has looked at
-// bwrap by [CheckBwrap]. The calling goroutine
-// keeps its OS thread: bwrap dies when the thread that started it does
+// Run starts bwrap and waits for the agent. It returns nil if the agent ended with
+// status 0, an [ExitError] if it ended with another, or the reason why it did not run.
+// The caller must have checked bwrap by [CheckBwrap]. The calling goroutine stays locked
+// to its OS thread after Run: bwrap is killed when the thread that started it ends
 // (PR_SET_PDEATHSIG).
 func (r Runner) Run() error {
-	if r.Post == nil {
-		r.Post = &Post{}
-	}
 	lines, descriptors, err := r.Words()
 	if err != nil {
 		return err
@@ -49,46 +47,39 @@ func (r Runner) Run() error {
 	if err != nil {
 		return err
 	}
-	copies, err := copiesOf(descriptors, fds)
-	if err != nil {
-		fds.close()
-		return err
-	}
-	defer copies.close()
 	terminal := saveTerminal()
-	r.Post.pausing(terminal.lend)
+	r.Post.before = terminal.lend
 	if !r.gated() {
-		err := done(r.Before)
+		err := r.Before()
 		if err == nil {
-			err = done(r.Laid)
+			err = r.Laid()
 		}
 		if err != nil {
 			fds.close()
 			return err
 		}
 	}
-	child, err := r.start(arguments(lines), fds)
+	runtime.LockOSThread()
+	child, err := r.start([]int{0, 1, 2}, arguments(lines), fds)
 	if err != nil {
 		return err
 	}
-	copies.follow()
+	defer follow(descriptors).Close()
 	r.Post.caughtAll.Wait()
 	if err := r.connect(child); err != nil {
 		return err
 	}
-	if r.Started != nil {
-		r.Started(child.pid)
-	}
+	r.Started(child.pid)
 	err = r.explain(child.wait(r.OwnPIDs))
 	terminal.release()
-	terminal.restoreAfter(err, r.Owns)
+	terminal.restoreAfter(err, r.Agent.Owns)
 	return err
 }
 
-// arguments is the content of bwrap's --args file: every word, NUL-terminated.
+// arguments returns the content for bwrap's --args: every word, NUL-terminated.
 func arguments(lines []Line) []byte {
 	var b bytes.Buffer
-	b.Grow(8 << 10) // as a rule enough
+	b.Grow(8 << 10) // usually enough
 	for _, line := range lines {
 		for _, w := range line {
 			b.WriteString(w.Text)
@@ -102,17 +93,17 @@ func arguments(lines []Line) []byte {
 type sandbox struct {
 	pid    int
 	status *os.File // read end of the pipe that bwrap reports to
-	inside *os.File // the processes in it, see [sandbox.empty]; nil: not known
+	inside *os.File // list of the processes inside, see [openInside]; nil: not known
 	gate   gate
 	tree   tree
 	post   *Post
 }
 
-// start forks bwrap with an empty environment: its own would be readable
-// inside at /proc/1/environ, whatever --clearenv says. fds are closed.
-func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
+// start starts bwrap. Its environment is empty, because it can be read inside as
+// /proc/1/environ, even with --clearenv. streams are its standard descriptors, args the
+// content of --args. start closes fds, also on an error.
+func (r Runner) start(streams []int, args []byte, fds opened) (child *sandbox, err error) {
 	defer fds.close()
-	runtime.LockOSThread()
 	if err := isolateAbstractSockets(r.Tier); err != nil {
 		return nil, err
 	}
@@ -126,22 +117,26 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 		return nil, &diag.Error{Op: "start bwrap", Err: err}
 	}
 	defer report.Close()
-	files := slices.Concat([]int{0, 1, 2, words, int(report.Fd())}, fds)
+	defer func() {
+		if err != nil {
+			status.Close()
+		}
+	}()
+	files := slices.Concat(streams, []int{words, int(report.Fd())}, fds)
 	gate, err := r.newGate()
 	if err != nil {
-		status.Close()
 		return nil, err
 	}
 	defer gate.closeInside()
-	files = append(files, gate.files()...)
+	for _, f := range gate.theirs {
+		files = append(files, int(f.Fd()))
+	}
 	tree, err := r.newTree()
 	if err != nil {
-		status.Close()
 		return nil, err
 	}
 	defer tree.closeInside()
 	if err := raiseFileLimit(len(files)); err != nil {
-		status.Close()
 		return nil, err
 	}
 	if !r.OwnPIDs {
@@ -149,7 +144,6 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 	}
 	pid, err := r.fork(tree, files)
 	if err != nil {
-		status.Close()
 		if cause := CheckUserNamespaces(); cause != nil {
 			return nil, cause
 		}
@@ -159,17 +153,17 @@ func (r Runner) start(args []byte, fds opened) (*sandbox, error) {
 	return &sandbox{pid: pid, status: status, gate: gate, tree: tree, post: r.Post}, nil
 }
 
-// fork starts bwrap, by itself in a pid namespace where that is possible, for
-// two things that the kernel then guarantees (pid_namespaces(7)). When this
-// thread dies, so does bwrap, and with it everything inside: --die-with-parent
-// alone takes hold only when the sandbox is set up, and whoever killed
-// claudebox before left a sandbox running. And no signal of the terminal ends
-// bwrap and the agent with it before the agent has handled it: bwrap's monitor is
-// in the terminal's process group as the agent is, and without a namespace of its
-// own it can only be spared what the agent is spared, too.
+// fork starts bwrap, if OwnPIDs is set as the first process of a pid namespace. The
+// kernel then guarantees two things (pid_namespaces(7)). First, if this thread dies,
+// bwrap dies, and with it everything inside. --die-with-parent alone takes effect only
+// when the sandbox is set up: if claudebox is killed before, a sandbox is left running.
+// Second, a signal of the terminal cannot end bwrap, and so the agent, before the agent
+// has handled it. bwrap's monitor is in the terminal's process group like the agent;
+// without a pid namespace it can be protected only from signals that are blocked for
+// the agent, too.
 //
-// Where it is not possible, the signals that would end bwrap are blocked in it,
-// and set free again for the agent by the shim.
+// Without OwnPIDs the signals that would end bwrap are therefore blocked in it, and the
+// shim unblocks them for the agent.
 func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	begin := func() (int, error) {
 		return spawn.Start(t.mounting(spawn.Program{
@@ -183,11 +177,11 @@ func (r Runner) fork(t tree, files []int) (pid int, err error) {
 	return r.Post.blocked(begin)
 }
 
-// CanOwnPIDs reports whether bwrap can be given a pid namespace. It looks its
-// child, which has number 2 there, up in the /proc of this process (bubblewrap
-// 0.12, namespace_ids_read), and stops when there is no such number: in most
-// containers, and where /proc is mounted with hidepid=. What it finds it only
-// reports.
+// CanOwnPIDs reports whether bwrap can run in a pid namespace of its own. bwrap's child
+// has process id 2 there, and bwrap looks it up in the /proc of this process (bubblewrap
+// 0.12, namespace_ids_read). If that /proc has no process 2, bwrap fails: so in most
+// containers, and where /proc is mounted with hidepid=. Otherwise it finds another
+// process, but uses what it reads only for its report.
 func CanOwnPIDs() bool {
 	fd, err := unix.Open("/proc/2/ns", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -197,10 +191,11 @@ func CanOwnPIDs() bool {
 	return true
 }
 
-// wait blocks until the agent has ended and no process is left in the sandbox:
-// then what protects the project can be taken away, and what was left there be
-// judged. Where other processes are left, or may be, it waits until bwrap is
-// gone and they with it, which takes the kernel a millisecond more.
+// wait waits until the agent has ended and no process is left in the sandbox. After that
+// the protections of the project can be removed, and the files that the agent left be
+// checked. If other processes are left, or may be, wait waits until bwrap has ended, and
+// they with it, which takes the kernel a millisecond more. The error is as in
+// [Runner.Run].
 func (s *sandbox) wait(ownPIDs bool) error {
 	defer s.close()
 	code, ran := s.report()
@@ -233,8 +228,8 @@ func exit(code int) error {
 	return &ExitError{Code: code}
 }
 
-// reap waits for bwrap in two steps: its process id stays its own until
-// nothing is sent to it any more.
+// reap waits for bwrap in two steps, so that its process id is not reused before the
+// last signal was sent to it.
 func (s *sandbox) reap() (syscall.WaitStatus, error) {
 	var state syscall.WaitStatus
 	err := uninterrupted(func() error { return unix.Waitid(unix.P_PID, s.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
@@ -257,34 +252,30 @@ func uninterrupted(call func() error) error {
 	}
 }
 
-// report reads what bwrap says of the agent (bwrap(1), --json-status-fd). An
-// exit code comes only when the agent ran: bwrap's own failure looks like the
-// agent's status 1 otherwise.
+// report reads the agent's exit status from bwrap's report (bwrap(1),
+// --json-status-fd). ran is false if there is none: the agent did not run. From bwrap's
+// own exit status its failures could not be told from an agent that ends with 1.
 func (s *sandbox) report() (code int, ran bool) {
-	var text []byte
-	piece := make([]byte, 512)
+	lines := json.NewDecoder(s.status)
 	for {
-		n, err := s.status.Read(piece)
-		text = append(text, piece[:n]...)
+		var said struct {
+			ExitCode *int `json:"exit-code"`
+		}
+		err := lines.Decode(&said)
 		if s.inside == nil {
 			s.inside = openInside(s.pid)
 		}
-		if code, ran := exitCode(text); ran || err != nil {
-			return code, ran
+		switch {
+		case err != nil:
+			return 0, false
+		case said.ExitCode != nil:
+			return *said.ExitCode, true
 		}
 	}
 }
 
-// exitCode finds the whole number behind its name in bwrap's report.
-func exitCode(report []byte) (code int, found bool) {
-	_, rest, found := bytes.Cut(report, []byte(`"exit-code": `))
-	digits, _, ended := bytes.Cut(rest, []byte(" "))
-	code, err := strconv.Atoi(string(digits))
-	return code, found && ended && err == nil
-}
-
-// raiseFileLimit makes room for the descriptors of a launch: past the soft limit
-// bwrap would be left without some of them.
+// raiseFileLimit raises the soft limit on open files if a launch has many descriptors
+// (count): bwrap would not get those above the limit.
 func raiseFileLimit(count int) error {
 	const usual = 256
 	if count < usual {
@@ -299,7 +290,7 @@ func raiseFileLimit(count int) error {
 			"%d files would be open; the limit is %d", count, limit.Max)
 	}
 	limit.Cur = limit.Max
-	// Go hands its children the soft limit it was started with, unless the
-	// program sets one itself.
+	// Go starts children with the soft limit that it was started with itself, unless the
+	// program has called syscall.Setrlimit.
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, (*syscall.Rlimit)(&limit))
 }

@@ -11,9 +11,9 @@ import (
 	"claudebox/internal/plan"
 )
 
-// Argv renders the launch for reading: bwrap and its words, an option a line,
-// then what each descriptor holds. Values of host variables are named, not
-// shown.
+// Argv returns the launch as text for people: bwrap and its options, one on each line,
+// then a description of each descriptor. Instead of the values of host variables it
+// shows their names.
 func (l Launch) Argv() (string, error) {
 	lines, descriptors, err := l.Words()
 	if err != nil {
@@ -43,8 +43,8 @@ func (l Launch) Argv() (string, error) {
 	return b.String(), nil
 }
 
-// showGate says what bwrap waits for, and what is mounted meanwhile, in the
-// words in which it would do that itself.
+// showGate writes what bwrap waits for at its gate, and what claudebox mounts meanwhile,
+// as the bwrap options for the same mounts. next is the number of the gate's descriptor.
 func (l Launch) showGate(b *strings.Builder, next int) {
 	fmt.Fprintf(b, "# %d: %s, which bwrap gets when all is there\n", next,
 		Descriptor{Name: seccompFilter, Data: l.Seccomp})
@@ -64,7 +64,7 @@ func (l Launch) showGate(b *strings.Builder, next int) {
 	}
 }
 
-// networkShown says what connects a sandbox that has a network of its own.
+// networkShown returns lines that describe how a sandbox's own network is connected.
 func (l Launch) networkShown() []string {
 	var list []string
 	switch l.Tier {
@@ -87,7 +87,7 @@ func (l Launch) networkShown() []string {
 	return list
 }
 
-// String says what a descriptor is, not what is in it.
+// String describes a descriptor without its content.
 func (d Descriptor) String() string {
 	switch {
 	case d.Path != "":
@@ -117,9 +117,9 @@ func quoteAll(list []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Quote makes s one word of bash, on one line. What cannot be seen is spelt
-// out: the name of a folder may hold a line break, to be run as a line of its
-// own, or orders for the terminal.
+// Quote quotes s as one word of bash, on one line. Invisible characters are escaped: the
+// name of a folder may contain a line break, after which the shell would run the rest,
+// or escape sequences for the terminal.
 func Quote(s string) string {
 	switch {
 	case !isSeen(s):
@@ -130,8 +130,8 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// quoteUnseen quotes as bash's $'…', byte by byte where a character is not
-// seen (bash(1), "Quoting").
+// quoteUnseen quotes s as bash's $'…' (bash(1), "Quoting"), with the bytes of invisible
+// characters as \xHH.
 func quoteUnseen(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -151,8 +151,8 @@ func quoteUnseen(s string) string {
 	return "$'" + b.String() + "'"
 }
 
-// isSeen reports whether text shows as what it is: it has no control character,
-// none that turns or hides others, and no byte that is no character.
+// isSeen reports whether text is valid UTF-8 of printable characters only: without
+// control characters, and without those that reverse or hide others.
 func isSeen(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
@@ -167,11 +167,10 @@ const (
 	fileEnd   = "CLAUDEBOX_FILE"
 )
 
-// Script renders the launch as a shell script that does by hand what a launch
-// does: the same words, the same descriptors. It is for the tiers full and
-// none, which need nothing but bwrap. bash does the work, as dash knows no
-// descriptor above 9. What cannot be written down in it: the Landlock domain
-// that closes abstract sockets in tier full.
+// Script returns the launch as a shell script that starts bwrap with the same options
+// and descriptors. It works for tiers full and none, which need nothing but bwrap. It
+// runs in bash, as dash has no descriptors above 9. One thing is missing in it: the
+// Landlock domain that closes abstract sockets in tier full.
 func (l Launch) Script(bash string) (string, error) {
 	lines, descriptors, err := l.byWords().Words()
 	if err != nil {
@@ -194,23 +193,23 @@ func (l Launch) Script(bash string) (string, error) {
 	}
 	become := "exec "
 	if len(l.StandIns) > 0 {
-		become = "" // somebody has to take them away again
+		become = "" // the shell stays, to remove the stand-ins at the end
 	}
 	fmt.Fprintf(&b, ")\n%s%s -i %s %s\n%s\n", become, Quote(l.Shim), Quote(l.Bwrap), quoteAll(l.commandLine()[1:]),
 		scriptEnd)
 	return b.String(), nil
 }
 
-// closeInherited closes in bash what the caller had open, as a launch does, but
-// not what bash reads the script from.
+// closeInherited is bash code that closes the descriptors inherited from the caller, as
+// a launch does, except the one that bash reads the script from.
 const closeInherited = `for fd in /proc/$$/fd/*; do
   [[ ${fd##*/} == [012] || $fd -ef /dev/fd/9 ]] || eval "exec ${fd##*/}>&-"
 done
 exec 9<&-
 `
 
-// standIns makes in bash what stands in for absent files, and takes it away
-// when the script ends.
+// standIns returns bash code that creates the stand-ins which do not exist yet, and
+// removes them when the script ends.
 func standIns(list []StandIn, coreutils string) string {
 	if len(list) == 0 {
 		return ""
@@ -227,8 +226,8 @@ func standIns(list []StandIn, coreutils string) string {
 	return b.String()
 }
 
-// redirect opens one descriptor in bash: a path as it is, text as a
-// here-document, anything else in base64, for decoder to read.
+// redirect returns bash code that opens one descriptor: on a path, on text as a
+// here-document, or on other data in base64. decoder is the path of base64.
 func redirect(number int, d Descriptor, decoder string) string {
 	text := string(d.Data)
 	switch {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,68 +14,80 @@ import (
 	"claudebox/internal/linux/proctree"
 )
 
-// guarded are the signals that end a program. INT and QUIT come from the
-// terminal to every process of the job, TERM and HUP from whoever ends it.
-// bwrap's own processes do not heed them, see [Runner.fork].
+// guarded are the signals that usually end a program. The terminal sends INT and
+// QUIT to every process of the job; TERM and HUP come from whoever wants to end it.
+// They do not end bwrap's own processes, see [Runner.fork].
 var guarded = []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP}
 
-// harmless are the signals that are caught only because they would end this
-// process before what the agent left is judged: who reads what we say may have
-// gone, or been ended by the agent. The call that they come with fails instead, as
-// it does with SIGXFSZ, which Go does nothing about.
-var harmless = []syscall.Signal{syscall.SIGPIPE}
-
-// Post takes signals from its making to the end of the process. What comes before
-// bwrap is started waits in it; from [Post.forwardTo] to [Post.stop] a goroutine
-// hands it out. The zero Post gets none.
-type Post struct {
-	signals   chan os.Signal
-	caughtAll sync.WaitGroup   // done when all are caught
-	caught    []syscall.Signal // those of guarded that the caller had not ignored
-	pauses    []syscall.Signal // those of stopping
-
-	bwrap  int              // its process id
-	whole  bool             // all of the sandbox dies with bwrap, see [Runner.fork]
-	unsent []syscall.Signal // for the agent, as soon as there is one
-	ending <-chan time.Time // when what does not end by itself is killed; nil: nobody has asked it to end
-	before func()           // done before claudebox is stopped; nil: nothing
-	end    chan struct{}    // closed when nothing is to be handed out any more; nil: it has not begun
-	ended  chan struct{}    // closed when nothing is
-
-	unreaped int // the process id of a bwrap that has nothing inside any more; 0: none
-
-	mu    sync.Mutex
-	last  syscall.Signal // the last that came; 0: none
-	fault error          // what claudebox ended the sandbox for; nil: it did not
+// Heeded returns those of the guarded signals that were not ignored when claudebox
+// was started; nohup, or a script with a background job, ignores some. It must be
+// called before any signal is caught, because Go forgets then what was ignored. If
+// QUIT was ignored, Go's runtime catches it all the same and does not report that.
+// Shells ignore QUIT for a background job together with INT (POSIX, 2.11), so QUIT
+// counts as ignored if INT is.
+func Heeded() []syscall.Signal {
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Ignore(syscall.SIGQUIT)
+	}
+	return filtered(guarded, heeds)
 }
 
-// Listen begins to catch the signals that would end or stop claudebox, but
-// those that the caller has ignored: these stay ignored here, in bwrap and in
-// the agent. What comes from here on waits for the agent, or ends the sandbox
-// before it starts.
+func heeds(s syscall.Signal) bool { return !signal.Ignored(s) }
+
+// harmless are signals that are caught only so that they do not end this process
+// before the files that the agent left are checked: the reader of our output may
+// have ended, perhaps killed by the agent. The write then fails with an error
+// instead, as it does with SIGXFSZ, about which Go does nothing.
+var harmless = []syscall.Signal{syscall.SIGPIPE}
+
+// Post receives the signals for claudebox, from its creation to the end of the
+// process. Signals that come before bwrap is started are queued; from
+// [Post.forwardTo] to [Post.stop] a goroutine handles them. The zero Post receives
+// none.
+type Post struct {
+	signals   chan os.Signal
+	caughtAll sync.WaitGroup   // done when all signals are being caught
+	caught    []syscall.Signal // the signals that are [Heeded]
+	pauses    []syscall.Signal // the signals in stopping that are not ignored
+
+	bwrap  int              // bwrap's process id
+	whole  bool             // all of the sandbox dies with bwrap, see [Runner.fork]
+	unsent []syscall.Signal // to be sent to the agent as soon as it runs
+	ending <-chan time.Time // fires when the sandbox is to be killed; nil: no signal has asked it to end
+	before func()           // called before claudebox stops itself; nil: nothing
+	end    chan struct{}    // closed to end the goroutine; nil: it does not run
+	ended  chan struct{}    // closed when the goroutine has ended
+
+	unreaped int // process id of a bwrap that is still to be waited for, with nothing left inside; 0: none
+
+	mu    sync.Mutex
+	last  syscall.Signal // the last signal for the sandbox; 0: none
+	fault error          // why claudebox killed the sandbox; nil: it did not
+}
+
+// Listen begins to catch the signals that would end or stop claudebox; of those
+// that would end it only the heeded ones, see [Heeded]. Signals that the caller of
+// claudebox ignored stay ignored, in bwrap and in the agent, too. A signal that comes
+// from now on is sent to the agent when it runs, or ends the sandbox before it starts.
 //
-// It does so while the caller goes on: Go hands each signal from one thread to
-// another, which takes half a millisecond for all. One that comes before ends
-// claudebox as a kill does. [Runner.Run] waits for those that end it before it
-// starts bwrap, and for all before the agent runs.
-func Listen(ignored []string) *Post {
+// Catching begins in the background: Go hands each signal from one thread to
+// another, which takes half a millisecond for all. A signal that comes before that
+// ends claudebox as usual. [Runner.Run] waits until the signals are caught: before it
+// starts bwrap without a pid namespace of its own, and always before the agent runs.
+func Listen(heeded []syscall.Signal) *Post {
 	const waiting = 64 // more than there are kinds of signals
-	p := &Post{signals: make(chan os.Signal, waiting)}
-	p.caught = filtered(guarded, func(s syscall.Signal) bool {
-		return !slices.Contains(ignored, strings.TrimPrefix(unix.SignalName(s), "SIG"))
-	})
-	ours := func(s syscall.Signal) bool { return !signal.Ignored(s) }
-	p.pauses = filtered(stopping, ours)
-	unheard := filtered(harmless, ours)
+	p := &Post{signals: make(chan os.Signal, waiting), caught: heeded, pauses: filtered(stopping, heeds)}
+	unheard := filtered(harmless, heeds)
 	p.caughtAll.Go(func() {
 		notify(p.signals, p.caught)
 		notify(p.signals, p.pauses)
-		notify(make(chan os.Signal, 1), unheard) // nobody waits for these
+		notify(make(chan os.Signal, 1), unheard) // nothing reads this channel
 	})
 	return p
 }
 
-// notify is [signal.Notify], which takes an empty list for all signals.
+// notify calls [signal.Notify] for each signal of a list. Notify itself takes an
+// empty list to mean all signals.
 func notify(to chan os.Signal, list []syscall.Signal) {
 	for _, s := range list {
 		signal.Notify(to, s)
@@ -92,16 +103,17 @@ func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []sysca
 	return some
 }
 
-// forwardTo begins to hand out what comes. whole says that all of the sandbox
-// dies with bwrap.
+// forwardTo starts the goroutine that handles signals for the sandbox of bwrap, a
+// process id. whole means that all of the sandbox dies with bwrap.
 func (p *Post) forwardTo(bwrap int, whole bool) {
 	p.bwrap, p.whole = bwrap, whole
 	p.end, p.ended = make(chan struct{}), make(chan struct{})
 	go p.serve()
 }
 
-// stop ends that, and lets what stops a job do so by itself again. It is called
-// before bwrap's process id is free for another process.
+// stop ends the goroutine that forwardTo started, if any, and restores the default
+// action of the signals that stop a job. It must be called before bwrap is reaped:
+// after that its process id may belong to another process.
 func (p *Post) stop() {
 	if p.end == nil {
 		return
@@ -114,9 +126,9 @@ func (p *Post) stop() {
 	}
 }
 
-// End ends the sandbox as a TERM does, whatever the caller ignores: the agent
-// is asked to, and killed with all else inside when it has not after [grace].
-// It never waits: one that is already asked to end needs no second word.
+// End ends the sandbox as a TERM does, even if the caller of claudebox ignores that
+// signal: the agent gets TERM, and everything inside is killed after [grace]. End
+// never blocks: if the queue is full, the sandbox is being ended already.
 func (p *Post) End() {
 	select {
 	case p.signals <- syscall.SIGTERM:
@@ -124,12 +136,9 @@ func (p *Post) End() {
 	}
 }
 
-// pausing says what is done before a signal stops claudebox.
-func (p *Post) pausing(do func()) { p.before = do }
-
-// Reap waits for a bwrap that [Runner.Run] left to end by itself: a claudebox
-// that ended first would leave it to a process 1 that may not reap, as in
-// containers.
+// Reap waits for a bwrap that [Runner.Run] did not wait for, if any; p may be nil. If
+// claudebox ended first, bwrap would become a child of process 1, which in containers
+// may never reap it.
 func (p *Post) Reap() {
 	if p == nil || p.unreaped == 0 {
 		return
@@ -160,9 +169,8 @@ func (p *Post) serve() {
 	}
 }
 
-// handOut does what a signal is for, and those that wait behind it. Of those
-// that stop a job, what came with or after the first would have been taken away
-// by SIGCONT.
+// handOut handles a signal and all others in the queue. Of the signals that stop a
+// job only the first counts: SIGCONT would have discarded the pending others.
 func (p *Post) handOut(first os.Signal) {
 	paused := false
 	for s := first; ; {
@@ -181,17 +189,17 @@ func (p *Post) handOut(first os.Signal) {
 	}
 }
 
-// lastSignal is the last signal that came for the sandbox; 0: none.
+// lastSignal returns the last signal that came for the sandbox, or 0.
 func (p *Post) lastSignal() syscall.Signal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
 }
 
-// blocked runs begin with the caught signals blocked in the calling thread. A
-// child inherits that, and so do bwrap's processes; the shim inside unblocks
-// them for the agent (env(1), --default-signal). To ignore them instead would
-// lose those that claudebox gets meanwhile.
+// blocked calls begin, which starts a process, with the caught signals blocked in
+// the calling thread. The process inherits that, and so do all of bwrap's; the shim
+// inside unblocks them for the agent (env(1), --default-signal). If they were ignored
+// instead, those that reach claudebox meanwhile would be lost.
 func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	var set, before unix.Sigset_t
 	for _, s := range p.caught {
@@ -205,11 +213,11 @@ func (p *Post) blocked(begin func() (pid int, err error)) (pid int, err error) {
 	return pid, errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
 }
 
-// grace is how long an agent may take to end when TERM or HUP asked it to.
+// grace is how long an agent may take to end after TERM or HUP.
 const grace = 3 * time.Second
 
-// kill ends all that is inside, whatever it ignores: with the first process of
-// a pid namespace all others go (pid_namespaces(7)).
+// kill kills everything inside: when the first process of a pid namespace is killed,
+// the kernel kills all others (pid_namespaces(7)).
 func (p *Post) kill() {
 	first := p.bwrap
 	if !p.whole {
@@ -220,16 +228,15 @@ func (p *Post) kill() {
 	}
 }
 
-// deliver sends TERM and HUP to the agent itself, as bwrap forwards nothing, and
-// gives it [grace] to end.
-// INT and QUIT have reached it already: they are the terminal's. While there
-// is no agent yet, each of them ends the sandbox before it starts; or it waits
-// for the agent, where to kill bwrap would leave a sandbox running that is half
-// set up.
+// deliver sends TERM and HUP to the agent, as bwrap forwards no signals, and gives it
+// [grace] to end. INT and QUIT are not sent: the terminal has sent them to the agent,
+// too. If there is no agent yet, any of the four kills bwrap, and so the sandbox
+// before it starts. If the sandbox does not die with bwrap, killing bwrap would leave
+// a half-made sandbox running: then the signal is kept for the agent.
 func (p *Post) deliver(s syscall.Signal) {
 	passed := s
 	if s == syscall.SIGINT || s == syscall.SIGQUIT {
-		passed = 0 // only asks whether there is an agent (kill(2))
+		passed = 0 // sends nothing, but reports whether the agent exists (kill(2))
 	}
 	p.mu.Lock()
 	p.last = s
@@ -249,8 +256,8 @@ func (p *Post) deliver(s syscall.Signal) {
 // notYet reports whether there is no agent yet that a signal could be sent to.
 func (p *Post) notYet(s syscall.Signal) bool { return !sendToAgent(p.bwrap, s) }
 
-// sendToAgent signals the agent, and reports whether there is one. It is the
-// first child of pid 1 inside.
+// sendToAgent sends a signal to the agent, which is the first child of pid 1 inside.
+// It reports whether there is an agent; if not, nothing is sent.
 func sendToAgent(bwrap int, s syscall.Signal) bool {
 	init := proctree.Init(bwrap)
 	agent := proctree.Agent(init)
@@ -259,6 +266,6 @@ func sendToAgent(bwrap int, s syscall.Signal) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	// While it is still the child of pid 1, the descriptor is the agent's.
+	// If the process is still the agent now, the descriptor is not of another process with a reused id.
 	return proctree.Agent(init) == agent && unix.PidfdSendSignal(fd, s, nil, 0) == nil
 }

@@ -14,7 +14,7 @@ func TestAReaderWhoIsGoneEndsNothing(t *testing.T) {
 	if !alone.In(t, nil) {
 		return
 	}
-	Listen(nil).caughtAll.Wait()
+	Listen(Heeded()).caughtAll.Wait()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestAReaderWhoIsGoneEndsNothing(t *testing.T) {
 }
 
 func TestWhatASignalDidIsGivenBack(t *testing.T) {
-	Listen(nil).caughtAll.Wait()
+	Listen(Heeded()).caughtAll.Wait()
 	ours, err := setAction(syscall.SIGTSTP, action{})
 	if err != nil || ours == (action{}) {
 		t.Fatalf("it did %v, %v", ours, err)

@@ -15,12 +15,12 @@ import (
 	"claudebox/internal/sandbox/storetree"
 )
 
-// tree is what a launch whose closure is mounted as one tree hands to the
-// stage that makes it. The zero tree is that of every other launch.
+// tree has the descriptors for the stage (package storetree) that mounts the closure
+// as one tree. It is zero for a launch without such a tree.
 type tree struct {
-	list   int      // of store paths
-	said   *os.File // where the stage says how it went
-	saying *os.File // its end
+	list   int      // descriptor of the list of store paths, for the stage
+	said   *os.File // read end of the pipe on which the stage reports success or an error
+	saying *os.File // write end of that pipe, for the stage
 }
 
 func (l Launch) newTree() (t tree, err error) {
@@ -37,7 +37,7 @@ func (l Launch) newTree() (t tree, err error) {
 	return t, nil
 }
 
-// closeInside closes what the stage has got.
+// closeInside closes our copies of the descriptors that the stage has inherited.
 func (t tree) closeInside() {
 	if t.saying != nil {
 		unix.Close(t.list)
@@ -45,7 +45,7 @@ func (t tree) closeInside() {
 	}
 }
 
-// mounting starts bwrap by what makes the tree.
+// mounting returns the program to start instead of p, which is bwrap: the stage that makes the tree and becomes bwrap.
 func (t tree) mounting(p spawn.Program) spawn.Program {
 	if t.saying != nil {
 		return storetree.Around(p, t.list, int(t.saying.Fd()))
@@ -53,7 +53,7 @@ func (t tree) mounting(p spawn.Program) spawn.Program {
 	return p
 }
 
-// await waits until the store that the agent sees is there.
+// await waits until the closure is mounted, or returns why it could not be.
 func (t tree) await() error {
 	if t.said == nil {
 		return nil
@@ -68,9 +68,9 @@ func (t tree) await() error {
 	return nil
 }
 
-// whyGone says why the stage ended without a word: with bwrap, which failed or
-// was ended by a signal for claudebox, or alone. bwrap has been killed by then,
-// if it was still there.
+// whyGone returns why the stage ended without a report. Either bwrap, which it ends
+// with, failed or was ended by a signal for claudebox: then that is the error. Or it
+// ended alone: then gone is returned. The caller has sent bwrap a KILL before.
 func (l Launch) whyGone(child *sandbox, gone error) error {
 	err := child.wait(l.OwnPIDs)
 	var exit *ExitError
@@ -80,15 +80,15 @@ func (l Launch) whyGone(child *sandbox, gone error) error {
 	return l.explain(err)
 }
 
-// hasTree reports whether the closure is mounted as one tree, which needs a pid
-// namespace: it ends the stage that does it.
+// hasTree reports whether the closure is mounted as one tree. That needs a pid
+// namespace of bwrap's own, with which the stage that mounts it ends.
 func (l Launch) hasTree() bool { return l.OwnPIDs && len(l.Closure) > 0 }
 
 // OwnStore reports whether the sandbox has a Nix store of its own over what it
 // sees of the host's.
 func (l Launch) OwnStore() bool { return l.storeFolder() != "" }
 
-// storeFolder is the folder of that store; empty: there is none.
+// storeFolder returns the folder of the sandbox's own Nix store, or "" if it has none.
 func (l Launch) storeFolder() string {
 	for _, m := range l.Mounts {
 		if m.Upper != "" {
@@ -98,15 +98,14 @@ func (l Launch) storeFolder() string {
 	return ""
 }
 
-// gated reports whether bwrap waits at a gate: for something that is made while
-// it is at work or, by itself in a pid namespace, for the sign that claudebox
-// lives, see [spawn.Start].
+// gated reports whether bwrap waits at a [gate] before it runs the agent: for
+// something that claudebox makes meanwhile or, in a pid namespace of its own, for the
+// sign that claudebox is still alive, see [spawn.Start].
 func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.rings() }
 
-// byWords is the launch as words alone can do it: with a mount for each store
-// path, and all mounts made by bwrap.
-// A Nix store of the sandbox's own needs a process outside: by words there is
-// none.
+// byWords returns the launch in a form that bwrap's options alone can express: with
+// one mount for each store path, and all mounts made by bwrap. It has no Nix store of
+// its own, which needs a process outside.
 func (l Launch) byWords() Launch {
 	l.OwnPIDs, l.Lay, l.Held = false, false, false
 	var mounts []Mount
@@ -122,9 +121,9 @@ func (l Launch) byWords() Launch {
 	return l
 }
 
-// closure adds the words for the store paths that are mounted. bwrap makes
-// read-only what is in the folder by then: the mounts are so already, and a store
-// of the sandbox's own must not be.
+// closure adds the options for the store paths of the closure. With --ro-bind bwrap
+// makes the folder and what is mounted in it by then read-only. The store paths are
+// read-only anyway; a store of the sandbox's own must stay writable, hence --bind.
 func (w *words) closure(l Launch, m Mount) {
 	switch {
 	case l.hasTree() && m.Upper != "":
@@ -138,7 +137,7 @@ func (w *words) closure(l Launch, m Mount) {
 	}
 }
 
-// treeShown says what comes to the folder that bwrap binds.
+// treeShown describes, for the user, what is mounted in the folder that bwrap binds.
 func (l Launch) treeShown() string {
 	return fmt.Sprintf("%s: %d store paths are mounted there while bwrap waits: %s", storetree.Place, len(l.Closure),
 		strings.Join(l.Closure, " "))

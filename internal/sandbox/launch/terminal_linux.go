@@ -12,12 +12,12 @@ import (
 
 // terminal is the state that the terminal had before the agent started.
 type terminal struct {
-	fd    int // of a standard stream
+	fd    int // the standard stream that is the terminal
 	state *term.State
 }
 
-// saveTerminal remembers the terminal that a standard stream is; nil: none
-// is one.
+// saveTerminal saves the state of the first standard stream that is a terminal. It
+// returns nil if none is; the methods of a nil terminal do nothing.
 func saveTerminal() *terminal {
 	for fd := range 3 {
 		if state, err := term.GetState(fd); err == nil {
@@ -27,20 +27,21 @@ func saveTerminal() *terminal {
 	return nil
 }
 
-// release lets the terminal write again, and others open it, where the agent
-// has stopped that (ioctl_tty(2)): what is still to be said would wait forever,
-// and the user's shell after it. A stop by Ctrl-S is another one and stays.
+// release resumes the terminal's output and allows others to open it, if the agent has
+// stopped that (ioctl_tty(2)): otherwise our further output, and the user's shell after
+// it, would wait for ever. Output that Ctrl-S stopped stays so: that is another state.
 func (t *terminal) release() {
 	if t == nil || t.isOthers() {
 		return
 	}
-	// The terminal may still belong to a process group of the agent's that is
-	// gone; to change it then stops us otherwise.
+	// The terminal may still belong to a process group of the agent that has ended: then
+	// to change the terminal would stop us by SIGTTOU.
 	signal.Ignore(syscall.SIGTTOU)
 	t.open()
 }
 
-// lend does so for the shell that comes when claudebox is stopped.
+// lend does the same before claudebox is stopped, for the shell that then gets the
+// terminal; only if the terminal belongs to claudebox's process group.
 func (t *terminal) lend() {
 	if t == nil {
 		return
@@ -62,22 +63,22 @@ const tcoon = 1 // TCOON (asm-generic/termbits.h)
 // keyboard protocol (which has a stack for each screen, hence twice),
 // alternate screen, modifyOtherKeys, mouse, focus, colour scheme and paste
 // reports; then wrapping, cursor, character set, colours and scroll region.
-// Leaving the alternate screen puts the cursor where it was when that was
-// entered, in tmux also where it had been left long before. So it is entered
-// first: that does nothing for who is there, and saves the cursor for who is not.
+// To leave the alternate screen moves the cursor to where it was when that screen was
+// entered, in tmux even if it was left long ago. So the sequence enters it first: that
+// does nothing if the terminal is in it, and otherwise saves the cursor.
 const resetModes = "\x1b[?2026l\x1b[<u\x1b[?1049h\x1b[?1049l\x1b[<u\x1b[>4m" +
 	"\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l" +
 	"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8"
 
-// restoreAfter puts the terminal back when the agent has ended: its modes in
-// the kernel, those of its window, and what was asked of it and not read: a
-// shell would take the answer for a command. An agent that a signal ended had no
-// chance to do it, another may not have wanted to. owns: the agent takes
-// the terminal for itself from a command, ahead of whose end people type.
+// restoreAfter restores the terminal when the agent has ended with err: the kernel's
+// modes and those of the terminal's window. It also discards unread input, such as the
+// terminal's answers to queries, which a shell would take for a command. An agent that
+// was killed by a signal had no chance to do all this; another may have failed to. owns
+// is [Agent.Owns]: false for a command during which people type ahead for the shell.
 //
-// The window's modes are not known. After an agent that left the kernel's as
-// they were they are set where it wrote to the window by its output alone: else
-// another program may show something there (`claudebox -p x | less`).
+// The window's modes cannot be read. They are reset if the agent was killed or left the
+// kernel's modes changed; otherwise only if it owns the terminal and standard output is
+// one: else another program may be showing something there (`claudebox -p x | less`).
 func (t *terminal) restoreAfter(err error, owns bool) {
 	if t == nil || t.isOthers() {
 		return
@@ -98,7 +99,7 @@ func (t *terminal) restoreAfter(err error, owns bool) {
 	}
 }
 
-// outputTerminal is the first of standard output and error that is a terminal.
+// outputTerminal returns the first of standard output and error that is a terminal; false if none is.
 func outputTerminal() (*os.File, bool) {
 	for _, stream := range []*os.File{os.Stdout, os.Stderr} {
 		if term.IsTerminal(int(stream.Fd())) {
@@ -108,8 +109,9 @@ func outputTerminal() (*os.File, bool) {
 	return nil, false
 }
 
-// isOthers reports whether another living job has the terminal: a shell that
-// claudebox runs in the background of, with modes of its own.
+// isOthers reports whether the terminal belongs to another process group that still
+// exists, such as a shell in which claudebox runs in the background: it has set modes of
+// its own.
 func (t *terminal) isOthers() bool {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err != nil || group != syscall.Getpgrp() && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)

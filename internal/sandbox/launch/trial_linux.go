@@ -11,112 +11,94 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"claudebox/internal/diag"
-	"claudebox/internal/linux/spawn"
 	"claudebox/internal/network/helper"
+	"claudebox/internal/plan"
 )
 
-// Trial is a sandbox with nothing to do. It shows what forbids sandboxes on
-// this machine: the namespaces, the filter and the network are those of a
-// launch, around the host's files, read-only.
+// Trial is a sandbox that does nothing, to find out what prevents sandboxes on this
+// machine. Namespaces, filter and network are those of a launch; the files are the
+// host's, read-only.
 type Trial struct {
 	Bwrap   string
-	Env     string // coreutils' env, which ends at once
+	Env     string // path of coreutils' env, the program that runs inside
 	Tier    string
 	Network *helper.Helper // of tiers inet and allow; nil: there is none
 	Seccomp []byte
 }
 
-// Run starts the sandbox, waits for its end, and leaves nothing behind. Its
-// error holds bwrap's own words and what is known to help.
+// Run starts the sandbox, waits for its end, and leaves nothing behind. Its error has
+// bwrap's message and, if the cause is known, a remedy.
 func (t Trial) Run() error {
 	runtime.LockOSThread() // bwrap dies with the thread that starts it
 	defer runtime.UnlockOSThread()
-	r := Runner{Launch: Launch{Tier: t.Tier, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs()}, Network: t.Network}
-	child, said, err := t.start(r)
+	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return explainTrial(err, readSwitches())
+		return err
+	}
+	defer null.Close()
+	said, say, err := os.Pipe()
+	if err != nil {
+		return err
 	}
 	defer said.Close()
+	defer say.Close()
+	r := Runner{Launch: t.launch(), Network: t.Network, Post: &Post{}}
+	lines, descriptors, err := r.Words()
+	if err != nil {
+		return err
+	}
+	fds, err := open(descriptors)
+	if err != nil {
+		return err
+	}
+	child, err := r.start([]int{int(null.Fd()), int(say.Fd()), int(say.Fd())}, arguments(lines), fds)
+	if err != nil {
+		return err
+	}
+	say.Close() // bwrap has it
+	defer child.close()
 	if err := r.connect(child); err != nil {
 		return err
 	}
-	if text, err := await(child.pid, said); err != nil {
+	_ = said.SetReadDeadline(time.Now().Add(probeWait))
+	text, late := io.ReadAll(said)
+	if late != nil {
+		_ = syscall.Kill(child.pid, syscall.SIGKILL)
+	}
+	state, err := child.reap()
+	if err == nil && state != 0 {
+		err = fmt.Errorf("it ended with status %d", state.ExitStatus())
+	}
+	if err != nil {
 		return explainTrial(failure(err, text), readSwitches())
 	}
 	return nil
 }
 
-// start starts bwrap; said is what it says.
-func (t Trial) start(r Runner) (child *sandbox, said *os.File, err error) {
-	filter, err := memfd("seccomp filter", t.Seccomp)
-	if err != nil {
-		return nil, nil, err
+// launch returns the sandbox's launch. env without arguments prints its environment, in
+// which there is only PWD. In tier full Tier stays empty, so that abstract sockets are
+// not closed: the Landlock domain for that would stay on this thread for good.
+func (t Trial) launch() Launch {
+	l := Launch{
+		Setting: Setting{Bwrap: t.Bwrap, Seccomp: t.Seccomp, OwnPIDs: CanOwnPIDs(), Dir: "/"},
+		Command: []string{t.Env},
+		Mounts: []Mount{
+			{Kind: plan.ROBind, Source: "/", Destination: "/"},
+			{Kind: plan.Proc, Destination: "/proc"},
+			{Kind: plan.Dev, Destination: "/dev"},
+		},
 	}
-	defer unix.Close(filter)
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, nil, err
+	if t.Tier != "full" {
+		l.Tier = t.Tier
 	}
-	defer null.Close()
-	gate, err := r.newGate()
-	if err != nil {
-		return nil, nil, err
+	if t.Network != nil {
+		l.Plan.Network.Tier = InternetTier
 	}
-	defer gate.closeInside()
-	said, say, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer say.Close()
-	out := int(say.Fd())
-	files := []int{int(null.Fd()), out, out, filter}
-	if r.gated() {
-		files = append(files[:3], gate.files()...)
-	}
-	pid, err := spawn.Start(spawn.Program{
-		Path: t.Bwrap, Args: t.words(), Files: files, PIDs: r.OwnPIDs, Network: r.Network != nil,
-	})
-	if err != nil {
-		said.Close()
-		return nil, nil, err
-	}
-	return &sandbox{pid: pid, gate: gate, post: &Post{}}, said, nil
+	return l
 }
 
-// await reads what a process says until it ends, and kills it when it does
-// not.
-func await(pid int, said *os.File) ([]byte, error) {
-	_ = said.SetReadDeadline(time.Now().Add(probeWait))
-	text, late := io.ReadAll(said)
-	if late != nil {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	var state syscall.WaitStatus
-	if err := uninterrupted(func() error {
-		_, err := syscall.Wait4(pid, &state, 0, nil)
-		return err
-	}); err != nil || state == 0 {
-		return text, err
-	}
-	return text, fmt.Errorf("it ended with status %d", state.ExitStatus())
-}
-
-// words is bwrap's command line. The first of the extra files is descriptor
-// 3. Without a program env prints its environment, in which there is only PWD.
-func (t Trial) words() []string {
-	words := append([]string{"bwrap"}, namespaces...)
-	if t.Tier == "none" && t.Network == nil {
-		words = append(words, "--unshare-net")
-	}
-	return append(words,
-		"--seccomp", "3", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/",
-		"--", t.Env)
-}
-
-// trialCauses are the known reasons why bwrap stops, by what it says.
+// trialCauses are the known reasons why bwrap fails, by a part of its message.
 var trialCauses = []struct {
 	said   string // in bwrap's words
 	cause  string
@@ -143,12 +125,12 @@ var trialCauses = []struct {
 	},
 }
 
-// namespaceWords are those by which bwrap says that namespaces, or the rights in
-// them, are what it could not get: "loopback: Failed RTM_NEWADDR: Operation
-// not permitted", "setting up uid map: Permission denied".
+// namespaceWords are parts of bwrap's messages when it cannot make namespaces or lacks
+// rights in them: "loopback: Failed RTM_NEWADDR: Operation not permitted", "setting up
+// uid map: Permission denied".
 var namespaceWords = []string{"namespace", "Operation not permitted", "Permission denied"}
 
-// explainTrial names the reason why bwrap stopped, and what to do about it.
+// explainTrial wraps err, which has bwrap's message, with the likely cause and a remedy.
 func explainTrial(err error, s switches) error {
 	const op = "start an empty sandbox"
 	for _, c := range trialCauses {
@@ -162,12 +144,12 @@ func explainTrial(err error, s switches) error {
 	return &diag.Error{Op: op, Err: err, Remedy: "report this with the output of `claudebox check`"}
 }
 
-// errSetUp is bwrap's failure before the agent ran. bwrap has said more on
-// standard error by then.
+// errSetUp is the error if bwrap failed before the agent ran. bwrap has written its
+// message to standard error by then.
 var errSetUp = errors.New("bwrap stopped before the agent ran; its message is above")
 
-// explain finds the cause of a failed set-up, where it is one that keeps any
-// sandbox from starting. It costs nothing but on failure.
+// explain returns a better error for errSetUp, if the cause prevents every sandbox from
+// starting; other errors are returned unchanged. It costs time only after a failure.
 func (l Launch) explain(err error) error {
 	if !errors.Is(err, errSetUp) {
 		return err

@@ -9,34 +9,25 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// variables are the whole environment inside, sorted by name.
-func variables(p plan.Plan, h Host, late late) []Variable {
-	list := slices.Clone(h.Made)
-	made := len(list)
-	list = slices.Grow(list, len(p.Env)+len(h.ExtraEnv)+3)
+// variables returns the whole environment inside, sorted by name.
+func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
+	var planned []Variable
 	for _, e := range p.Env {
-		if slices.ContainsFunc(list[:made], func(v Variable) bool { return v.Name == e.Name }) {
-			continue
-		}
 		if v, ok := variable(e, h, late); ok {
-			list = append(list, v)
+			planned = append(planned, v)
 		}
 	}
-	for _, e := range slices.Concat(hostMade(p, h), extra(h)) {
-		if !slices.ContainsFunc(list, func(v Variable) bool { return v.Name == e.Name }) {
-			list = append(list, e)
-		}
-	}
-	slices.SortFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	list := slices.Concat(h.Made, planned, hostMade(p, h), extra(h)) // of several with one name the first counts
+	slices.SortStableFunc(list, func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name })
 }
 
-func variable(e plan.Env, h Host, late late) (Variable, bool) {
+func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	switch e.From {
 	case plan.FromConst:
 		return Variable{Env: e, Value: e.Value}, true
 	case plan.FromMade:
-		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Daemon
+		return Variable{Env: e, Value: late.Replace(e.Value)}, e.Name != "NIX_REMOTE" || h.Nix.Daemon
 	}
 	if o, ok := h.Overrides[e.Name]; ok {
 		e.From, e.Why, e.Secret = plan.FromMade, o.Why, e.Secret && !o.Public
@@ -46,10 +37,10 @@ func variable(e plan.Env, h Host, late late) (Variable, bool) {
 	return Variable{Env: e, Value: value}, ok
 }
 
-// judge marks what is probably a secret, said or not (SEC-01). It warns of
-// those that nobody asked to pass, in a variable that usually holds none or in
-// a profile's own text, and notes what is known of the others besides a name
-// that says it all.
+// judge sets Secret for each variable that is probably a secret, declared or not
+// (SEC-01). It returns a warning for one that was not declared, or whose value stands in
+// a profile. For the others it returns a note with the reason, unless the name alone
+// shows that it is a secret.
 func judge(list []Variable) (warnings, notes []string) {
 	for i := range list {
 		v := &list[i]
@@ -70,15 +61,15 @@ func judge(list []Variable) (warnings, notes []string) {
 	return warnings, notes
 }
 
-// hostMade are variables that are made only where the host has not said
-// something better.
+// hostMade returns variables that are used only if the plan and the host set no others
+// of the same name.
 func hostMade(p plan.Plan, h Host) []Variable {
 	made := func(name, value, why string) Variable {
 		return Variable{Env: plan.Env{Name: name, From: plan.FromMade, Why: why}, Value: value}
 	}
 	list := []Variable{made("LANG", "C.UTF-8", plan.Base), made("USER", h.Facts.User, plan.Base)}
-	if h.NixStore != "" && p.Network.Tier == "none" {
-		// Set and empty it names no proxy, and ends a warning of Nix that there is no network.
+	if h.Nix.Store != "" && p.Network.Tier == "none" {
+		// An empty value names no proxy, but stops Nix from warning that there is no network.
 		list = append(list, made("http_proxy", "", "nix"))
 	}
 	if h.Overrides["EDITOR"].Drop {
@@ -87,14 +78,15 @@ func hostMade(p plan.Plan, h Host) []Variable {
 	return list
 }
 
-// IsName reports whether text is the name of a variable: a script that names it would run anything else.
+// IsName reports whether s is a valid name of a variable. It must be checked before s is
+// put in a script: the shell would run other text.
 func IsName(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && strings.IndexFunc(s, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) < 0
 }
 
-// extra are the variables that the caller added for this launch.
+// extra returns the variables that the caller added for this launch by CLAUDEBOX_EXTRA_ENV.
 func extra(h Host) []Variable {
 	var list []Variable
 	for _, name := range h.ExtraEnv {

@@ -11,7 +11,7 @@ import (
 func TestNoLaunchIsWithoutItsWalls(t *testing.T) {
 	for name, l := range map[string]Launch{
 		"by words":                  {Tier: "full"},
-		"at a gate":                 {Tier: "full", OwnPIDs: true},
+		"at a gate":                 {Tier: "full", Setting: Setting{OwnPIDs: true}},
 		"with a network of its own": {Tier: "inet", Plan: plan.Plan{Network: plan.Network{Tier: "inet"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,55 +9,55 @@ import (
 	"claudebox/internal/plan"
 )
 
-// maxWords is how many words bwrap takes, its own limit (MAX_ARGS in
-// bubblewrap.c). Past it bwrap stops half-way with a message of its own.
+// maxWords is how many arguments bwrap accepts (MAX_ARGS in bubblewrap.c). With
+// more of them bwrap stops half-way with a message of its own.
 const maxWords = 9000
 
-// Word is one word of bwrap's command line.
+// Word is one argument of bwrap.
 type Word struct {
 	Text     string
-	Variable string // the host variable whose value Text is, never to be shown; empty: may be shown
+	Variable string // if Text is the value of a host variable, which must never be shown: the variable's name
 }
 
-// Descriptor is a file that bwrap is started with. Its number is its place in
-// the list, counted from [FirstDescriptor].
+// Descriptor is an open file that bwrap inherits. Its number is its index in the
+// list plus [FirstDescriptor].
 type Descriptor struct {
 	Name  string // for people: "passwd", "/home/u/project"
-	Path  string // opened; empty: Data is handed over
-	Above Place  // must exist as the same kind of file before anything is mounted on it
+	Path  string // file to open; empty: the descriptor has Data as its content
+	Above Place  // the mount point on the host, which must exist, as a folder if Path is one; zero: none to check
 	Data  []byte
-	// Follows is the host's file that Data is a copy of and is kept equal to.
-	// Such a copy is the file Name in Folder, as bwrap mounts only what has a
-	// name.
+	// Follows is the host's file that Data is a live copy of; empty: none. Such a
+	// copy is kept in the file Name in Folder, as bwrap cannot mount a file without
+	// a name.
 	Follows, Folder string
 }
 
-// Descriptors that every launch has. The words themselves go through the
-// first, so that nothing of them can be read in /proc/PID/cmdline; bwrap
-// says through the second whether it came as far as the agent.
+// Descriptors that every launch has. bwrap reads its arguments from the first, so
+// that they do not appear in /proc/PID/cmdline. To the second it reports whether
+// it got as far as running the agent.
 const (
 	ArgsDescriptor   = 3
 	StatusDescriptor = 4
 	FirstDescriptor  = 5
 )
 
-// Line is the words of bwrap's command line that belong together: an option
-// with its arguments, the modifiers before it included.
+// Line is one option of bwrap with its arguments, and with the modifiers before it
+// (--perms, --size).
 type Line []Word
 
-// words collects bwrap's words and the descriptors they name.
+// words collects bwrap's arguments and the descriptors that they refer to.
 type words struct {
 	lines       []Line
 	descriptors []Descriptor
 }
 
-// add begins a line.
+// add starts a new line.
 func (w *words) add(text ...string) {
 	w.lines = append(w.lines, nil)
 	w.more(text...)
 }
 
-// more goes on with the line.
+// more appends to the last line.
 func (w *words) more(text ...string) {
 	last := &w.lines[len(w.lines)-1]
 	*last = slices.Grow(*last, len(text))
@@ -66,23 +66,23 @@ func (w *words) more(text ...string) {
 	}
 }
 
-// descriptor hands a file over and returns the word that names it.
+// descriptor adds a descriptor and returns its number as an argument.
 func (w *words) descriptor(d Descriptor) string {
 	w.descriptors = append(w.descriptors, d)
 	return strconv.Itoa(FirstDescriptor + len(w.descriptors) - 1)
 }
 
-// Words renders the launch as bwrap's options and descriptors. It is a pure
-// function: what it returns is what runs and what is shown. The command is
-// not among them: bwrap takes it from its command line only, see
-// [Launch.commandLine]. It fails when bwrap would not take so many words.
+// Words returns the launch as bwrap's options and descriptors. It is a pure
+// function: what it returns is both run and shown. The agent's command is not
+// included: bwrap takes it from its command line only, see [Launch.commandLine].
+// Words returns an error if there are more options than bwrap accepts.
 func (l Launch) Words() ([]Line, []Descriptor, error) {
 	w := &words{lines: make([]Line, 0, len(l.Env)+len(l.Mounts)+20), descriptors: make([]Descriptor, 0, len(l.Mounts))}
 	w.add(namespaces...)
 	if l.Tier == "none" && !l.OwnNetwork() {
 		w.add("--unshare-net")
 	}
-	w.add("--hostname", l.Hostname)
+	w.add("--hostname", Hostname)
 	w.add("--json-status-fd", strconv.Itoa(StatusDescriptor))
 	if !l.gated() {
 		w.add("--seccomp", w.descriptor(Descriptor{Name: seccompFilter, Data: l.Seccomp}))
@@ -114,8 +114,9 @@ func (l Launch) Words() ([]Line, []Descriptor, error) {
 	return w.lines, w.descriptors, nil
 }
 
-// commandLine is what bwrap is executed with. Of the launch it shows the
-// agent and its words, which /proc/PID/cmdline of the agent shows anyway.
+// commandLine returns the argv that bwrap is executed with. The only part of the
+// launch in it is the agent's command, which the agent's own /proc/PID/cmdline shows
+// anyway.
 func (l Launch) commandLine() []string {
 	return append([]string{"bwrap", "--args", strconv.Itoa(ArgsDescriptor), "--"}, l.Command...)
 }
@@ -130,9 +131,9 @@ func count(lines []Line) int {
 	return n
 }
 
-// namespaces are the words of every launch (SAND-16). A new session would
-// protect from terminal injection as well, but cost Ctrl-C and resize: the
-// seccomp filter does it instead.
+// namespaces are options of every launch (SAND-16). --new-session is not among
+// them: it would prevent terminal injection, but break Ctrl-C and resizing. The
+// seccomp filter prevents it instead.
 var namespaces = []string{
 	"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 	"--disable-userns", "--cap-drop", "ALL", "--die-with-parent",
@@ -171,8 +172,9 @@ func (w *words) mount(m Mount, state string) {
 	}
 }
 
-// bind hands the source over as a descriptor when a user or an agent could
-// have changed it since it was checked: what was checked is what is mounted.
+// bind adds a bind mount or overlay. A source that a user or an agent could replace
+// after it was checked is passed as a descriptor, so that exactly the checked file
+// is mounted.
 func (w *words) bind(m Mount, state string) {
 	if m.Upper != "" {
 		w.more("--overlay-src", m.Source)

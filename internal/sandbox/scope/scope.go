@@ -1,6 +1,6 @@
-// Package scope is what claudebox asks of the user's systemd: a scope for the
-// processes of a sandbox, which holds what they may use together
-// (systemd.resource-control(5)). Package systemd does it, in claudebox's helper.
+// Package scope describes requests to the user's systemd: for a scope that contains the
+// processes of a sandbox and limits the resources that they use together
+// (systemd.resource-control(5)). Package systemd carries them out, in claudebox's helper.
 package scope
 
 import (
@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Word is what the helper is called with, see [Request].
+// Word is the argv[0] with which the helper is started; it then reads a [Request].
 const Word = "claudebox-scope"
 
-// Limits are what the processes may use together; 0: as much as there is.
+// Limits are the resources that the processes may use together; 0 means no limit.
 type Limits struct {
 	Memory int64 // bytes
 	Tasks  int   // processes and threads
 	CPU    int   // percent of one processor
 }
 
-// Request asks for a scope. Without processes it asks whether there could be one.
+// Request asks for a scope. Without PIDs it only asks whether scopes can be made.
 type Request struct {
 	Socket string // of the user's bus, see [Socket]
-	Name   string
+	Name   string // of the scope
 	PIDs   []int
 	Limits Limits
 }
 
-// Socket is the socket of the user's bus; empty: none is named. getenv gives
-// variables of the caller's environment.
+// Socket returns the path of the socket of the user's bus, or "" if the environment
+// names none. getenv looks up variables of the caller's environment.
 func Socket(getenv func(string) (string, bool)) string {
 	if address, set := getenv("DBUS_SESSION_BUS_ADDRESS"); set {
 		first, _, _ := strings.Cut(address, ";")

@@ -55,7 +55,7 @@ func program(build func(code []byte) []byte) func() error {
 		if _, err := unix.Write(fd, build(typeNewline)); err != nil {
 			return fmt.Errorf("write the program: %v", err)
 		}
-		return fmt.Errorf("exec: %v", unix.Exec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{"program"}, nil))
+		return fmt.Errorf("exec: %w", unix.Exec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{"program"}, nil))
 	}
 }
 

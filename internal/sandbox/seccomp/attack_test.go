@@ -96,7 +96,13 @@ func TestAttacks(t *testing.T) {
 
 func TestAttacksThroughForeignCalls(t *testing.T) {
 	for name, a := range foreign {
-		t.Run(name, func(t *testing.T) { prove(t, name, a.want) })
+		t.Run(name, func(t *testing.T) {
+			switch free := run(t, name, false); free {
+			case outcome{signal: unix.SIGSEGV}, outcome{errno: unix.ENOEXEC}:
+				t.Skipf("NOT RUN: this machine has no such calls: %v without the filter", free)
+			}
+			prove(t, name, a.want)
+		})
 	}
 }
 

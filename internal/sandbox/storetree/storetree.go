@@ -18,55 +18,57 @@ import (
 	"claudebox/internal/linux/spawn"
 )
 
-// The stages by what they are called: the first of a program's words.
+// The argv[0] of the two stages.
 const (
 	frame = "claudebox-store"      // makes the empty folder, and becomes bwrap
 	fill  = "claudebox-store-fill" // makes the tree
 )
 
-// The folders lie on a tmpfs that is mounted over /sys, which every system
-// has and bwrap has no use for.
+// The folders lie on a tmpfs that is mounted over /sys: every system has /sys, and
+// bwrap does not need it.
 const (
 	top   = "/sys"
-	Place = top + "/claudebox-store" // what bwrap binds
-	build = top + "/claudebox-build"
+	Place = top + "/claudebox-store" // the folder that bwrap binds
+	build = top + "/claudebox-build" // where the tree is made before it is moved to Place
 )
 
-// made is what the second stage says when the tree is in its place.
+// made is what the second stage reports when the tree is at Place.
 const made = "made"
 
-// List is what the stage reads: the store paths and, where the sandbox has a store
-// of its own, the folder of that: its layer (upper), the kernel's beside it
-// (work), and a mount point for each path (points). Empty: there is none.
+// List returns the content of the list that the second stage reads: store, then the
+// store paths. store is the folder of the sandbox's own store, with the overlay's upper
+// and work folders and the folder points, which has a mount point for each path; it is
+// empty if the sandbox has no store of its own.
 func List(store string, paths []string) []byte {
 	return []byte(strings.Join(append([]string{store}, paths...), "\x00"))
 }
 
-// Around gives the program that makes an empty folder to bind, shared, starts the
-// making of the tree beside it, and becomes the program p, which is bwrap. list
-// and report are descriptors of this process: a file with a [List], and the pipe
-// that [Await] reads.
+// Around returns the program to start instead of p, which is bwrap: the first stage. It
+// makes an empty, shared folder for bwrap to bind, starts the second stage, which makes
+// the tree, and becomes p. list and report are descriptors of this process: a file with
+// a [List], and the write end of the pipe that [Await] reads.
 func Around(p spawn.Program, list, report int) spawn.Program {
 	first := len(p.Files)
 	p.Files = slices.Concat(p.Files, []int{list, report})
 	p.Args = slices.Concat([]string{frame, strconv.Itoa(first), p.Path}, p.Args)
 	p.Path = "/proc/self/exe"
 	p.PIDs, p.Mounts = true, true
-	p.Rights = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE} // the second is for what overlays leave closed
+	// DAC_OVERRIDE is for folders that overlayfs makes without permissions.
+	p.Rights = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE}
 	return p
 }
 
-// mounts are the empty folder, and what bwrap needs besides. They need a mount
-// and a pid namespace.
+// mounts are the mounts of the first stage: the empty folder, and what bwrap needs in
+// its namespaces. They need a mount namespace and a pid namespace.
 var mounts = []struct {
 	source, target, kind string
 	flags                uintptr
 	options              string
-	make                 bool // the folder that it is mounted on
+	make                 bool // whether to create target first
 }{
 	{target: "/", flags: unix.MS_REC | unix.MS_PRIVATE},
-	// bwrap looks processes up by numbers that the host's /proc does not have,
-	// or has for others.
+	// bwrap looks processes up by their ids in the new pid namespace. In the host's /proc
+	// these do not exist, or belong to other processes.
 	{"proc", "/proc", "proc", safe | unix.MS_NOEXEC, "", false},
 	{"tmpfs", top, "tmpfs", safe, "mode=0755,size=64k", false},
 	{"tmpfs", build, "tmpfs", safe, "mode=0755,size=64m", true},
@@ -74,16 +76,15 @@ var mounts = []struct {
 	{target: Place, flags: unix.MS_SHARED},
 }
 
-// safe are the flags of what is mounted here.
+// safe are the flags of all mounts that are made here.
 const safe = unix.MS_NOSUID | unix.MS_NODEV
 
-// ErrGone means that the stage ended without a word, as it does with bwrap.
+// ErrGone is returned if the second stage ended without a report, as it does if bwrap ends.
 var ErrGone = errors.New("what mounts it ended before its time")
 
-// Await returns when the tree is in its place, or with what kept it from
-// coming there. It does not wait for the stage's end, in which the kernel takes
-// another namespace apart. Nobody in this process may hold the other end of
-// report.
+// Await waits until the tree is mounted, and returns nil, or the reason why it could not
+// be. It does not wait for the stage's end, when the kernel must still remove a
+// namespace. This process must have closed the write end of report.
 func Await(report io.Reader) error {
 	var text []byte
 	for piece := make([]byte, 512); string(text) != made; {
@@ -102,8 +103,8 @@ func Await(report io.Reader) error {
 	return nil
 }
 
-// Run is the stage whose words these are, and gives its exit status; the first
-// one does not return when all is well.
+// Run runs a stage if words, the program's argv, are those of one, and returns its exit
+// status. ran is false if they are not. The first stage does not return on success.
 func Run(words []string) (status int, ran bool) {
 	if len(words) < 2 || words[0] != frame && words[0] != fill {
 		return 0, false
@@ -128,10 +129,10 @@ func Run(words []string) (status int, ran bool) {
 
 const failed = 125
 
-// becomeBwrap is the first stage. words are bwrap's path and its own words. Its
-// error is why it did not become bwrap.
+// becomeBwrap is the first stage. words are bwrap's path and its argv. It returns only
+// on an error.
 func becomeBwrap(words []string, list, report int) error {
-	runtime.LockOSThread() // rights are a thread's own
+	runtime.LockOSThread() // capabilities are per thread
 	if len(words) < 2 {
 		return errors.New("there is no program to become")
 	}
@@ -146,11 +147,11 @@ func becomeBwrap(words []string, list, report int) error {
 		}
 	}
 	if signal.Ignored(unix.SIGINT) {
-		signal.Ignore(unix.SIGQUIT) // a shell ignores both, and Go takes the second over
+		signal.Ignore(unix.SIGQUIT) // a shell ignores both, but Go's runtime catches SIGQUIT, see launch.Heeded
 	}
-	// The second stage ends with bwrap, the first process here. It has the
-	// descriptors under the same numbers.
-	files := slices.Repeat([]uintptr{^uintptr(0)}, report+1) // closed
+	// The second stage is killed when bwrap, the first process of this pid namespace, ends.
+	// It gets the two descriptors under the same numbers.
+	files := slices.Repeat([]uintptr{^uintptr(0)}, report+1) // -1: closed in the child
 	files[list], files[report] = uintptr(list), uintptr(report)
 	_, err := syscall.ForkExec("/proc/self/exe", []string{fill, strconv.Itoa(list)}, &syscall.ProcAttr{Files: files})
 	if err != nil {
@@ -158,7 +159,7 @@ func becomeBwrap(words []string, list, report int) error {
 	}
 	unix.CloseOnExec(list)
 	unix.CloseOnExec(report)
-	// bwrap starts without the right to mount.
+	// bwrap is started without capabilities.
 	err = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err == nil {
 		none := [2]unix.CapUserData{}
@@ -170,9 +171,10 @@ func becomeBwrap(words []string, list, report int) error {
 	return fmt.Errorf("start %s: %w", words[0], unix.Exec(words[0], words[1:], nil))
 }
 
-// fillFolder makes the tree where nobody sees it, and moves it to its place.
+// fillFolder is the second stage: it makes the tree in a mount namespace of its own, and
+// moves it to Place.
 func fillFolder(list int) error {
-	runtime.LockOSThread() // a mount namespace is a thread's own
+	runtime.LockOSThread() // unshare(2) changes the mount namespace of one thread
 	text, err := io.ReadAll(os.NewFile(uintptr(list), "list"))
 	if err != nil {
 		return err
@@ -189,8 +191,9 @@ func fillFolder(list int) error {
 			if store == "" {
 				return Points(build, paths)
 			}
-			// Those of a store of the sandbox's own are its lower layer, which nothing may
-			// be mounted in. In that folder no name has to be written as the kernel reads them.
+			// A store of the sandbox's own has its mount points in the lower layer, in which
+			// nothing may be mounted. The paths are relative to the store's folder, so that they
+			// need no escaping in the mount options.
 			if err := os.Chdir(store); err != nil {
 				return err
 			}
@@ -205,7 +208,7 @@ func fillFolder(list int) error {
 			if store == "" {
 				return nil
 			}
-			// None of what is mounted in it is.
+			// Not recursively: what is mounted in it stays read-only.
 			return unix.MountSetattr(-1, build, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
 		}},
 		{"move the mounts to their place", func() error { return unix.Mount(build, Place, "", unix.MS_MOVE, "") }},
@@ -217,8 +220,8 @@ func fillFolder(list int) error {
 	return nil
 }
 
-// Points makes a place for each store path in a folder: an empty folder, an empty
-// file, or the same link.
+// Points creates a mount point for each store path in folder: an empty folder or an
+// empty file; for a symbolic link the same link.
 func Points(folder string, paths []string) error {
 	for _, path := range paths {
 		if err := point(path, filepath.Join(folder, filepath.Base(path))); err != nil {
@@ -245,7 +248,7 @@ func point(path, place string) error {
 	return unix.Symlink(to, place)
 }
 
-// bindAll shows store paths at their places. Links are there already.
+// bindAll binds each store path on its mount point. Symbolic links need no mount.
 func bindAll(paths []string) error {
 	for _, path := range paths {
 		place := filepath.Join(build, filepath.Base(path))

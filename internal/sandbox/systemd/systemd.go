@@ -1,7 +1,7 @@
 // Package systemd puts the processes of a sandbox into a scope of the user's
-// systemd (package scope). It speaks D-Bus, over the socket of the user's bus and
-// over no other transport. systemd does the work: an ordinary user may not write
-// the control groups of a login session.
+// systemd (package scope). It speaks D-Bus, over the Unix socket of the user's bus only.
+// systemd must do the work because an ordinary user may not write the control groups of
+// a login session.
 package systemd
 
 import (
@@ -17,7 +17,7 @@ import (
 	"claudebox/internal/sandbox/scope"
 )
 
-// ErrNone says that there is no systemd of this user that could be asked.
+// ErrNone is returned if no systemd of this user can be reached.
 var ErrNone = errors.New("no systemd of this user can be reached")
 
 // Manager is a connection to the user's systemd.
@@ -29,9 +29,10 @@ const (
 	manager = service + ".Manager"
 )
 
-// Do does what is asked for.
+// Do carries out a request: it puts the processes into a new scope. Without processes
+// it only connects to systemd. The result is always empty.
 func Do(r scope.Request) (struct{}, error) {
-	ctx := context.Background() // the process ends when nobody waits for it any more
+	ctx := context.Background() // no deadline: this process is killed when nothing waits for it any more
 	m, err := Find(ctx, r.Socket)
 	if err != nil || len(r.PIDs) == 0 {
 		return struct{}{}, err
@@ -40,8 +41,8 @@ func Do(r scope.Request) (struct{}, error) {
 	return struct{}{}, m.Hold(ctx, r.Name, r.PIDs, r.Limits)
 }
 
-// Find connects to the user's systemd at the socket of a bus. Its error is
-// [ErrNone] where there is none.
+// Find connects to the user's systemd through the socket of the user's bus. Its error
+// wraps [ErrNone].
 func Find(ctx context.Context, socket string) (*Manager, error) {
 	if socket == "" {
 		return nil, fmt.Errorf("%w: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a bus", ErrNone)
@@ -51,7 +52,7 @@ func Find(ctx context.Context, socket string) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	stop := context.AfterFunc(ctx, func() { wire.Close() }) // the handshake knows no deadline
+	stop := context.AfterFunc(ctx, func() { wire.Close() }) // the handshake does not take a context
 	defer stop()
 	bus, err := dbus.NewConn(wire)
 	if err != nil {
@@ -76,22 +77,22 @@ func Find(ctx context.Context, socket string) (*Manager, error) {
 	return &Manager{bus}, nil
 }
 
-// Close ends the connection. A scope goes with the last of its processes.
+// Close closes the connection. Scopes stay until the last of their processes has ended.
 func (m *Manager) Close() { m.bus.Close() }
 
-// property is one of a unit, as StartTransientUnit takes it.
+// property is a property of a unit, as StartTransientUnit takes it.
 type property struct {
 	Name  string
 	Value dbus.Variant
 }
 
-// auxiliary are units that come with it; there are none.
+// auxiliary is an auxiliary unit, as StartTransientUnit takes it; we pass none.
 type auxiliary struct {
 	Name       string
 	Properties []property
 }
 
-// properties are those of the scope for processes with limits.
+// properties returns the properties of a scope for these processes and limits.
 func properties(pids []int, l scope.Limits) []property {
 	ids := make([]uint32, len(pids))
 	for i, pid := range pids {
@@ -107,15 +108,15 @@ func properties(pids []int, l scope.Limits) []property {
 			list = append(list, property{name, dbus.MakeVariant(value)})
 		}
 	}
-	const microsecondsAPercent = 10_000 // of each second
+	const microsecondsAPercent = 10_000 // in each second
 	add("MemoryMax", uint64(l.Memory))
 	add("TasksMax", uint64(l.Tasks))
 	add("CPUQuotaPerSecUSec", uint64(l.CPU)*microsecondsAPercent)
 	return list
 }
 
-// Hold puts processes into a new scope with limits, and returns when they are
-// there. What they start later is in it, too.
+// Hold puts processes into a new scope with limits, and returns when they are in it.
+// Processes that they start later are in it, too.
 func (m *Manager) Hold(ctx context.Context, name string, pids []int, l scope.Limits) error {
 	signals := make(chan *dbus.Signal, 64)
 	m.bus.Signal(signals)

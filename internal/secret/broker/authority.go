@@ -12,26 +12,27 @@ import (
 	"time"
 )
 
-// Authority is what a sandbox trusts beside the host's authorities: for the
-// names of this launch and no other, as its certificate says itself. The key
-// that signed the certificates is kept nowhere.
+// Authority is a certificate authority that a sandbox trusts in addition to the host's. It is limited to
+// the names of this launch by a constraint in its certificate. The key
+// that signed the certificates is not kept.
 type Authority struct {
 	Certificate []byte `json:"certificate"` // PEM: what the sandbox is given
-	Key         []byte `json:"key"`         // PKCS #8, of all leaves
+	Key         []byte `json:"key"`         // PKCS #8, the one key of all leaves
 	Leaves      []Leaf `json:"leaves"`
 }
 
-// Leaf is the certificate of one name.
+// Leaf is the certificate for one name.
 type Leaf struct {
 	Name string `json:"name"`
 	DER  []byte `json:"der"`
 }
 
-// A running Claude Code trusts no new authority, so it has to last as long as
-// the longest session; it goes with it.
+// A running Claude Code cannot be made to trust a new authority, so the authority must last as
+// long as the longest session. It is dropped when the session ends.
 const lifetime = 365 * 24 * time.Hour
 
-// NewAuthority certifies names. Sandboxes may have a clock that is late.
+// NewAuthority makes an authority with a certificate for each name. They are valid from a day before now,
+// since the clock of a sandbox may be slow.
 func NewAuthority(names []string, now time.Time) (Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

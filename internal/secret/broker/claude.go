@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Names of what Claude Code uses.
+// The names of the secrets of Claude Code's login.
 const (
 	ClaudeLogin   = "your Claude login"
 	ClaudeRefresh = "what renews your Claude login"
 )
 
-// ClaudeHosts are those that Claude Code sends its login or API key to, or
-// asks for tokens.
+// ClaudeHosts are the hosts that Claude Code sends its login or API key to, or
+// requests tokens from.
 var ClaudeHosts = []string{
 	"api.anthropic.com", "console.anthropic.com", "mcp-proxy.anthropic.com", "platform.claude.com",
 }
 
-// ClaudePaths are where Claude Code sends its login or API key (measured with
-// 2.1.329, and what its users' own programs ask of the API). No other place can
-// be had with a placeholder: some make new keys or show old ones.
+// ClaudePaths are the paths to which Claude Code sends its login or API key (measured with
+// 2.1.329), and those that its users' own programs request from the API. A placeholder cannot
+// be used for any other path: some of them create new keys or show old ones.
 var ClaudePaths = []Path{
 	{Path: "/v1/messages/"},
 	{Path: "/v1/complete"},
@@ -58,10 +58,10 @@ var ClaudePaths = []Path{
 }
 
 // Client is the client id with which Claude Code logs in to a subscription.
-// Tokens for another are never the user's login.
+// Tokens for another client id are never treated as the user's login.
 const Client = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 
-// Grant is a login that was made inside, by a code that anybody may have given.
+// Grant is a login that was made inside. Anyone may have supplied the code for it, so it may be another user's account.
 type Grant struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh"`
@@ -70,7 +70,7 @@ type Grant struct {
 }
 
 // Refusal is a use of a placeholder, or of Claude's endpoints, that was
-// stopped. It holds no secret, and no text of an agent's but a path.
+// stopped. It contains no secret, and no text from the agent except a path.
 type Refusal struct {
 	Secret string `json:"secret,omitempty"` // its name; empty: no placeholder was used
 	Host   string `json:"host"`
@@ -78,41 +78,41 @@ type Refusal struct {
 	Why    string `json:"why"`
 }
 
-// Keeper has what renews Claude's login, and keeps it outside.
+// Keeper has the refresh token of Claude's login, which stays outside the broker.
 type Keeper interface {
-	// Renew renews the login, if the access token is still the one that its
-	// server refused. It returns when the broker has the new one.
+	// Renew renews the login if refused, the access token that its server refused, is still
+	// the current one. It returns when the broker has the new token.
 	Renew(ctx context.Context, refused string) error
-	// Keep keeps a login that was made inside, for this instance alone.
+	// Keep stores a login that was made inside, for this instance only.
 	Keep(Grant) error
-	// Forget gives such a login up.
+	// Forget drops such a login.
 	Forget()
-	// Report says what was refused.
+	// Report reports a refusal.
 	Report(Refusal)
 }
 
-// LoginPlaceholders are a new pair for a file of credentials.
+// LoginPlaceholders returns new placeholders for the two tokens of a credentials file.
 func LoginPlaceholders(key Key) (access, refresh string) {
 	filler := strings.Repeat("-", usualToken)
 	return key.Placeholder(ClaudeLogin, "sk-ant-oat01-"+filler), key.Placeholder(ClaudeRefresh, "sk-ant-ort01-"+filler)
 }
 
-const usualToken = 95 // bytes behind the prefix
+const usualToken = 95 // bytes after the prefix
 
-// PostWord is what claudebox's helper is called with to ask a token endpoint, see
+// PostWord is the argv[0] of the helper that sends a request to a token endpoint, see
 // [Post].
 const PostWord = "claudebox-tokens"
 
-// Post is what a token endpoint is asked, and how it is reached.
+// Post is a request to a token endpoint, and how to reach it.
 type Post struct {
 	Address string  `json:"address"`
-	Agent   string  `json:"agent"` // what asks, for its User-Agent
+	Agent   string  `json:"agent"` // the User-Agent
 	Body    []byte  `json:"body"`
 	Roots   []byte  `json:"roots"` // see [Config]
 	Proxies Proxies `json:"proxies"`
 }
 
-// Posted is what it answers.
+// Posted is the answer to a [Post].
 type Posted struct {
 	Status int    `json:"status"`
 	Body   []byte `json:"body"`

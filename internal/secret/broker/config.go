@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Config is all that a broker knows. It is told by the process that started
-// this one, over a pipe: nothing of it stands in a file or on a command line.
+// Config is all that a broker knows. The process that started the broker sends it
+// over a pipe: no part of it is in a file or on a command line.
 type Config struct {
 	Secrets   []Secret  `json:"secrets"`
 	Login     *Login    `json:"login,omitempty"`
-	Key       Key       `json:"key"` // of the placeholders of Secrets
+	Key       Key       `json:"key"` // for the placeholders of Secrets
 	Authority Authority `json:"authority"`
 	Roots     []byte    `json:"roots"` // PEM: the host's own authorities
 }
 
-// Login is Claude's, without what renews it.
+// Login is Claude's login without the refresh token.
 type Login struct {
-	Key    Key    `json:"key"` // of its placeholders: the instance's
+	Key    Key    `json:"key"` // for the placeholders of the login; the instance's key
 	Access string `json:"access"`
-	Scope  string `json:"scope"` // as the token endpoint says it, with blanks between
-	// Pending says that it is being renewed: requests wait for [Line.SetLogin].
+	Scope  string `json:"scope"` // as in the token endpoint's answer, separated by blanks
+	// Pending means that the login is being renewed: requests wait for [Line.SetLogin].
 	Pending bool `json:"pending,omitempty"`
 }
 
-// Targets are the connections that a broker has to be given.
+// Targets returns, sorted, the targets whose connections the broker must get.
 func (c Config) Targets() ([]Target, error) {
 	var list []Target
 	for _, s := range c.Secrets {
@@ -45,7 +45,7 @@ func (c Config) Targets() ([]Target, error) {
 	return slices.Compact(list), nil
 }
 
-// Names are the names among targets.
+// Names returns the host names of targets, sorted and each once.
 func Names(targets []Target) []string {
 	var list []string
 	for _, t := range targets {
@@ -55,19 +55,19 @@ func Names(targets []Target) []string {
 	return slices.Compact(list)
 }
 
-// Hello is what a broker's process is told first.
+// Hello is the first message to a broker's process.
 type Hello struct {
 	Config   Config  `json:"config"`
 	Password string  `json:"password"` // of the proxy
-	Proxies  Proxies `json:"proxies"`  // that lead out
+	Proxies  Proxies `json:"proxies"`  // the proxies through which it reaches the hosts
 }
 
-// Proxies are the usual variables: HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
+// Proxies are the values of the usual variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
 type Proxies struct {
 	HTTPS string `json:"https,omitempty"`
 	HTTP  string `json:"http,omitempty"`
 	No    string `json:"no,omitempty"`
 }
 
-// ProxyUser is the name with which the password is asked for.
+// ProxyUser is the user name that goes with the proxy's password.
 const ProxyUser = "claudebox"

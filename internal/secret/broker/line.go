@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// A broker's process and its parent speak JSON over a socket, one message after
+// A broker's process and its parent exchange JSON messages over a socket, one after
 // the other.
 
-// word is a message to the broker.
+// word is a message to the broker. One field is set.
 type word struct {
-	Hello *Hello     `json:"hello,omitempty"` // the first one to a process that is a broker and nothing else
+	Hello *Hello     `json:"hello,omitempty"` // the first message to a process that is only a broker
 	Login *loginWord `json:"login,omitempty"`
 	Done  *doneWord  `json:"done,omitempty"`
 }
@@ -23,22 +23,22 @@ type loginWord struct {
 	Scope  string `json:"scope"`
 }
 
-// doneWord ends a question.
+// doneWord is the answer to a question of the broker.
 type doneWord struct {
 	ID     int  `json:"id"`
 	Failed bool `json:"failed,omitempty"`
 }
 
-// event is a message of the broker.
+// event is a message from the broker.
 type event struct {
 	Refusal *Refusal `json:"refusal,omitempty"`
 	Forget  bool     `json:"forget,omitempty"`
-	ID      int      `json:"id,omitempty"` // of a question: it waits for a doneWord
+	ID      int      `json:"id,omitempty"` // set for a question: the broker waits for the doneWord with this id
 	Renew   string   `json:"renew,omitempty"`
 	Keep    *Grant   `json:"keep,omitempty"`
 }
 
-// Line is the parent's end.
+// Line is the parent's end of the socket.
 type Line struct {
 	conn io.ReadWriteCloser
 
@@ -46,7 +46,7 @@ type Line struct {
 	out *json.Encoder
 }
 
-// NewLine speaks with a broker, for which keeper works. ended is called when
+// NewLine serves a broker's messages by calls of keeper. It calls ended when
 // the broker is gone.
 func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
 	l := &Line{conn: conn, out: json.NewEncoder(conn)}
@@ -57,16 +57,16 @@ func NewLine(conn io.ReadWriteCloser, keeper Keeper, ended func()) *Line {
 	return l
 }
 
-// SetLogin gives the broker another login, which may be pending.
+// SetLogin gives the broker a new access token for the login, which ends its waiting if the login was pending.
 func (l *Line) SetLogin(access, scope string) { l.say(word{Login: &loginWord{access, scope}}) }
 
-// Close ends the broker.
+// Close closes the connection, which ends the broker.
 func (l *Line) Close() error { return l.conn.Close() }
 
 func (l *Line) say(w word) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.out.Encode(w) // a broker that is gone is noticed by serve
+	_ = l.out.Encode(w) // serve notices when the broker is gone
 }
 
 func (l *Line) serve(keeper Keeper) {
@@ -98,7 +98,7 @@ func (l *Line) answer(keeper Keeper, e event) {
 	l.say(word{Done: &doneWord{ID: e.ID, Failed: err != nil}})
 }
 
-// Parent is the broker's end: a [Keeper] far away.
+// Parent is the broker's end of the socket: a [Keeper] that passes each call on to the parent.
 type Parent struct {
 	in *json.Decoder
 
@@ -106,10 +106,10 @@ type Parent struct {
 	out     *json.Encoder
 	last    int
 	waiting map[int]chan bool
-	told    map[Refusal]int // how often, by all but the path
+	told    map[Refusal]int // how often each refusal was reported, regardless of its path
 }
 
-// NewParent speaks with the parent.
+// NewParent returns the broker's end of a connection to its parent.
 func NewParent(conn io.ReadWriter) *Parent {
 	return &Parent{
 		in: json.NewDecoder(conn), out: json.NewEncoder(conn), waiting: map[int]chan bool{}, told: map[Refusal]int{},
@@ -128,7 +128,7 @@ func (p *Parent) Hello() (Hello, error) {
 	return *w.Hello, nil
 }
 
-// Serve does what the parent says to a broker, until the parent is gone.
+// Serve receives the parent's messages for the broker b until the parent is gone, and returns the error of reading.
 func (p *Parent) Serve(b interface{ SetLogin(access, scope string) }) error {
 	for {
 		var w word
@@ -185,11 +185,11 @@ func (p *Parent) Renew(ctx context.Context, refused string) error {
 // Keep asks the parent to keep a login.
 func (p *Parent) Keep(g Grant) error { return p.ask(context.Background(), event{Keep: &g}) }
 
-// Forget has the parent give such a login up.
+// Forget tells the parent to drop such a login.
 func (p *Parent) Forget() { p.tell(event{Forget: true}) }
 
-// Report says to the parent what was refused, each thing a few times: an agent
-// can do it for ever.
+// Report reports a refusal to the parent, each kind at most 20 times and at most 200 kinds: an
+// agent can go on forever.
 func (p *Parent) Report(r Refusal) {
 	const each, kinds = 20, 200
 	kind := r
@@ -209,5 +209,5 @@ func (p *Parent) Report(r Refusal) {
 func (p *Parent) tell(e event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(e) // a parent that is gone is noticed by Serve
+	_ = p.out.Encode(e) // Serve notices when the parent is gone
 }

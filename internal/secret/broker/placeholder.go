@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Key makes placeholders and knows its own again. Who has no key can neither
-// make one nor learn anything from one; a placeholder is safe to print. All
-// that were ever made with a key stay valid.
+// Key makes placeholders and recognises those it made. Without the key nobody can
+// make one, and a placeholder reveals nothing about the secret, so it is safe to print. All
+// placeholders ever made with a key stay valid.
 type Key []byte
 
 // NewKey makes a key.
@@ -20,8 +20,8 @@ func NewKey() Key {
 	return key
 }
 
-// A placeholder is a prefix that tools look at ("ghp_"), filling, mark, a nonce,
-// and what proves that the key made it.
+// A placeholder consists of a prefix that tools look at ("ghp_"), filling, mark, a nonce,
+// and a proof that it was made with the key.
 const (
 	filling  = "x"
 	mark     = "cbx"
@@ -32,17 +32,17 @@ const (
 
 var encoding = base32.NewEncoding(letters).WithPadding(base32.NoPadding)
 
-// Placeholder makes a new placeholder of a name for a value: as long as it
-// where that is long enough, and beginning like it where that says nothing but
-// what kind of token it is.
+// Placeholder makes a new placeholder for the secret of that name. It is as long as value,
+// unless value is too short, and starts with the same prefix if that only tells
+// the kind of token.
 func (k Key) Placeholder(name, value string) string {
 	random := make([]byte, nonceLen)
 	_, _ = rand.Read(random)
 	return k.placeholder(name, value, encoding.EncodeToString(random)[:nonceLen])
 }
 
-// Lasting is the one placeholder of a name and value that is the same each
-// time: sessions that share an agent's files agree on it.
+// Lasting returns a placeholder that is the same each time for the same name and value:
+// sessions that share an agent's files agree on it.
 func (k Key) Lasting(name, value string) string {
 	return k.placeholder(name, value, k.proof(name, "\x00"+value)[:nonceLen])
 }
@@ -59,7 +59,7 @@ func (k Key) proof(name, nonce string) string {
 	return encoding.EncodeToString(mac.Sum(nil))[:proofLen]
 }
 
-// Is reports whether a whole text is a placeholder of a name.
+// Is reports whether text as a whole is a placeholder for that name.
 func (k Key) Is(name, text string) bool {
 	at := len(text) - len(mark) - nonceLen - proofLen
 	if at < 0 || strings.Trim(strings.TrimPrefix(text[:at], shape(text)), filling) != "" {
@@ -68,7 +68,7 @@ func (k Key) Is(name, text string) bool {
 	return k.proves(name, text[at:])
 }
 
-// proves reports whether a text begins with a mark, a nonce and its proof.
+// proves reports whether text begins with mark, a nonce and the proof for them.
 func (k Key) proves(name, text string) bool {
 	const all = len(mark) + nonceLen + proofLen
 	if len(text) < all || !strings.HasPrefix(text, mark) {
@@ -77,7 +77,7 @@ func (k Key) proves(name, text string) bool {
 	return hmac.Equal([]byte(k.proof(name, text[len(mark):len(mark)+nonceLen])), []byte(text[len(mark)+nonceLen:all]))
 }
 
-// In reports whether a placeholder of a name stands anywhere in a text.
+// In reports whether text contains a placeholder for that name.
 func (k Key) In(name, text string) bool {
 	for at := strings.Index(text, mark); at >= 0; at = strings.Index(text, mark) {
 		if k.proves(name, text[at:]) {
@@ -88,7 +88,7 @@ func (k Key) In(name, text string) bool {
 	return false
 }
 
-// prefixes are the beginnings of tokens that say what they are for, the longer
+// prefixes are the beginnings of tokens that tell their kind, longer
 // ones first.
 var prefixes = []string{
 	"sk-ant-admin01-", "sk-ant-api03-", "sk-ant-oat01-", "sk-ant-ort01-", "sk-ant-",
@@ -98,7 +98,7 @@ var prefixes = []string{
 	"lin_api_", "dop_v1_", "figd_", "gsk_", "xai-", "ntn_", "hf_", "r8_", "sk-",
 }
 
-// shape is the beginning of a token that is no secret.
+// shape returns the prefix of a token that is not secret, or "".
 func shape(value string) string {
 	for _, prefix := range prefixes {
 		if strings.HasPrefix(value, prefix) {

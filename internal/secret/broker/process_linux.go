@@ -8,11 +8,11 @@ import (
 	"claudebox/internal/linux/ondemand"
 )
 
-// Name is what the process of a broker is called with, see package swap.
+// Name is the argv[0] of a broker's process, see package swap.
 const Name = "claudebox-broker"
 
 // Process is a broker with a proxy on loopback, in a confined process of its
-// own, for a sandbox that shares the host's network. It begins with the first
+// own, for a sandbox that shares the host's network. The process is started by the first
 // connection: most commands make none.
 type Process struct {
 	*ondemand.Process
@@ -20,10 +20,10 @@ type Process struct {
 
 	mu    sync.Mutex
 	hello Hello
-	line  *Line // nil: it does not run
+	line  *Line // nil: the broker is not running
 }
 
-// Listen takes a port of loopback for [Start].
+// Listen listens on a free port of loopback, for [Start].
 func Listen() (listener *os.File, port int, err error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -34,9 +34,9 @@ func Listen() (listener *os.File, port int, err error) {
 	return listener, l.Addr().(*net.TCPAddr).Port, err
 }
 
-// Start starts a broker, by a program that is one, at a listener when somebody
-// connects. One that ends is started again by the next connection, with what its
-// sandbox knows already. Close it.
+// Start runs program as a broker on listener when a client
+// connects. A broker that has ended is started again by the next connection, with the same certificates,
+// which its sandbox knows already. The caller must call Close.
 func Start(program string, listener *os.File, hello Hello, keeper Keeper) (*Process, error) {
 	p := &Process{keeper: keeper, hello: hello}
 	var err error
@@ -48,7 +48,7 @@ func Start(program string, listener *os.File, hello Hello, keeper Keeper) (*Proc
 	return p, err
 }
 
-// speak speaks with the process of the broker until it is gone.
+// speak serves one run of the broker's process until the process is gone.
 func (p *Process) speak(line *os.File) {
 	ended := make(chan struct{})
 	p.mu.Lock()

@@ -17,23 +17,23 @@ const (
 	Header Form = "header" // a header of its own, named by the secret
 )
 
-// Secret is something that the agent uses and never holds.
+// Secret is something that the agent uses but never gets.
 type Secret struct {
-	Name  string   `json:"name"`  // as its owner knows it, as "GH_TOKEN"
-	Value string   `json:"value"` // the true one; empty: there is none at present
-	Hosts []string `json:"hosts"` // "api.github.com", "foo.example:8443": exactly these
+	Name  string   `json:"name"`  // as the user knows it: "GH_TOKEN"
+	Value string   `json:"value"` // the real one; empty: there is none at present
+	Hosts []string `json:"hosts"` // "api.github.com", "foo.example:8443": only exactly these
 	Forms []Form   `json:"forms"`
-	// Headers are those of the form Header.
+	// Headers are the names of headers for the form Header.
 	Headers []string `json:"headers,omitempty"`
-	// Paths are where at its hosts it may be sent; none: everywhere but where
+	// Paths are the paths at its hosts to which it may be sent; none: all except those where
 	// secrets are given out.
 	Paths []Path `json:"paths,omitempty"`
 }
 
-// Shortest is how long a secret is that answers are searched for, in bytes.
+// Shortest is the least length of a secret, in bytes: answers are not searched for anything shorter.
 const Shortest = 6
 
-// CheckValue says what is wrong with a text that is to be a secret.
+// CheckValue returns an error that says why text cannot be a secret, or nil.
 func CheckValue(text string) error {
 	const longest = 16 << 10
 	switch {
@@ -47,20 +47,20 @@ func CheckValue(text string) error {
 	return nil
 }
 
-// Path is one place at a host.
+// Path is a path at a host, with the methods that are allowed.
 type Path struct {
 	Methods []string `json:"methods,omitempty"` // none: any
-	Path    string   `json:"path"`              // ending in "/": all below it, too
+	Path    string   `json:"path"`              // if it ends in "/", everything below is included
 }
 
-// Target is the other end of a connection, as it is known from outside of it:
-// a name in lower case and without a dot at its end, and a port.
+// Target is where a connection leads, as the process that accepted it knows, not the client's data:
+// a host name in lower case and without a dot at its end, and a port.
 type Target struct {
 	Host string
 	Port int
 }
 
-// HTTPSPort is the port of a [Target] that names none.
+// HTTPSPort is the port of a host for which none is given.
 const HTTPSPort = 443
 
 func (t Target) String() string {
@@ -70,8 +70,8 @@ func (t Target) String() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
 }
 
-// ParseTarget reads a host of a [Secret]. It has to be a name: what an address
-// belongs to, no certificate says for long.
+// ParseTarget reads a host of a [Secret]. It must be a name, not an address: no certificate
+// says for long to whom an address belongs.
 func ParseTarget(text string) (Target, error) {
 	host, digits, ported := strings.Cut(text, ":")
 	target := Target{Host: host, Port: HTTPSPort}

@@ -2,19 +2,19 @@ package leak
 
 import "strings"
 
-// secretParts are what the names of secrets hold (SEC-01).
+// secretParts are substrings that names of secrets contain (SEC-01).
 var secretParts = []string{
 	"KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE",
 	"AUTH", "PRIVATE", "BEARER", "JWT", "_PAT", "_DSN", "_PASS", "_PWD", "WEBHOOK",
 }
 
-// plainParts hold one of secretParts and are none.
+// plainParts contain one of secretParts but do not make a name secret.
 var plainParts = []string{
 	"KEYBOARD", "KEYMAP", "KEYSERVER", "MONKEY", "TURKEY", "AUTHOR", "_PATH", "_PATTERN", "_PATCH", "TOKENIZER",
 }
 
-// Name says what in a variable's name is usual for secrets ("TOKEN"), or "".
-// It errs on the side of secrets.
+// Name returns the part of a variable's name that is usual for secrets ("TOKEN"), or "".
+// When in doubt it takes a name for a secret's.
 func Name(name string) string {
 	name = strings.ToUpper(name)
 	for _, plain := range plainParts {
@@ -28,9 +28,9 @@ func Name(name string) string {
 	return ""
 }
 
-// Variable says why a variable is probably a secret: "name holds TOKEN", or
-// what its value looks like ("a GitHub token"); "" when nothing says so. One
-// without a value is none.
+// Variable returns why a variable is probably a secret: "name holds TOKEN", or
+// what its value looks like ("a GitHub token"). It returns "" for any other variable,
+// and for one with an empty value.
 func Variable(name, value string) string {
 	if value == "" {
 		return ""

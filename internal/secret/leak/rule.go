@@ -2,10 +2,10 @@ package leak
 
 //go:generate go run ./gen
 
-// rule knows a token by how it begins.
+// rule recognises a kind of token by its beginning and an expression.
 type rule struct {
 	begin   string  // in lower case
 	what    string  // "a GitHub token"
-	entropy float64 // bits a byte that a match has at least; 0: any
-	expr    string  // what all of it looks like, RE2
+	entropy float64 // least entropy of a match, in bits per byte; 0: any
+	expr    string  // matches the whole token, RE2
 }

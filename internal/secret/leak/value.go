@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Value says what secret a variable's value probably is or holds ("a GitHub
+// Value returns what secret a variable's value probably is or contains ("a GitHub
 // token"), or "".
 func Value(value string) string {
 	if what := Text(value); what != "" {
@@ -18,8 +18,8 @@ func Value(value string) string {
 	return ""
 }
 
-// Text says what secret a text of any length holds, or "": a token of a known
-// shape, a password in an address.
+// Text returns what secret a text of any length contains, or "": a token of a known
+// shape, or an address with a password.
 func Text(text string) string {
 	if what := Token(text); what != "" {
 		return what
@@ -30,7 +30,7 @@ func Text(text string) string {
 	return ""
 }
 
-// Token says what token of a known shape a text of any length holds, or "".
+// Token returns what token of a known shape a text of any length contains, or "".
 func Token(text string) string {
 	for i := 0; i+shortest <= len(text); {
 		if what := at(text[i:]); what != "" {
@@ -44,7 +44,7 @@ func Token(text string) string {
 // shortest is the length of the shortest token that any rule knows.
 const shortest = 16
 
-// nextWord is where the word after i begins, for only there a token does.
+// nextWord returns where the next word after i begins: a token begins only at the start of a word.
 func nextWord(text string, i int) int {
 	if text[i] == '-' { // five dashes begin a private key
 		for i < len(text) && text[i] == '-' {
@@ -61,7 +61,7 @@ func nextWord(text string, i int) int {
 	return i
 }
 
-// at judges a text by the rules for how it begins.
+// at returns what token text begins with, or "". It tries the rules for the first byte.
 func at(text string) string {
 	for i := first[lower(text[0])]; int(i) < len(rules) && rules[i].begin[0] == lower(text[0]); i++ {
 		if beginsFold(text, rules[i].begin) && rules[i].matches(text) {
@@ -71,15 +71,15 @@ func at(text string) string {
 	return ""
 }
 
-// longest bounds what an expression is tried on: the longest token of the
-// rules, and a private key.
+// longest bounds the text that an expression is tried on, in bytes. The longest token of the
+// rules and a private key fit into it.
 const longest = 8 << 10
 
-// matches tries the whole expression, but for what manuals show: on the text, and on the run of letters
-// that it begins with, for many expressions want the token to end there.
+// matches reports whether the rule's expression matches at the start of text, other than on a manual's EXAMPLE.
+// It tries the text, and the run of token characters at its start alone: many expressions want the token to end there.
 func (r *rule) matches(text string) bool {
 	run := text[:runLength(text)]
-	if len(run) < shortest && len(run) != len(r.begin) { // what has a blank behind its beginning is not one run
+	if len(run) < shortest && len(run) != len(r.begin) { // a blank may follow the beginning: not one run
 		return false
 	}
 	expr, err := regexp.Compile("^(?:" + r.expr + ")")
@@ -104,7 +104,7 @@ func runLength(text string) int {
 	return len(text)
 }
 
-// entropy is Shannon's, in bits a byte.
+// entropy is Shannon's entropy of a text, in bits per byte.
 func entropy(text string) float64 {
 	var counts [256]int
 	for i := range len(text) {
@@ -120,9 +120,9 @@ func entropy(text string) float64 {
 	return bits
 }
 
-// How long and mixed a value must be to look drawn by lot. Words of people,
-// paths, versions and identifiers that are no secrets (UUIDs, SHA-1 sums of
-// commits in short) stay below.
+// How long and mixed a value must be to look random. Words of people,
+// paths, versions and identifiers that are not secret (UUIDs, short SHA-1 sums of
+// commits) stay below.
 const (
 	leastRandom   = 24
 	mostRandom    = 512
@@ -132,7 +132,7 @@ const (
 	leastOfAClass = 2
 )
 
-// isRandom reports whether a value as a whole looks drawn by lot.
+// isRandom reports whether a value as a whole looks random.
 func isRandom(value string) bool {
 	if len(value) < leastRandom || len(value) > mostRandom || value[0] == '/' {
 		return false
@@ -160,8 +160,8 @@ func isRandom(value string) bool {
 	return min(upper, low, digits) >= leastOfAClass && entropy(value) >= mixedEntropy
 }
 
-// hasPassword finds scheme://user:password@ in a text; a variable in the
-// place of the password ("$PASS", "${PASS}", "***") is none.
+// hasPassword reports whether a text contains scheme://user:password@. A variable in
+// place of the password ("$PASS", "${PASS}", "***") does not count.
 func hasPassword(text string) bool {
 	for {
 		_, rest, found := strings.Cut(text, "://")
@@ -181,7 +181,7 @@ func hasPassword(text string) bool {
 	}
 }
 
-// authorityLength is how far the authority of an address goes (RFC 3986, 3.2).
+// authorityLength returns the length of the authority that an address begins with (RFC 3986, 3.2).
 func authorityLength(text string) int {
 	if end := strings.IndexAny(text, "/?# \t\r\n\"'"); end >= 0 {
 		return end
@@ -196,7 +196,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// beginsFold is strings.HasPrefix for a prefix in lower case, in any case.
+// beginsFold is strings.HasPrefix without regard to case; prefix is in lower case.
 func beginsFold(text, prefix string) bool {
 	if len(text) < len(prefix) {
 		return false

@@ -11,25 +11,25 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
-// filter is an agent for one connection, before the one that has the keys.
+// filter is the agent that one connection talks to. It passes what the rules allow on to keys.
 type filter struct {
 	rules sshagent.Rules
 	keys  agent.ExtendedAgent
 	tell  func(sshagent.Use)
-	bound *binding // nil: to no host
+	bound *binding // nil: not bound to a host
 }
 
-// binding is the ssh connection that this one to the agent was made for.
+// binding is the ssh connection for which the connection to the agent was made.
 type binding struct {
-	session []byte // its id
-	host    string // name
-	key     []byte // of the host, that it proved to have
-	spoiled string // why nothing is signed on it; empty: something is
+	session []byte // its session id
+	host    string // name of the host
+	key     []byte // public key of the host, which the host proved to hold
+	spoiled string // why nothing is signed for it; empty: something may be
 }
 
 var errRefused = errors.New("refused")
 
-// List lists the keys that may be used at all.
+// List lists the keys that may be used at all: all of them if any host is listed, else the one for git.
 func (f *filter) List() ([]*agent.Key, error) {
 	list, err := f.keys.List()
 	return slices.DeleteFunc(list, func(k *agent.Key) bool {
@@ -37,7 +37,7 @@ func (f *filter) List() ([]*agent.Key, error) {
 	}), err
 }
 
-// SignWithFlags signs what the rules admit.
+// SignWithFlags signs data if the rules allow it, and reports the use or the refusal.
 func (f *filter) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.SignatureFlags) (*ssh.Signature, error) {
 	use := f.judge(key.Marshal(), data)
 	if use.Refused != "" {
@@ -51,7 +51,7 @@ func (f *filter) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Signa
 	return signature, err
 }
 
-// Sign does the same.
+// Sign is SignWithFlags without flags.
 func (f *filter) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) {
 	return f.SignWithFlags(key, data, 0)
 }
@@ -86,12 +86,13 @@ func (f *filter) judge(key, data []byte) sshagent.Use {
 	return sshagent.Use{Host: f.bound.host}
 }
 
-// bindName is the extension by which ssh says what host it is connected to
+// bindName is the extension by which ssh says which host it is connected to
 // (PROTOCOL.agent of OpenSSH, section 1).
 const bindName = "session-bind@openssh.com"
 
-// Extension knows that one: the host signs the id of the session with its key. A
-// connection can be bound once, and only to a host that may be logged in to.
+// Extension handles bindName only. In it, the host has signed the id of the session with its key. A
+// connection can be bound once, and only to a host that may be logged in to; after another attempt
+// nothing is signed on it.
 func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	if name != bindName {
 		return nil, agent.ErrExtensionUnsupported
@@ -125,7 +126,7 @@ func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	return nil, errRefused
 }
 
-// What is left changes keys, and is nobody's inside.
+// The remaining methods change keys or return signers, which nobody inside the sandbox may do.
 
 func (f *filter) Add(agent.AddedKey) error       { return errRefused }
 func (f *filter) Remove(ssh.PublicKey) error     { return errRefused }
@@ -134,8 +135,8 @@ func (f *filter) Lock([]byte) error              { return errRefused }
 func (f *filter) Unlock([]byte) error            { return errRefused }
 func (f *filter) Signers() ([]ssh.Signer, error) { return nil, errRefused }
 
-// parseSignature reads what is signed by `ssh-keygen -Y sign` (PROTOCOL.sshsig
-// of OpenSSH).
+// parseSignature reads the data that `ssh-keygen -Y sign` wants signed (PROTOCOL.sshsig
+// of OpenSSH). ok is false for any other data.
 func parseSignature(data []byte) (namespace string, ok bool) {
 	const magic = "SSHSIG"
 	var signed struct{ Namespace, Reserved, Hash, Sum string }
@@ -147,14 +148,14 @@ func parseSignature(data []byte) (namespace string, ok bool) {
 	return signed.Namespace, length != 0 && len(signed.Sum) == length
 }
 
-// login is what is signed to log in (RFC 4252, section 7).
+// login is the data that ssh wants signed to log in (RFC 4252, section 7).
 type login struct {
 	session []byte
 	key     []byte
-	host    []byte // that of the host; nil: it does not say
+	host    []byte // the host's public key; nil: the request does not name it
 }
 
-// hostBound is the way of logging in that names the host's key, too
+// hostBound is the authentication method whose request also names the host's key
 // (PROTOCOL of OpenSSH).
 const hostBound = "publickey-hostbound-v00@openssh.com"
 

@@ -20,7 +20,7 @@ func keyOf(k ssh.PublicKey) sshagent.Key {
 	return sshagent.Key{Blob: k.Marshal(), Line: line, Fingerprint: ssh.FingerprintSHA256(k)}
 }
 
-// ParseKey reads a public key as a file has it.
+// ParseKey reads a public key in the format of a .pub file or of authorized_keys.
 func ParseKey(line []byte) (sshagent.Key, error) {
 	k, _, _, _, err := ssh.ParseAuthorizedKey(line)
 	if err != nil {
@@ -29,10 +29,10 @@ func ParseKey(line []byte) (sshagent.Key, error) {
 	return keyOf(k), nil
 }
 
-// ErrPassphrase says that a private key has one.
+// ErrPassphrase means that a private key is protected by a passphrase.
 var ErrPassphrase = errors.New("it has a passphrase")
 
-// ParsePrivate reads the public key of a private one.
+// ParsePrivate reads a private key and returns its public key.
 func ParsePrivate(file []byte) (sshagent.Key, error) {
 	signer, err := ssh.ParsePrivateKey(file)
 	var locked *ssh.PassphraseMissingError
@@ -45,7 +45,7 @@ func ParsePrivate(file []byte) (sshagent.Key, error) {
 	return keyOf(signer.PublicKey()), nil
 }
 
-// Held are the keys of the agent at a socket.
+// Held returns the public keys of the agent at a socket; it waits for at most 2 s each to connect and for the answer.
 func Held(socket string) ([]sshagent.Key, error) {
 	const patience = 2 * time.Second
 	conn, err := net.DialTimeout("unix", socket, patience)
@@ -62,15 +62,15 @@ func Held(socket string) ([]sshagent.Key, error) {
 	}
 	var held []sshagent.Key
 	for _, k := range list {
-		if k, err := ssh.ParsePublicKey(k.Blob); err == nil { // else of a kind that is not known here
+		if k, err := ssh.ParsePublicKey(k.Blob); err == nil { // skip kinds of keys not known here
 			held = append(held, keyOf(k))
 		}
 	}
 	return held, nil
 }
 
-// KnownHost finds the keys of a host, "github.com" or with a port that is not 22,
-// in files of known hosts, and writes the lines by which ssh knows it inside.
+// KnownHost finds the keys of a host ("github.com", or with a port that is not 22)
+// in known_hosts files. lines are the known_hosts lines with these keys, for ssh in the sandbox.
 func KnownHost(files []string, host string) (h sshagent.Host, lines string, err error) {
 	known, err := knownhosts.New(files...)
 	if err != nil {
@@ -98,18 +98,18 @@ func KnownHost(files []string, host string) (h sshagent.Host, lines string, err 
 	return h, lines, nil
 }
 
-// isMarked reports whether a line is not of a host's own key: of an authority
-// (@cert-authority), or of one that is revoked.
+// isMarked reports whether a line is not for a host's own key: it is for an authority
+// (@cert-authority), or revokes a key. A line that cannot be read counts as marked.
 func isMarked(k knownhosts.KnownKey) bool {
 	content, err := os.ReadFile(k.Filename)
 	lines := strings.Split(string(content), "\n")
 	return err != nil || k.Line > len(lines) || strings.HasPrefix(strings.TrimSpace(lines[k.Line-1]), "@")
 }
 
-// Look answers what claudebox asks of a user's ssh.
+// Look answers a question about a user's keys and known hosts.
 func Look(q sshagent.Question) (found sshagent.Found, err error) {
 	if q.Agent != "" {
-		found.Held, _ = Held(q.Agent) // one that cannot be asked holds none
+		found.Held, _ = Held(q.Agent) // an agent that does not answer holds none
 	}
 	found.Public = parsed(q.Public, ParseKey)
 	found.Private = parsed(q.Private, ParsePrivate)

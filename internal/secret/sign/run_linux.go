@@ -16,7 +16,7 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
-// Run is the process of an agent: it serves until its parent is gone.
+// Run is the main function of the agent's process: it serves until its parent is gone.
 func Run() error {
 	const limit = 8 << 20
 	debug.SetMemoryLimit(limit)
@@ -43,7 +43,7 @@ func Run() error {
 	return err
 }
 
-// accept serves so many connections at once; more wait.
+// accept serves up to 64 connections at once; more wait.
 func accept(listener net.Listener, serve func(net.Conn)) {
 	const clients = 64
 	free := make(chan struct{}, clients)
@@ -60,7 +60,7 @@ func accept(listener net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// keysOf is the agent that has the keys.
+// keysOf returns the agent that holds the keys: the user's, one with the given key, or both.
 func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {
 	if !told.Agent {
 		ring := agent.NewKeyring().(agent.ExtendedAgent)
@@ -86,9 +86,9 @@ func add(ring agent.Agent, file []byte) error {
 	return ring.Add(agent.AddedKey{PrivateKey: key})
 }
 
-// both has a key of its own, and those of the user's agent.
+// both is an agent with a key of its own and with those of the user's agent.
 type both struct {
-	agent.ExtendedAgent // that one
+	agent.ExtendedAgent // the agent with its own key
 	users               agent.ExtendedAgent
 }
 
@@ -97,7 +97,7 @@ func (b both) List() ([]*agent.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, _ := b.users.List() // one that is gone has none
+	more, _ := b.users.List() // a user's agent that is gone has none
 	return append(own, more...), nil
 }
 
@@ -108,8 +108,8 @@ func (b both) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Signatur
 	return b.users.SignWithFlags(key, data, flags)
 }
 
-// teller reports each kind of use to the parent, a number of times at most: an
-// agent can go on for ever.
+// teller reports uses to the parent, each kind of use at most 10,000 times: an
+// agent can go on forever.
 type teller struct {
 	mu   sync.Mutex
 	out  *json.Encoder

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// Messages that are read at all (draft-miller-ssh-agent, section 5.1). All others
-// are about keys, and are answered with a failure unread.
+// Message types (draft-miller-ssh-agent, section 5.1). Only these requests are parsed. All others
+// would change keys or the like, and are answered with failure unparsed.
 const (
 	askKeys      = 11
 	askSignature = 13
@@ -19,10 +19,10 @@ const (
 	failure      = 5
 )
 
-// maxMessage is as much as OpenSSH's agent reads.
+// maxMessage is the largest message that OpenSSH's agent reads, in bytes.
 const maxMessage = 256 << 10
 
-// serve answers what is asked on a connection, until it ends.
+// serve answers the requests on a connection, until it ends.
 func serve(conn net.Conn, f *filter) {
 	defer conn.Close()
 	for {
@@ -48,7 +48,7 @@ func serve(conn net.Conn, f *filter) {
 
 const lengthSize = 4
 
-// readMessage reads one message with its length, which is at least a byte.
+// readMessage reads one message and returns it with its length in front. The message has at least one byte.
 func readMessage(from io.Reader) ([]byte, error) {
 	var length [lengthSize]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {

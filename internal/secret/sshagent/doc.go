@@ -1,4 +1,4 @@
-// Package sshagent is claudebox's side of a sandbox's ssh agent, which is package
-// sign: it starts that, and finds out which keys it may sign with. They stay
-// outside.
+// Package sshagent is claudebox's side of a sandbox's ssh agent: it starts the agent, which is package
+// sign, and finds out which keys the agent may sign with. The private keys stay
+// outside the sandbox.
 package sshagent

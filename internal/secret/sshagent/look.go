@@ -10,9 +10,9 @@ import (
 // Word is argv[0] of the stage that answers [Look].
 const Word = "claudebox-ssh-keys"
 
-// Rules say what may be signed. Keys are public ones, as ssh sends them.
+// Rules say what may be signed. Keys are public keys in ssh's wire format.
 type Rules struct {
-	Git   []byte `json:"git,omitempty"` // public key that may sign git objects; nil: none may
+	Git   []byte `json:"git,omitempty"` // the key that may sign git objects; nil: none may
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
@@ -26,17 +26,17 @@ type Host struct {
 type Use struct {
 	Git     bool   `json:"git,omitempty"`     // it signed for git
 	Host    string `json:"host,omitempty"`    // it logged in there
-	Refused string `json:"refused,omitempty"` // it did not, and why; no text of an agent's
+	Refused string `json:"refused,omitempty"` // nothing was signed, and why; holds no text from the sandbox
 }
 
 // Key is a public key.
 type Key struct {
-	Blob        []byte // as ssh sends it
-	Line        string // as a file has it, without a comment
+	Blob        []byte // in ssh's wire format
+	Line        string // as in a .pub file, without a comment
 	Fingerprint string
 }
 
-// Has reports whether a key is among others.
+// Has reports whether list has the key k.
 func Has(list []Key, k Key) bool {
 	for _, other := range list {
 		if bytes.Equal(other.Blob, k.Blob) {
@@ -46,33 +46,33 @@ func Has(list []Key, k Key) bool {
 	return false
 }
 
-// Question asks for what there is of a user's ssh.
+// Question asks about a user's keys and known hosts.
 type Question struct {
 	Agent   string   // socket of the user's agent; empty: there is none
-	Public  []byte   // a public key, as a file has it; none: it is not asked for
-	Private []byte   // a private one, likewise
-	Known   []string // files of known hosts
-	Hosts   []string // to find in them: "github.com", or with a port that is not 22
+	Public  []byte   // a public key, in the format of a file; nil: not asked about
+	Private []byte   // a private key, likewise
+	Known   []string // paths of known_hosts files
+	Hosts   []string // to look up in Known: "github.com", or with a port that is not 22
 }
 
 // Found answers a [Question].
 type Found struct {
-	Held            []Key // by the agent
+	Held            []Key // keys of the agent
 	Public, Private Parsed
-	Hosts           []Known // in the order that they were asked for
+	Hosts           []Known // in the order of [Question.Hosts]
 }
 
-// Parsed is a key that was read.
+// Parsed is the result of reading a key.
 type Parsed struct {
 	Key
-	Why string // why there is none; empty: there is
+	Why string // why the key could not be read; empty: it could, or was not asked about
 }
 
-// Known is a host with the lines by which ssh knows it inside.
+// Known is a host with the known_hosts lines for ssh in the sandbox.
 type Known struct {
 	Host
 	Lines string
-	Why   string // why it could not be found out; empty: it was
+	Why   string // why it could not be looked up; empty: it was
 }
 
 // Look starts claudebox's program as a stage, which answers q: the keys found, and the lines of known hosts.

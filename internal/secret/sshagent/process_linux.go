@@ -11,36 +11,36 @@ import (
 	"claudebox/internal/linux/ondemand"
 )
 
-// Name is what the process of an agent is called with, see package sign.
+// Name is the argv[0] of an agent's process, see package sign.
 const Name = "claudebox-ssh-agent"
 
-// Request is what [Start] is asked for.
+// Request is what [Start] needs.
 type Request struct {
-	Program string // that is an agent
-	Dir     string // where the socket is made, and taken away from
-	Socket  string // its name
+	Program string // path of the program to run as the agent
+	Dir     string // folder in which the socket is made
+	Socket  string // name of the socket
 	Rules   Rules
-	Key     []byte // a private key without a passphrase, as a file holds it; none: the agent of the user has it
-	Agent   string // socket of that; empty: there is none
+	Key     []byte // a private key without a passphrase, in the format of a file; nil: the user's agent has the key
+	Agent   string // socket of the user's agent; empty: there is none
 	Tell    func(Use)
 	Failed  func(error)
 }
 
-// Hello is what the process is told.
+// Hello is the first message to the process.
 type Hello struct {
 	Rules Rules  `json:"rules"`
 	Key   []byte `json:"key,omitempty"`
-	Agent bool   `json:"agent"` // a connection to the user's agent is its descriptor
+	Agent bool   `json:"agent"` // the process gets a connection to the user's agent as a descriptor
 }
 
-// Process is an agent for a sandbox.
+// Process is the agent of one sandbox.
 type Process struct {
 	*ondemand.Process
 	socket string
 }
 
-// Start makes the socket, and a process that serves it when somebody connects.
-// Close it.
+// Start makes the socket, and starts a process that serves it when a client connects.
+// The caller must call Close.
 func Start(r Request) (*Process, error) {
 	socket := filepath.Join(r.Dir, r.Socket)
 	listener, err := listen(r.Dir, r.Socket)
@@ -59,7 +59,7 @@ func Start(r Request) (*Process, error) {
 	return p, nil
 }
 
-// listen listens in a folder whose path may be longer than a socket's can be.
+// listen listens on a socket in a folder whose path may be too long for a socket address.
 func listen(folder, name string) (*os.File, error) {
 	dir, err := os.Open(folder)
 	if err != nil {
@@ -76,10 +76,10 @@ func listen(folder, name string) (*os.File, error) {
 	return l.File()
 }
 
-// Close ends the agent.
+// Close ends the agent and removes its socket.
 func (p *Process) Close() {
 	p.Process.Close()
-	_ = os.Remove(p.socket) // what is left is taken away by the next launch
+	_ = os.Remove(p.socket) // if this fails, the next launch removes it
 }
 
 func connect(socket string) ([]*os.File, error) {
@@ -92,7 +92,7 @@ func connect(socket string) ([]*os.File, error) {
 	return []*os.File{f}, err
 }
 
-// speak sends the process what it has to know, and receives what it does.
+// speak sends the process its first message, and passes the uses that it reports to r.Tell.
 func speak(line *os.File, r Request) {
 	if json.NewEncoder(line).Encode(Hello{r.Rules, r.Key, r.Agent != ""}) != nil {
 		return

@@ -21,10 +21,10 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// Dial connects to a host outside.
+// Dial connects to a host outside the sandbox.
 type Dial func(ctx context.Context, target broker.Target) (net.Conn, error)
 
-// Broker serves connections.
+// Broker serves connections from the sandbox in place of the hosts that secrets are for.
 type Broker struct {
 	targets  []broker.Target
 	leaves   map[string]*tls.Certificate
@@ -48,7 +48,7 @@ type Broker struct {
 	close     func()
 }
 
-// New makes a broker. It reaches hosts by dial. Close it.
+// New makes a broker, which reaches hosts by dial. The caller must call Close.
 func New(c broker.Config, keeper broker.Keeper, dial Dial) (*Broker, error) {
 	targets, err := c.Targets()
 	if err != nil {
@@ -99,8 +99,8 @@ func loginSecret(name, access string) broker.Secret {
 	}
 }
 
-// silent is for libraries that log: what they say was written by an agent or
-// by a server, and may hold a secret.
+// silent is the logger for libraries: what they log comes from an agent or
+// a server, and may contain a secret.
 var silent = log.New(io.Discard, "", 0)
 
 const (
@@ -129,11 +129,11 @@ func (b *Broker) newServer() *http.Server {
 
 type targetKey struct{}
 
-// transport talks to the true hosts. It verifies them by the host's own
-// authorities, and asks for what it was asked for.
+// transport talks to the real hosts. It verifies them against the host's own
+// authorities, by the name of the target.
 type transport struct {
-	any     *http.Transport // h2 where the server speaks it
-	upgrade *http.Transport // HTTP/1.1 alone, which a websocket begins with
+	any     *http.Transport // HTTP/2 if the server speaks it
+	upgrade *http.Transport // HTTP/1.1 only, with which a websocket begins
 }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -143,7 +143,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.any.RoundTrip(r)
 }
 
-// NewTransport verifies hosts by roots, in PEM.
+// NewTransport returns a transport that connects by dial and verifies hosts against roots, in PEM.
 func NewTransport(roots []byte, dial Dial) http.RoundTripper {
 	trust := sync.OnceValue(func() *x509.CertPool {
 		pool := x509.NewCertPool()
@@ -183,8 +183,8 @@ func dialTLS(ctx context.Context, target broker.Target, dial Dial, config *tls.C
 	return secured, nil
 }
 
-// Serve ends the TLS of a connection from inside that is for one of
-// [Config.Targets], and serves it. It returns at once; the connection is closed
+// Serve terminates the TLS of a connection from the sandbox and serves it, if target is one of
+// [Config.Targets]; else it closes the connection. It returns at once; the connection is closed
 // when it is done.
 func (b *Broker) Serve(c net.Conn, target broker.Target) {
 	if !slices.Contains(b.targets, target) {
@@ -203,7 +203,7 @@ func (b *Broker) Serve(c net.Conn, target broker.Target) {
 	}
 }
 
-// Has reports whether connections to a target have to be given to
+// Has reports whether connections to a target must be passed to
 // [Broker.Serve].
 func (b *Broker) Has(target broker.Target) bool { return slices.Contains(b.targets, target) }
 
@@ -213,13 +213,13 @@ func (b *Broker) Close() error {
 	return b.server.Close()
 }
 
-// conn is a connection whose other end is known.
+// conn is a connection with the target that the client wanted to reach.
 type conn struct {
 	net.Conn
 	target broker.Target
 }
 
-// listener gives a server the connections that [Broker.Serve] was given.
+// listener passes the connections from [Broker.Serve] to the HTTP server.
 type listener struct{ b *Broker }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -234,7 +234,7 @@ func (l listener) Accept() (net.Conn, error) {
 func (l listener) Close() error   { l.b.close(); return nil }
 func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// ServeHTTP judges a request, and lets it go on with what is true in the place
+// ServeHTTP judges a request. It passes the request on with secrets in place
 // of its placeholders, or answers it.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target, ok := r.Context().Value(targetKey{}).(broker.Target)
@@ -264,15 +264,15 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.proxy.ServeHTTP(searched{w}, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
 }
 
-// resting gives memory back when no request is under way for a while: a busy hour
-// would else stay with a process that waits.
+// resting returns memory to the system when no request has been in progress for a second: otherwise
+// an idle process would keep the memory of a busy hour.
 type resting struct {
 	mu    sync.Mutex
-	busy  int // requests under way
+	busy  int // requests in progress
 	timer *time.Timer
 }
 
-// during begins a request, and returns what ends it.
+// during begins a request; the caller calls end when the request is done.
 func (r *resting) during() (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -290,11 +290,11 @@ func (r *resting) during() (end func()) {
 	}
 }
 
-// searched is what an answer goes to that is searched whole: nothing goes ahead of
-// it, as hints would (RFC 8297).
+// searched is the writer of an answer that is searched for secrets. It drops informational responses such
+// as early hints (RFC 8297), which would not be searched.
 type searched struct{ http.ResponseWriter }
 
-// WriteHeader writes the head of the answer itself.
+// WriteHeader writes the head of the final answer only.
 func (s searched) WriteHeader(status int) {
 	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		s.ResponseWriter.WriteHeader(status)
@@ -304,7 +304,7 @@ func (s searched) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (s searched) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// await waits until the login is renewed that a request would be sent with.
+// await waits, for at most patience, while the login that a request needs is being renewed.
 func (b *Broker) await(r *http.Request) {
 	select {
 	case <-b.settled:
@@ -321,7 +321,7 @@ func (b *Broker) await(r *http.Request) {
 	}
 }
 
-// exchange is what is known of a request when its answer comes.
+// exchange is what the broker needs of a request when its answer arrives.
 type exchange struct {
 	target  broker.Target
 	secrets []known
@@ -330,14 +330,14 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// known are the secrets at present.
+// known returns a copy of the current secrets.
 func (b *Broker) known() []known {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.secrets)
 }
 
-// rewrite makes the request that goes out.
+// rewrite makes the outgoing request.
 func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 	e := pr.In.Context().Value(exchangeKey{}).(exchange)
 	pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "https", e.target.Host+":"+portOf(e.target), e.target.String()
@@ -361,8 +361,8 @@ func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// Headers that ask for an answer in which a secret would not be found, packed or
-// in another alphabet, and for a part of one.
+// Headers that ask for an answer in which a secret would not be found, because it is compressed or
+// in another alphabet, or for a part of an answer.
 var (
 	unsearchable = map[string]bool{"Sec-Websocket-Extensions": true, "Accept-Charset": true}
 	inPieces     = map[string]bool{"Range": true, "If-Range": true}
@@ -370,7 +370,7 @@ var (
 
 var errPacked = errors.New("the answer is packed, so that it cannot be searched for the secret")
 
-// modify searches an answer for what must not go inside.
+// modify has an answer searched for secrets that must not get into the sandbox.
 func (b *Broker) modify(in *http.Response) error {
 	e := in.Request.Context().Value(exchangeKey{}).(exchange)
 	needles := needlesOf(e.secrets, e.swaps)
@@ -386,7 +386,7 @@ func (b *Broker) modify(in *http.Response) error {
 	return nil
 }
 
-// failed says inside why there is no answer.
+// failed tells the client why there is no answer.
 func (b *Broker) failed(w http.ResponseWriter, r *http.Request, err error) {
 	e := r.Context().Value(exchangeKey{}).(exchange)
 	b.unreachable(w, e.target, err)
@@ -397,7 +397,7 @@ func (b *Broker) unreachable(w http.ResponseWriter, t broker.Target, err error) 
 	var unverified *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, context.Canceled):
-		return // nobody waits for an answer
+		return // the client has gone
 	case errors.As(err, &unverified):
 		why = "its certificate was not verified, so nothing was sent"
 		b.keeper.Report(broker.Refusal{Host: t.String(), Why: why})
@@ -417,11 +417,11 @@ func (b *Broker) stop(w http.ResponseWriter, v verdict) {
 	}
 	text := "claudebox: " + what + " was stopped on its way to " + v.refusal.Host + ": " + v.refusal.Why
 	w.Header().Set("Connection", "close")
-	fault := map[string]any{"type": "permission_error", "message": text} // as the API says it
+	fault := map[string]any{"type": "permission_error", "message": text} // in the format of the API
 	answer(w, v.status, map[string]any{"type": "error", "error": fault})
 }
 
-// Set gives a secret another value.
+// Set changes the value of a secret.
 func (b *Broker) Set(name, value string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -436,7 +436,7 @@ func (b *Broker) set(name, value string) {
 	}
 }
 
-// SetLogin gives Claude's login another access token; empty: it has ended.
+// SetLogin changes the access token of Claude's login; empty means that the login has ended.
 func (b *Broker) SetLogin(access, scope string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -456,7 +456,7 @@ func (b *Broker) login() (access, scope string, refused bool) {
 	return access, b.scope, access != "" && access == b.refused
 }
 
-// noteRefused notes that a server refused the login.
+// noteRefused remembers that a server refused the login.
 func (b *Broker) noteRefused(swaps []swap) {
 	access, _, _ := b.login()
 	b.mu.Lock()
@@ -468,8 +468,8 @@ func (b *Broker) noteRefused(swaps []swap) {
 	}
 }
 
-// addLogin knows one more login until the end of the session, and gives its
-// placeholder.
+// addLogin adds a login until the end of the session, and returns its
+// placeholder. Beyond 32 secrets the login is not added, and its placeholder is of no use.
 func (b *Broker) addLogin(g broker.Grant) (placeholder string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -492,7 +492,7 @@ func unescape(text string) string {
 	return text
 }
 
-// buffers are those of copied answers.
+// buffers is a pool of buffers for copying answers.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {
@@ -504,7 +504,7 @@ func (b *buffers) Get() []byte {
 
 func (b *buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
-// certificates are the leaves by name.
+// certificates returns the leaves as TLS certificates, by name.
 func certificates(a broker.Authority) (map[string]*tls.Certificate, error) {
 	key, err := x509.ParsePKCS8PrivateKey(a.Key)
 	if err != nil {

@@ -11,37 +11,37 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// verdict is what becomes of a request.
+// verdict is what to do with a request.
 type verdict struct {
-	status  int            // to answer with; 0: it goes on, with swaps
-	refusal broker.Refusal // when it does not
+	status  int            // to answer with; 0: the request is passed on, with swaps
+	refusal broker.Refusal // if it is not passed on
 	swaps   []swap
 }
 
-// swap is one header of a request that goes on with another value.
+// swap replaces the value of one header of a request.
 type swap struct {
 	header, value string
-	secret        string // the true one in it
+	secret        string // the real secret in value
 }
 
 func refuse(status int, target broker.Target, why string) verdict {
 	return verdict{status: status, refusal: broker.Refusal{Host: target.String(), Why: why}}
 }
 
-// request is what is judged of a request.
+// request is the part of a request that is judged.
 type request struct {
 	method, serverName, host, uri string
 	url                           *url.URL
 	header                        http.Header
 }
 
-// leads reports whether a header names another path, as some servers read it.
+// leads reports whether a header names another path, which some servers use instead of the request's.
 func (r request) leads() bool {
 	return slices.ContainsFunc([]string{"X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Forwarded-Uri"},
 		func(name string) bool { return r.header[name] != nil })
 }
 
-// does is the method as the most generous of servers would read it; empty: any.
+// does returns the method; empty means any, because a header that some servers obey may override it.
 func (r request) does() string {
 	for _, name := range []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"} {
 		if r.header[name] != nil {
@@ -51,8 +51,8 @@ func (r request) does() string {
 	return r.method
 }
 
-// judge decides about a request on a connection to a target, with the secrets
-// of a table. It looks at no body.
+// judge decides about a request on a connection to a target, given the
+// secrets. It does not look at the body.
 func judge(t broker.Target, secrets []known, r request) verdict {
 	if r.serverName != t.Host || r.host != t.String() && r.host != t.Host+":"+portOf(t) {
 		return refuse(http.StatusMisdirectedRequest, t, "the Host of a request is not the name of its connection")
@@ -86,14 +86,14 @@ func portOf(t broker.Target) string {
 	return port
 }
 
-// known is a secret and the keys that make its placeholders.
+// known is a secret and the key that makes its placeholders.
 type known struct {
 	broker.Secret
 	key broker.Key
 }
 
-// judge gives the swaps of one secret. why says what is wrong with the use that
-// a request makes of its placeholder.
+// judge returns the swaps of one secret. If the request uses its placeholder in a way that is
+// not allowed, why says what is wrong; else it is empty.
 func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 	if s.isIn(r.uri) {
 		return nil, "in an address"
@@ -123,13 +123,13 @@ func (s known) judge(t broker.Target, r request) (swaps []swap, why string) {
 	return swaps, ""
 }
 
-// isIn finds a placeholder in an address, encoded or not.
+// isIn reports whether a placeholder is in an address, percent-encoded or not.
 func (s known) isIn(text string) bool {
 	return s.key.In(s.Name, text) || s.key.In(s.Name, unescape(text))
 }
 
-// swap puts the secret in the place of its placeholder in a header, if it may
-// stand there; else swapped is empty. used reports whether it stands there.
+// swap returns the header's value with the secret in place of its placeholder. used reports whether
+// the placeholder is in the header; swapped is empty if it must not be there.
 func (s known) swap(name, value string) (swapped string, used bool) {
 	if name == "Authorization" {
 		kind, rest, _ := strings.Cut(value, " ")
@@ -151,7 +151,7 @@ func (s known) swap(name, value string) (swapped string, used bool) {
 	return "", s.key.In(s.Name, value)
 }
 
-// swapBasic does so in a password (RFC 7617).
+// swapBasic is swap for a password in Basic authentication (RFC 7617).
 func (s known) swapBasic(kind, encoded string) (swapped string, used bool) {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -164,11 +164,11 @@ func (s known) swapBasic(kind, encoded string) (swapped string, used bool) {
 	return "", s.key.In(s.Name, string(decoded))
 }
 
-// isFor reports whether the secret is for a host and port.
+// isFor reports whether the secret belongs to a host and port.
 func (s known) isFor(t broker.Target) bool { return slices.Contains(s.Hosts, t.String()) }
 
 // mayGo reports whether the secret may be sent with a request. A path that can
-// be read in two ways is no path of any list.
+// be read in two ways matches no path of a list.
 func (s known) mayGo(t broker.Target, method, escapedPath string) bool {
 	switch {
 	case !s.isFor(t) || givesSecrets(t, method, escapedPath):
@@ -181,8 +181,8 @@ func (s known) mayGo(t broker.Target, method, escapedPath string) bool {
 	return slices.ContainsFunc(s.Paths, func(p broker.Path) bool { return admits(p, method, escapedPath) })
 }
 
-// isPlain reports whether a path is written in the one way that has no other
-// reading: nothing encoded, no empty or dotted parts, no parameters.
+// isPlain reports whether a path can be read in one way only:
+// nothing encoded, no empty or dotted parts, no parameters.
 func isPlain(escapedPath string) bool {
 	if !strings.HasPrefix(escapedPath, "/") || strings.ContainsAny(escapedPath, "%;\\") {
 		return false

@@ -15,8 +15,8 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// secretPlaces are what in a path, which ends in "$", says that secrets are made,
-// changed or ended there, by the end of a host's name.
+// secretPlaces lists, by the end of a host's name, parts of paths below which secrets are made,
+// changed or revoked. A path is compared with "$" appended.
 var secretPlaces = map[string][]string{
 	"anthropic.com": anthropicPlaces,
 	"claude.com":    anthropicPlaces,
@@ -41,9 +41,9 @@ var anthropicPlaces = []string{
 	"rotate",
 }
 
-// givesSecrets reports whether a request may be answered with a secret that
-// nobody has a placeholder for, or end one. Where a path can be read in several
-// ways, each counts. Only Anthropic's are asked for by GET as well.
+// givesSecrets reports whether a request may be answered with a secret that has
+// no placeholder, or may revoke one. A path that can be read in several
+// ways counts in its most permissive reading. A GET counts at Anthropic's hosts only.
 func givesSecrets(t broker.Target, method, escapedPath string) bool {
 	text := loose(escapedPath) + "$"
 	for domain, places := range secretPlaces {
@@ -58,11 +58,11 @@ func givesSecrets(t broker.Target, method, escapedPath string) bool {
 	return false
 }
 
-// insideLife is how long a placeholder of the login is said to be good: the
-// parent renews what stands behind it, and longer times were not tried.
+// insideLife is how long a placeholder of the login is said to be valid: the
+// parent renews the token that it stands for, and longer times were not tried.
 const insideLife = 10 * 24 * time.Hour
 
-// demand is what Claude Code asks of the token endpoint.
+// demand is a request of Claude Code to the token endpoint.
 type demand struct {
 	Type    string `json:"grant_type"`
 	Refresh string `json:"refresh_token"`
@@ -72,8 +72,8 @@ type demand struct {
 
 const maxDemand = 64 << 10 // bytes; a demand has some hundreds
 
-// oauth answers what is asked of the token endpoint, and reports whether it
-// did. The secrets of a login stand in the bodies there, and nowhere else.
+// oauth answers requests to the token endpoint, and reports whether this was
+// one. Only there are the secrets of a login in the bodies of requests.
 func (b *Broker) oauth(w http.ResponseWriter, r *http.Request, t broker.Target) bool {
 	const root = "/v1/oauth/token"
 	where := loose(r.URL.EscapedPath())
@@ -91,7 +91,7 @@ func (b *Broker) oauth(w http.ResponseWriter, r *http.Request, t broker.Target) 
 	return true
 }
 
-// loose reads a path as the most generous of servers would.
+// loose returns a path as the most permissive server would read it.
 func loose(escapedPath string) string {
 	text := strings.ToLower(strings.ReplaceAll(unescape(escapedPath), `\`, "/"))
 	return path.Clean("/" + text)
@@ -114,8 +114,8 @@ func (b *Broker) token(w http.ResponseWriter, r *http.Request, t broker.Target) 
 	}
 }
 
-// renew answers a renewal with new placeholders. Old ones stay valid. It never
-// says that a login has ended: Claude Code would empty its file for good.
+// renew answers a renewal with new placeholders; old ones stay valid. It never
+// says that a login has ended: Claude Code would then empty its credentials file for good.
 func (b *Broker) renew(w http.ResponseWriter, r *http.Request, d demand) {
 	const later = http.StatusServiceUnavailable
 	access, scope, refused := b.login()
@@ -134,7 +134,7 @@ func (b *Broker) renew(w http.ResponseWriter, r *http.Request, d demand) {
 	answer(w, http.StatusOK, b.pair(scope))
 }
 
-// pair is a new pair of placeholders as the token endpoint gives tokens.
+// pair returns new placeholders in the form of the token endpoint's answer.
 func (b *Broker) pair(scope string) map[string]any {
 	access, refresh := broker.LoginPlaceholders(b.loginKey)
 	return map[string]any{
@@ -143,8 +143,8 @@ func (b *Broker) pair(scope string) map[string]any {
 	}
 }
 
-// exchange lets a code be exchanged, and keeps what comes for this instance:
-// whose account it is only the user can tell.
+// exchange passes the exchange of a code on, and keeps the resulting login for this instance:
+// only the user can tell whose account it is.
 func (b *Broker) exchange(w http.ResponseWriter, r *http.Request, t broker.Target, body []byte, d demand) {
 	status, content, err := b.post(r, t, body)
 	if err != nil {
@@ -195,7 +195,7 @@ func grantOf(said map[string]any, now time.Time) broker.Grant {
 	}
 }
 
-// post sends a demand on, and gives what was answered.
+// post sends a demand to the real endpoint and returns the answer. An answer that is not JSON is an error.
 func (b *Broker) post(r *http.Request, t broker.Target, body []byte) (status int, content []byte, err error) {
 	address := "https://" + t.String() + r.URL.EscapedPath()
 	out, err := http.NewRequestWithContext(r.Context(), http.MethodPost, address, bytes.NewReader(body))
@@ -219,7 +219,7 @@ func (b *Broker) post(r *http.Request, t broker.Target, body []byte) (status int
 	return in.StatusCode, content, err
 }
 
-// revoke is answered here: what an agent gives up stays the user's.
+// revoke is answered here and not passed on: the login that an agent gives up stays the user's.
 func (b *Broker) revoke(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxDemand))
 	if b.loginKey.In(broker.ClaudeRefresh, string(body)) || b.loginKey.In(broker.ClaudeLogin, string(body)) {
@@ -235,5 +235,5 @@ func answer(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(content) // who has left is not told
+	_, _ = w.Write(content) // the client may have gone
 }

@@ -21,9 +21,9 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// Proxy is how a sandbox that shares the host's network reaches a broker: a
-// proxy of HTTP on loopback, for who knows the password of this launch. What
-// is not for the broker goes through it unopened.
+// Proxy is how a sandbox that shares the host's network reaches a broker: an
+// HTTP proxy on loopback, which needs the password of this launch. Connections
+// that are not for the broker pass through it without being decrypted.
 type Proxy struct {
 	broker   *Broker
 	password string
@@ -31,7 +31,7 @@ type Proxy struct {
 	plain    *httputil.ReverseProxy
 }
 
-// NewProxy makes a proxy before a broker.
+// NewProxy makes a proxy in front of a broker.
 func NewProxy(b *Broker, password string, outward Outward) *Proxy {
 	return &Proxy{
 		broker: b, password: password, outward: outward,
@@ -54,7 +54,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return server.Serve(l)
 }
 
-// ServeHTTP is one request to the proxy.
+// ServeHTTP handles one request to the proxy.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.admits(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="claudebox"`)
@@ -78,8 +78,8 @@ func (p *Proxy) admits(r *http.Request) bool {
 	return err == nil && strings.EqualFold(kind, "basic") && subtle.ConstantTimeCompare(said, []byte(want)) == 1
 }
 
-// forward sends a request in clear on, unless somebody would read a
-// placeholder in it: its owner should hear of that.
+// forward passes on a request in clear text. If it contains a
+// placeholder, it is refused and reported: others could read it.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	for _, s := range p.broker.known() {
 		if s.inClear(r) {
@@ -96,7 +96,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request) {
 	p.plain.ServeHTTP(w, r)
 }
 
-// inClear reports whether a request holds a placeholder in its head.
+// inClear reports whether a request contains a placeholder in its address or headers.
 func (s known) inClear(r *http.Request) bool {
 	if s.isIn(r.RequestURI) {
 		return true
@@ -111,7 +111,7 @@ func (s known) inClear(r *http.Request) bool {
 	return false
 }
 
-// connect joins a client with the broker, or with the host that it names.
+// connect connects a client to the broker, or else to the host that it names.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	target, err := splitTarget(r.URL.Host)
 	if err != nil {
@@ -149,8 +149,8 @@ func splitTarget(text string) (broker.Target, error) {
 	return broker.Target{Host: host, Port: port}, nil
 }
 
-// takeOver gives the connection of a request that was granted; nil when the
-// client has left.
+// takeOver answers 200 to a CONNECT request and returns its connection; nil when the
+// client has gone.
 func takeOver(w http.ResponseWriter) net.Conn {
 	taken, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -160,14 +160,14 @@ func takeOver(w http.ResponseWriter) net.Conn {
 		taken.Close()
 		return nil
 	}
-	_ = taken.SetDeadline(time.Time{}) // the server's own
+	_ = taken.SetDeadline(time.Time{}) // clears the server's own deadline
 	if buffered.Reader.Buffered() == 0 {
 		return taken
 	}
 	return early{taken, buffered.Reader}
 }
 
-// early is a connection of which something has been read ahead.
+// early is a connection of which some bytes are already in a buffer.
 type early struct {
 	net.Conn
 	r *bufio.Reader
@@ -175,7 +175,7 @@ type early struct {
 
 func (c early) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// CloseWrite passes an end on.
+// CloseWrite shuts down the writing side of the connection.
 func (c early) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -184,7 +184,7 @@ func (c early) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// join copies both ways until both have ended.
+// join copies between a and b in both directions until both have ended, and closes them.
 func join(a, b net.Conn) {
 	defer a.Close()
 	defer b.Close()
@@ -197,7 +197,7 @@ func join(a, b net.Conn) {
 	<-done
 }
 
-// copyTo copies until the end, and passes that on.
+// copyTo copies until the end of from, and then shuts down writing on to. If that fails it closes both.
 func copyTo(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(interface{ CloseWrite() error })
@@ -207,14 +207,14 @@ func copyTo(to, from net.Conn) {
 	}
 }
 
-// Outward connects to hosts as the sandbox's own environment would have: through
-// a proxy where that names one.
+// Outward connects to hosts as the sandbox's own environment would: through
+// a proxy if the environment names one for the host.
 type Outward struct {
 	proxy  func(*url.URL) (*url.URL, error)
 	dialer *net.Dialer
 }
 
-// NewOutward connects by way of proxies.
+// NewOutward returns an Outward that uses the given proxies.
 func NewOutward(p broker.Proxies) Outward {
 	settings := httpproxy.Config{HTTPSProxy: p.HTTPS, HTTPProxy: p.HTTP, NoProxy: p.No}
 	return Outward{proxy: settings.ProxyFunc(), dialer: &net.Dialer{Timeout: patience}}
@@ -222,7 +222,7 @@ func NewOutward(p broker.Proxies) Outward {
 
 func (o Outward) proxyOf(r *http.Request) (*url.URL, error) { return o.proxy(r.URL) }
 
-// Dial connects to a target.
+// Dial connects to a target, for HTTPS, directly or through a proxy.
 func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, error) {
 	address := net.JoinHostPort(target.Host, strconv.Itoa(target.Port))
 	by, err := o.proxy(&url.URL{Scheme: "https", Host: address})
@@ -235,7 +235,7 @@ func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, erro
 	return o.through(ctx, by, address)
 }
 
-// through asks a proxy for a connection.
+// through connects to address through an HTTP proxy (CONNECT).
 func (o Outward) through(ctx context.Context, by *url.URL, address string) (net.Conn, error) {
 	if by.Scheme != "http" {
 		return nil, fmt.Errorf("a proxy of kind %q is not known", by.Scheme)

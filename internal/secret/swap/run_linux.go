@@ -40,11 +40,11 @@ func Run() error {
 	return parent.Serve(b)
 }
 
-// readable is what looking up a name reads (resolv.conf(5), hosts(5), and where
-// they lead on the usual systems).
+// readable are the paths that looking up a name reads (resolv.conf(5), hosts(5), and the targets of
+// these links on the usual systems).
 var readable = []string{"/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/nix/store"}
 
-// confineSelf leaves this process the network, and of the files only what looking up a name reads ([readable]).
+// confineSelf confines this process to the network, and to the files that looking up a name reads ([readable]).
 func confineSelf() error {
 	read := slices.DeleteFunc(slices.Clone(readable), func(path string) bool {
 		_, err := os.Stat(path)

@@ -16,19 +16,19 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// needle is a text that must not go inside, and what goes in its place, of the
-// same length: so the length of an answer and the frames of a websocket stay
-// what they are.
+// needle is a text that must not get into the sandbox, and its replacement, which has the
+// same length: so the length of an answer and the frames of a websocket do
+// not change.
 type needle struct{ text, instead []byte }
 
-// needlesOf are the forms in which a secret can come back: as it is, as it was
-// sent, as texts of usual formats have it, and in base64 at each of the three places
-// at which it can stand there.
+// needlesOf returns the forms in which a secret can come back: unchanged, as it was
+// sent, as usual text formats escape it, and in base64 at each of the three offsets
+// that it can have there.
 func needlesOf(secrets []known, sent []swap) []needle {
 	var list []needle
 	add := func(text, instead string) {
 		if len(text) < broker.Shortest {
-			return // whatever is so short comes back by chance, and can be guessed
+			return // so short a text occurs by chance, and can be guessed
 		}
 		if len(instead) != len(text) {
 			instead = strings.Repeat("*", len(text))
@@ -52,8 +52,8 @@ func needlesOf(secrets []known, sent []swap) []needle {
 	return list
 }
 
-// inBase64 is the part of a secret in base64 that does not depend on what
-// stands before and behind it, for each number of bytes before it.
+// inBase64 returns the part of a secret's base64 that does not depend on the
+// text before and after it, for each number of bytes before it (modulo 3).
 func inBase64(secret string) []string {
 	var list []string
 	for before := range 3 {
@@ -67,10 +67,10 @@ func inBase64(secret string) []string {
 	return slices.Compact(list)
 }
 
-// inTexts is a secret as addresses, JSON (with and without "/" and HTML's signs
-// escaped), HTML and numbers have it, where that is not as it is.
+// inTexts returns a secret as escaped in addresses, JSON (with and without "/" and HTML's signs
+// escaped), HTML, quoted strings and hex, without forms that equal the secret.
 func inTexts(secret string) []string {
-	inJSON, _ := json.Marshal(secret) // of a text never fails
+	inJSON, _ := json.Marshal(secret) // marshalling a string never fails
 	inHex := hex.EncodeToString([]byte(secret))
 	inAddress := url.QueryEscape(secret)
 	quoted := strconv.Quote(secret)
@@ -82,17 +82,17 @@ func inTexts(secret string) []string {
 	return slices.DeleteFunc(list, func(text string) bool { return text == secret })
 }
 
-// scanner reads from a server, and puts something else in the place of each
-// needle. It gives what has come as soon as it cannot be the beginning of one.
+// scanner reads from a server and replaces each needle. It returns bytes as soon as
+// they cannot be the beginning of a needle.
 type scanner struct {
 	from    io.ReadCloser
 	needles []needle
-	answer  *http.Response // its trailer is there, and whole, when its body has been read
-	buffer  []byte         // what follows lies in it
-	ready   []byte         // judged, to be read
-	held    []byte         // not yet judged: it may be the beginning of a needle
-	given   int            // bytes of held that were read nevertheless
-	err     error          // of from, once nothing else is to come
+	answer  *http.Response // its trailer is complete when its body has been read
+	buffer  []byte         // the memory of ready and held
+	ready   []byte         // searched; Read returns it next
+	held    []byte         // not yet decided: it may be the beginning of a needle
+	given   int            // bytes of held that Read has returned all the same
+	err     error          // from's error; Read returns it after the rest
 }
 
 const chunk = 32 << 10
@@ -130,9 +130,9 @@ func (s *scanner) fill() {
 	s.ready = text[min(given, cut):cut]
 }
 
-// byChance is how many bytes at the end of a text are not kept back: they are a
-// needle's beginning by chance, and nobody may send more before they are read, as
-// in a websocket. They say nothing of a secret.
+// byChance is up to how many undecided bytes at the end of a text are passed on at once: so few match a
+// needle's beginning by chance, and the server may send nothing more until they have been read,
+// as in a websocket. They reveal nothing about a secret.
 const byChance = 3
 
 func (s *scanner) longest() int {
@@ -143,7 +143,7 @@ func (s *scanner) longest() int {
 	return longest
 }
 
-// replaceAll changes text in its place.
+// replaceAll replaces the needles within text, in place.
 func replaceAll(text []byte, needles []needle) {
 	for _, needle := range needles {
 		for rest := text; ; {
@@ -157,7 +157,7 @@ func replaceAll(text []byte, needles []needle) {
 	}
 }
 
-// index is bytes.Index, which is quick for short needles only.
+// index is bytes.Index, but also fast for long needles.
 func index(text, needle []byte) int {
 	const quick = 24
 	if len(needle) <= quick {
@@ -175,7 +175,7 @@ func index(text, needle []byte) int {
 	}
 }
 
-// undecided is how many bytes at the end of a text can be the beginning of a
+// undecided returns how many bytes at the end of text may be the beginning of a
 // needle.
 func (s *scanner) undecided(text []byte) int {
 	longest := 0
@@ -189,7 +189,7 @@ func (s *scanner) undecided(text []byte) int {
 	return longest
 }
 
-// Write writes to the server, when it speaks another protocol by now.
+// Write writes to the server, if the connection was upgraded to another protocol.
 func (s *scanner) Write(p []byte) (int, error) {
 	to, ok := s.from.(io.Writer)
 	if !ok {
@@ -200,7 +200,7 @@ func (s *scanner) Write(p []byte) (int, error) {
 
 func (s *scanner) Close() error { return s.from.Close() }
 
-// scanHeader does the same in a header of an answer.
+// scanHeader replaces the needles in a header of an answer.
 func scanHeader(h http.Header, needles []needle) {
 	for _, values := range h {
 		for i, value := range values {

@@ -11,17 +11,17 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// Terminator is a broker within a process that makes a sandbox's network: it
-// answers connections in the place of the hosts that secrets are for.
+// Terminator is a broker within the process that makes a sandbox's network: it
+// answers connections in place of the hosts that secrets are for.
 type Terminator struct {
 	broker *Broker
 
 	mu    sync.Mutex
-	dials map[broker.Target]func(context.Context) (net.Conn, error) // the last that was given for each
+	dials map[broker.Target]func(context.Context) (net.Conn, error) // the last one given to Serve, by target
 }
 
-// NewTerminator makes one of a [broker.Config], in JSON without its Roots, which come
-// apart. Its process speaks with its parent over a socket.
+// NewTerminator makes a terminator from a [broker.Config] in JSON and the roots, which are
+// not part of that JSON. parent is the socket to the process's parent.
 func NewTerminator(config json.RawMessage, roots []byte, parent *os.File) (*Terminator, error) {
 	var c broker.Config
 	if err := json.Unmarshal(config, &c); err != nil {
@@ -51,7 +51,7 @@ func (t *Terminator) dial(ctx context.Context, target broker.Target) (net.Conn, 
 }
 
 // Terminates reports whether connections to a port of a host end here; port 0
-// asks for any.
+// means any port.
 func (t *Terminator) Terminates(name string, port uint16) bool {
 	for _, target := range t.broker.targets {
 		if target.Host == name && (port == 0 || target.Port == int(port)) {
@@ -61,8 +61,8 @@ func (t *Terminator) Terminates(name string, port uint16) bool {
 	return false
 }
 
-// Serve serves a connection to a host, which dial connects to, and returns when
-// it is closed.
+// Serve serves a connection to a host and returns when it is closed or ctx ends; dial connects to the
+// real host.
 func (t *Terminator) Serve(
 	ctx context.Context, client net.Conn, name string, port uint16, dial func(context.Context) (net.Conn, error),
 ) {
@@ -79,7 +79,7 @@ func (t *Terminator) Serve(
 	}
 }
 
-// closing is a connection that says when it is closed.
+// closing is a connection that signals when it is closed.
 type closing struct {
 	net.Conn
 	once   sync.Once

@@ -9,9 +9,9 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// PostTokens asks the token endpoint, as this host reaches it.
+// PostTokens sends a request to the token endpoint from this host, and returns at most 1 MiB of the answer.
 func PostTokens(p broker.Post) (broker.Posted, error) {
-	ctx := context.Background() // the process ends when nobody waits for it any more
+	ctx := context.Background() // the process is killed when nobody waits for it any more
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Address, bytes.NewReader(p.Body))
 	if err != nil {
 		return broker.Posted{}, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/internal/plan"
 	"claudebox/internal/session/usergit"
 )
 
@@ -25,11 +26,11 @@ func ask(t *testing.T, access usergit.Access, env []string, question string, wor
 }
 
 func TestTokensGoToTheirHostAlone(t *testing.T) {
-	access := usergit.Access{Hosts: []usergit.Host{
-		{Name: "github.com", Variable: "GH"},
-		{Name: "git.example.org:8443", Variable: "EX"},
-		{Name: "gitlab.com", Variable: "GL"},
-		{Name: "bitbucket.org", Variable: "UNSET"},
+	access := usergit.Access{Hosts: []plan.GitHost{
+		{Host: "github.com", Variable: "GH"},
+		{Host: "git.example.org:8443", Variable: "EX"},
+		{Host: "gitlab.com", Variable: "GL"},
+		{Host: "bitbucket.org", Variable: "UNSET"},
 	}}
 	env := []string{"GH=gh$(id)'\"%s\\n", "EX=ex", "GL=gl"}
 	for question, want := range map[string]string{
@@ -66,7 +67,7 @@ func TestTokensGoToTheirHostAlone(t *testing.T) {
 }
 
 func TestSSHRemotesAreWrittenAnew(t *testing.T) {
-	access := usergit.Access{SSHToHTTPS: true, Hosts: []usergit.Host{{Name: "git.example.org:8443", Variable: "EX"}}}
+	access := usergit.Access{SSHToHTTPS: true, Hosts: []plan.GitHost{{Host: "git.example.org:8443", Variable: "EX"}}}
 	for url, want := range map[string]string{
 		"git@github.com:a/b.git":               "https://github.com/a/b.git",
 		"ssh://git@github.com/a/b":             "https://github.com/a/b",

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"claudebox/internal/plan"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -19,13 +20,12 @@ type Identity struct {
 	Signs                         string // commit.gpgSign
 	SignsBy                       string // gpg.format
 	SigningKey                    string // user.signingKey
-	Others                        string // what else is set and felt, by name: "alias.*, pull.rebase"
+	Others                        string // other settings that an agent would notice, by name: "alias.*, pull.rebase"
 }
 
-// Pick reads the identity from the user's own files, conditional includes
-// honoured, then from the variables that outrank them (GIT_AUTHOR_NAME and
-// its like, as direnv sets them) or stand in for them (EMAIL). It fails where
-// git would.
+// Pick reads the identity from the user's own files, with their conditional includes, then from the variables that
+// outrank them (GIT_AUTHOR_NAME and the like, which direnv may set) or are used in their absence (EMAIL). It fails
+// where git would.
 func Pick(src Sources, env func(string) (string, bool)) (Identity, error) {
 	entries, err := read(src)
 	if err != nil {
@@ -58,15 +58,15 @@ func (id Identity) Missing() string {
 	return ""
 }
 
-// unfelt are sections that change nothing for an agent: other programs', and
-// those of logins and keys, which are spoken of elsewhere.
+// unfelt are sections whose settings an agent would not notice: those of other programs,
+// and of logins and keys, on which there are other notes.
 var unfelt = []string{
 	"author", "color", "column", "committer", "credential", "difftool", "gpg", "gui", "include", "includeif",
 	"maintenance", "mergetool", "safe", "sendemail", "user",
 }
 
-// others names what is set besides places, in order, without subsections: a URL
-// there may hold a password.
+// others names the settings that are neither in places nor unfelt, in order, without
+// subsections: a URL there may hold a password.
 func others(entries []gitconfig.Entry, places map[string]*string) []string {
 	var names []string
 	for _, e := range entries {
@@ -135,24 +135,18 @@ func Make(id Identity, safe []string, access Access) []byte {
 
 // Access says where git may log in, and how it gets there (SEC-03).
 type Access struct {
-	Hosts      []Host
-	SSHToHTTPS bool     // remotes that are written for SSH are reached over HTTPS
-	NoSSH      bool     // there is no ssh inside: git says what to do instead
-	SSH        []string // hosts that ssh logs in to: their remotes stay what they are
-	SigningKey string   // public; empty: nothing is signed
-	Signs      bool     // commits are, unasked
+	Hosts      []plan.GitHost // that git may log in to over HTTPS, maybe with a port
+	SSHToHTTPS bool           // remotes that are written for SSH are reached over HTTPS
+	NoSSH      bool           // there is no ssh inside: git says what to do instead
+	SSH        []string       // hosts that ssh logs in to: their remotes stay what they are
+	SigningKey string         // public; empty: nothing is signed
+	Signs      bool           // commits are signed without being asked for
 }
 
-// noSSH stands in for ssh. git has a shell run it, with more words behind it.
+// noSSH is run instead of ssh: by a shell, with git's arguments after it.
 const noSSH = "printf '%s\\n' 'claudebox: there is no ssh inside. In the profile, `git: {hosts: {HOST: VARIABLE}, " +
 	"ssh_to_https: true}` " +
 	"reaches such a remote over HTTPS.' >&2; exit 128; :"
-
-// Host is one that git may log in to over HTTPS.
-type Host struct {
-	Name     string // "github.com", or with a port: "git.example.org:8443"
-	Variable string // of the environment, with the token
-}
 
 // helper answers git's question for a password (gitcredentials(7)) with the
 // token, which thus stands neither in the configuration nor on a command line:
@@ -163,14 +157,14 @@ const helper = `!f() { test "$1" = get && test -n "$VARIABLE" && printf 'passwor
 // tokenUsers are the user names that go with a token; most hosts take any.
 var tokenUsers = map[string]string{"bitbucket.org": "x-token-auth", "gitlab.com": "oauth2"}
 
-func (h Host) entries() []gitconfig.Entry {
-	return below("https://"+h.Name, of("credential",
-		"username", cmp.Or(tokenUsers[h.Name], "x-access-token"),
+func login(h plan.GitHost) []gitconfig.Entry {
+	return below("https://"+h.Host, of("credential",
+		"username", cmp.Or(tokenUsers[h.Host], "x-access-token"),
 		"helper", "", // forget those of other files
 		"helper", strings.ReplaceAll(helper, "VARIABLE", h.Variable)))
 }
 
-// of are settings of a section, from names and values.
+// of makes settings of one section from pairs of names and values.
 func of(section string, words ...string) (entries []gitconfig.Entry) {
 	for i := 0; i < len(words); i += 2 {
 		entries = append(entries, gitconfig.Entry{Section: section, Name: words[i], Value: words[i+1]})
@@ -190,7 +184,7 @@ func below(subsection string, entries []gitconfig.Entry) []gitconfig.Entry {
 // being named: what is public there can be fetched by everybody.
 var forges = []string{"bitbucket.org", "codeberg.org", "github.com", "gitlab.com"}
 
-// rewrites are the ways to write an SSH remote on a host, before the path
+// rewrites makes the url.insteadOf settings for all ways to write an SSH remote on a host, before the path
 // (git-clone(1), "GIT URLS").
 func rewrites(host string) []gitconfig.Entry {
 	name, _, _ := strings.Cut(host, ":")
@@ -205,11 +199,11 @@ func rewrites(host string) []gitconfig.Entry {
 	return below("https://"+host+"/", entries)
 }
 
-// entries are what git is told. With no host and no wish they are none.
+// entries returns the settings by which git logs in and signs; none, if a asks for nothing.
 func (a Access) entries() []gitconfig.Entry {
 	var entries []gitconfig.Entry
 	for _, h := range a.Hosts {
-		entries = append(entries, h.entries()...)
+		entries = append(entries, login(h)...)
 	}
 	if a.NoSSH {
 		entries = append(entries, of("core", "sshCommand", noSSH)...)
@@ -226,7 +220,7 @@ func (a Access) entries() []gitconfig.Entry {
 	}
 	var hosts []string
 	for _, h := range a.Hosts {
-		hosts = append(hosts, h.Name)
+		hosts = append(hosts, h.Host)
 	}
 	named := slices.Clone(a.SSH)
 	for _, host := range append(hosts, forges...) {

@@ -3,11 +3,11 @@ package usergit_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/checks/realgit"
 	"claudebox/internal/session/usergit"
 )
 
@@ -108,7 +108,7 @@ func TestPickIsWhatGitPicks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home, repo := w.build(t)
 			env := append([]string{"HOME=" + home, "PWD=" + repo}, w.variables(home)...)
-			out, ok := git(t, repo, env, "config", "--get", "user.name")
+			out, ok := realgit.Run(t, repo, env, "config", "--get", "user.name")
 			if !w.fails && strings.TrimSpace(out) != w.want {
 				t.Fatalf("the table is wrong: git says %q, want %q", out, w.want)
 			}
@@ -145,7 +145,7 @@ func (w world) build(t *testing.T) (home, repo string) {
 	must(t, os.MkdirAll(repo, 0o700))
 	quiet := []string{"HOME=/nonexistent"}
 	run := func(args ...string) {
-		if _, ok := git(t, repo, quiet, args...); !ok {
+		if _, ok := realgit.Run(t, repo, quiet, args...); !ok {
 			t.Fatalf("git %q", args)
 		}
 	}
@@ -220,7 +220,7 @@ func TestAnUnreadableFileIsNamed(t *testing.T) {
 
 func TestMadeFileIsReadByGit(t *testing.T) {
 	id := usergit.Identity{Name: "A \"Q\" \\ #;", Email: "a@x", CommitterEmail: "c@x", DefaultBranch: "trunk"}
-	got, ok := list(t, usergit.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}, usergit.Access{}))
+	got, ok := realgit.List(t, usergit.Make(id, []string{"/home/u/p q", "/home/u/m/.git"}, usergit.Access{}))
 	want := []string{
 		"user.name\nA \"Q\" \\ #;", "user.email\na@x", "user.useconfigonly\ntrue", "committer.email\nc@x",
 		"init.defaultbranch\ntrunk", "branch.autosetupmerge\nfalse", "push.default\ncurrent",
@@ -233,7 +233,7 @@ func TestMadeFileIsReadByGit(t *testing.T) {
 
 func TestWithoutIdentityGitInventsNobody(t *testing.T) {
 	home, repo := world{files: map[string]string{".gitconfig": string(usergit.Make(usergit.Identity{}, nil, usergit.Access{}))}}.build(t)
-	if out, ok := git(t, repo, []string{"HOME=" + home}, "commit", "--allow-empty", "-m", "x"); ok {
+	if out, ok := realgit.Run(t, repo, []string{"HOME=" + home}, "commit", "--allow-empty", "-m", "x"); ok {
 		t.Errorf("git committed: %s", out)
 	}
 }
@@ -248,30 +248,4 @@ func TestOtherSettingsAreNamedWithoutTheirValues(t *testing.T) {
 	if want := "alias.*, pull.rebase, url.*.insteadof"; err != nil || got.Others != want {
 		t.Errorf("got %q, %v; want %q", got.Others, err, want)
 	}
-}
-
-// git runs the real git with an environment of the test's own and gives its
-// output; ok is false when git refused.
-func git(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
-	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("NOT RUN: the comparison with the real git needs git on PATH")
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Dir = dir
-	cmd.Env = append([]string{"GIT_CONFIG_NOSYSTEM=1", "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, env...)
-	raw, err := cmd.Output()
-	return string(raw), err == nil
-}
-
-// list is what the real git reads in a file: "KEY\nVALUE" or "KEY" alone.
-func list(t *testing.T, src []byte) (entries []string, ok bool) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, src, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, ok := git(t, t.TempDir(), nil, "config", "--null", "--file", file, "--list")
-	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), ok
 }

@@ -2,8 +2,8 @@
 // one folder, and makes the sandbox's ~/.gitconfig of it: who commits, what git
 // may trust, and where it may log in (GIT-01).
 //
-// It runs no git, and touches nothing: files are read through a function that
-// the caller gives. A differential test holds it against the real program.
+// It runs no git and does no I/O: files are read through a function that the
+// caller gives. A differential test compares it with the real program.
 package usergit
 
 import (
@@ -18,9 +18,9 @@ import (
 	"claudebox/internal/workspace/gitconfig"
 )
 
-// Sources says where git looks for the user's own configuration, and what the
-// folder is that conditional includes are judged by. The project's own
-// configuration is no source: inside, git reads that itself.
+// Sources says where git looks for the user's own configuration, and on what
+// folder conditional includes depend. The project's own configuration is not
+// read here: inside, git reads that itself.
 type Sources struct {
 	Files []string // in git's order: system, XDG, ~/.gitconfig; see [Files]
 	Home  string   // what "~/" in an include stands for
@@ -34,8 +34,8 @@ type Sources struct {
 	Canonical func(name string) (string, error)
 }
 
-// Repo is what conditional includes may ask about the project, as data: it
-// was read from files of the attacker.
+// Repo is what conditional includes may depend on in the project. It comes from
+// files that an attacker may have written.
 type Repo struct {
 	Dirs    []string // the git folder: canonical, then as the caller came to it; empty: no repository
 	Branch  string   // the short name that HEAD points at; empty: detached
@@ -68,38 +68,37 @@ func Files(home string, env func(string) (string, bool)) []string {
 // place. It fails where git would: a bad line, an unreadable file, a circle
 // of includes.
 func read(src Sources) ([]gitconfig.Entry, error) {
-	r := reader{Sources: src}
-	err := r.all()
-	if err != nil || !r.asksRemotes {
-		return r.entries, err
-	}
-	// A condition on remotes may be met by a remote that the user's own
-	// files define further down, so git reads everything twice.
-	src.Repo.Remotes = slices.Clone(src.Repo.Remotes)
-	for _, e := range r.entries {
+	// A condition on remotes may be met by a remote that the user's own files
+	// define further down. So everything is read twice, as by git, and the first
+	// time no remote is known.
+	remotes := slices.Clone(src.Repo.Remotes)
+	src.Repo.Remotes = nil
+	entries, err := readAll(src)
+	for _, e := range entries {
 		if e.Section == "remote" && e.Sub && e.Name == "url" {
-			src.Repo.Remotes = append(src.Repo.Remotes, e.Value)
+			remotes = append(remotes, e.Value)
 		}
 	}
-	r = reader{Sources: src, remotesKnown: true}
-	err = r.all()
-	return r.entries, err
+	if err != nil {
+		return nil, err
+	}
+	src.Repo.Remotes = remotes
+	return readAll(src)
+}
+
+func readAll(src Sources) ([]gitconfig.Entry, error) {
+	r := reader{Sources: src}
+	for _, file := range r.Files {
+		if err := r.file(file, 0); err != nil {
+			return nil, err
+		}
+	}
+	return r.entries, nil
 }
 
 type reader struct {
 	Sources
-	entries      []gitconfig.Entry
-	asksRemotes  bool // a hasconfig condition was met with before remotes were known
-	remotesKnown bool
-}
-
-func (r *reader) all() error {
-	for _, file := range r.Files {
-		if err := r.file(file, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	entries []gitconfig.Entry
 }
 
 // file reads one file and, in place, what it includes.
@@ -157,8 +156,8 @@ func expand(name, home string) (string, bool) {
 	return name, !strings.HasPrefix(name, "~") && !strings.HasPrefix(name, "%(prefix)/")
 }
 
-// holds judges the condition of an includeIf that stands in file. A condition
-// git does not know is false, as in git.
+// holds reports whether the condition of an includeIf in file is met. One that git
+// does not know is not, as in git.
 func (r *reader) holds(condition, file string) bool {
 	switch keyword, pattern, _ := strings.Cut(condition, ":"); keyword {
 	case "gitdir", "gitdir/i":
@@ -167,7 +166,7 @@ func (r *reader) holds(condition, file string) bool {
 		return r.Repo.Branch != "" && Wildmatch(wholeFolder(pattern), r.Repo.Branch, false)
 	}
 	pattern, is := strings.CutPrefix(condition, "hasconfig:remote.*.url:")
-	return is && r.hasRemote(pattern)
+	return is && slices.ContainsFunc(r.Repo.Remotes, func(url string) bool { return Wildmatch(pattern, url, false) })
 }
 
 // inGitDir matches the git folder, first by its canonical path, then by the
@@ -214,13 +213,4 @@ func wholeFolder(pattern string) string {
 		return pattern + "**"
 	}
 	return pattern
-}
-
-// hasRemote needs every remote of every source; until they are known the
-// condition is false and the reader is told to come again.
-func (r *reader) hasRemote(pattern string) bool {
-	r.asksRemotes = !r.remotesKnown
-	return r.remotesKnown && slices.ContainsFunc(r.Repo.Remotes, func(url string) bool {
-		return Wildmatch(pattern, url, false)
-	})
 }

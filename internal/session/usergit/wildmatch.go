@@ -31,9 +31,9 @@ func Wildmatch(pattern, text string, fold bool) bool {
 	return re.MatchString(b.String())
 }
 
-// A regular expression is made of characters, and git compares bytes. So each byte
-// becomes one: a slash has its own, which is in no range of others, and those
-// beyond ASCII have no other case.
+// A regular expression works on characters, and git on bytes. So each byte is mapped to
+// a character: a slash to one that is in no range of others, and bytes beyond ASCII
+// to characters without another case.
 const slash = "\uf8ff"
 
 func character(c byte) rune {
@@ -46,7 +46,7 @@ func character(c byte) rune {
 	return rune(c)
 }
 
-// translate writes a pattern as a regular expression.
+// translate writes a pattern as a regular expression; ok is false if git refuses the pattern.
 func translate(pattern string) (expression string, ok bool) {
 	var b strings.Builder
 	b.WriteString(`\A`)
@@ -82,7 +82,7 @@ func translate(pattern string) (expression string, ok bool) {
 	return b.String() + `\z`, true
 }
 
-// classes are those that git knows by name.
+// classes are the names of character classes that git knows.
 const classes = " alnum alpha blank cntrl digit graph lower print punct space upper xdigit "
 
 // class translates a bracket expression, which never matches a slash. pattern is
@@ -121,7 +121,7 @@ func class(pattern string) (expression, rest string, ok bool) {
 	return "", "", false
 }
 
-// inClass is a byte's character in a range.
+// inClass is the character for a byte as the end of a range in a bracket expression.
 func inClass(c byte) rune {
 	if c == '/' {
 		return '/' // which no text has

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/realgit"
 	"claudebox/internal/session/usergit"
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -51,7 +52,7 @@ func gitMatches(t *testing.T, branch string) map[int]bool {
 	}
 	w.files[".gitconfig"] = string(gitconfig.Render(conditions))
 	home, repo := w.build(t)
-	out, ok := git(t, repo, []string{"HOME=" + home}, "config", "--list")
+	out, ok := realgit.Run(t, repo, []string{"HOME=" + home}, "config", "--list")
 	if !ok {
 		t.Fatal("git refuses the file")
 	}
@@ -126,8 +127,8 @@ func TestGitInsideSignsAsGitOutside(t *testing.T) {
 			must(t, err)
 			must(t, os.WriteFile(home+"/made", usergit.Make(id, nil, usergit.Access{}), 0o600))
 			for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
-				want, _ := git(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
-				got, _ := git(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)
+				want, _ := realgit.Run(t, repo, append([]string{"HOME=" + home}, p.env...), "var", who)
+				got, _ := realgit.Run(t, repo, []string{"HOME=/nonexistent", "GIT_CONFIG_GLOBAL=" + home + "/made"}, "var", who)
 				if cutTime(got) != cutTime(want) {
 					t.Errorf("%s: inside %q, outside %q", who, got, want)
 				}

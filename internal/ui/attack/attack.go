@@ -9,8 +9,8 @@ import (
 	"claudebox/internal/ui/doctor"
 )
 
-// Place is where claudebox's own program lies inside, and what it is called by
-// there.
+// Place is where claudebox's own program is mounted inside, as the attacker. Started by this name it
+// attacks, see [Run].
 const Place = "/opt/claudebox-attack"
 
 // Targets are what an attacker looks for.
@@ -25,7 +25,7 @@ type Targets struct {
 	Socket    string   // path of a socket
 }
 
-// Loot is what one attack got; empty: nothing.
+// Loot maps the name of each attack that was tried to what it got; empty: nothing.
 type Loot map[string]string
 
 // try is one attack.
@@ -40,8 +40,8 @@ func tries() []try {
 	return slices.Concat(processTries, fileTries, projectTries, kernelTries, socketTries, fullTries, unixTries)
 }
 
-// Run attacks, when this program was started as the attacker, and gives the exit
-// status. It prints what it got.
+// Run runs all attacks, if words say that this program was started as the attacker, and prints its [Loot] as JSON.
+// status is the exit status; ran is false if the program is not the attacker.
 func Run(words []string) (status int, ran bool) {
 	if len(words) != 2 || words[0] != Place {
 		return 0, false
@@ -61,7 +61,7 @@ func Run(words []string) (status int, ran bool) {
 	return 0, true
 }
 
-// Judge says of each attack whether it got what it must not, in a sandbox of a
+// Judge makes a finding for each attack: whether it got what it must not get in a sandbox of
 // tier. An attack that was not tried counts as one that succeeded.
 func Judge(loot Loot, tier string) []doctor.Finding {
 	open := func(a try) bool {

@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// at is a name of the host's, or one in the project.
+// at returns an absolute name as it is, and any other below the project.
 func (t Targets) at(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -61,8 +61,8 @@ func (t Targets) at(name string) string {
 	return filepath.Join(t.Project, name)
 }
 
-// createsBesideShell tries the folder of a pinned program. New names in the store
-// are the sandbox's own to make.
+// createsBesideShell tries to make a file in the folder of a pinned program. New names in the store
+// itself do not count: they may be made in the sandbox's own store.
 func createsBesideShell(t Targets) string {
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
@@ -82,7 +82,7 @@ func anyThere(names ...string) func(Targets) string {
 	}
 }
 
-// secretPlaces are those that no sandbox may see (SAND-09), below the home.
+// secretPlaces looks for the paths below the home that no sandbox may see (SAND-09).
 func secretPlaces(t Targets) string {
 	for _, s := range profile.SecretPaths {
 		// what is there is claudebox's own
@@ -116,8 +116,8 @@ func (t Targets) holdsCanary(name string) string {
 	return ""
 }
 
-// sockets looks for one where programs of a system put theirs. claudebox's own
-// lie in a folder of that name.
+// sockets looks for a socket where programs of a system put theirs. claudebox's own
+// are in folders of that name, which are passed over.
 func sockets(Targets) string {
 	isSocket := func(kind fs.FileMode, _ string) bool { return kind&fs.ModeSocket != 0 }
 	return cmp.Or(find("/run", "claudebox", isSocket), find("/var/run", "claudebox", isSocket),
@@ -133,8 +133,8 @@ func devices(Targets) string {
 	})
 }
 
-// find gives the first file below a folder that is wanted by its kind and name.
-// Folders of one name are passed over; what cannot be read cannot be used either.
+// find returns the first file below root whose kind and name are wanted; empty: there is none.
+// It passes over folders called passed, and what cannot be read: that cannot be used either.
 func find(root, passed string, wanted func(kind fs.FileMode, name string) bool) (found string) {
 	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -143,7 +143,7 @@ func find(root, passed string, wanted func(kind fs.FileMode, name string) bool) 
 		if d.IsDir() && d.Name() == passed {
 			return fs.SkipDir
 		}
-		// A folder's list knows only what lies below a mount.
+		// For a mount point the folder's list has the type of what lies below the mount.
 		if info, err := os.Lstat(name); err == nil && wanted(info.Mode(), d.Name()) {
 			found = name
 			return fs.SkipAll

@@ -9,7 +9,7 @@ import (
 
 // reaches makes a call that no sandbox needs, with arguments that do nothing,
 // and reports whether the kernel looked at them. A filter answers before that,
-// with one of two errors.
+// with EPERM or ENOSYS.
 func reaches(what string, number uintptr, args ...uintptr) func(Targets) string {
 	return func(Targets) string {
 		var a [6]uintptr
@@ -28,7 +28,7 @@ func reaches(what string, number uintptr, args ...uintptr) func(Targets) string 
 	}
 }
 
-// none is an address and a descriptor that nobody has.
+// none is an invalid address, and an invalid descriptor.
 const none = ^uintptr(0)
 
 var kernelTries = []try{
@@ -64,8 +64,8 @@ var kernelTries = []try{
 
 const tioclinux = 0x541c // ioctl_console(2)
 
-// newUserNamespace tries in a call that would change nothing else: a process of
-// several threads may not enter one, so EINVAL says that it could be made.
+// newUserNamespace tries to make a user namespace, and changes nothing else: a process of
+// several threads may not enter one, so EINVAL says that one could be made.
 func newUserNamespace(Targets) string {
 	_, _, err := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0)
 	if err == 0 || errors.Is(err, unix.EINVAL) {
@@ -74,7 +74,7 @@ func newUserNamespace(Targets) string {
 	return ""
 }
 
-// family tries to make a socket.
+// family tries to make a socket of a family.
 func family(domain, kind, protocol int) func(Targets) string {
 	return func(Targets) string {
 		fd, err := unix.Socket(domain, kind, protocol)

@@ -9,7 +9,7 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// patience bounds what one connection may take: a rule may drop its packets.
+// patience bounds what one connection may take: a firewall may drop its packets.
 const patience = 500 * time.Millisecond
 
 // fullTries succeed in tier full, the host's own network, on purpose.
@@ -32,8 +32,8 @@ var unixTries = []try{
 	}},
 }
 
-// speaks connects to each address and gives the first that answers with the
-// canary.
+// speaks connects to each address and returns the first that answers with the
+// canary; empty: none does.
 func speaks(network string, t Targets, addresses ...string) string {
 	for _, address := range addresses {
 		conn, err := net.DialTimeout(network, address, patience)
@@ -50,7 +50,7 @@ func speaks(network string, t Targets, addresses ...string) string {
 	return ""
 }
 
-// interfaces finds one of the host's: its address is among the targets', and
+// interfaces looks for an interface of the host: its address is one of the targets', and
 // not by chance the one that every sandbox has.
 func interfaces(t Targets) string {
 	found, _ := net.InterfaceAddrs()

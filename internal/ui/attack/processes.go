@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// inProc names a process in whose file of /proc the canary stands, beside the
-// words by which the attacker was told what to look for.
+// inProc looks through a file of /proc for each process. It returns the first that has the canary
+// outside of the words by which the attacker was told what to look for.
 func inProc(file string) func(Targets) string {
 	return func(t Targets) string {
 		entries, _ := filepath.Glob("/proc/[0-9]*/" + file)
@@ -59,8 +59,8 @@ func anySet(names ...string) func(Targets) string {
 	}
 }
 
-// descriptors looks for one that is open beside the standard ones. Go's own are
-// not inherited: they are closed when a program is started.
+// descriptors looks for an inherited descriptor beside the standard ones. One of Go's
+// own is not inherited: it is marked close-on-exec.
 func descriptors(Targets) string {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range entries {
@@ -90,8 +90,8 @@ func standardStreams(Targets) string {
 	return ""
 }
 
-// processes finds one that is none of the sandbox: bwrap's two, their shim and
-// this one are there.
+// processes looks for a process that is not of the sandbox. bwrap's two, their shim and
+// this one are.
 func processes(Targets) string {
 	known := []string{"bwrap", "env", "claudebox", "claudebox-attac", filepath.Base(os.Args[0])}
 	entries, _ := filepath.Glob("/proc/[0-9]*/comm")

@@ -103,10 +103,10 @@ func (m *Made) serve(listener net.Listener) {
 	}
 }
 
-// Folder is where a caller may keep what goes with the targets.
+// Folder is a folder below the home for what a caller needs beside the targets. Close removes it.
 func (m *Made) Folder() string { return m.folders[0] }
 
-// Close takes the targets away.
+// Close stops the services, and removes all that was planted.
 func (m *Made) Close() {
 	for _, listener := range m.listeners {
 		listener.Close()

@@ -19,7 +19,7 @@ type View struct {
 	Sizes Sizes // shown where they are known
 }
 
-// Sizes are bytes of the store, unpacked, with all that is referred to.
+// Sizes are sizes in the store, in bytes, unpacked, each with all that is referred to.
 type Sizes struct {
 	Paths int               // in all; 0: sizes are not known
 	Total uint64            // less than the sum, as packages share
@@ -57,13 +57,13 @@ func (p *page) head(l launch.Launch, title string) {
 	p.field("nix", nix(l), "")
 }
 
-// agent is the program, in one line, and the caller's words for it, in two.
-func (p *page) agent(l launch.Launch) string {
-	if len(l.Agent) == 0 {
+// agent is the program, shortened to one line, and the caller's words for it, shortened to two.
+func (v View) agent(l launch.Launch) string {
+	if len(l.Agent.Words) == 0 {
 		return ""
 	}
-	words := strings.Join(slices.Concat(l.Agent[1:], l.Request), " ")
-	return layout.Shorten(p.short(l.Agent[0]), p.room()) + " " + layout.Shorten(diag.Visible(words), 2*p.room())
+	words := strings.Join(slices.Concat(l.Agent.Words[1:], l.Request), " ")
+	return layout.Shorten(v.short(l.Agent.Words[0]), v.room()) + " " + layout.Shorten(diag.Visible(words), 2*v.room())
 }
 
 func home(p *page, l launch.Launch) string {
@@ -86,7 +86,7 @@ func names(list []plan.Package) []string {
 }
 
 // networks says what each tier leaves open. Full is shown in red: it is the
-// default, and the least.
+// default, and protects the least.
 var networks = map[string]string{
 	"full":  "the host's, its LAN and local services included",
 	"inet":  "the internet; no LAN, no service of this host",
@@ -171,24 +171,26 @@ func secrecy(secret bool) string {
 
 var accesses = map[plan.MountKind]string{plan.Bind: "rw", plan.ROBind: "ro", plan.ROData: "ro", plan.Closure: "ro"}
 
-// mounts lists what comes from the host beyond every sandbox's base.
 func (p *page) mounts(l launch.Launch) {
-	var rows [][]string
-	for _, m := range l.Mounts {
-		if access, shown := accesses[m.Kind]; shown && m.Why != plan.Base {
-			rows = append(rows, []string{access, p.place(m), secrecy(m.Secret), m.Why})
-		}
-	}
+	rows := each(beyondBase(l), func(m launch.Mount) []string {
+		return []string{accesses[m.Kind], p.place(m), secrecy(m.Secret), m.Why}
+	})
 	p.section("mounts beyond the base", rows, 1, 2)
 }
 
+// beyondBase returns the mounts of what comes from the host, without those of every sandbox's base.
+func beyondBase(l launch.Launch) []launch.Mount {
+	isBase := func(m launch.Mount) bool { return accesses[m.Kind] == "" || m.Why == plan.Base }
+	return slices.DeleteFunc(slices.Clone(l.Mounts), isBase)
+}
+
 // place is where a mount lies, and what of the host it is when that differs.
-func (p *page) place(m launch.Mount) string {
+func (v View) place(m launch.Mount) string {
 	fromHost := slices.Contains([]plan.MountKind{plan.Bind, plan.ROBind, plan.Symlink}, m.Kind)
 	if fromHost && m.Source != m.Destination {
-		return p.short(m.Destination) + " ← " + p.short(m.Source)
+		return v.short(m.Destination) + " ← " + v.short(m.Source)
 	}
-	return p.short(m.Destination)
+	return v.short(m.Destination)
 }
 
 func (p *page) remarks(l launch.Launch) {

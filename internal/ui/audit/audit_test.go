@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,13 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"claudebox/checks/golden"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/plan/diff"
 	"claudebox/internal/sandbox/launch"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const store = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-"
 
@@ -36,8 +33,12 @@ func example() launch.Launch {
 				},
 			},
 		},
-		Tier: "full", Project: "/home/u/src/a project", State: "/home/u/.claudebox/instances/00ff",
-		Agent: []string{store + "claude-code-2.1.0/bin/claude", "--dangerously-skip-permissions"}, Request: []string{"-p", "fix\x1b[2J it"},
+		Tier: "full",
+		Setting: launch.Setting{
+			Project: "/home/u/src/a project", State: "/home/u/.claudebox/instances/00ff",
+			Agent:   launch.Agent{Words: []string{store + "claude-code-2.1.0/bin/claude", "--dangerously-skip-permissions"}},
+			Request: []string{"-p", "fix\x1b[2J it"},
+		},
 		Env: []launch.Variable{
 			variable("ANTHROPIC_API_KEY", plan.FromHost, "sk-ant-api03-0123456789", "base", true),
 			variable("AVERYLONGNAMEOFAVARIABLETHATNOBODYWANTS", plan.FromHost, "short", "CLAUDEBOX_EXTRA_ENV", true),
@@ -59,27 +60,16 @@ func example() launch.Launch {
 
 func TestTextReadsWellAt80Columns(t *testing.T) {
 	v := View{View: layout.View{Home: "/home/u", Width: 80}}
-	golden(t, "testdata/audit.txt", v.Text(example()))
-	golden(t, "testdata/plan.txt", v.Plan(example()))
-	golden(t, "testdata/whole.txt", v.Whole(example()))
+	compare(t, "testdata/audit.txt", v.Text(example()))
+	compare(t, "testdata/plan.txt", v.Plan(example()))
+	compare(t, "testdata/whole.txt", v.Whole(example()))
 	v.Sizes = Sizes{Paths: 31, Total: 512 << 20, Of: map[string]uint64{store + "awscli2-2.15.0": 300 << 20, store + "git-2.50.0": 900 << 10}}
-	golden(t, "testdata/sizes.txt", v.Plan(example()))
+	compare(t, "testdata/sizes.txt", v.Plan(example()))
 }
 
-func golden(t *testing.T, file, got string) {
+func compare(t *testing.T, file, got string) {
 	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", file, diff)
-	}
+	golden.Compare(t, file, []byte(got))
 	for _, line := range strings.Split(got, "\n") {
 		if utf8.RuneCountInString(line) > 80 {
 			t.Errorf("%s: longer than 80 columns: %s", file, line)
@@ -109,7 +99,7 @@ func TestADifferenceReadsWellAt80Columns(t *testing.T) {
 	}
 	text := View{View: layout.View{Home: "/home/u", Width: 80}}.Diff(d, "/home/u/old.json", "profile work")
 	d[1].Changes = d[1].Changes[:1]
-	golden(t, "testdata/difference.txt", View{View: layout.View{Home: "/home/u", Width: 80}}.Diff(d, "/home/u/old.json", "profile work"))
+	compare(t, "testdata/difference.txt", View{View: layout.View{Home: "/home/u", Width: 80}}.Diff(d, "/home/u/old.json", "profile work"))
 	for _, line := range strings.Split(text, "\n") {
 		if utf8.RuneCountInString(line) > 80 || strings.Contains(line, "\x1b") {
 			t.Errorf("%q", line)

@@ -10,6 +10,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/nix/storepath"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
 )
@@ -32,8 +33,8 @@ func (v View) Brief(l launch.Launch, changes []string) string {
 	}
 }
 
-// brief gives each field that matters so many lines, and reports whether nothing
-// had to be left out for that.
+// brief gives each field that matters at most each lines, and reports whether
+// all warnings found room.
 func (v View) brief(l launch.Launch, changes []string, each int) (text string, fits bool) {
 	p := page{View: v}
 	p.line(p.Paint(layout.Bold, "claudebox: "+diag.Visible(agentName(l))+" in a sandbox, by profile "+l.Plan.Profile))
@@ -81,8 +82,8 @@ func (v View) Warnings(l launch.Launch) string {
 	return p.b.String()
 }
 
-// warnings writes red remarks into so many lines, each of them into at most so
-// many. What is left is counted on the last line; whole reports whether nothing is.
+// warnings writes red remarks into at most so many lines, and each of them into at most each. Those
+// that do not fit are counted on the last line; whole reports whether there are none.
 func (p *page) warnings(list []string, each, lines int) (whole bool) {
 	label := "warning"
 	for i, w := range list {
@@ -100,53 +101,51 @@ func (p *page) warnings(list []string, each, lines int) (whole bool) {
 // agentName is the program that starts, for people: with its version where it
 // is of the store, and its name alone elsewhere.
 func agentName(l launch.Launch) string {
-	if len(l.Agent) == 0 {
+	if len(l.Agent.Words) == 0 {
 		return "a shell"
 	}
-	const store, hash = "/nix/store/", 33
-	if rest, is := strings.CutPrefix(l.Agent[0], store); is && len(rest) > hash {
-		name, _, _ := strings.Cut(rest[hash:], "/")
-		return name
+	if program, err := storepath.Of(l.Agent.Words[0]); err == nil {
+		return storepath.Name(program)
 	}
-	return strings.TrimSuffix(path.Base(l.Agent[0]), ".exe")
+	return strings.TrimSuffix(path.Base(l.Agent.Words[0]), ".exe")
 }
 
-// given is what may be written to: the project, and folders beside it.
-func (p *page) given(l launch.Launch, lines int) string {
-	head := p.short(l.Project) + ", read-write"
+// given lists what may be written to: the project, and folders beside it.
+func (v View) given(l launch.Launch, lines int) string {
+	head := v.short(l.Project) + ", read-write"
 	var also []string
-	for _, m := range l.Mounts {
-		if m.Kind == plan.Bind && m.Why != plan.Base && !pathname.Below(m.Destination, l.Project) {
-			also = append(also, p.place(m))
+	for _, m := range beyondBase(l) {
+		if m.Kind == plan.Bind && !pathname.Below(m.Destination, l.Project) {
+			also = append(also, v.place(m))
 		}
 	}
 	if len(also) == 0 {
-		return layout.Shorten(head, p.room())
+		return layout.Shorten(head, v.room())
 	}
-	head = layout.Shorten(p.short(l.Project), max(p.room()/2, least)) + "; read-write too: "
-	return head + p.list(also, "", p.columns(lines)-layout.Width(head))
+	head = layout.Shorten(v.short(l.Project), max(v.room()/2, least)) + "; read-write too: "
+	return head + v.list(also, "", v.columns(lines)-layout.Width(head))
 }
 
-// columns is how many columns a list in so many lines may have. Where it is
-// broken some of them stay empty.
-func (p *page) columns(lines int) int { return p.room() + (lines-1)*p.room()*3/4 }
+// columns is how many columns a list in so many lines may have. Each line after the first counts
+// for three quarters: where the list is broken, some columns stay empty.
+func (v View) columns(lines int) int { return v.room() + (lines-1)*v.room()*3/4 }
 
 // WhyHidden is the reason of mounts that cover what looks secret.
 const WhyHidden = "it looks secret"
 
-func (p *page) hidden(l launch.Launch) string {
+func (v View) hidden(l launch.Launch) string {
 	var covered []string
 	for _, m := range l.Mounts {
 		if m.Why != WhyHidden || m.Kind == plan.Bind { // a folder that is kept in its place
 			continue
 		}
-		name := p.short(m.Destination)
+		name := v.short(m.Destination)
 		if rel, err := filepath.Rel(l.Project, m.Destination); err == nil && filepath.IsLocal(rel) {
 			name = diag.Visible(rel)
 		}
 		covered = append(covered, name)
 	}
-	return p.list(covered, "the rest of your home", p.room())
+	return v.list(covered, "the rest of your home", v.room())
 }
 
 // networksShort says what each tier leaves open, in few words.
@@ -157,8 +156,8 @@ var networksShort = map[string]string{
 	"none":  "none",
 }
 
-// reach is what of the network can be reached, and what reaches inside.
-func (p *page) reach(l launch.Launch, lines int) string {
+// reach says what of the network can be reached, and what reaches inside.
+func (v View) reach(l launch.Launch, lines int) string {
 	n := l.Plan.Network
 	text, ports := networksShort[l.Tier], ""
 	if len(n.Out) > 0 && l.Tier != "full" {
@@ -171,10 +170,10 @@ func (p *page) reach(l launch.Launch, lines int) string {
 		if n.Via != "" {
 			ports = "; by the proxy " + diag.Visible(n.Via) + ports
 		}
-		text += p.list(visible(n.Hosts()), "", p.columns(lines)-layout.Width(text+ports))
+		text += v.list(visible(n.Hosts()), "", v.columns(lines)-layout.Width(text+ports))
 	}
 	if len(n.Except) > 0 {
-		text += ", and of your own network " + p.list(visible(n.Except), "", p.columns(lines)-layout.Width(text+ports))
+		text += ", and of your own network " + v.list(visible(n.Except), "", v.columns(lines)-layout.Width(text+ports))
 	}
 	return text + ports
 }
@@ -200,8 +199,8 @@ func (p *page) secrets(l launch.Launch, lines int) {
 	}
 }
 
-// readable are the secrets that a plan lets in as they are.
-func (p *page) readable(l launch.Launch) []string {
+// readable lists the secrets that can be read inside.
+func (v View) readable(l launch.Launch) []string {
 	var list []string
 	for _, v := range l.Env {
 		if v.Secret {
@@ -210,15 +209,15 @@ func (p *page) readable(l launch.Launch) []string {
 	}
 	for _, m := range l.Mounts {
 		if m.Secret {
-			list = append(list, p.place(m))
+			list = append(list, v.place(m))
 		}
 	}
 	return list
 }
 
-// list joins so many items with commas as fit into width, and counts the
+// list joins as many items with commas as fit into width, and counts the
 // others. tail stands last, whole.
-func (p *page) list(items []string, tail string, width int) string {
+func (v View) list(items []string, tail string, width int) string {
 	for shown := len(items); shown >= 0; shown-- {
 		words := slices.Clone(items[:shown])
 		if more := len(items) - shown; more > 0 {

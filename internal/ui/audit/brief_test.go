@@ -2,12 +2,10 @@ package audit
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"claudebox/checks/golden"
 	"claudebox/internal/diag/layout"
 	"claudebox/internal/plan"
 	"claudebox/internal/sandbox/launch"
@@ -18,7 +16,8 @@ func fiveProfiles() map[string]launch.Launch {
 	base := func(change func(*launch.Launch)) launch.Launch {
 		l := launch.Launch{
 			Plan:    plan.Plan{Profile: "default", State: "project", Nix: plan.Nix{Store: "full"}},
-			Project: "/home/u/src/shop", Tier: "full", Agent: []string{"/home/u/.local/bin/claude"},
+			Setting: launch.Setting{Project: "/home/u/src/shop", Agent: launch.Agent{Words: []string{"/home/u/.local/bin/claude"}}},
+			Tier:    "full",
 			Mounts: []launch.Mount{
 				{Kind: plan.Bind, Source: "/home/u/.claudebox/instances/00ff/.claude", Destination: "/home/u/.claude", Why: plan.Base},
 				{Kind: plan.Bind, Source: "/home/u/src/shop/.git", Destination: "/home/u/src/shop/.git", Why: "git runs what it names"},
@@ -32,7 +31,7 @@ func fiveProfiles() map[string]launch.Launch {
 	}
 	secrets := func(l *launch.Launch) {
 		l.Plan.Profile = "work"
-		l.Agent[0] = store + "claude-code-2.1.0/bin/claude"
+		l.Agent.Words[0] = store + "claude-code-2.1.0/bin/claude"
 		l.Env = example().Env
 		l.Mounts = append(l.Mounts, example().Mounts[2:4]...)
 		l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.Bind, Destination: "/home/u/src/shop/kept-in-its-place", Why: WhyHidden})
@@ -72,7 +71,7 @@ func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
 		}
 		for _, width := range []int{60, 80, 140} {
 			text := View{View: layout.View{Home: "/home/u", Width: width}}.Brief(l, changes) + Question + "\n"
-			goldenText(t, fmt.Sprintf("testdata/brief-%s-%d.txt", name, width), text)
+			golden.Compare(t, fmt.Sprintf("testdata/brief-%s-%d.txt", name, width), []byte(text))
 			if lines := strings.Count(text, "\n"); lines > briefLines {
 				t.Errorf("%s at %d columns: %d lines", name, width, lines)
 			}
@@ -82,22 +81,6 @@ func TestTheQuestionFitsIntoHalfATerminal(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func goldenText(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got\n%s", file, diff)
 	}
 }
 
@@ -128,7 +111,7 @@ func TestNothingHostileReachesTheTerminalAtTheQuestion(t *testing.T) {
 	const bad = "\x1b[2J\a\u202e"
 	l := fiveProfiles()["everything"]
 	l.Project += bad
-	l.Agent[0] += bad
+	l.Agent.Words[0] += bad
 	l.Warnings, l.Plan.Network.Allow = []string{bad}, []string{bad}
 	l.Mounts = append(l.Mounts, launch.Mount{Kind: plan.ROData, Destination: l.Project + "/a" + bad, Why: WhyHidden})
 	v := View{View: layout.View{Home: "/home/u", Width: 140}}

@@ -10,12 +10,12 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// Lines are the facts of a launch that a user approves, one a line, sorted.
-// Two launches that agree in them let the same things in. Values are not
-// among them: a new token is not a wider sandbox.
+// Lines are what a user approves of a launch, one fact a line, sorted. Two
+// launches with the same lines let the same things in. Values of variables are
+// not among them: a new token is not a wider sandbox.
 func Lines(l launch.Launch) []string {
 	lines := []string{
-		"agent " + strings.Join(l.Agent, " "),
+		"agent " + strings.Join(l.Agent.Words, " "),
 		"git configuration " + l.Plan.Git.Config,
 		"nix store " + l.Plan.Nix.Store,
 		networkLine(l),
@@ -47,17 +47,13 @@ func Lines(l launch.Launch) []string {
 	add(each(l.Outside, func(o launch.Outside) string {
 		return "secret " + o.Name + " is used for " + strings.Join(o.Hosts, " ")
 	})...)
-	for _, m := range l.Mounts {
-		if accesses[m.Kind] != "" && m.Why != plan.Base {
-			add(MountLine(m))
-		}
-	}
+	add(each(beyondBase(l), MountLine)...)
 	add(each(names(l.Plan.Pins.Packages), func(name string) string { return "package " + name })...)
 	slices.Sort(lines)
 	return slices.Compact(lines)
 }
 
-// networkLine is the tier with what it is narrowed by. Hosts have lines of their
+// networkLine is the tier, with its exceptions and its proxy. Hosts have lines of their
 // own.
 func networkLine(l launch.Launch) string {
 	n := l.Plan.Network
@@ -77,7 +73,7 @@ func MountLine(m launch.Mount) string {
 }
 
 // Difference is what changed between two sorted lists of lines: each new one
-// behind "+ ", then each gone one behind "- ".
+// after "+ ", then each gone one after "- ".
 func Difference(before, after []string) (list []string) {
 	for _, side := range []struct {
 		mark          string
@@ -95,7 +91,7 @@ func Difference(before, after []string) (list []string) {
 // weightiest are the beginnings of lines that a person is to see first.
 var weightiest = []string{"network", "port", "secret", "variable", "mount rw", "mount"}
 
-// byWeight are changes in the order in which a person is to see them: what is new
+// byWeight sorts changes into the order in which a person is to see them: what is new
 // before what is gone.
 func byWeight(changes []string) []string {
 	weight := func(change string) int {

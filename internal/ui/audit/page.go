@@ -22,15 +22,15 @@ const (
 )
 
 // short makes a path readable, control characters included.
-func (p *page) short(path string) string { return diag.Visible(layout.Path(p.Home, path)) }
+func (v View) short(path string) string { return diag.Visible(layout.Path(v.Home, path)) }
 
-// each gives a word for each of a list.
-func each[T any](list []T, word func(T) string) []string {
-	words := make([]string, len(list))
+// each applies of to each element of a list.
+func each[T, R any](list []T, of func(T) R) []R {
+	made := make([]R, len(list))
 	for i, one := range list {
-		words[i] = word(one)
+		made[i] = of(one)
 	}
-	return words
+	return made
 }
 
 func visible(list []string) []string { return each(list, diag.Visible) }
@@ -40,7 +40,7 @@ func (p *page) line(text string) { p.b.WriteString(strings.TrimRight(text, " ") 
 func (p *page) title(text string) { fmt.Fprintf(&p.b, "\n  %s\n", p.Paint(layout.Bold, text)) }
 
 // room is how many columns stand beside the labels.
-func (p *page) room() int { return p.Width - labelWidth - 2 }
+func (v View) room() int { return v.Width - labelWidth - 2 }
 
 // labelled writes lines beside a label.
 func (p *page) labelled(label, colour string, lines ...string) {
@@ -55,8 +55,8 @@ func (p *page) field(label, text, colour string) {
 	p.labelled(label, colour, layout.Wrap(text, p.room())...)
 }
 
-// few writes a field of at most so many lines. What is too long for them is cut
-// in its middle.
+// few writes a field in no more lines than most. A text that is too long for them is cut
+// in the middle of the last.
 func (p *page) few(label, text, colour string, most int) {
 	lines := layout.Wrap(text, p.room())
 	if len(lines) > most {
@@ -68,7 +68,7 @@ func (p *page) few(label, text, colour string, most int) {
 	p.labelled(label, colour, lines...)
 }
 
-// item is a paragraph behind a mark.
+// item writes a paragraph, with a mark before its first line.
 func (p *page) item(mark, text, colour string) {
 	for _, line := range layout.Wrap(diag.Visible(text), p.Width-indent-len(mark)) {
 		p.line(strings.Repeat(" ", indent) + mark + p.Paint(colour, line))
@@ -76,7 +76,7 @@ func (p *page) item(mark, text, colour string) {
 	}
 }
 
-// paragraph is a titled list of words, left out when there are none.
+// paragraph writes a titled list of words; nothing, if there are none.
 func (p *page) paragraph(title string, words []string, separator string) {
 	if len(words) == 0 {
 		return
@@ -85,7 +85,7 @@ func (p *page) paragraph(title string, words []string, separator string) {
 	p.item("", strings.Join(words, separator), "")
 }
 
-// section is a titled table, left out when there are no rows: aligned columns,
+// section writes a titled table; nothing, if there are no rows. Its columns are aligned,
 // four blanks in. The flexible column is shortened where a line would not fit;
 // the marked one is red. A first cell that is much longer than the others stands
 // on a line of its own; the last column, a reason, gives way before the flexible
@@ -96,7 +96,7 @@ func (p *page) section(title string, rows [][]string, flexible, marked int) {
 	}
 	p.title(title)
 	last := len(rows[0]) - 1
-	widths := make([]int, last+1) // with the gap behind each column that has anything in it
+	widths := make([]int, last+1) // with the gap after each column that has anything in it
 	for _, row := range rows {
 		for i, cell := range row {
 			if cell != "" {

@@ -54,7 +54,7 @@ func (v View) Whole(l launch.Launch) string {
 	return p.b.String()
 }
 
-// shownDigest is as much of a digest as a person compares.
+// shownDigest is how many characters of a digest are shown for a person to compare.
 const shownDigest = 16
 
 func (p *page) pins(pl plan.Plan) {
@@ -79,7 +79,7 @@ func (p *page) packages(title string, list []plan.Package) {
 	p.section(title, rows, 2, -1)
 }
 
-// size is for people; empty when it is not known.
+// size renders a number of bytes for people; empty for 0, which means that it is not known.
 func size(bytes uint64) string {
 	switch {
 	case bytes == 0:

@@ -36,7 +36,7 @@ var (
 )
 
 // tally counts changes by kind, and draws each, as far as there is room.
-func (p *page) tally(changes []diff.Change) string {
+func (v View) tally(changes []diff.Change) string {
 	const most = 20 // marks
 	count := map[diff.Kind]int{}
 	wider := 0
@@ -51,12 +51,12 @@ func (p *page) tally(changes []diff.Change) string {
 	for _, kind := range []diff.Kind{diff.Added, diff.Changed, diff.Removed} {
 		if n := count[kind]; n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, kind))
-			bar += p.Paint(colours[kind], strings.Repeat(signs[kind], min(n, most*n/len(changes)+1)))
+			bar += v.Paint(colours[kind], strings.Repeat(signs[kind], min(n, most*n/len(changes)+1)))
 		}
 	}
 	text := fmt.Sprintf("%-33s%s", strings.Join(words, ", "), bar)
 	if wider > 0 {
-		text += p.Paint(layout.Red, fmt.Sprintf("  %d wider", wider))
+		text += v.Paint(layout.Red, fmt.Sprintf("  %d wider", wider))
 	}
 	return text
 }
@@ -83,13 +83,13 @@ func (p *page) changes(list []diff.Change) {
 	}
 }
 
-// values is all that is said of a change behind its name.
-func (p *page) values(c diff.Change) string {
-	text := p.short(c.Before) + p.short(c.After)
+// values is all that is said of a change after its name.
+func (v View) values(c diff.Change) string {
+	text := v.short(c.Before) + v.short(c.After)
 	if c.Kind == diff.Changed && c.Before != c.After {
-		text = p.short(c.Before) + " → " + p.short(c.After)
+		text = v.short(c.Before) + " → " + v.short(c.After)
 	} else if c.Kind == diff.Changed {
-		text = p.short(c.After)
+		text = v.short(c.After)
 	}
 	remarks := []string{c.Note, ""}
 	if c.Wider {

@@ -8,8 +8,8 @@ import (
 	"claudebox/internal/nix/nixdaemon"
 )
 
-// Machine is what a launch would use of this machine, as its plan says. What
-// no plan could be made for is left empty, and not looked at.
+// Machine is what a launch would use of this machine, as its plan says. Where no
+// plan could be made its fields are empty, and what they name is not looked at.
 type Machine struct {
 	Bwrap   string   // the program
 	Env     string   // coreutils' env
@@ -25,22 +25,22 @@ type Machine struct {
 	Asks    bool     // a launch would ask on the terminal
 }
 
-// examination is a machine with what several looks share.
+// examination is a machine, with what several checks share.
 type examination struct {
 	Machine
 	client  *nixdaemon.Client // nil: unreachable
-	refused error             // why
+	refused error             // why client is nil
 }
 
-// look is one that may be taken.
+// look is one check of the machine.
 type look struct {
 	name  string
 	take  func(examination) Finding
-	needs bool     // there is what it looks at
-	after []string // have not failed: the same fault would be reported twice
+	needs bool     // what it looks at is there
+	after []string // checks that must not have failed: the same fault would be reported twice
 }
 
-// looks are all there are, in the order in which they are shown.
+// looks lists all checks, in the order in which they are shown.
 func (e examination) looks() []look {
 	return []look{
 		{"kernel", kernel, true, nil},
@@ -68,7 +68,7 @@ func (e examination) looks() []look {
 // daemonWait bounds what the Nix daemon may take for its answers.
 const daemonWait = 5 * time.Second
 
-// Examine takes every look at the machine. It changes nothing.
+// Examine looks at everything that a launch needs of the machine. It changes nothing.
 func Examine(m Machine) []Finding {
 	e := examination{Machine: m}
 	if m.Socket != "" {

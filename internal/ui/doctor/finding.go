@@ -28,7 +28,7 @@ type Finding struct {
 	Remedy string `json:"remedy"` // one imperative line; empty when none is needed
 }
 
-// What a look comes to.
+// Findings of each level.
 func ok(detail string) Finding   { return Finding{Level: OK, Detail: detail} }
 func info(detail string) Finding { return Finding{Level: Info, Detail: detail} }
 func warning(detail, remedy string) Finding {

@@ -11,7 +11,7 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// facility is something of the kernel that a launch cannot do without.
+// facility is a feature of the kernel that a launch cannot do without.
 type facility struct {
 	name  string
 	since string // of Linux

@@ -16,7 +16,7 @@ func userNamespaces(examination) Finding {
 	return ok("can be made")
 }
 
-// bwrap is judged by its file, its version and its options.
+// bwrap checks the program's file, its version and its options.
 func bwrap(e examination) Finding {
 	var b launch.Bwrap
 	err := launch.CheckBwrap(e.Bwrap)
@@ -41,7 +41,7 @@ func judgeVersion(b launch.Bwrap, path string) Finding {
 	return ok(b.Version + ", " + path)
 }
 
-// networkHelper is the program that serves the network of tiers inet and allow.
+// networkHelper checks the program that serves the network of tiers inet and allow.
 func networkHelper(e examination) Finding {
 	if err := unix.Access(e.Network, unix.X_OK); err != nil {
 		return failed("it cannot be run: "+e.Network+": "+err.Error(),
@@ -50,7 +50,7 @@ func networkHelper(e examination) Finding {
 	return ok(e.Network)
 }
 
-// tun says which way the sandbox's interface is made.
+// tun reports whether the network interface of a sandbox can be a tun device; else it is a veth pair.
 func tun(e examination) Finding {
 	file, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {
@@ -60,7 +60,7 @@ func tun(e examination) Finding {
 	return ok("can be opened")
 }
 
-// sandbox starts an empty one, with a network where the launch would have its own.
+// sandbox starts an empty sandbox, with a network of its own where the launch would have one.
 func sandbox(e examination) Finding {
 	trial, detail := launch.Trial{Bwrap: e.Bwrap, Env: e.Env, Tier: e.Tier, Seccomp: e.Seccomp}, "an empty one starts"
 	if e.Network != "" {

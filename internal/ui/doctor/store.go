@@ -13,8 +13,8 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// storePaths must be there, and ought to be known to the daemon: what it does
-// not know the next garbage collection may take away half.
+// storePaths checks that the plan's store paths are there and that the daemon knows them: of
+// a path that it does not know, the next garbage collection may remove a part.
 func storePaths(e examination) Finding {
 	var gone []string
 	for _, path := range e.Paths {
@@ -30,7 +30,7 @@ func storePaths(e examination) Finding {
 		return failed("gone from the store: "+firstOf(gone),
 			"fetch them with `nix-store --realise "+strings.Join(gone, " ")+"`, or install claudebox anew")
 	}
-	if e.client != nil { // else there is a finding of the daemon's
+	if e.client != nil { // else the daemon's own finding says so
 		if unknown := unknownPaths(e.client, e.Paths); len(unknown) > 0 {
 			return warning("there, but unknown to the Nix daemon, which may remove it: "+firstOf(unknown),
 				"make them known with `nix-store --realise "+strings.Join(unknown, " ")+"`")
@@ -55,8 +55,8 @@ type validity interface {
 	QueryValidPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// unknownPaths are those of the store that the daemon does not call valid;
-// none when it does not answer.
+// unknownPaths lists the store paths of files that the daemon does not call valid;
+// none, if it does not answer.
 func unknownPaths(daemon validity, files []string) []string {
 	var paths []string
 	for _, file := range files {
@@ -84,8 +84,8 @@ func daemon(e examination) Finding {
 	return judgeDaemon(e.client.Info(), e.Nix)
 }
 
-// judgeDaemon says what the daemon is for. One that trusts the user makes root
-// of them, so that no sandbox may reach it itself (SAND-07).
+// judgeDaemon makes the finding about a daemon that answers. inside is what Nix uses in the sandbox. A daemon that
+// trusts the user can make them root, so no sandbox may reach it itself (SAND-07).
 func judgeDaemon(said nixdaemon.Info, inside string) Finding {
 	version := "Nix " + said.Version
 	switch {

@@ -20,7 +20,7 @@ import (
 type Host struct {
 	Name string
 	Port int // 0: not said
-	// Here is what this machine is connected to, which only tier full may reach.
+	// Here is what this machine is connected to, which tier inet keeps closed.
 	Here policy.Host
 }
 
@@ -28,7 +28,7 @@ type Host struct {
 const webPort = 443
 
 // ParseHost reads HOST or HOST:PORT; an IPv6 address with a port stands in
-// brackets.
+// brackets. It returns false for anything else.
 func ParseHost(text string) (Host, bool) {
 	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return Host{Name: address.String()}, true
@@ -51,7 +51,7 @@ func (h Host) String() string {
 	return h.Name + ":" + strconv.Itoa(h.Port)
 }
 
-// called says what a word was taken for, where it could be something else.
+// called is how an answer names the host: a word that need not be one is called "the host".
 func (h Host) called() string {
 	if h.Port == 0 && !strings.ContainsAny(h.Name, ".:") {
 		return "the host " + h.Name
@@ -65,7 +65,7 @@ func (h Host) isLoopback() bool {
 	return strings.EqualFold(h.Name, "localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
-// Reach answers for a host.
+// Reach answers whether a host can be reached.
 func Reach(l launch.Launch, h Host) Answer {
 	rule := "network: " + l.Tier
 	if h.isLoopback() && l.Tier != profile.TierFull {
@@ -113,8 +113,8 @@ func inet(l launch.Launch, h Host, rule string) Answer {
 	return yes(h.String()+" is an address of the internet", rule, "")
 }
 
-// excepted reports whether the profile opens an address of the user's own. A
-// port that was not said is any.
+// excepted reports whether the profile opens an address in the user's own network. Port
+// 0 means that none was said.
 func excepted(l launch.Launch, address netip.Addr, port int) bool {
 	for _, text := range l.Plan.Network.Except {
 		if e, err := policy.ParseException(text); err == nil && e.Covers(address.Unmap(), uint16(port)) {
@@ -142,7 +142,7 @@ func listed(l launch.Launch, h Host, rule string) Answer {
 		fmt.Sprintf("`claudebox allow-host %[1]s`, or `allow: [%[1]s]` in the profile's network", h))
 }
 
-// condition says what a name that is reached may lead to.
+// condition says where the name of a host may lead for it to be reached.
 func condition(n plan.Network, name string, port int) string {
 	if n.Via != "" {
 		return "by the proxy " + n.Via + ", which looks it up"

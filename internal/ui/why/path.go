@@ -20,7 +20,7 @@ type Asked struct {
 	Gone bool   // nothing is there
 }
 
-// shown is how a path is told to the user, who can type it so.
+// shown is a path as the user can type it, with "~" for the home.
 func (asked Asked) shown(name string) string { return profile.Tilde(asked.Home, name) }
 
 // Path answers for a path of the host: whether its content can be seen inside,
@@ -40,18 +40,27 @@ func found(l launch.Launch, asked Asked) Answer {
 	if m := nearest(l.Mounts, asked.Path); m != nil && shows(l, *m, asked.Path) == asked.Real {
 		return visible(*m, asked.Path, asked)
 	}
-	for i := range l.Mounts {
-		m := l.Mounts[i]
-		rest, below := pathname.Cut(asked.Real, m.Source)
+	if m, inside := Showing(l.Mounts, asked.Real); m != nil {
+		return visible(*m, inside, asked)
+	}
+	return unseen(l, asked)
+}
+
+// Showing returns a mount by which real, a path of the host without links, is seen inside,
+// and the path inside; nil: there is none.
+func Showing(mounts []launch.Mount, real string) (m *launch.Mount, inside string) {
+	for i := range mounts {
+		m := &mounts[i]
+		rest, below := pathname.Cut(real, m.Source)
 		if !below || m.Kind != plan.Bind && m.Kind != plan.ROBind {
 			continue
 		}
 		inside := path.Join(m.Destination, rest)
-		if at := nearest(l.Mounts, inside); at != nil && at.Destination == m.Destination {
-			return visible(m, inside, asked)
+		if nearest(mounts, inside) == m {
+			return m, inside
 		}
 	}
-	return unseen(l, asked)
+	return nil, ""
 }
 
 // visible says how a path can be seen.
@@ -106,7 +115,7 @@ func unseen(l launch.Launch, asked Asked) Answer {
 	return a
 }
 
-// mountable says how a path could be mounted, where m lies now.
+// mountable says how the path could be mounted. m is the mount that lies there now; nil: there is none.
 func mountable(m *launch.Mount, asked Asked) string {
 	if fault, _ := profile.SourceFault(asked.Real); fault != "" {
 		return ""
@@ -122,7 +131,7 @@ func mountable(m *launch.Mount, asked Asked) string {
 	return "`--mount-ro " + shown + "`, or an entry in the profile's mounts"
 }
 
-// instead is what is at a path inside, in the place of the host's.
+// instead says what is at the path inside, in place of the host's file or folder.
 func instead(l launch.Launch, m launch.Mount, asked Asked) string {
 	switch m.Kind {
 	case plan.Bind, plan.ROBind:
@@ -167,8 +176,8 @@ func nearest(list []launch.Mount, inside string) *launch.Mount {
 	return found
 }
 
-// Login answers for the user's Claude login at a path: it is used from outside,
-// or it is not, for a reason; made says that one which was made inside is there.
+// Login answers for the user's Claude login at a path. outside: it is used from outside; reason is the rule for that,
+// or else why it is not used. made: this project has a login that was made inside.
 func Login(shown string, outside, made bool, reason string) Answer {
 	switch {
 	case outside && made:

@@ -10,12 +10,12 @@ import (
 	"claudebox/internal/secret/leak"
 )
 
-// Answer is what a person asked for.
+// Answer is the answer to a question about a launch.
 type Answer struct {
 	Inside bool   // it can be seen, or reached
 	Open   bool   // nobody can say: there is no such thing, or it could be many things
 	Says   string // how, or why not, in one sentence
-	Rule   string // what decides it: "profile work:12"; empty: that nothing grants it
+	Rule   string // what decides it: "profile work:12"; empty: nothing grants it
 	Change string // what would change it; empty: nothing does
 }
 
@@ -48,8 +48,8 @@ func (a Answer) Text(width int) string {
 	return b.String()
 }
 
-// Program answers for a word that is neither path nor variable nor surely a
-// host: file is the program of that name inside; empty: there is none.
+// Program answers for a word that is neither path nor variable, and need not be a
+// host. file is the program of that name inside; empty: there is none.
 func Program(word, file string) Answer {
 	if file != "" {
 		return yes(word+" is a program inside, "+file, "PATH inside", "")
@@ -62,7 +62,7 @@ func Program(word, file string) Answer {
 	}
 }
 
-// Variable answers for a variable. value and set are what it is on the host.
+// Variable answers for a variable. value is what it is on the host, if it is set.
 func Variable(l launch.Launch, name, value string, set bool) Answer {
 	for _, v := range l.Env {
 		if v.Name == name {

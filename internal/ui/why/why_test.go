@@ -13,7 +13,7 @@ import (
 
 func aLaunch(tier string) launch.Launch {
 	return launch.Launch{
-		Tier: tier, Project: "/home/u/p",
+		Tier: tier, Setting: launch.Setting{Project: "/home/u/p"},
 		Plan: plan.Plan{
 			Network: plan.Network{Tier: tier, Allow: []string{"*.example.org", "api.example.com:8443"}, Out: []int{5432}},
 			Env:     []plan.Env{{Name: "EDITOR", From: plan.FromHost, Why: "base"}, {Name: "LC_ALL", From: plan.FromHost, Why: "base"}},

@@ -31,7 +31,7 @@ type seen struct {
 	// Of the look afterwards only.
 	links  []link          // new ones that lead out of the folder
 	pipes  []string        // new ones
-	obeyed []string        // what the user's configuration names where tools fill, and was changed
+	obeyed []string        // named by a configuration where tools fill, or in a checkout made since, and changed
 	equal  map[string]bool // files that were written anew and hold what they held
 	unread []string        // folders that the agent closed, and that cannot be opened
 	cut    bool            // not all was looked at, what tools fill included
@@ -70,7 +70,7 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	})
 	after.unread = closed()
 	places = was.Scope.GitPlaces(after.Seen)
-	old := func(rel string) bool { return !git.Touched(tree, rel, was.since) }
+	old := func(rel string) bool { return !git.Touched(tree, rel, was.since) && !was.Before.Astray(tree, rel) }
 	var filled *survey.Survey // what tools fill: nobody looked there before
 	survey.OpenUntil(tree, func() []string {
 		filled = was.Scope.LookFilled(tree, after.Seen)
@@ -95,6 +95,16 @@ func (was record) look(tree *beneath.Folder, before *project.Seen) (after seen, 
 	after.cut = after.Cut || filled.Cut
 	places.Git = append(places.Git, slices.DeleteFunc(filled.Git, old)...)
 	places.Bare = append(slices.Clone(places.Bare), slices.DeleteFunc(filled.Bare, old)...)
+	for _, name := range was.Scope.InEach {
+		for _, place := range places.Git { // a checkout that was made since: it has the configuration of another
+			what, err := tree.Look(place)
+			at := path.Join(path.Dir(place), name)
+			if err == nil && what.Kind == beneath.Regular && !was.Before.Has(tree.Join(place)) &&
+				contents(tree, at) != contents(tree, name) {
+				after.obeyed = append(after.obeyed, at)
+			}
+		}
+	}
 	return after, places
 }
 
@@ -142,7 +152,7 @@ func contents(tree *beneath.Folder, rel string) string {
 		if known || f.Kind == beneath.Dir {
 			f.Stamp = beneath.Stamp{}
 		}
-		fmt.Fprintf(sum, "%q %d %t %+v %x\n", f.Rel, f.Kind, f.Exec, f.Stamp, content)
+		fmt.Fprintf(sum, "%q %d %t %+v %x\n", strings.TrimPrefix(f.Rel, rel), f.Kind, f.Exec, f.Stamp, content)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

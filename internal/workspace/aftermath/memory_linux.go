@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +18,7 @@ import (
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/cachefile"
 	"claudebox/internal/linux/identity"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/project"
 )
 
@@ -27,70 +27,75 @@ import (
 const (
 	memoryFolder = "memory"
 	pushedNames  = "index-"   // and the git folder: what sessions added to its index
-	coveredNames = "covered-" // and the git folder: what sessions hid in its working tree
-	hiddenFile   = "hidden"   // what stays hidden, a [hidden] for each project
+	coveredNames = "covered-" // and the repository: what sessions hid in its working trees
+	stayFile     = "hidden"   // what stays hidden, a [hidden] for each project
+	hiddenFile   = "covered"  // all that was hidden, in the same way
 )
 
 // Memory is what is remembered. It implements [project.Memory].
 type Memory struct {
 	home string
-	live func() []record // the sessions that live, or were not looked after yet
+	live []record // the sessions that lived when it was made, or were not looked after yet
 }
 
-// NewMemory reads what is remembered when it is asked.
+// NewMemory is made before a project is looked at: a session that ends while it is must not be missed.
 func NewMemory(home string) Memory {
-	return Memory{home: home, live: sync.OnceValue(func() []record {
-		live, dead := others(home)
-		for _, r := range dead {
-			live = append(live, r.record)
-		}
-		closeAll(dead)
-		return live
-	})}
+	live, dead := others(home)
+	for _, r := range dead {
+		live = append(live, r.record)
+	}
+	closeAll(dead)
+	return Memory{home, live}
 }
+
+// Inherited takes, of what was seen where such a session lives, what that one saw.
+func (m Memory) Inherited(seen git.Snapshot) git.Snapshot { return inherited(seen, m.live) }
 
 // Pushed are the names that sessions added to the index of a git folder. The index is the agent's to write, so that a
 // file is in it does not say that the user wants it read or written inside: such a file stays protected, or hidden.
 // What is in the index no more is forgotten.
 func (m Memory) Pushed(git identity.ID) []string { return recall[string](m.home, of(pushedNames, git)) }
 
-// Hidden are the names that sessions hid in the working tree of a git folder.
-func (m Memory) Hidden(git identity.ID) []string {
-	return recall[string](m.home, of(coveredNames, git))
+// Hidden are the names that sessions hid in the working trees of a repository.
+func (m Memory) Hidden(common identity.ID) []string {
+	return recall[string](m.home, of(coveredNames, common))
 }
 
 // Doubted reports whether a file lies where a session lives that did not find it in any index when it began.
 func (m Memory) Doubted(file string) bool {
-	return slices.ContainsFunc(m.live(), func(r record) bool {
+	return slices.ContainsFunc(m.live, func(r record) bool {
 		rel, in := strings.CutPrefix(file, r.Scope.Path+"/")
 		return in && !slices.Contains(r.Tracked, rel)
 	})
 }
 
-// StillHidden are the files below a folder that were hidden for a reason that an agent could take away. They stay
-// hidden as long as they exist.
-func (m Memory) StillHidden(folder string) (rels []string) {
+// StillHidden are the files below a folder that stay hidden as long as they exist, for an agent could take the reason
+// away, and all that were hidden.
+func (m Memory) StillHidden(folder string) (stay, all []string) {
 	ids := map[string]identity.ID{} // of the folder and those above
 	for dir := folder; dir != "/" && dir != "."; dir = path.Dir(dir) {
 		ids[dir] = identity.At(unix.AT_FDCWD, dir)
 	}
-	for _, h := range recall[hidden](m.home, hiddenFile) {
-		at := h.Path
-		for dir, id := range ids {
-			if id == h.Root && id != "" {
-				at = dir // it was renamed, or is what it was
+	below := func(file string) (rels []string) {
+		for _, h := range recall[hidden](m.home, file) {
+			at := h.Path
+			for dir, id := range ids {
+				if id == h.Root && id != "" {
+					at = dir // it was renamed, or is what it was
+				}
+			}
+			for _, name := range h.Names {
+				if rel, in := strings.CutPrefix(path.Join(at, name), folder+"/"); in {
+					rels = append(rels, rel)
+				}
 			}
 		}
-		for _, name := range h.Names {
-			if rel, below := strings.CutPrefix(path.Join(at, name), folder+"/"); below {
-				rels = append(rels, rel)
-			}
-		}
+		return rels
 	}
-	return rels
+	return below(stayFile), below(hiddenFile)
 }
 
-// hidden are the files of one project that stay hidden.
+// hidden are the files of one project that were hidden.
 type hidden struct {
 	Root  identity.ID
 	Path  string   // of the project when it was last seen
@@ -148,10 +153,10 @@ func with(old, added []string, gone func(string) bool) []string {
 	return slices.DeleteFunc(slices.Compact(list), gone)
 }
 
-// rememberHidden takes down what stays hidden in a project, and forgets what is not there any more.
-func rememberHidden(home string, root identity.ID, tree *beneath.Folder, added []string) error {
+// rememberHidden takes down in a file what is hidden in a project, and forgets what is not there any more.
+func rememberHidden(home, file string, root identity.ID, tree *beneath.Folder, added []string) error {
 	gone := func(rel string) bool { what, err := tree.Look(rel); return err == nil && what.Kind == beneath.Absent }
-	return remember(home, hiddenFile, func(list []hidden) []hidden {
+	return remember(home, file, func(list []hidden) []hidden {
 		var names []string
 		for _, h := range list {
 			if h.Root == root {
@@ -168,31 +173,33 @@ func rememberHidden(home string, root identity.ID, tree *beneath.Folder, added [
 
 // takeDown remembers the names that a session added to git's indexes for another reason than that it made the files:
 // what was read-only or hidden would be so no more next time, and what is not there would not be hidden when the user
-// makes it. And it remembers what was hidden, for each index that may come to hold it: git takes names out of commits,
-// which are the agent's to make.
+// makes it. And it remembers what was hidden, for each repository of which an index may come to hold it: git takes
+// names out of commits, which are the agent's to make.
 func (was record) takeDown(home string, tree *beneath.Folder, after project.Seen) error {
 	absent := func(name string) bool { what, err := tree.Look(name); return err == nil && what.Kind == beneath.Absent }
 	// Any of the indexes may be the last to hold a name.
-	byIndex := func(names []string) map[identity.ID][]string {
+	by := func(names []string, which func(project.Indexed) identity.ID) map[identity.ID][]string {
 		list := map[identity.ID][]string{}
 		for _, name := range names {
 			for _, at := range after.Indexed(name) {
-				list[at.Git] = append(list[at.Git], at.Name)
+				list[which(at)] = append(list[which(at)], at.Name)
 			}
 		}
 		return list
 	}
-	pushed := byIndex(slices.DeleteFunc(after.All(), func(name string) bool {
+	index := func(at project.Indexed) identity.ID { return at.Git }
+	repository := func(at project.Indexed) identity.ID { return at.Common }
+	pushed := by(slices.DeleteFunc(after.All(), func(name string) bool {
 		return slices.Contains(was.Tracked, name) ||
 			!(absent(name) && was.Scope.MayHide(name)) && !was.covers(tree, name)
-	}))
+	}), index)
 	var faults []error
-	for git, names := range byIndex(slices.DeleteFunc(slices.Clone(was.Hidden), absent)) {
+	for git, names := range by(slices.DeleteFunc(slices.Clone(was.Hidden), absent), repository) {
 		faults = append(faults, remember(home, of(coveredNames, git), func(old []string) []string {
 			return with(old, names, func(string) bool { return false })
 		}))
 	}
-	for git, names := range byIndex(after.All()) {
+	for git, names := range by(after.All(), index) {
 		gone := func(name string) bool {
 			return !slices.Contains(names, name) && (was.Scope.Strip == "" || strings.HasPrefix(name, was.Scope.Strip))
 		}
@@ -238,7 +245,7 @@ func keep(home string, s project.Scope, seen project.Seen) {
 	}
 	content := seen.Pack()
 	sum := sha256.Sum256(content)
-	cachefile.WriteBelow(walkFile(home, s), append(sum[:], content...))
+	cachefile.Write(walkFile(home, s), append(sum[:], content...))
 }
 
 // walkFile is named after all that decides what is looked for.
@@ -258,7 +265,7 @@ func keepFilled(home string, p project.Project) {
 	if p.Filled.State == "" || p.Filled.State == Filled(home, p.Path).State {
 		return
 	}
-	cachefile.WriteBelow(filledFile(home, p.Path), cachefile.Encode(p.Filled))
+	cachefile.Write(filledFile(home, p.Path), cachefile.Encode(p.Filled))
 }
 
 func filledFile(home, dir string) string {

@@ -25,7 +25,7 @@ import (
 
 const (
 	sessions   = "sessions"
-	recordForm = "claudebox session 11\n" // before the record; another form, another number
+	recordForm = "claudebox session 13\n" // before the record; another form, another number
 	privateDir = 0o700
 )
 

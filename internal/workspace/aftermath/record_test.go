@@ -10,12 +10,12 @@ import (
 // number in recordForm: a later build reads what an earlier one left, and a
 // field in another place would be taken for another field.
 func TestAnotherFormHasAnotherNumber(t *testing.T) {
-	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64}, Rel string}"
-	const want = "claudebox session 11\n" +
+	const file = "{Path string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}, Rel string, Led bool}"
+	const want = "claudebox session 13\n" +
 		"{Began {Wall int64, Up int64}, " +
 		"Scope {Build string, Path string, Common string, Index string, Strip string, Hash int, Places []string, Hide []string, HideAt []string, " +
-		"Relative []string, Unmade []string}, " +
-		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64}}, " +
+		"Relative []string, InEach []string, Unmade []string}, " +
+		"Inode uint64, ID string, Before {Folders []{Path string, Role int, Entries []{Name string, Kind int, Stamp {Ino uint64, Size int64, Change int64, Sum uint64}}, " +
 		"Own []{A uint64, B uint64}, Closed []string, Rel string, In string}, Files []" + file + ", Named []" + file + "}, OpenConfig bool, " +
 		"Tracked []string, Covered []string, Hidden []string, Inodes []uint64, Closed []string, Cut bool, Instance string, Conversations []string}"
 	if got := recordForm + form(reflect.TypeFor[record]()); got != want {

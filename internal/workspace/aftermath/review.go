@@ -143,7 +143,7 @@ func (v *place) files() {
 	}
 	for _, dir := range whole {
 		if !v.mentions(dir + "/.git") {
-			v.tell(dir, New, fmt.Sprintf("a checkout that was made inside; your tools would run %d of its files",
+			v.tell(dir, New, fmt.Sprintf("a checkout that was made inside; files in it that your tools would run: %d",
 				counts[dir]))
 		}
 	}

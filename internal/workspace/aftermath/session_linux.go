@@ -86,7 +86,8 @@ func Begin(home string, p project.Project, agent Agent) (*Session, error) {
 			r.Inodes = append(r.Inodes, what.Stamp.Ino)
 		}
 	}
-	if err := rememberHidden(home, r.ID, tree, p.Stay); err != nil {
+	if err := errors.Join(rememberHidden(home, stayFile, r.ID, tree, p.Stay),
+		rememberHidden(home, hiddenFile, r.ID, tree, p.Hidden)); err != nil {
 		return nil, failed(path.Join(home, memoryFolder), err)
 	}
 	f, err := r.write(home)

@@ -1,11 +1,17 @@
 package git
 
 import (
+	"bytes"
 	"errors"
+	"hash/maphash"
+	"maps"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -41,7 +47,9 @@ type Look struct {
 type gatherer struct {
 	Look
 	reader
-	seen map[string]bool
+	seen   map[string]bool
+	judged map[uint64]bool // whether a content holds a token, by its hash
+	salt   maphash.Seed
 	Snapshot
 }
 
@@ -50,11 +58,8 @@ type gatherer struct {
 // noted in [Folder.Closed], and no error; after one, folders that the agent closed are opened,
 // and what remains closed is an error.
 func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
-	g := gatherer{Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{}}
-	var faults []error
-	for _, rel := range look.Git {
-		faults = append(faults, g.place(rel))
-	}
+	g := newGatherer(root, look)
+	faults := []error{g.all(look.Git)}
 	for _, rel := range look.Bare {
 		role := Bare
 		if strings.HasSuffix(rel, ".git") { // the usual name of one that holds nothing else
@@ -68,6 +73,31 @@ func Gather(root *beneath.Folder, look Look) (Snapshot, error) {
 		faults = append(faults, g.folder(rel, "", Whole, depthLimit))
 	}
 	return g.Snapshot, errors.Join(faults...)
+}
+
+func newGatherer(root *beneath.Folder, look Look) *gatherer {
+	return &gatherer{
+		Look: look, reader: reader{root, look.Before != nil}, seen: map[string]bool{},
+		judged: map[uint64]bool{}, salt: maphash.MakeSeed(),
+	}
+}
+
+// all looks at entries named .git, at half of them beside the others: nothing takes longer where there are many.
+func (g *gatherer) all(places []string) error {
+	each := func(g *gatherer, places []string) (err error) {
+		for _, rel := range places {
+			err = errors.Join(err, g.place(rel))
+		}
+		return err
+	}
+	half, other, fault := len(places)/2, newGatherer(g.root, g.Look), error(nil)
+	var beside sync.WaitGroup
+	beside.Go(func() { fault = each(other, places[half:]) })
+	err := each(g, places[:half])
+	beside.Wait()
+	maps.Copy(g.seen, other.seen)
+	g.Snapshot = g.And(other.Snapshot)
+	return errors.Join(err, fault)
 }
 
 // place looks at one entry named .git.
@@ -84,12 +114,8 @@ func (g *gatherer) place(rel string) error {
 	if what.Kind == beneath.Dir {
 		return g.folder(rel, "", Whole, depthLimit)
 	}
-	f := File{Path: g.abs(rel), Kind: what.Kind, Stamp: what.Stamp, Rel: rel}
-	if what.Kind == beneath.Regular && g.Before != nil {
-		f.text, f.read = g.read(rel, f.Kind)
-	}
 	g.seen[rel] = true
-	g.Files = append(g.Files, f)
+	g.Files = append(g.Files, g.dotGitFile(rel, what))
 	return nil
 }
 
@@ -166,6 +192,7 @@ func (f folderLook) inside(depth int) error {
 		return err
 	}
 	var faults []error
+	f.apart = f.checkouts()
 	for _, n := range names {
 		faults = append(faults, f.entry(n, depth))
 	}
@@ -196,7 +223,7 @@ func (f folderLook) within(at string) ([]named, error) {
 // entry notes one name, and those below it as its rule says.
 func (f folderLook) entry(n named, depth int) (err error) {
 	sort := ruleOf(n.name).sort
-	if sort == unknown && f.Role == Bare && f.Before != nil {
+	if sort == unknown && (f.Role == Bare && f.Before != nil || slices.Contains(f.apart, path.Join(f.Rel, n.name))) {
 		return nil
 	}
 	f.note(n.name, n.what)
@@ -234,6 +261,9 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	if f.judges(e, sort) {
 		e.text, e.read = f.read(at, e.Kind)
 	}
+	if name == "packed-refs" && e.Stamp.Size > textLimit {
+		e.text, e.read = f.manyRefs(at)
+	}
 	if name == "gitdir" && e.read {
 		e.back = backOf(f.abs(path.Dir(at)), e.text)
 	}
@@ -241,6 +271,17 @@ func (f folderLook) note(name string, what beneath.Entry) {
 	if f.Before == nil && sort == setting {
 		f.Own = append(f.Own, e.sums()...)
 	}
+}
+
+// manyRefs judges the refs of a repository with tens of thousands of them, and keeps of
+// them only that some show other commits.
+func (f folderLook) manyRefs(at string) (kept string, ok bool) {
+	const limit, replaced = 64 << 20, " refs/replace/"
+	content, err := f.root.Read(at, limit)
+	if bytes.Contains(content, []byte(replaced)) {
+		kept = replaced
+	}
+	return kept, err == nil && text(string(content))
 }
 
 // judges reports whether an entry is judged by its content. Before a session that
@@ -270,11 +311,16 @@ func backOf(folder, text string) string {
 	return ""
 }
 
-// files notes the files of a folder with a rule for each.
+// files notes the files of a folder with a rule for each. Git runs no sample of a hook.
 func (f folderLook) files(dir string) error {
 	list, err := f.within(path.Join(f.Rel, dir))
 	for _, n := range list {
-		f.note(dir+"/"+n.name, n.what)
+		name := dir + "/" + n.name
+		if dir == "hooks" && strings.HasSuffix(name, ".sample") && n.what.Kind == beneath.Regular {
+			f.samples = append(f.samples, Entry{Name: name, Kind: n.what.Kind})
+		} else {
+			f.note(name, n.what)
+		}
 	}
 	return err
 }
@@ -288,7 +334,9 @@ func (f folderLook) foreign(name string) {
 	add := func(rel string, kind beneath.Kind, stamp beneath.Stamp) {
 		f.Entries = append(f.Entries, Entry{Name: f.below(rel), Kind: kind, Stamp: stamp})
 	}
-	seen := survey.All(f.root, foreignLimit, path.Join(f.Rel, name))
+	seen := survey.Walk(f.root, survey.Question{
+		From: []string{path.Join(f.Rel, name)}, Apart: f.apart, Wanted: survey.Everything, Limit: foreignLimit,
+	}, nil)
 	for _, file := range seen.Files {
 		if file.Kind != beneath.Dir {
 			add(file.Rel, file.Kind, file.Stamp)
@@ -299,6 +347,26 @@ func (f folderLook) foreign(name string) {
 			add(place, what.Kind, what.Stamp)
 		}
 	}
+}
+
+// checkouts are the working trees that lie in the git folder, as people keep them in a bare repository: each is a
+// project of its own. After a session they are those that were there before.
+func (f folderLook) checkouts() (trees []string) {
+	list, _ := f.list(path.Join(f.Rel, "worktrees"))
+	for _, n := range list {
+		at := path.Join(f.Rel, "worktrees", n.name)
+		what, err := f.look(at + "/gitdir")
+		e := Entry{Kind: what.Kind, Stamp: what.Stamp}
+		if err != nil || f.Before != nil && !e.same(f.Before.Folder(f.abs(at)).Entry("gitdir")) {
+			continue
+		}
+		text, _ := f.read(at+"/gitdir", what.Kind)
+		file, ok := dotGit(f.abs(at), text)
+		if tree, in := pathname.Cut(path.Dir(file), f.Path); ok && in {
+			trees = append(trees, path.Join(f.Rel, tree))
+		}
+	}
+	return trees
 }
 
 // places looks at the git folders in modules/ and worktrees/. A submodule's

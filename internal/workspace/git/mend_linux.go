@@ -1,6 +1,7 @@
 package git
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,19 +117,18 @@ func (m *Mender) allowed(dir string, do func() error) error {
 	return reader{m.Root, true}.try(dir, 0o755, do)
 }
 
-// free gives a name that nothing has, with a number behind it if need be. Behind
-// a link there is none.
+// free gives a name that nothing has, with a number behind it if need be, or what
+// nobody guesses. Behind a link there is none.
 func (m *Mender) free(name, before string) (string, error) {
-	const most = 10_000
 	to := name
-	for n := 1; n < most; n++ {
+	for n := range 1000 {
 		what, err := m.Root.Look(to)
 		if err != nil || what.Kind == beneath.Absent {
 			return to, err
 		}
-		to = fmt.Sprintf("%s%s%d", name, before, n)
+		to = fmt.Sprintf("%s%s%d", name, before, n+1)
 	}
-	return "", fmt.Errorf("no name is free beside %s", name)
+	return name + before + rand.Text(), nil
 }
 
 // disarmAll renames every git place in a folder that is to be moved, in those

@@ -68,7 +68,7 @@ type named struct {
 	what beneath.Entry
 }
 
-// list lists a folder in order. Samples of hooks are left out.
+// list lists a folder in order.
 func (r reader) list(rel string) (list []named, err error) {
 	err = r.try(rel, 0o755, func() error { list, err = r.names(rel); return err })
 	return list, err
@@ -91,8 +91,7 @@ func (r reader) names(rel string) ([]named, error) {
 		if err != nil {
 			return nil, err
 		}
-		sample := path.Base(rel) == "hooks" && strings.HasSuffix(name, ".sample") && what.Kind == beneath.Regular
-		if what.Kind != beneath.Absent && !sample {
+		if what.Kind != beneath.Absent {
 			list = append(list, named{name, what})
 		}
 	}

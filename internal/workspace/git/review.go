@@ -310,7 +310,7 @@ const SamePlace = "./\n"
 func (j Judgement) file(f File) string {
 	was := j.Before.file(f.Path)
 	switch {
-	case was != nil && was.Kind == f.Kind && was.Stamp == f.Stamp:
+	case was != nil && was.Kind == f.Kind && was.Stamp == f.Stamp && (was.Led || !f.Led):
 		return ""
 	case f.Kind != beneath.Regular:
 		return "it is a link, or no file at all"
@@ -318,13 +318,19 @@ func (j Judgement) file(f File) string {
 		return "it cannot be read, or is too large"
 	}
 	to, ok := f.target()
+	folder, in := j.After.Folder(to), path.Base(path.Dir(to))
 	switch {
 	case !ok:
 		return "it leads to another place than it says"
-	case to == "" || j.place(to):
+	case to == "":
 		return ""
+	case !j.place(to):
+		return "it leads to " + to + ", which is no repository of yours"
+	case folder == nil && in != "modules" && in != "worktrees",
+		folder != nil && folder.before != nil && folder.In == "": // relative paths of its configuration are others here
+		return "it leads to " + to + ", which has another checkout"
 	}
-	return "it leads to " + to + ", which is no repository of yours"
+	return ""
 }
 
 // crowded moves a folder as a whole out of which much would go, and does nothing

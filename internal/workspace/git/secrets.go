@@ -1,6 +1,7 @@
 package git
 
 import (
+	"hash/maphash"
 	"path"
 	"slices"
 	"strings"
@@ -24,12 +25,15 @@ func (f *Folder) Secrets() []Secret { return f.secrets }
 
 // addSecrets finds what people and programs leave in a git folder: tokens in its
 // configuration and in copies of that (config.bak), passwords
-// (git-credential-store(1)), addresses with a password, and tokens in what is no data
-// of git's: hooks, and the files of other tools.
+// (git-credential-store(1)), addresses with a password, and tokens in messages and in
+// what is no data of git's: hooks, and the files of other tools.
 func (f folderLook) addSecrets() {
-	for _, e := range f.Entries {
+	for _, e := range slices.Concat(f.Entries, f.samples) {
+		first, _, inner := strings.Cut(e.Name, "/")
 		switch name := e.Name; {
-		case strings.Contains(name, "/"):
+		case inner && (first == "hooks" || first == "info"), strings.HasSuffix(name, "MSG"):
+			f.addSecret(e, ifSmall(f.tokens))
+		case inner:
 		case name == "remotes" || name == "branches": // addresses, as git wrote them once (gitrepository-layout(5))
 			if slices.ContainsFunc(f.Entries, func(in Entry) bool { return strings.HasPrefix(in.Name, name+"/") }) {
 				f.addSecret(e, nil)
@@ -43,15 +47,17 @@ func (f folderLook) addSecrets() {
 			head, err := f.root.Read(path.Join(f.Rel, "logs/HEAD"), textLimit)
 			if err == nil && hasUserinfo(head) {
 				f.addSecret(e, withoutPasswords)
+			} else if f.Entry("FETCH_HEAD") != nil { // else no fetch wrote an address there
+				f.addSecret(e, withoutPasswords, "remotes") // of those there are many
 			}
 		case name == "lfs":
-			f.addSecret(e, tokens, "objects")
+			f.addSecret(e, f.tokens, "objects")
 		case e.Kind != beneath.Dir && strings.HasPrefix(strings.ToLower(name), "config"):
 			f.addSecret(e, withoutSecrets)
 		case ruleOf(name).sort == unknown && secretfile.Of(nil, []byte(name)) == secretfile.Ask:
 			f.addSecret(e, ifSmall(asked))
-		case ruleOf(name).sort == unknown || name == "hooks" || name == "info":
-			f.addSecret(e, ifSmall(tokens), "objects")
+		case ruleOf(name).sort == unknown:
+			f.addSecret(e, ifSmall(f.tokens), "objects")
 		}
 	}
 }
@@ -63,7 +69,7 @@ func (f folderLook) addSecret(e Entry, by instead, skipped ...string) {
 	files := []survey.File{{Rel: path.Join(f.Rel, e.Name), Kind: e.Kind}}
 	if e.Kind == beneath.Dir && by != nil {
 		files = survey.Walk(f.root, survey.Question{
-			From: []string{files[0].Rel}, Skipped: skipped, Wanted: survey.Everything, Limit: limit,
+			From: []string{files[0].Rel}, Skipped: skipped, Apart: f.apart, Wanted: survey.Everything, Limit: limit,
 		}, nil).Files
 	}
 	for _, file := range files {
@@ -100,9 +106,19 @@ func withoutPasswords(content []byte, read bool) ([]byte, bool) {
 	return []byte(gitconfig.StripUserinfo(string(content))), read && hasUserinfo(content)
 }
 
-// tokens is for files that may hold a token, or an address with a password.
-func tokens(content []byte, read bool) ([]byte, bool) {
-	return nil, !read || secretfile.HoldsToken(content) || hasUserinfo(content)
+// tokens is for files that may hold a token, or an address with a password. A
+// content is judged once: git puts the same fourteen hooks into each repository.
+func (g *gatherer) tokens(content []byte, read bool) ([]byte, bool) {
+	if !read {
+		return nil, true
+	}
+	sum := maphash.Bytes(g.salt, content)
+	holds, judged := g.judged[sum]
+	if !judged {
+		holds = secretfile.HoldsToken(content) || hasUserinfo(content)
+		g.judged[sum] = holds
+	}
+	return nil, holds
 }
 
 // asked is for files whose name asks.

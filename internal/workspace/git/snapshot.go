@@ -53,7 +53,9 @@ type Folder struct {
 	Rel     string   // of the folder, below the root that it was seen from
 	In      string   // of the git folder that it lies in; empty: none
 	odd     []Repair // repairs that were found to be needed while looking
+	samples []Entry  // of hooks
 	secrets []Secret // before a session
+	apart   []string // working trees that lie in it, below the root
 	// replaces says that refs were made since by which git shows other commits.
 	replaces bool
 	before   *Folder // the same one before the session; nil: it was not there
@@ -76,8 +78,11 @@ type File struct {
 	Kind  beneath.Kind
 	Stamp beneath.Stamp
 	Rel   string // below the root
-	text  string
-	read  bool
+	// Led says that it names a place in the root where a link is on the way: who may
+	// exchange that leads git elsewhere.
+	Led  bool
+	text string
+	read bool
 }
 
 // Sum stands for one setting of a configuration, without telling it: there are
@@ -195,6 +200,36 @@ func leadsTo(folder, text string) (to string, ok bool) {
 func dotGit(folder, gitdir string) (file string, ok bool) {
 	file, ok = leadsTo(folder, strings.TrimRight(gitdir, "\n"))
 	return file, ok && path.Base(file) == ".git"
+}
+
+// dotGitFile looks at a .git file.
+func (r reader) dotGitFile(rel string, what beneath.Entry) File {
+	f := File{Path: r.abs(rel), Kind: what.Kind, Stamp: what.Stamp, Rel: rel}
+	if what.Kind == beneath.Regular {
+		f.text, f.read = r.read(rel, f.Kind)
+		to, _ := f.target()
+		if below, in := strings.CutPrefix(to, r.root.Path()+"/"); in {
+			at, err := r.look(below)
+			f.Led = err == nil && at.Kind == beneath.Link
+		}
+	}
+	return f
+}
+
+// Astray reports whether what is called .git is a file by which git comes to a folder that
+// was there and has another checkout, or goes through a link. A session can move such
+// a file with the folder that it is in, and exchange the link: the file is as it was.
+func (s Snapshot) Astray(root *beneath.Folder, rel string) bool {
+	what, err := root.Look(rel)
+	f := reader{root, false}.dotGitFile(rel, what)
+	to, _ := f.target()
+	folder := s.Folder(to)
+	if err != nil || folder == nil {
+		return f.Led
+	}
+	back, _ := folder.Entry("gitdir").Text()
+	at, _ := dotGit(to, back)
+	return at != f.Path
 }
 
 // target returns the folder that a .git file names; empty: it names none. Not ok: the kernel may go elsewhere.

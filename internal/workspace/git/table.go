@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -162,7 +163,10 @@ func (f *Folder) Held() (held []string) {
 		top := ruleOf(first).sort
 		switch {
 		case !inner && top == unknown && (e.Kind == beneath.Regular || e.Kind == beneath.Dir):
-			held = append(held, e.Name)
+			lies := func(tree string) bool { return pathname.Below(tree, path.Join(f.Rel, e.Name)) }
+			if !slices.ContainsFunc(f.apart, lies) {
+				held = append(held, e.Name)
+			}
 		case !inner || top != listed && top != state || slices.Contains(made, first),
 			e.Kind == beneath.Link, strings.HasSuffix(e.Name, ".lock"):
 		default:

@@ -2,40 +2,12 @@ package gitconfig_test
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"claudebox/checks/realgit"
 	"claudebox/internal/workspace/gitconfig"
 )
-
-// git runs the real git with an environment of the test's own and gives its
-// output; ok is false when git refused.
-func git(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
-	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("NOT RUN: the comparison with the real git needs git on PATH")
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Dir = dir
-	cmd.Env = append([]string{"GIT_CONFIG_NOSYSTEM=1", "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, env...)
-	raw, err := cmd.Output()
-	return string(raw), err == nil
-}
-
-// list is what the real git reads in a file: "KEY\nVALUE" or "KEY" alone.
-func list(t *testing.T, src []byte) (entries []string, ok bool) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, src, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, ok := git(t, t.TempDir(), nil, "config", "--null", "--file", file, "--list")
-	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), ok
-}
 
 func keysAndValues(entries []gitconfig.Entry) []string {
 	var out []string
@@ -104,7 +76,7 @@ var grammar = map[string]string{
 func TestParseReadsWhatGitReads(t *testing.T) {
 	for name, src := range grammar {
 		t.Run(name, func(t *testing.T) {
-			want, ok := list(t, []byte(src))
+			want, ok := realgit.List(t, []byte(src))
 			entries, err := gitconfig.Parse([]byte(src))
 			if (err == nil) != ok {
 				t.Fatalf("Parse: %v; git accepts it: %v", err, ok)
@@ -121,7 +93,7 @@ func TestRenderIsReadBackByGit(t *testing.T) {
 	for name, src := range grammar {
 		t.Run(name, func(t *testing.T) {
 			entries, _ := gitconfig.Parse([]byte(src))
-			got, ok := list(t, gitconfig.Render(entries))
+			got, ok := realgit.List(t, gitconfig.Render(entries))
 			want := keysAndValues(entries)
 			if !ok || strings.Join(got, "\x00") != strings.Join(want, "\x00") {
 				t.Errorf("git reads %q (%v), want %q", got, ok, want)

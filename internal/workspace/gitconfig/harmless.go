@@ -66,7 +66,7 @@ var harmlessNames = map[string]string{
 	"maintenance": "auto strategy",
 	"submodule":   "active branch ignore recurse",
 	"branch":      "rebase description sort autosetuprebase autosetupmerge",
-	"remote":      "tagopt prune prunetags pushdefault",
+	"remote":      "tagopt prune prunetags",
 	"commit":      "verbose cleanup status",
 	"lfs":         "repositoryformatversion",
 	"color":       "ui status diff branch",
@@ -85,7 +85,7 @@ func (j Judge) harmless(e Entry) bool {
 		return e.Value == "files" || e.Value == "reftable"
 	case "core.protecthfs", "core.protectntfs":
 		return e.Value != "" && IsTrue(e.Value)
-	case "branch.remote": // a remote's name, as a rule
+	case "branch.remote", "remote.pushdefault": // a remote's name, as a rule
 		return isName(e.Value) || j.isURL(e.Value)
 	case "remote.url", "remote.pushurl", "submodule.url":
 		return j.isURL(e.Value)

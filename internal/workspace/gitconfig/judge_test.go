@@ -26,6 +26,8 @@ func TestHarmlessSettingsStayByWhatTheySay(t *testing.T) {
 		"branch.m.remote=origin":               true,
 		"branch.m.remote=/other":               false,
 		"branch.m.remote=../x":                 false,
+		"remote.pushdefault=origin":            true,
+		"remote.pushdefault=/other":            false,
 		"extensions.refstorage=reftable":       true,
 		"extensions.refstorage=files:///x":     false,
 		"core.protectntfs=false":               false,

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"claudebox/checks/realgit"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -53,8 +54,8 @@ func TestSanitise(t *testing.T) {
 			if strings.Contains(got, "canary") {
 				t.Error("a secret is in the copy")
 			}
-			_, before := list(t, []byte(tc.src))
-			if _, after := list(t, []byte(got)); before != after {
+			_, before := realgit.List(t, []byte(tc.src))
+			if _, after := realgit.List(t, []byte(got)); before != after {
 				t.Errorf("git accepts the file: %v, its copy: %v", before, after)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 )
@@ -34,9 +35,10 @@ type gitFolder struct {
 	below
 	*git.Folder
 	v       *view
-	own     bool   // the project's own repository
-	guarded bool   // named .git, or in one: git runs what it names without being asked
-	tree    string // its working tree, where git starts programs
+	seen    git.Snapshot // with which it was seen
+	own     bool         // the project's own repository
+	guarded bool         // named .git, or in one: git runs what it names without being asked
+	tree    string       // its working tree, where git starts programs
 }
 
 // gitFolders are the git folders below one root, those that lie in others behind
@@ -44,7 +46,7 @@ type gitFolder struct {
 func (v *view) gitFolders(at below, seen git.Snapshot) (list []gitFolder) {
 	for i := range seen.Folders {
 		f := &seen.Folders[i]
-		list = append(list, gitFolder{below: at, Folder: f, v: v, own: f.Path == v.repo.Common})
+		list = append(list, gitFolder{below: at, Folder: f, v: v, seen: seen, own: f.Path == v.repo.Common})
 	}
 	first := func(g gitFolder) string {
 		if g.own {
@@ -72,6 +74,8 @@ func (g *gitFolder) checkout() string {
 		tree = path.Dir(strings.TrimRight(text, "\n"))
 	}
 	switch {
+	case tree == "" && !g.guarded:
+		return g.Path // it has none
 	case tree == "" || tree == ".":
 		return path.Dir(g.Path)
 	case !path.IsAbs(tree):
@@ -114,9 +118,7 @@ func (g *gitFolder) protect(tooMany bool) error {
 		g.secrets(true)
 		return nil
 	case g.Role == git.Linked:
-		g.held("gitdir", whyMoved)
-		g.held("commondir", whyMoved)
-		g.lock()
+		g.linked()
 	default:
 		// An agent that writes a commondir moves the host's git to a configuration of
 		// its own. One left over from a killed session says the same. git 2.39 and 2.47
@@ -134,6 +136,9 @@ func (g *gitFolder) protect(tooMany bool) error {
 	}
 	g.secrets(false)
 	for _, name := range g.Held() {
+		if at := g.Join(g.rel(name)); exists(at+"/.git") && !g.v.contains(at) {
+			g.hide(g.rel(name), true)
+		}
 		g.held(name, whyTodo)
 	}
 	if g.Entry("objects/info/alternates") != nil {
@@ -141,6 +146,22 @@ func (g *gitFolder) protect(tooMany bool) error {
 			"which is not inside; add --mount-ro for it", g.Path)
 	}
 	return nil
+}
+
+// linked protects the part of a repository that is a linked worktree's. In a bare
+// repository the worktree itself may be, too: that is none of the project's.
+func (g *gitFolder) linked() {
+	g.held("gitdir", whyMoved)
+	g.held("commondir", whyMoved)
+	g.lock()
+	rel, in := pathname.Cut(g.tree, g.below.Path())
+	switch {
+	case !in || !exists(g.tree+"/.git"):
+	case pathname.Below(g.v.path, g.tree):
+		g.pin(path.Dir(rel), whyMoved)
+	case !g.v.given(g.tree):
+		g.hide(rel, true)
+	}
 }
 
 // odd says why names in a git folder cannot be held one by one: nothing can be
@@ -179,7 +200,7 @@ func (g *gitFolder) held(name, why string) {
 // takes that of its repository.
 func (g *gitFolder) main() *git.Folder {
 	if g.Role == git.Linked {
-		if main := g.v.before.Folder(path.Dir(path.Dir(g.Path))); main != nil {
+		if main := g.seen.Folder(path.Dir(path.Dir(g.Path))); main != nil {
 			return main
 		}
 	}
@@ -250,7 +271,7 @@ func (g *gitFolder) secrets(config bool) {
 		rel := g.rel(s.Name)
 		switch {
 		case !config && (s.Name == "config" || s.Name == "config.worktree"),
-			inner && (g.v.shown(rel) || g.v.tracked.Has(rel) || g.v.tracked.Has(path.Dir(rel)+"/config")):
+			inner && (g.v.shown(rel) || g.v.tracked.Has(rel) || slices.Contains(g.v.tracked.Small, rel)):
 			continue
 		case s.Copy == nil:
 			g.hide(rel, s.Dir)

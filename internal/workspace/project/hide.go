@@ -52,12 +52,24 @@ func holdsSecret(tree *beneath.Folder, rel string, verdict secretfile.Verdict) b
 
 // secrets are the files that look secret. What is in git's index is none: it is
 // in the repository's objects anyway, and would be committed empty (SEC-05).
+//
+// What was hidden once is judged wherever it is: an agent can make so many files
+// that no walk comes to it.
 func (v *view) secrets() (rels []string) {
-	looked := 0
-	for _, f := range v.seen.Files {
-		if v.isSecret(f, &looked) {
-			rels = append(rels, f.Rel)
+	found, looked := map[string]bool{}, 0
+	judge := func(f survey.File) {
+		if !found[f.Rel] && v.isSecret(f, &looked) {
+			found[f.Rel], rels = true, append(rels, f.Rel)
 		}
+	}
+	for _, rel := range v.wereHidden {
+		if what, err := v.tree.look(rel); err == nil {
+			judge(survey.File{Rel: rel, Kind: what.Kind, Stamp: what.Stamp})
+		}
+	}
+	looked = 0
+	for _, f := range v.seen.Files {
+		judge(f)
 	}
 	return rels
 }
@@ -148,10 +160,7 @@ func (v *view) hideOne(rel string) error {
 // hideStill covers what an earlier session did not see for a reason that the agent
 // could take away: a link can be removed, and a repository made none.
 func (v *view) hideStill() error {
-	if v.Memory == nil {
-		return nil
-	}
-	for _, rel := range v.Memory.StillHidden(v.path) {
+	for _, rel := range v.stayHidden {
 		what, err := v.tree.Look(rel)
 		if err == nil && what.Kind != beneath.Regular && what.Kind != beneath.Dir ||
 			slices.Contains(v.judged, path.Dir(rel)) {

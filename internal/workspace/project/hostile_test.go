@@ -316,8 +316,9 @@ func TestTokensThatToolsLeftInAGitFolderAreNotInside(t *testing.T) {
 	w.repo("p", "x")
 	const token = "ghp_Zq3vX8nT5kLw1RbY7mHc2DfJ9sGa4PeU6oKi"
 	secrets := map[string]string{
-		"hooks/pre-push": "#!/bin/sh\ncurl -H 'Authorization: Bearer " + token + "'\n",
-		"annex/creds/1":  "AKIAQYLPMN5HFIQR7XYA\nhunter2\n", "gk/config": "token = " + token + "\n", "info/notes": token,
+		"hooks/pre-push":           "#!/bin/sh\ncurl -H 'Authorization: Bearer " + token + "'\n",
+		"hooks/pre-receive.sample": "#!/bin/sh\nTOKEN='" + token + "'\n",
+		"annex/creds/1":            "AKIAQYLPMN5HFIQR7XYA\nhunter2\n", "gk/config": "token = " + token + "\n", "info/notes": token,
 		"token.txt": "hunter2horse9\n", "credentials.bak": "https://u:hunter2@example.org\n",
 		"old-config": "[remote \"o\"]\n url = https://u:hunter2@example.org/x\n", "x.inc": "[http]\n extraHeader = Authorization: Bearer " + token + "\n",
 	}

@@ -69,6 +69,14 @@ type indexPlace struct {
 // id is the git folder's, wherever it is.
 func (p indexPlace) id() identity.ID { return identity.At(unix.AT_FDCWD, p.git) }
 
+// common is that of the repository, which is the same in each worktree.
+func (p indexPlace) common() identity.ID {
+	if above := path.Dir(p.git); path.Base(above) == "worktrees" {
+		p.git = path.Dir(above)
+	}
+	return p.id()
+}
+
 // inProject gives a name of the index as a path in the project.
 func (p indexPlace) inProject(name string) (rel string, in bool) {
 	rest, in := strings.CutPrefix(name, p.strip)
@@ -123,8 +131,8 @@ func (p indexPlace) read(t *Tracked, s Scope, named func(name []byte) bool) {
 
 // proves reports whether an index holds the very content that a file has: who
 // put it there has read the file.
-func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
-	rel, in := p.inProject(name)
+func (p indexPlace) proves(tree *beneath.Folder, rel string) (found bool) {
+	below, in := strings.CutPrefix(rel, p.below)
 	file, err := tree.Read(rel, indexLimit)
 	if err != nil || !in {
 		return false
@@ -137,7 +145,7 @@ func (p indexPlace) proves(tree *beneath.Folder, name string) (found bool) {
 	short, long := sha1.Sum(blob), sha256.Sum256(blob)
 	for _, sum := range [][]byte{short[:], long[:]} {
 		_ = git.ScanIndex(index, len(sum), func(e git.IndexEntry) {
-			found = found || string(e.Name) == name && bytes.Equal(e.Sum, sum)
+			found = found || string(e.Name) == p.strip+below && bytes.Equal(e.Sum, sum)
 		})
 	}
 	return found
@@ -191,7 +199,7 @@ func (s Scope) indexPlaces(tree *beneath.Folder, places []string) (list []indexP
 func (s Seen) Indexed(rel string) (at []Indexed) {
 	for _, place := range s.places {
 		if below, in := strings.CutPrefix(rel, place.below); in {
-			at = append(at, Indexed{place.id(), place.strip + below})
+			at = append(at, Indexed{place.id(), place.common(), place.strip + below})
 		}
 	}
 	return at
@@ -199,8 +207,8 @@ func (s Seen) Indexed(rel string) (at []Indexed) {
 
 // Indexed is a name in the index of a git folder.
 type Indexed struct {
-	Git  identity.ID
-	Name string
+	Git, Common identity.ID // the latter is the repository's, of which Git is a worktree's part
+	Name        string
 }
 
 // named tells of which names, by their path, it must be known whether they are

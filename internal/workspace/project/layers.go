@@ -8,12 +8,12 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/workspace/survey"
 )
 
@@ -136,22 +136,22 @@ func (b below) closed(rel string) {
 }
 
 // keep protects what is known to lie at a place. A link cannot be mounted over;
-// what it points at can, when that lies in the same folder, but the agent can put
-// another link in its place.
+// what it leads to at last can, when that lies in the same folder, but the agent can
+// put another link in its place.
 func (b below) keep(rel string, kind beneath.Kind, why string) {
 	if kind == beneath.Absent {
 		return
 	}
 	if kind == beneath.Link {
 		b.note(true, "%s is a link: the agent can replace it, so look at it before the host uses it", b.Join(rel))
-		text, err := b.Readlink(rel)
-		if err != nil || path.IsAbs(text) {
-			return // behind another link, or outside: the note has said it
+		real := canonicalOr(b.Join(rel))
+		if real == b.Path() || !pathname.Below(real, b.Path()) {
+			return // the note has said it
 		}
-		rel = path.Join(path.Dir(rel), text)
+		rel = relative(b.Path(), real)
 		what, err := b.Look(rel)
 		kind = what.Kind
-		if err != nil || kind != beneath.Regular && kind != beneath.Dir || rel == "." || strings.HasPrefix(rel, "..") {
+		if err != nil || kind != beneath.Regular && kind != beneath.Dir {
 			return
 		}
 	}

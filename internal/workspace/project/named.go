@@ -11,6 +11,7 @@ import (
 	"claudebox/internal/diag"
 	"claudebox/internal/linux/beneath"
 	"claudebox/internal/linux/pathname"
+	"claudebox/internal/workspace/git"
 	"claudebox/internal/workspace/gitconfig"
 )
 
@@ -20,7 +21,8 @@ var commandVariables = strings.Fields(`core.fsmonitor core.editor core.pager cor
 	core.alternaterefscommand sequence.editor pager alias diff.external diff.command diff.textconv
 	interactive.difffilter difftool.cmd mergetool.cmd merge.driver filter.clean filter.smudge filter.process
 	credential.helper gpg.program trailer.command trailer.cmd submodule.update remote.uploadpack
-	remote.receivepack uploadpack.packobjectshook`)
+	remote.receivepack uploadpack.packobjectshook hook.command gc.recentobjectshook gpg.defaultkeycommand
+	tar.command mergetool.path difftool.path man.cmd man.path browser.cmd browser.path guitool.cmd`)
 
 func isCommand(e gitconfig.Entry) bool {
 	return slices.Contains(commandVariables, e.Top()+"."+e.Name) || slices.Contains(commandVariables, e.Top())
@@ -105,14 +107,8 @@ func (v *view) learn() error {
 	if v.repo.Worktree != "" {
 		trees[0] = v.repo.Worktree
 	}
-	for _, g := range v.folders {
-		if !g.guarded {
-			continue
-		}
-		main := g.main() // git obeys it in each worktree, from the top of that one
-		v.learnFrom(configuration{main.Entry("config").Settings(), main.Path, g.tree, false})
-		v.learnFrom(configuration{g.Entry("config.worktree").Settings(), g.Path, g.tree, false})
-	}
+	v.learnOf(slices.Concat(v.folders, v.within))
+	v.learnAbove()
 	for _, place := range v.seen.Git {
 		if place != ".git" {
 			trees = append(trees, v.tree.Join(path.Dir(place)))
@@ -142,12 +138,58 @@ func (v *view) learn() error {
 	return nil
 }
 
+// learnOf takes down what the configurations and hooks of git folders name.
+func (v *view) learnOf(folders []gitFolder) {
+	for _, g := range folders {
+		main := g.main() // git obeys it in each worktree, from the top of that one
+		v.learnFrom(configuration{main.Entry("config").Settings(), main.Path, g.tree, false})
+		v.learnFrom(configuration{g.Entry("config.worktree").Settings(), g.Path, g.tree, false})
+		for _, e := range g.Entries {
+			if e.Kind == beneath.Link && strings.HasPrefix(e.Name, "hooks/") {
+				v.leads(g.tree, g.below, g.rel(e.Name))
+			}
+		}
+	}
+}
+
+// learnAbove does so for the repositories that the project, or a folder given beside
+// it, is a part of: git runs there what they name here.
+func (v *view) learnAbove() {
+	apart := v.ground
+	apart.layers = &layers{mounts: map[string]Mount{}} // nothing of them is given away
+	for dir := path.Dir(v.path); ; dir = path.Dir(dir) {
+		worktree, bare, err := find(dir, v.Home)
+		if err != nil || worktree == "" {
+			return
+		}
+		dir = worktree
+		repo := Repo{Common: worktree}
+		if !bare {
+			repo, _, _ = apart.resolve(worktree)
+		}
+		folder, err := beneath.Open(repo.Common)
+		if err != nil {
+			continue
+		}
+		seen, _ := git.Gather(folder, git.Look{Own: []string{"."}})
+		v.learnOf(v.gitFolders(below{apart.layers, folder}, seen))
+		folder.Close()
+	}
+}
+
 // learnFrom takes down what one configuration names.
 func (v *view) learnFrom(c configuration) {
 	for _, e := range c.entries {
 		switch {
+		case e.Key() == "core.attributesfile" || e.Key() == "init.templatedir": // filters; hooks of new repositories
+			v.hold(c.tree, e.Value, e.Section == "init", whyConfig)
 		case isHooksPath(e):
-			v.hold(c.tree, e.Value, true, whyHooks)
+			if rel := v.hold(c.tree, e.Value, true, whyHooks); rel != "" {
+				names, _ := v.tree.Names(rel, hideLimit)
+				for _, name := range names {
+					v.leads(c.tree, v.tree, path.Join(rel, name))
+				}
+			}
 			if c.users && !filepath.IsAbs(e.Value) && e.Value != "" && e.Value[0] != '~' {
 				v.note(true, "your git runs hooks from %s of any repository (core.hooksPath): "+
 					"look into one that was made inside before you use git there", e.Value)
@@ -163,24 +205,55 @@ func (v *view) learnFrom(c configuration) {
 				v.learnFrom(configuration{entries, path.Dir(v.tree.Join(rel)), c.tree, false})
 			}
 		case isCommand(e):
-			for _, word := range words(e.Value) {
-				if at := gitconfig.Path(c.tree, word, v.Home); strings.Contains(word, "/") && !v.isGitsOwn(at) {
-					v.executes(at)
+			for n, word := range words(e.Value) {
+				places := []string{gitconfig.Path(c.tree, word, v.Home)}
+				if path.IsAbs(word) && !exists(word) { // "$(git rev-parse --show-toplevel)/x", or what is not made yet
+					places = append(places, path.Join(c.tree, word))
+				}
+				for _, at := range places {
+					what, _ := v.tree.Look(relative(v.path, at)) // a word of a shell, perhaps
+					if (strings.Contains(word, "/") || n > 0 && what.Kind == beneath.Regular) && !v.isGitsOwn(at) {
+						v.executes(c.tree, at)
+					}
 				}
 			}
 		}
 	}
 }
 
-// executes adds a path to those the host executes, when it lies in the project;
-// empty when it does not.
-func (v *view) executes(at string) (rel string) {
-	if !v.contains(at) || at == v.path || at == v.path+"/.git" || pathname.Below(at, v.path+"/.git/hooks") {
+// executes adds a path to those the host executes, with the links on the way, and
+// gives where it leads at last; empty: it lies elsewhere. What lies in a worktree git
+// looks for in each.
+func (v *view) executes(tree, at string) (rel string) {
+	add := func(place string) string {
+		if !v.contains(place) || place == v.path || place == v.path+"/.git" ||
+			pathname.Below(place, v.path+"/.git/hooks") {
+			return ""
+		}
+		rel := relative(v.path, place)
+		v.named[rel] |= executed
+		return rel
+	}
+	_, _ = beneath.Follow(beneath.OnDisk{}, "/", at, func(name string, info fs.FileInfo, _ bool) error {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			add(name)
+		}
+		return nil
+	})
+	if rel = add(canonicalOr(at)); rel == "" {
 		return ""
 	}
-	rel = relative(v.path, at)
-	v.named[rel] |= executed
+	if name := relative(tree, at); filepath.IsLocal(name) && name != "." && !slices.Contains(v.scope.InEach, name) {
+		v.scope.InEach = append(v.scope.InEach, name)
+	}
 	return rel
+}
+
+// leads adds what a link in a folder of hooks leads to.
+func (v *view) leads(tree string, b below, rel string) {
+	if text, err := b.Readlink(rel); err == nil {
+		v.executes(tree, gitconfig.Path(path.Dir(b.Join(rel)), text, ""))
+	}
 }
 
 // isGitsOwn tells a file by which git works, as its index, from a program that
@@ -203,7 +276,7 @@ func (v *view) hold(from, name string, dir bool, why string) (rel string) {
 	at := ""
 	if outside {
 		b, at = v.common, relative(v.repo.Common, place)
-	} else if rel = v.executes(place); rel == "" {
+	} else if rel = v.executes(from, place); rel == "" {
 		return ""
 	} else {
 		at = rel

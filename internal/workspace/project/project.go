@@ -57,14 +57,16 @@ type Memory interface {
 	// Pushed gives the names that sessions added to its index: they count as
 	// untracked.
 	Pushed(git identity.ID) []string
-	// Hidden gives the names that sessions hid there.
-	Hidden(git identity.ID) []string
+	// Hidden gives the names that sessions hid in a repository's working trees: git takes names out of commits.
+	Hidden(common identity.ID) []string
 	// Doubted reports whether a file, by its path, may be in an index because of
 	// a session that still lives.
 	Doubted(file string) bool
-	// StillHidden gives the files below a folder that earlier sessions did not
-	// see for a reason that the agent could take away, see [Project.Stay].
-	StillHidden(folder string) []string
+	// StillHidden gives the files below a folder that earlier sessions did not see:
+	// those that stay hidden whatever becomes of the reason ([Project.Stay]), and all.
+	StillHidden(folder string) (stay, all []string)
+	// Inherited takes, of git places where sessions live, what was there before those.
+	Inherited(seen git.Snapshot) git.Snapshot
 }
 
 // Project is a folder that may be given to a sandbox, and what goes with it.

@@ -31,6 +31,7 @@ type Scope struct {
 	// Relative are paths that the user's own git configuration makes git obey in
 	// the working tree of any repository.
 	Relative []string
+	InEach   []string // the same of the repositories' own, in each of their worktrees
 	Unmade   []string // what git's configuration names and is not there: whoever makes it has git run or obey it
 }
 
@@ -198,26 +199,24 @@ func filledState(tree *beneath.Folder, folders []string) string {
 	return fmt.Sprint(folders, stamps)
 }
 
-// lookFilled covers what is secret in the configurations of repositories in folders
-// that tools fill: pip keeps the token of a URL in a checkout of its own.
-func (v *view) lookFilled() (filled Filled) {
+// lookFilled looks at repositories in folders that tools fill, of which little is
+// protected: what is secret in their configurations (pip keeps the token of a URL in
+// a checkout of its own), and what those name.
+func (v *view) lookFilled() {
 	if len(v.seen.Skipped) == 0 {
-		return filled
+		return
 	}
 	if v.Request.Filled != nil {
-		filled = v.Request.Filled(v.path)
+		v.filled = v.Request.Filled(v.path)
 	}
-	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != filled.State {
+	if now := filledState(v.tree.Folder, v.seen.Skipped); now == "" || now != v.filled.State {
 		found := v.scope.LookFilled(v.tree.Folder, v.seen)
-		filled = Filled{now, slices.Concat(found.Git, found.Bare)}
+		v.filled = Filled{now, slices.Concat(found.Git, found.Bare)}
 		if found.Cut {
 			v.note(true, "the folders that tools fill have too many entries: configurations of git in them may be "+
 				"seen with their secrets")
 		}
 	}
-	repos, _ := git.Gather(v.tree.Folder, git.Look{Git: filled.Repos})
-	for _, g := range v.gitFolders(v.tree, repos) {
-		g.secrets(true)
-	}
-	return filled
+	repos, _ := git.Gather(v.tree.Folder, git.Look{Git: v.filled.Repos})
+	v.within = v.gitFolders(v.tree, repos)
 }

@@ -22,11 +22,15 @@ type view struct {
 	seen    Seen
 	before  git.Snapshot
 	folders []gitFolder
+	filled  Filled
+	within  []gitFolder    // in the folders that tools fill
 	named   map[string]use // by configurations of git, and by claudebox; relative to the project
 	found   []place        // what the host executes and is there
 	hide    []string       // what the profile's patterns with a slash match, and what looks secret
 	tracked Tracked        // what git's indexes hold, as far as that counts
 	doubted []string       // names in the index that count as untracked
+
+	stayHidden, wereHidden []string // by earlier sessions, see [Memory]
 }
 
 // look walks the project, reads its git folders and indexes, and lists what is to be protected or hidden. Each step
@@ -50,6 +54,7 @@ func (g ground) look(tree, common *beneath.Folder) (*view, error) {
 	}
 	v.before, v.folders = v.gather()
 	v.repo.Remotes, v.scope.Hash = v.ofConfig()
+	v.lookFilled()
 	if err := v.learn(); err != nil {
 		return nil, err
 	}
@@ -78,7 +83,9 @@ func (g ground) scope(outside bool) Scope {
 	if g.repo.Dir == "" {
 		return s
 	}
-	s.Index = g.repo.Dir
+	if g.repo.Dir != g.repo.Worktree { // else it is bare: whatever is called index there says what is tracked nowhere
+		s.Index = g.repo.Dir
+	}
 	if below := relative(g.repo.Worktree, g.path); below != "." {
 		s.Strip = below + "/"
 	}
@@ -172,17 +179,23 @@ func (v *view) uncounted() (names []string) {
 	if v.Memory == nil {
 		return nil
 	}
+	v.stayHidden, v.wereHidden = v.Memory.StillHidden(v.path)
 	for _, place := range v.seen.places {
-		id := place.id()
-		for _, name := range v.Memory.Pushed(id) {
+		for _, name := range v.Memory.Pushed(place.id()) {
 			if rel, in := place.inProject(name); in {
 				names = append(names, rel)
 			}
 		}
-		for _, name := range v.Memory.Hidden(id) {
-			if rel, in := place.inProject(name); in && v.seen.Has(rel) && !place.proves(v.tree.Folder, name) {
-				names = append(names, rel)
+		for _, name := range v.Memory.Hidden(place.common()) {
+			if rel, in := place.inProject(name); in {
+				v.wereHidden = append(v.wereHidden, rel)
 			}
+		}
+	}
+	for _, rel := range v.wereHidden {
+		proves := func(place indexPlace) bool { return place.proves(v.tree.Folder, rel) }
+		if v.seen.Has(rel) && !slices.ContainsFunc(v.seen.places, proves) {
+			names = append(names, rel)
 		}
 	}
 	for _, name := range v.seen.All() {
@@ -205,7 +218,9 @@ func (v *view) protect() (Project, error) {
 	for _, f := range v.before.Files {
 		v.tree.keep(f.Rel, f.Kind, whyMoved)
 	}
-	filled := v.lookFilled()
+	for _, g := range v.within {
+		g.secrets(true)
+	}
 	if err := v.hideAll(); err != nil {
 		return Project{}, err
 	}
@@ -215,11 +230,14 @@ func (v *view) protect() (Project, error) {
 		return Project{}, err
 	}
 	v.scope.Unmade = v.unmade()
+	if v.Memory != nil {
+		v.before = v.Memory.Inherited(v.before)
+	}
 	mounts, hidden := v.sorted()
 	return Project{
 		Path: v.path, Dir: v.Dir, Root: v.root, Repo: v.repo, Mounts: mounts, Notes: v.notes,
 		Reported: reported, Hidden: hidden, Stay: v.stay, ReadOnly: slices.Concat(v.copied, readOnly),
-		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: filled,
+		Cut: v.seen.Cut, Tracked: v.tracked.All(), Scope: v.scope, Seen: v.seen, Filled: v.filled,
 		Before: v.before, OpenConfig: v.WritableConfig, StandIns: v.standIns, show: v.Show,
 	}, nil
 }
@@ -230,8 +248,11 @@ func (v *view) protect() (Project, error) {
 func (v *view) executed() (reported, readOnly []string) {
 	for _, p := range v.found {
 		rel := p.rel
-		if !v.Strict && v.tracked.Has(rel) && v.named[rel]&configured == 0 {
+		writable := !v.Strict && v.tracked.Has(rel) && v.named[rel]&configured == 0
+		if writable || v.named[rel] != 0 && p.kind == beneath.Link { // nothing holds a link
 			reported = append(reported, rel)
+		}
+		if writable {
 			continue
 		}
 		readOnly = append(readOnly, rel)

@@ -32,6 +32,7 @@ type Wanted func(folder string) func(name []byte, dir bool) bool
 type Question struct {
 	Wanted  Wanted   // nil: nothing but pipes, which are noted all the same: whoever opens one waits
 	Skipped []string // folders that are not entered; those named .git never are
+	Apart   []string // paths of folders that are not entered either, and not noted
 	From    []string // where the walk begins; the root, if there are none
 	Limit   int      // of entries that are looked at; what is behind it is not known
 	// LinksSince notes symbolic links that were made then or later, in
@@ -267,13 +268,13 @@ func (w *walker) again(rel string) *folder {
 	was := w.before.folders[rel]
 	var st unix.Stat_t
 	if was == nil || was.Stamp.Ino == 0 || unix.Fstatat(w.root.FD(), rel, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
-		stampOf(&st) != was.Stamp {
+		w.root.StampOf(rel, &st) != was.Stamp {
 		return nil
 	}
 	var files []File
 	for _, file := range was.Found.Files {
 		if unix.Fstatat(w.root.FD(), file.Rel, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			files = append(files, fileOf(file.Rel, &st))
+			files = append(files, w.fileOf(file.Rel, &st))
 		}
 	}
 	same := slices.Equal(files, was.Found.Files)
@@ -293,14 +294,10 @@ func (w *walker) again(rel string) *folder {
 // ticks of up to ten milliseconds.
 const recent = 20_000_000
 
-func stampOf(st *unix.Stat_t) beneath.Stamp {
-	return beneath.Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()}
-}
-
-func fileOf(rel string, st *unix.Stat_t) File {
+func (w *walker) fileOf(rel string, st *unix.Stat_t) File {
 	return File{
 		Rel: rel, Kind: beneath.KindOf(st.Mode), Exec: st.Mode&0o111 != 0 && st.Mode&unix.S_IFMT == unix.S_IFREG,
-		Names: uint64(st.Nlink), Stamp: stampOf(st),
+		Names: uint64(st.Nlink), Stamp: w.root.StampOf(rel, st),
 	}
 }
 
@@ -322,7 +319,7 @@ func (w *walker) list(rel string, buffer []byte) *folder {
 		case st.Mode&unix.S_IXUSR == 0 && int(st.Uid) == unix.Getuid(): // a listing tells names only
 			f.Found.Closed = []string{rel}
 		case w.now-st.Ctim.Nano() > recent:
-			f.Stamp = stampOf(&st)
+			f.Stamp = w.root.StampOf(rel, &st)
 		}
 	}
 	l := lister{walker: w, folder: f, fd: fd}
@@ -392,7 +389,7 @@ func (l *lister) entry(name []byte, kind byte) {
 		found.Sockets = append(found.Sockets, l.join(name))
 	case kind == unix.DT_FIFO, l.wanted != nil && l.wanted(name, kind == unix.DT_DIR):
 		if st, ok := l.stat(name); ok {
-			found.Files = append(found.Files, fileOf(l.join(name), &st))
+			found.Files = append(found.Files, l.fileOf(l.join(name), &st))
 		}
 	}
 	switch {
@@ -400,7 +397,7 @@ func (l *lister) entry(name []byte, kind byte) {
 		if st, ok := l.stat(name); ok && st.Ctim.Nano() >= l.LinksSince {
 			found.NewLinks = append(found.NewLinks, l.join(name))
 		}
-	case kind != unix.DT_DIR, l.tooDeep(name):
+	case kind != unix.DT_DIR, l.tooDeep(name), slices.Contains(l.Apart, l.join(name)):
 	case slices.Contains(l.Skipped, string(name)):
 		found.Skipped = append(found.Skipped, l.join(name))
 	default:

@@ -18,7 +18,7 @@ import (
 	"claudebox/internal/linux/callfilter"
 )
 
-// architectures are those claudebox is built for, by GOARCH.
+// architectures are the values of GOARCH that claudebox is built for.
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
@@ -33,27 +33,27 @@ func main() {
 	}
 }
 
-// fileName is the file that package seccomp embeds for goarch.
+// fileName returns the name of the file that package seccomp embeds for goarch.
 func fileName(goarch string) string { return "filter_" + goarch + ".bpf" }
 
-// x32 is the ABI of 64-bit code with 32-bit pointers: the same calls under
-// other numbers, which would pass every rule. Kernels before 5.4 take x32First
-// to x32Last, ioctl among them, without the bit as well; newer ones leave
-// these numbers unused for good. None of them means anything on arm64.
+// x32 is the ABI of 64-bit code with 32-bit pointers. It has the same calls under other
+// numbers, which no rule would match. Kernels before 5.4 accept x32First to x32Last,
+// ioctl among them, also without x32Bit; newer ones never use these numbers. On arm64
+// they have no meaning.
 const (
 	x32Bit   = 0x40000000
 	x32First = 512
 	x32Last  = 547
 )
 
-// skipped is the number a debugger sets to cancel a call. It does nothing,
-// and refusing it would overwrite the result that the debugger injected.
+// skipped is the number that a debugger sets to cancel a call. It is allowed: the call
+// does nothing, and to refuse it would overwrite the result that the debugger injected.
 const skipped = 0xffffffff
 
-// assemble makes the program for goarch, as an array of struct sock_filter in the
-// byte order of a little-endian machine. The library knows the numbers only: its
-// Policy allows foreign architectures under a default of allow, and compares all
-// 64 bits of an argument.
+// assemble returns the filter for goarch, as an array of struct sock_filter in
+// little-endian byte order. The library go-seccomp-bpf is used only for the numbers of
+// the calls: with a default of allow its Policy allows foreign architectures, and it
+// compares all 64 bits of an argument.
 func assemble(goarch string, table []rule) ([]byte, error) {
 	info, err := arch.GetInfo(goarch)
 	if err != nil {
@@ -76,7 +76,7 @@ func assemble(goarch string, table []rule) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const allow, refuse = 0, 1 // by how many instructions the end is ahead
+	const allow, refuse = 0, 1 // jump offsets from the fourth of these instructions; add one for each earlier one
 	end := []unix.SockFilter{
 		callfilter.Jump(unix.BPF_JEQ, skipped, 3+allow, 0),
 		callfilter.Jump(unix.BPF_JGE, x32Bit, 2+refuse, 0),
@@ -94,5 +94,5 @@ func assemble(goarch string, table []rule) ([]byte, error) {
 	return out, nil
 }
 
-// failsWith is the verdict that makes a call fail.
+// failsWith returns the filter's return value that makes a call fail with errno.
 func failsWith(errno syscall.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }

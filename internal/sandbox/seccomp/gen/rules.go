@@ -11,24 +11,24 @@ import (
 // rule refuses system calls. Of several rules for one call the first that
 // matches decides; a call that none matches is allowed.
 type rule struct {
-	calls string // with blanks between
+	calls string // names of the calls, separated by blanks
 	only  string // GOARCH, for calls that the other architecture never had
 	errno syscall.Errno
 	when  []match // all must hold; none: always
 	why   string
 }
 
-// match looks at the low 32 bits of one argument, since that is what the
-// kernel looks at: it takes the argument as an int, or refuses high bits by
-// itself. Comparing all 64 is CVE-2019-10063.
+// match is a condition on the low 32 bits of one argument. The kernel looks at no more:
+// it takes the argument as an int, or refuses high bits itself. To compare all 64 bits
+// was the fault of CVE-2019-10063.
 type match = callfilter.Match
 
 func oneOf(arg uint32, values ...uint32) match  { return match{Arg: arg, OneOf: values} }
 func noneOf(arg uint32, values ...uint32) match { return match{Arg: arg, NoneOf: values} }
 func anyBit(arg, bits uint32) match             { return match{Arg: arg, Has: bits} }
 
-// newNamespace is every flag of clone(2) that makes a namespace. CLONE_NEWTIME
-// lies where clone keeps the exit signal, so only unshare knows it.
+// newNamespace has all flags of clone(2) that make a namespace. CLONE_NEWTIME is not
+// among them: its bit is part of clone's exit signal, so only unshare has it.
 const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -41,38 +41,36 @@ const (
 	perQuery   = 0xffffffff
 )
 
-// sockPacket is the bit that tells SOCK_PACKET (10) from the socket types a
-// program may ask for, all of them below 8. SOCK_NONBLOCK and SOCK_CLOEXEC
-// lie above.
+// sockPacket is a bit that SOCK_PACKET (10) has and the allowed socket types have not:
+// they are all below 8. SOCK_NONBLOCK and SOCK_CLOEXEC are higher bits.
 const sockPacket = 0x8
 
-// own is what calls that take a process or a group by number take for the
-// caller's own. The agent's group is claudebox's, and that of whoever started
-// it (a script, make), with which it shares no number: own is the one way to
-// name it from inside (pid_namespaces(7)).
+// own is the process or group id that stands for the caller's own. The agent is in the
+// process group of claudebox and of whoever started that (a script, make). That group
+// has no id inside the pid namespace, so own is the only way to name it from inside
+// (pid_namespaces(7)).
 const own = 0
 
-// jobSignals are what a terminal and a shell send to a whole job, and what
-// claudebox heeds without being ended or held up by it. 0 sends nothing.
+// jobSignals are the signals that a terminal and a shell send to a whole job, and by
+// which claudebox is not killed or stopped without control. 0 sends nothing.
 var jobSignals = []uint32{
 	0, uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGTERM), uint32(unix.SIGCHLD),
 	uint32(unix.SIGCONT),
 	uint32(unix.SIGTSTP), uint32(unix.SIGTTIN), uint32(unix.SIGTTOU), uint32(unix.SIGURG), uint32(unix.SIGWINCH),
 }
 
-// creates are the flags of open(2) with which it looks at the mode: O_CREAT, and
-// what tells O_TMPFILE from O_DIRECTORY.
+// creates are the flags with which open(2) uses its mode argument: O_CREAT, and the bit
+// that O_TMPFILE has in addition to O_DIRECTORY.
 const creates = unix.O_CREAT | 0x400000
 
 // ioprioGroup is IOPRIO_WHO_PGRP (ioprio_set(2)).
 const ioprioGroup = 2
 
-// rules is what the sandbox refuses, after common/flatpak-run.c of flatpak
-// (setup_seccomp, August 2026), whose errors it keeps: ENOSYS where callers
-// know how to fall back to an older call, EPERM elsewhere. ptrace stays
-// allowed, unlike there, because debuggers are used inside. What flatpak does
-// not refuse says so. Constants of package unix used here are the same on
-// amd64 and arm64.
+// rules are the calls that the sandbox refuses. They follow common/flatpak-run.c of
+// flatpak (setup_seccomp, August 2026), and return the same errors: ENOSYS for calls
+// whose callers fall back to an older one, EPERM for others. Unlike there ptrace is
+// allowed, because debuggers are used inside. Rules that flatpak does not have say so.
+// The constants of package unix that are used here are the same on amd64 and arm64.
 var rules = []rule{
 	{
 		calls: "ioctl", errno: unix.EPERM, when: []match{oneOf(1, unix.TIOCSTI, unix.TIOCLINUX)},

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// How a rule must begin to be taken: fewer letters would send too many words
-// to its expression, more ways would make the table long.
+// What gen requires of a rule's beginning: with fewer letters too many words would be
+// tried with its expression, and more beginnings would make the table long.
 const (
 	fewestLetters = 2
 	mostWays      = 6
 )
 
-// beginnings are the texts, in lower case, with one of which every match of an
-// expression begins; none when they are not few and literal.
+// beginnings returns the literals, in lower case, such that every match of expr begins
+// with one of them. It returns none if there are too many, or one is too short.
 func beginnings(expr string) ([]string, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -31,8 +31,8 @@ func beginnings(expr string) ([]string, error) {
 	return ways, nil
 }
 
-// begin gives how matches of a node begin, and whether this is all of them: a
-// literal is whole, so that what follows it can be added.
+// begin returns the literals that matches of a node begin with. whole means that they are
+// complete matches of the node, so that what follows the node can be appended.
 func begin(n *syntax.Regexp) (ways []string, whole bool) {
 	switch n.Op {
 	case syntax.OpLiteral:
@@ -51,7 +51,7 @@ func begin(n *syntax.Regexp) (ways []string, whole bool) {
 	return []string{""}, false
 }
 
-// letters are those of a small class.
+// letters returns the characters of a class, if there are few.
 func letters(n *syntax.Regexp) (ways []string, whole bool) {
 	for i := 0; i < len(n.Rune); i += 2 {
 		for r := n.Rune[i]; r <= n.Rune[i+1]; r++ {

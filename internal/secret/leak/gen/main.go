@@ -1,8 +1,8 @@
 // Command gen makes the table of package leak from the rules of gitleaks
 // (MIT, see LICENSE.gitleaks; gitleaks.toml is its file as released, v8.30.1)
-// and from a few of our own. Of gitleaks' rules those are taken that know a
-// token by how it begins; the others look for a name beside it, and names are
-// judged by package leak itself. Run it by go generate in package leak; a test
+// and from a few of our own. It takes those of gitleaks' rules that recognise a
+// token by its beginning; the others look for a name next to it, and package leak
+// judges names itself. Run gen by go generate in package leak; a test
 // fails when the table is stale.
 package main
 

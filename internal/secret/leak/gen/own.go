@@ -2,14 +2,14 @@ package main
 
 import "strings"
 
-// unfit are rules of gitleaks for whole lines of source code, or that begin as
-// any address or no word does.
+// unfit are rules of gitleaks for whole lines of source code, or whose beginning is that of
+// any address or of no word.
 var unfit = []string{
 	"curl-auth-header", "curl-auth-user", "freemius-secret-key", "kubernetes-secret-yaml", "nuget-config-password",
 	"gitlab-session-cookie", "microsoft-teams-webhook", "sidekiq-sensitive-url", "slack-webhook-url",
 }
 
-// own are shapes that gitleaks has no rule for, by what the makers document or
+// own are tokens that gitleaks has no rule for, with the shapes that their issuers document or
 // print.
 var own = []source{
 	{id: "claude-login", what: "a login of Claude Code", expr: `sk-ant-(?:oat|ort)[0-9]{2}-[A-Za-z0-9_-]{40,}`},
@@ -28,7 +28,7 @@ var own = []source{
 	{id: "header", what: "a login as HTTP sends it", expr: `(?i)(?:bearer|basic|token)[ \t]+[a-z0-9._~+/=-]{16,}`},
 }
 
-// names are those that an id in title case would misspell.
+// names are the words of ids that title case would misspell.
 var names = map[string]string{
 	"aws": "AWS", "gcp": "Google Cloud", "github": "GitHub", "gitlab": "GitLab", "npm": "npm", "pypi": "PyPI",
 	"jwt":   "JSON web token",

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// source is one rule as it was written.
+// source is one rule as it stands in its source.
 type source struct {
 	id      string
-	what    string // what is found, with its article: "a GitHub token"
+	what    string // what the rule finds, with its article: "a GitHub token"
 	expr    string // regular expression, RE2
 	entropy float64
 }
 
-// field is a line of gitleaks.toml that is wanted here; all others (keywords,
-// allow lists) are passed over.
+// field matches the lines of gitleaks.toml that are needed; all others (keywords,
+// allow lists) are skipped.
 var field = regexp.MustCompile(`^(id|description|regex|entropy) = (?:"(.*)"|'''(.*)'''|([0-9.]+))$`)
 
-// read takes the rules out of gitleaks' file. The file is written by a program
-// of theirs, one field a line.
+// read returns the rules in gitleaks' file. A program of theirs writes that file, with one
+// field per line.
 func read(toml string) ([]source, error) {
 	var list []source
 	for i, line := range strings.Split(toml, "\n") {

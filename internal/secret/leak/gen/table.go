@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// generate writes the table of package leak: a line for each beginning.
+// generate returns the source of package leak's table, with one line for each beginning of a rule.
 func generate(toml string, own []source) ([]byte, error) {
 	rules, err := read(toml)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"claudebox/internal/linux/proctree"
-	"claudebox/internal/workspace/cover"
+	"claudebox/internal/sandbox/cover"
 )
 
 // sandbox is a real one, as claudebox makes it, that runs lines of shell.

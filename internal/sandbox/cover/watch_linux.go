@@ -10,7 +10,6 @@ package cover
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
@@ -148,38 +147,22 @@ func isReadOnly(process int, name string) bool {
 }
 
 // tries is how often a cover is made before it counts as impossible: an agent
-// that is quick enough may remove one before it is mounted. It can write in the
-// room meanwhile: the cover has a name that it cannot know before, and is
-// mounted by its descriptor, whatever lies under that name by then.
+// that is quick enough may remove one before it is mounted.
 const tries = 20
 
 // cover lays the file's cover over it in the sandbox of a process, read-only.
 func (f File) cover(process int) (err error) {
-	var content []byte
+	c := within.Cover{Path: f.Path, Mode: 0o444, ReadOnly: true}
 	if f.Remake != nil {
-		if content, err = f.Remake(f.Path); err != nil {
+		if c.With = within.File; f.Folder {
+			c.With = within.Folder
+		}
+		if c.Content, err = f.Remake(f.Path); err != nil {
 			return err
 		}
 	}
 	for range tries {
-		var s within.Script
-		var mount within.File
-		target := s.Open(f.Path)
-		switch {
-		case f.Remake == nil:
-			mount = s.Bind(target)
-		case f.Folder:
-			s.Furnish()
-			mount = s.Bind(s.Open(within.Room))
-			s.Clear()
-		default:
-			s.Furnish()
-			mount = s.Made(rand.Text(), content, 0o444, new(unix.Stat_t))
-			s.Clear()
-		}
-		s.ReadOnly(mount)
-		s.Lay(mount, target)
-		if err = within.Run(process, &s); err == nil {
+		if err = within.Lay(process, []within.Cover{c}, nil); err == nil {
 			break
 		}
 	}

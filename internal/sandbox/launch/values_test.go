@@ -2,8 +2,8 @@ package launch
 
 import "testing"
 
-func TestExpandPutsValuesInOnce(t *testing.T) {
-	values := map[string]string{"home": "/h/${project}", "project": "/p"}
+func TestValuesArePutInOnce(t *testing.T) {
+	byName := map[string]string{"home": "/h/${project}", "project": "/p"}
 	for text, want := range map[string]string{
 		"":                       "",
 		"plain":                  "plain",
@@ -14,7 +14,7 @@ func TestExpandPutsValuesInOnce(t *testing.T) {
 		"${${project}":           "${/p",
 		"$project}":              "$project}",
 	} {
-		if got := expand(text, "${", values); got != want {
+		if got := values("${", byName).Replace(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

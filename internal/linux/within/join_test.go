@@ -1,16 +1,19 @@
-package spawn
+package within
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"claudebox/internal/linux/spawn"
 )
 
 // waiting starts a process in namespaces of its own that waits to be killed.
@@ -18,8 +21,12 @@ func waiting(t *testing.T) (pid int) {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	pid, err := Start(Program{
-		Path: program(t, "sleep"), Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true, Network: true,
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err = spawn.Start(spawn.Program{
+		Path: sleep, Args: []string{"sleep", "1000"}, Files: []int{0, 1, 2}, PIDs: true, Network: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +47,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 	defer r.Close()
 	script := fmt.Sprintf("PATH='%s'; exec >&%d; readlink /proc/self/ns/net /proc/self/ns/user /proc/self/ns/pid; "+
 		"grep CapEff /proc/self/status; cat /proc/$$/environ", os.Getenv("PATH"), w.Fd())
-	ended, err := Join(pid, Program{
+	ended, err := Join(pid, spawn.Program{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Files: []int{int(w.Fd())}, Rights: []uintptr{unix.CAP_NET_ADMIN},
 	})
 	w.Close()
@@ -68,7 +75,7 @@ func TestWhoJoinsHasTheRightsThatAreAskedForAndNoOthers(t *testing.T) {
 }
 
 func TestWhoCannotJoinIsTold(t *testing.T) {
-	ended, err := Join(waiting(t), Program{Path: "/nowhere", Args: []string{"x"}})
+	ended, err := Join(waiting(t), spawn.Program{Path: "/nowhere", Args: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +83,7 @@ func TestWhoCannotJoinIsTold(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	const nobody = 1<<22 + 1 // above the greatest number of a process
-	if _, err := Join(nobody, Program{Path: "/bin/true", Args: []string{"x"}}); !errors.Is(err, ErrGone) {
+	if _, err := Join(nobody, spawn.Program{Path: "/bin/true", Args: []string{"x"}}); !errors.Is(err, ErrGone) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,37 @@
+// Package realgit runs the real git, for tests that compare with it.
+package realgit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Run runs git in a folder, with no configuration and environment but what the
+// test gives, and returns its output; ok is false when git refused.
+func Run(t *testing.T, dir string, env []string, args ...string) (out string, ok bool) {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("NOT RUN: the comparison with the real git needs git on PATH")
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"GIT_CONFIG_NOSYSTEM=1", "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}, env...)
+	raw, err := cmd.Output()
+	return string(raw), err == nil
+}
+
+// List is what git reads in a configuration: "KEY\nVALUE", or "KEY" alone. ok is
+// false when git refused it.
+func List(t *testing.T, config []byte) (entries []string, ok bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, ok := Run(t, t.TempDir(), nil, "config", "--null", "--file", file, "--list")
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), ok
+}

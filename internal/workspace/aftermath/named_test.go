@@ -1,0 +1,261 @@
+package aftermath_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/project"
+)
+
+// repository has a commit; e writes a program that leaves a trace.
+const repository = `git init -q; git commit -qm x --allow-empty
+	e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }
+	good() { mkdir -p $(dirname $1); printf "#!/bin/sh\ntrue\n" >$1; chmod +x $1; }
+`
+
+// TestARepositorysConfigurationNamesAPathInAnotherCheckout: the agent makes a checkout that has the configuration of
+// the user's repository, and in it what that names.
+func TestARepositorysConfigurationNamesAPathInAnotherCheckout(t *testing.T) {
+	const e = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
+	for name, tc := range map[string]struct{ user, agent, host, told string }{
+		"by a .git file":              {"good gh/x; git config core.hooksPath gh", e + `e d/gh/post-checkout; echo "gitdir: ../.git" >d/.git`, "git -C d checkout -qb y", "taken out d/.git taken out d/gh"},
+		"by one to a bare one":        {"git init -q --bare b; git -C b config core.hooksPath gh", e + `e d/gh/reference-transaction; echo "gitdir: ../b" >d/.git`, "git -C d update-ref refs/x/y $(git -C d hash-object -w --stdin </dev/null)", "taken out d/.git taken out d/gh"},
+		"a worktree, by hooks":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh", e + `git worktree add -q w; e w/gh/post-checkout`, "git -C w checkout -qb y", "new w taken out w/gh"},
+		"a worktree, by a program":    {"good gh/x; git add gh; git commit -qm y; git config core.fsmonitor ./gh/x", e + `git worktree add -q w; e w/gh/x`, "git -C w status", "new w taken out w/gh/x"},
+		"a worktree where tools fill": {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh", e + `git worktree add -q target/w; e target/w/gh/post-checkout`, "git -C target/w checkout -qb y", "taken out target/w/gh"},
+		"a worktree as it was":        {"good gh/x; git add gh; git commit -qm y; git config core.hooksPath gh; git config core.fsmonitor ./gh/x", "git worktree add -q w", "git -C w status", "new w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + tc.user)
+			if got := strings.Join(lines(w.session(tc.agent)), " "); got != tc.told {
+				t.Errorf("got %q, want %q", got, tc.told)
+			}
+			w.sh(tc.host)
+			w.wantNotTaken()
+		})
+	}
+}
+
+// TestWhatGitRunsIsHeldOrTold: what the user's own configuration and hooks lead to cannot be changed inside; where it
+// is tracked, a change is told.
+func TestWhatGitRunsIsHeldOrTold(t *testing.T) {
+	for name, tc := range map[string]struct{ user, file string }{
+		"by a hook that is a link":       {"ln -s ../../FILE .git/hooks/pre-commit", "s/pc"},
+		"by a hook that is one to hold":  {"git config core.hooksPath gh; mkdir gh; ln -s ../FILE gh/pre-commit", "s/pc"},
+		"by a hook through two links":    {"ln -s FILE pc; ln -s ../../pc .git/hooks/pre-commit", "s/pc"},
+		"as hooks behind a link":         {"ln -s s l; git config core.hooksPath l/hooks", "s/hooks/pre-commit"},
+		"as a program behind a link":     {"ln -s s l; git config core.fsmonitor ./l/pc", "s/pc"},
+		"as the word of a shell":         {"git config filter.x.clean 'sh FILE %f'", "clean.sh"},
+		"below what git rev-parse says":  {`git config filter.x.clean '"$(git rev-parse --show-toplevel)"/FILE'`, "s/pc"},
+		"as a file of attributes":        {"git config core.attributesFile FILE", "at"},
+		"as a hook of the configuration": {"git config hook.x.command ./FILE; git config hook.x.event pre-commit", "s/pc"},
+		"as a template":                  {"git config init.templateDir ./t", "t/hooks/pre-commit"},
+		"by a bare one":                  {"git init -q --bare d; git -C d config core.hooksPath gh", "d/gh/pre-receive"},
+		"where tools fill":               {"git init -q .venv/src/x; git -C .venv/src/x config core.hooksPath gh", ".venv/src/x/gh/post-checkout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + "good " + tc.file + "; " + strings.ReplaceAll(tc.user, "FILE", tc.file))
+			held := false
+			for _, m := range w.open().Mounts {
+				held = held || m.Mode == project.ReadOnly && strings.HasPrefix(w.path("p/"+tc.file)+"/", m.Path+"/")
+			}
+			if !held {
+				t.Error("it can be changed inside")
+			}
+			if strings.HasPrefix(tc.file, ".venv") || strings.HasPrefix(tc.file, "d/") {
+				return
+			}
+			w.sh("git add -f " + tc.file + "; git commit -qm y")
+			if got := strings.Join(lines(w.session("echo x >>"+tc.file)), " "); !strings.Contains(got, "changed "+strings.Split(tc.file, "/hooks")[0]) {
+				t.Errorf("told: %q", got)
+			}
+		})
+	}
+}
+
+// TestHooksThatAreALinkAreHeld: what the link leads to cannot be changed inside, whatever the link looks like.
+func TestHooksThatAreALinkAreHeld(t *testing.T) {
+	for name, link := range map[string]string{"absolute": "$PWD/s", "through another one": "../l"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + "good s/pc; ln -s s l; rm -r .git/hooks; ln -s " + link + " .git/hooks")
+			if !slices.ContainsFunc(w.open().Mounts, func(m project.Mount) bool { return m.Mode == project.ReadOnly && m.Path == w.path("p/s") }) {
+				t.Error("it can be changed inside")
+			}
+		})
+	}
+}
+
+// TestAFolderGivenBesideIsPartOfARepository: the configuration that names what is in it lies above.
+func TestAFolderGivenBesideIsPartOfARepository(t *testing.T) {
+	for name, where := range map[string]string{"a clone": "p", "a linked worktree": "w"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + `git worktree add -q ../w; cd ../` + where + `; good sub/gh/x; git config core.hooksPath sub/gh
+				good sub/clean; git config filter.x.clean 'sub/clean %f'; touch sub/more; git config include.path $PWD/sub/more
+				good sub/pc; ln -s $PWD/sub/pc $(git rev-parse --git-common-dir)/hooks/pre-commit`)
+			p, err := project.OpenBeside(project.Request{Dir: w.path(where + "/sub"), Home: w.home, UID: os.Getuid()})
+			must(t, err)
+			for _, file := range []string{"gh", "clean", "more", "pc"} {
+				if !slices.ContainsFunc(p.Mounts, func(m project.Mount) bool { return m.Path == w.path(where+"/sub/"+file) && m.Mode != project.Pin }) {
+					t.Errorf("%s can be changed inside", file)
+				}
+			}
+			if len(p.Notes) > 0 {
+				t.Errorf("it says %v", p.Notes)
+			}
+		})
+	}
+}
+
+// TestAGitFileLeadsElsewhereThanItDid: the file is what an earlier session left, and was harmless then. The folder that
+// it is in was moved, or what it names is exchanged for a link.
+func TestAGitFileLeadsElsewhereThanItDid(t *testing.T) {
+	const plant = `e() { mkdir -p $(dirname $1); printf "#!/bin/sh\n$EVIL\n" >$1; chmod +x $1; }; `
+	for name, tc := range map[string]struct{ first, second, tree string }{
+		"by a link":                  {"mkdir x; git init -q --bare y; echo 'gitdir: ../y' >x/.git", "rm -r y; ln -s .git y", "x"},
+		"by a link where tools fill": {"mkdir -p .venv/x; git init -q --bare .venv/y; echo 'gitdir: ../y' >.venv/x/.git", "rm -r .venv/y; ln -s ../.git .venv/y", ".venv/x"},
+		"with its folder":            {"mkdir -p .venv/b/c; git init -q .venv/b; echo 'gitdir: ../.git' >.venv/b/c/.git", "mv .venv/b/c target", "target"},
+		"with its folder, to a worktree's": {
+			`git init -q .venv/b; git -C .venv/b commit -qm x --allow-empty; git -C .venv/b worktree add -q w; echo "gitdir: ../.git/worktrees/w" >.venv/b/w/.git`,
+			"mv .venv/b/w target", "target",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh(repository + "git worktree add -q ../w; good gh/x; git config core.hooksPath gh")
+			w.session(tc.first)
+			time.Sleep(1100 * time.Millisecond) // what is a second older counts as what was there
+			w.session(plant + tc.second + "; e " + tc.tree + "/gh/post-index-change")
+			w.sh("cd " + tc.tree + "; touch a; git status; git add a")
+			w.wantNotTaken()
+		})
+	}
+}
+
+// TestAProjectInABareRepository: what is in the project is its own affair, and other checkouts are none of it.
+func TestAProjectInABareRepository(t *testing.T) {
+	for _, dir := range []string{"b", "b/trees", "b/trees/deep"} {
+		t.Run(dir, func(t *testing.T) {
+			w := newWorld(t)
+			w.sh("git init -q; echo a >f; git add .; git commit -qm x; cd ..; git clone -q --bare p b; mkdir -p " + dir + "; cd " + dir + `
+				for n in one two; do git worktree add -q $n -b $n; echo DB_PASSWORD=hunter2xyz9 >$n/.env; done`)
+			p, err := project.Open(project.Request{Dir: w.path(dir + "/one"), Home: w.home, UID: os.Getuid()})
+			must(t, err)
+			last := map[string]project.Mode{} // of the mounts on the way to a place
+			for _, m := range p.Mounts {
+				for _, at := range []string{"one/x", "two/x"} {
+					if strings.HasPrefix(w.path(dir+"/"+at), m.Path+"/") {
+						last[at] = m.Mode
+					}
+				}
+			}
+			if last["one/x"] == project.ReadOnly || last["two/x"] != project.Hidden {
+				t.Errorf("mounted: %v", last)
+			}
+			s, err := aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
+			must(t, err)
+			s.Follow()
+			w.sh("cd ../" + dir + "/one; echo b >f; echo new >g; mkdir d; echo x >d/y; git add .; git commit -qm y")
+			wantLines(t, s.End())
+
+			s, err = aftermath.Begin(w.path(".claudebox"), p, aftermath.Agent{})
+			must(t, err)
+			s.Follow()
+			w.sh(`cd ../b; git init -q evil; git -C evil config core.fsmonitor "$EVIL"; mkdir worktrees/x; cp worktrees/one/[Hc]* worktrees/x; echo $PWD/evil/.git >worktrees/x/gitdir`)
+			s.End()
+			w.sh("git -C ../b/evil status")
+			w.wantNotTaken()
+		})
+	}
+}
+
+// TestARepositoryWithManyRefsIsPackedInside: the file is larger than others that are judged.
+func TestARepositoryWithManyRefsIsPackedInside(t *testing.T) {
+	w := newWorld(t)
+	w.sh(`git init -q; git commit -qm x --allow-empty; git pack-refs --all; at=$(git rev-parse HEAD)
+		seq -f "$at refs/tags/a-rather-long-name-of-a-tag-%05g" 20000 >>.git/packed-refs`)
+	wantLines(t, w.session("git tag new; git pack-refs --all"))
+	wantLines(t, w.session("git replace HEAD $(git commit-tree -m y HEAD^{tree}); git pack-refs --all"), "new .git/refs/replace")
+	wantLines(t, w.session("printf '\\033]0;x\\007' >>.git/packed-refs"), "taken out .git/packed-refs")
+}
+
+// TestNoNameIsFreeForWhatIsTakenOut: the agent has made them all.
+func TestNoNameIsFreeForWhatIsTakenOut(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q")
+	r := w.session(`git init -q n; git -C n config core.fsmonitor "$EVIL"; cd n/.git; mkdir claudebox-aside
+		seq -f claudebox-aside-%g 1 10001 | xargs mkdir`)
+	wantLines(t, r, "taken out n/.git/config")
+	w.sh("git -C n status")
+	w.wantNotTaken()
+}
+
+// TestSecretsOfAGitFolderThatFewLookAt are no more inside than those of its configuration.
+func TestSecretsOfAGitFolderThatFewLookAt(t *testing.T) {
+	const token, address = "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "https://u:passw0rd@example.org/x"
+	w := newWorld(t)
+	w.sh(repository + `touch .git/FETCH_HEAD; git branch -q b; git worktree add -q w
+		echo "a b c <d> 1 +0000	pull ` + address + `" | tee -a .git/logs/refs/heads/b >>.git/logs/refs/heads/w
+		for f in COMMIT_EDITMSG MERGE_MSG TAG_EDITMSG worktrees/w/COMMIT_EDITMSG; do echo ` + token + ` >.git/$f; done; echo clean >.git/SQUASH_MSG`)
+	for name, want := range map[string]bool{
+		"logs/refs/heads/b": true, "logs/refs/heads/w": true, "COMMIT_EDITMSG": true, "MERGE_MSG": true, "TAG_EDITMSG": true,
+		"worktrees/w/COMMIT_EDITMSG": true, "SQUASH_MSG": false, "logs/HEAD": false,
+	} {
+		if got := w.covered("p", ".git/"+name); got != want {
+			t.Errorf("%s is covered: %t", name, got)
+		}
+	}
+}
+
+// TestASecretOfAnotherCheckoutInABareRepository: the project is one of those that lie in the repository itself.
+func TestASecretOfAnotherCheckoutInABareRepository(t *testing.T) {
+	w := newWorld(t)
+	w.sh("git init -q; git commit -qm x --allow-empty; cd ..; git clone -q --bare p b; git -C b worktree add -q one -b one; " +
+		"git -C b worktree add -q two -b two; echo DB_PASSWORD=hunter2xyz9 >b/two/.env")
+	must(t, os.RemoveAll(w.path("p")))
+	if !w.covered("b/one", "../two") {
+		t.Error("it can be read inside")
+	}
+}
+
+// TestAFileInMemoryIsChangedWithoutATrace: on a tmpfs a file that is mapped is written to, and its times stay.
+func TestAFileInMemoryIsChangedWithoutATrace(t *testing.T) {
+	var fs unix.Statfs_t
+	if unix.Statfs("/dev/shm", &fs) != nil || fs.Type != unix.TMPFS_MAGIC {
+		t.Skip("NOT RUN: needs a tmpfs at /dev/shm")
+	}
+	home, err := os.MkdirTemp("/dev/shm", "claudebox-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(home) })
+	w := world{t: t, home: home}
+	const hook = "b/hooks/reference-transaction"
+	must(t, os.MkdirAll(w.path(".claudebox"), 0o700))
+	w.write("p/"+hook, "#!/bin/sh\ntrue "+strings.Repeat("#", 100)+"\n")
+	must(t, os.Chmod(w.path("p/"+hook), 0o755))
+	w.write("p/Makefile", "all:\n\ttrue\n")
+	w.sh("git init -q --bare b")
+	s := w.begin()
+	for file, text := range map[string]string{hook: "#!/bin/sh\ntouch " + home + "/taken #", "Makefile": "all:\n\tevil"} {
+		f, err := os.OpenFile(w.path("p/"+file), os.O_RDWR, 0)
+		must(t, err)
+		mapped, err := unix.Mmap(int(f.Fd()), 0, len(text), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		must(t, err)
+		if mapped[0] != 0 { // it is read before it is written to
+			copy(mapped, text)
+		}
+		must(t, unix.Munmap(mapped))
+		f.Close()
+	}
+	wantLines(t, s.End(), "changed Makefile", "taken out "+hook)
+	w.sh("git -C b update-ref refs/x/y $(git -C b hash-object -w --stdin </dev/null)")
+	w.wantNotTaken()
+}

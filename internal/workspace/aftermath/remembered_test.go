@@ -1,0 +1,98 @@
+package aftermath_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"claudebox/internal/workspace/aftermath"
+	"claudebox/internal/workspace/project"
+)
+
+// covered reports whether a launch in a folder of the home hides a file, or lays a copy without secrets over it.
+func (w world) covered(folder, file string) bool {
+	w.t.Helper()
+	p, err := project.Open(project.Request{Dir: w.path(folder), Home: w.home, UID: os.Getuid(), Memory: aftermath.NewMemory(w.path(".claudebox"))})
+	must(w.t, err)
+	return slices.ContainsFunc(p.Mounts, func(m project.Mount) bool {
+		return m.Path == w.path(filepath.Join(folder, file)) && (m.Mode == project.Hidden || m.Mode == project.Made)
+	})
+}
+
+// TestASecretThatWasCoveredIsUncovered: the next launch covers it whatever the session did to the folder.
+func TestASecretThatWasCoveredIsUncovered(t *testing.T) {
+	const token = "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >"
+	const secret = "echo DB_PASSWORD=hunter2xyz9 >"
+	// index holds a name that is nothing of the file's content.
+	const index = `add() { git -C $1 update-index --add --cacheinfo 100644,$(git -C $1 hash-object -w --stdin </dev/null),$2; }; `
+	for name, tc := range map[string]struct{ user, agent, then, folder, file string }{
+		"by so many small files that none is looked into": {token + "notes.txt", "for n in $(seq 1100); do echo xxxxxxxxxxxxxxxxxxxxxxxx >0$n.txt; done", "", "p", "notes.txt"},
+		"by an index, and the project is renamed":         {"git init -q; " + secret + ".env", index + "add . .env", "mv ../p ../q", "q", ".env"},
+		"by the index where a closed pointer leads": {
+			"mkdir conf; " + secret + "conf/.env",
+			index + `git init -q r; echo x >r/.env; add r .env; echo "gitdir: ../r/.git" >conf/.git; chmod 0 conf/.git`, "", "p", "conf/.env",
+		},
+		"by a commit, in a worktree that is made of it": {
+			"git init -q; git commit -qm x --allow-empty; " + secret + ".env", index + "add . .env; git branch b $(git commit-tree -m y $(git write-tree)); git rm -q --cached .env",
+			"git worktree add -q ../t b; cp .env ../t", "t", ".env",
+		},
+		"by the configuration of its repository, tracked": {
+			"git init -q; git init -q --bare d; echo 'x of https://u:passw0rd@h/x' >d/FETCH_HEAD", "git add -f d/config", "", "p", "d/FETCH_HEAD",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, killed := range []bool{false, true} {
+				w := newWorld(t)
+				w.sh(tc.user)
+				if !w.covered("p", tc.file) {
+					t.Fatal("it is not covered at first")
+				}
+				s := w.begin()
+				w.sh(tc.agent)
+				if killed {
+					s.Kill()
+				}
+				w.sh(tc.then)
+				if killed {
+					aftermath.Sweep(w.path(".claudebox"), w.path(tc.folder))
+				} else {
+					s.End()
+				}
+				if !w.covered(tc.folder, tc.file) {
+					t.Errorf("killed: %t: the next session reads it", killed)
+				}
+			}
+		})
+	}
+}
+
+// TestAFolderIsMadeToLookLikeABareRepository: what lies there as its index says nothing of what is tracked.
+func TestAFolderIsMadeToLookLikeABareRepository(t *testing.T) {
+	w := newWorld(t)
+	w.session(`git init -q t; git -C t update-index --add --cacheinfo 100644,$(git -C t hash-object -w --stdin </dev/null),.env
+		mkdir sub; mv t/.git/HEAD t/.git/objects t/.git/refs t/.git/index sub; rm -r t`)
+	w.sh("echo DB_PASSWORD=hunter2xyz9 >sub/.env")
+	if !w.covered("p/sub", ".env") {
+		t.Error("a session there reads it")
+	}
+}
+
+// TestASessionEndsWhileTheNextOneAsks: what the first one's agent has made was seen before it was taken out.
+func TestASessionEndsWhileTheNextOneAsks(t *testing.T) {
+	w := newWorld(t)
+	const plant = `git -C d config core.fsmonitor "$EVIL"; git -C d config core.bare false; git -C d config core.worktree ..`
+	w.sh("git init -q; git init -q --bare d")
+	first := w.begin()
+	w.sh(plant)
+	seen := w.open()
+	first.End()
+	second, err := aftermath.Begin(w.path(".claudebox"), seen, aftermath.Agent{})
+	must(t, err)
+	second.Follow()
+	w.sh(plant)
+	os.Remove(w.path("taken"))
+	wantLines(t, second.End(), "taken out d/config")
+	w.sh("git -C d status")
+	w.wantNotTaken()
+}

@@ -282,12 +282,18 @@ func TestTwoHundredResolveAtOnce(t *testing.T) {
 	for range many {
 		go func() { plans <- run(t, c.w.claudebox("plan", "--pinned", "--profile", c.profile)) }()
 	}
-	first := <-plans
-	for range many - 1 {
-		if next := <-plans; next.status != 0 || next.stdout != first.stdout {
-			t.Errorf("status %d, %s%s", next.status, next.stderr, difference(next.stdout, first.stdout))
+	var first string
+	for range many {
+		next := <-plans
+		switch {
+		case next.status != 0:
+			t.Errorf("status %d: %s", next.status, next.stderr)
+		case first == "":
+			first = next.stdout
+		case next.stdout != first:
+			t.Error(difference(next.stdout, first))
 		}
 	}
 	c.keeps("for the plan that is kept", c.path)
-	wantEqual(t, succeed(t, c.w.claudebox("plan", "--pinned", "--profile", c.profile)), first.stdout)
+	wantEqual(t, succeed(t, c.w.claudebox("plan", "--pinned", "--profile", c.profile)), first)
 }

@@ -236,12 +236,8 @@ func (d daemonSaid) warning() string {
 	return builds + "may run outside every sandbox: " + d.Failed
 }
 
-// Bounds on how long the daemon may take to say whom it trusts, and to build
-// the probe: it may be busy with the builds of others.
-const (
-	daemonWait = 2 * time.Second
-	probeWait  = 20 * time.Second
-)
+// probeWait bounds how long the daemon may take to build the probe: it may be busy with the builds of others.
+const probeWait = 20 * time.Second
 
 // askDaemon asks the daemon whether it trusts this user, and finds out how it confines builds. That costs more than
 // the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. A look
@@ -257,9 +253,7 @@ func askDaemon(g ground) (daemonSaid, error) {
 	if kept, ok := bytes.CutPrefix(cachefile.Read(file), []byte(key)); ok && cachefile.Decode(kept, &said) {
 		return said, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), daemonWait)
-	defer cancel()
-	client, err := nixdaemon.Dial(ctx, socket, nixdaemon.Options{})
+	client, err := nixdaemon.Dial(context.Background(), socket, nixdaemon.Options{})
 	if err != nil {
 		return daemonSaid{}, err
 	}

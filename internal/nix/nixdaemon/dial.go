@@ -25,14 +25,17 @@ func SocketPath(socket, stateDir string) string {
 	return cmp.Or(socket, DefaultSocket)
 }
 
+// dialTime is the usual [Options.DialTimeout].
+const dialTime = time.Minute
+
 // Options tune a connection; the zero value is the usual one.
 type Options struct {
 	// Log gets the daemon's events while an operation runs, on the
 	// goroutine that runs the operation. Nil drops them. It may be changed between
 	// two operations.
 	Log func(Event)
-	// DialTimeout bounds connect and handshake together; 0 means 10 s. They usually
-	// take 2 ms, but more when hundreds of clients come at once.
+	// DialTimeout bounds connect and handshake together; 0 means one minute. They usually
+	// take 2 ms, but seconds when hundreds of clients come at once.
 	DialTimeout time.Duration
 	// Local is the path of nix-daemon(8), which is started where no daemon listens
 	// and the store is this user's own. Empty: none is started.
@@ -60,7 +63,7 @@ func Dial(ctx context.Context, socket string, opts Options) (*Client, error) {
 
 func dial(ctx context.Context, socket string, opts *Options) (*stream, error) {
 	op := "connect to the Nix daemon at " + socket
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, dialTime))
 	defer cancel()
 	conn, err := connect(limited, socket, opts.Local)
 	if err != nil {
@@ -72,7 +75,7 @@ func dial(ctx context.Context, socket string, opts *Options) (*stream, error) {
 // Attach shakes hands on a connection that exists already, and returns a Client that
 // owns it.
 func Attach(ctx context.Context, conn *net.UnixConn, opts Options) (*Client, error) {
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, 10*time.Second))
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(opts.DialTimeout, dialTime))
 	defer cancel()
 	c := &Client{Options: opts}
 	var err error
@@ -94,11 +97,11 @@ func attach(ctx, limited context.Context, op string, conn *net.UnixConn, opts *O
 // Connect makes a connection as [Dial] does, but without the handshake: that is left to
 // the process that gets the file.
 func Connect(socket, local string) (*os.File, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	limited, cancel := context.WithTimeout(context.Background(), dialTime)
 	defer cancel()
-	conn, err := connect(ctx, socket, local)
+	conn, err := connect(limited, socket, local)
 	if err != nil {
-		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(ctx, err))
+		return nil, explain("connect to the Nix daemon at "+socket, dialFailure(context.Background(), err))
 	}
 	defer conn.Close()
 	return conn.File()

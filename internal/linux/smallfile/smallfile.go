@@ -48,8 +48,11 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, ErrNotRegular
 	}
-	const more = 512 // files of /proc have size 0
-	content := make([]byte, 0, min(st.Size, limit)+more)
+	room := min(st.Size, limit) + 1 // a read that does not fill it came to the end
+	if st.Size == 0 {
+		room = 512 // files of /proc say 0, and are read until nothing more comes
+	}
+	content := make([]byte, 0, room)
 	for {
 		content = slices.Grow(content, 1)
 		n, err := unix.Pread(fd, content[len(content):cap(content)], int64(len(content)))
@@ -61,8 +64,12 @@ func ReadFD(fd int, limit int64) ([]byte, error) {
 		case n == 0:
 			return content, nil
 		}
-		if content = content[:len(content)+n]; int64(len(content)) > limit {
+		content = content[:len(content)+n]
+		switch size := int64(len(content)); {
+		case size > limit:
 			return content[:limit], ErrTooLarge
+		case size == st.Size:
+			return content, nil
 		}
 	}
 }

@@ -1,12 +1,10 @@
-// Package nixeval looks up attribute paths in a nixpkgs. One nix-instantiate
-// process evaluates one expression (packages.nix) for any number of packages; for
-// each package that is not available it gives the reason.
+// Package nixeval runs nix-instantiate for two tasks: [Evaluator.Evaluate] finds packages in a nixpkgs by their
+// attribute paths ("python3Packages.requests"), and [Evaluator.Fetch] copies a nixpkgs into the store.
 //
-// An evaluation reads only the nixpkgs it is given: restrict-eval is on,
-// building and fetching during evaluation are off, and the process gets an
-// environment made here, so that NIX_PATH, the user's nixpkgs and the user's
-// Nix configuration have no effect. It writes to the store only when
-// derivations are asked for ([Query.Write]).
+// One process evaluates one expression (packages.nix) for any number of packages. For each package that is not
+// available the answer gives the reason. The expression can read only the nixpkgs that it is given (restrict-eval),
+// and can neither build nor fetch anything. Only with [Query.Write] does it write to the store: the derivations.
 //
-// The caller gives the path of the program; it is not looked up in PATH.
+// Every process gets an environment made here, so that NIX_PATH, the user's nixpkgs and the user's Nix configuration
+// have no effect. The caller gives the path of nix-instantiate; PATH is not searched for it.
 package nixeval

@@ -18,7 +18,7 @@ var packagesExpr string
 //go:embed fetch.nix
 var fetchExpr string
 
-// Evaluator runs Nix's evaluator.
+// Evaluator runs nix-instantiate, Nix's evaluator.
 type Evaluator struct {
 	// Program is nix-instantiate, by its absolute path.
 	Program string
@@ -28,7 +28,7 @@ type Evaluator struct {
 	Env []string
 }
 
-// Query is what to look up.
+// Query says which packages to look up, and where.
 type Query struct {
 	Nixpkgs string   // store path
 	System  string   // "x86_64-linux"
@@ -36,11 +36,11 @@ type Query struct {
 	Write   bool     // also write the derivations, so that they can be built
 }
 
-// Package is the answer for one attribute path.
+// Package is what was found at one attribute path, or why nothing was.
 type Package struct {
 	Attr    string            `json:"attr"`
 	Version string            `json:"version,omitempty"`
-	Drv     string            `json:"drv"`
+	Drv     string            `json:"drv"`     // path of the derivation
 	Outputs map[string]string `json:"outputs"` // name → store path
 	Install []string          `json:"install"` // meta.outputsToInstall, or the default output if that is not set
 	// Failure is why there is no package; nil when there is one.
@@ -56,9 +56,9 @@ func (e Evaluator) Identity() string { return e.Program + "\n" + packagesExpr }
 // the evaluator from working at all.
 //
 // Some faults of a package (abort, a type error, endless recursion) cannot be
-// caught in the Nix language and make the process fail for all packages. Then the list is
-// halved until each such package stands alone: two processes per level for each of
-// them, one after the other.
+// caught in the Nix language and make the process fail for all packages. Then each half
+// of the list gets a process of its own, and so on, until each such package is alone in
+// its list. The processes run one after the other.
 func (e Evaluator) Evaluate(ctx context.Context, q Query) ([]Package, error) {
 	run := &run{Evaluator: e, query: q}
 	packages, err := run.lookUp(ctx, q.Attrs)
@@ -77,22 +77,23 @@ type run struct {
 	sound bool
 }
 
-// maxWants bounds the JSON list passed in one argument, far below the kernel's limit of 128 KiB.
+// maxWants is how long the JSON list of attribute paths may be, in bytes. The list is one argument of the process, and
+// the kernel allows 128 KiB for one.
 const maxWants = 96 << 10
 
-// lookUp looks up attrs, in their order.
+// lookUp returns the packages of attrs, in their order.
 func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	if len(attrs) == 0 {
 		return nil, nil
 	}
-	wants := wants(attrs)
-	if len(wants) > maxWants && len(attrs) > 1 {
+	list := wants(attrs)
+	if len(list) > maxWants && len(attrs) > 1 {
 		return r.halve(ctx, attrs)
 	}
 	var answers []answer
-	err := r.instantiate(ctx, "all", wants, &answers)
+	err := r.instantiate(ctx, "all", list, &answers)
 	switch {
-	case isEvalError(err): // at least one of them broke the process
+	case isEvalError(err): // at least one of attrs broke the process
 		return r.blame(ctx, attrs, err)
 	case err != nil:
 		return nil, err
@@ -111,7 +112,8 @@ func (r *run) lookUp(ctx context.Context, attrs []string) ([]Package, error) {
 	return packages, nil
 }
 
-// blame finds out which of attrs broke the process.
+// blame finds out which of attrs made a process for all of them fail, with the error broke. Those get a Failure; the
+// others are looked up as usual.
 func (r *run) blame(ctx context.Context, attrs []string, broke error) ([]Package, error) {
 	if !r.sound {
 		if err := r.instantiate(ctx, "probe", "[]", new(bool)); err != nil {
@@ -126,6 +128,7 @@ func (r *run) blame(ctx context.Context, attrs []string, broke error) ([]Package
 	return []Package{{Attr: attrs[0], Failure: &Failure{Message: message}}}, nil
 }
 
+// halve looks up the first half of attrs, then the second.
 func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
 	first, err := r.lookUp(ctx, attrs[:len(attrs)/2])
 	if err != nil {
@@ -135,8 +138,9 @@ func (r *run) halve(ctx context.Context, attrs []string) ([]Package, error) {
 	return append(first, second...), err
 }
 
-// thrown returns the message with which nixpkgs refuses a name that it has removed.
-// It takes a process for this name alone: the answer for many names leaves the message out.
+// thrown returns the message with which nixpkgs refuses a package for a reason that packages.nix cannot see, such as
+// a name that was removed. It takes a process for this package alone: the answer for many packages leaves the message
+// out.
 func (r *run) thrown(ctx context.Context, attr string) (message string, err error) {
 	switch err := r.instantiate(ctx, "force", wants([]string{attr}), new([]string)); {
 	case err == nil:
@@ -148,7 +152,7 @@ func (r *run) thrown(ctx context.Context, attr string) (message string, err erro
 	}
 }
 
-// wants writes attribute paths as JSON, which needs no quoting in Nix.
+// wants writes attribute paths as the JSON list that packages.nix expects.
 func wants(attrs []string) string {
 	paths := make([][]string, len(attrs))
 	for i, attr := range attrs {
@@ -158,10 +162,11 @@ func wants(attrs []string) string {
 	return string(text)
 }
 
-// instantiate runs the expression and decodes what it prints into answer.
+// instantiate runs packages.nix in one of its modes and decodes what it prints into answer. wants is the list of
+// attribute paths, see [wants].
 func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) error {
 	args := []string{
-		// All are given here, since nix.conf may have set any of them.
+		// Every option that matters is given here, since nix.conf may have set it.
 		"--option", "restrict-eval", "true", "-I", "src=" + r.query.Nixpkgs,
 		"--option", "pure-eval", "false",
 		"--option", "allow-import-from-derivation", "false",
@@ -174,7 +179,7 @@ func (r *run) instantiate(ctx context.Context, mode, wants string, answer any) e
 	return r.eval(ctx, packagesExpr, args, answer)
 }
 
-// Source is a nixpkgs that was fetched.
+// Source is a nixpkgs that [Evaluator.Fetch] has copied into the store.
 type Source struct {
 	Path    string `json:"path"` // store path
 	NarHash string `json:"narHash"`
@@ -184,8 +189,8 @@ type Source struct {
 }
 
 // Fetch copies what a locked flake reference names ("github:NixOS/nixpkgs/REV")
-// into the store. Nix keeps its cache of downloads in a temporary folder,
-// which Fetch removes: the store keeps the result.
+// into the store. Nix's cache of downloads is a temporary folder here, which Fetch
+// removes when it is done.
 func (e Evaluator) Fetch(ctx context.Context, ref string) (src Source, err error) {
 	cache, err := os.MkdirTemp("", "claudebox-fetch-")
 	if err == nil {

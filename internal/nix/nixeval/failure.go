@@ -19,20 +19,21 @@ type Failure struct {
 	Remedy  string // one imperative line; empty when none is known
 }
 
-// answer is the result of packages.nix for one attribute path.
+// answer is what packages.nix prints for one attribute path. [answer.pkg] makes a [Package] of it.
 type answer struct {
-	Error string   `json:"error"`
-	Rest  []string `json:"rest"` // the end of the path, from the first attribute that does not exist
-	Near  []string `json:"near"`
-	Type  string   `json:"type"`
+	Error string   `json:"error"` // which kind of failure; empty: there is a package
+	Rest  []string `json:"rest"`  // the end of the path, from the first attribute that does not exist
+	Near  []string `json:"near"`  // attributes that have about as long a name as the missing one
+	Type  string   `json:"type"`  // Nix's type of what is there instead of a set or package
 
 	Package
 	DrvPath         string   `json:"drvPath"`
-	Default         string   `json:"default"`
-	Flags           []string `json:"flags"`
+	Default         string   `json:"default"` // the default output
+	Flags           []string `json:"flags"`   // of unfree, insecure, broken and unsupported, those that hold
 	Vulnerabilities []string `json:"vulnerabilities"`
 }
 
+// pkg returns the package that the answer gives for attr.
 func (a answer) pkg(attr string) Package {
 	p := a.Package
 	p.Attr, p.Drv, p.Failure = attr, a.DrvPath, a.failure(attr)
@@ -42,6 +43,7 @@ func (a answer) pkg(attr string) Package {
 	return p
 }
 
+// failure returns why the answer gives no package for attr; nil if it gives one.
 func (a answer) failure(attr string) *Failure {
 	switch a.Error {
 	case "":
@@ -63,8 +65,8 @@ func (a answer) failure(attr string) *Failure {
 	return &Failure{}
 }
 
-// floating refuses content-addressed derivations, whose store path is known
-// only after the build: nothing could be pinned.
+// floating returns a Failure for a content-addressed derivation: its store path is
+// known only after the build, so it cannot be pinned.
 func (a answer) floating(attr string) *Failure {
 	for path := range maps.Values(a.Outputs) {
 		if storepath.Check(path) != nil {
@@ -74,6 +76,7 @@ func (a answer) floating(attr string) *Failure {
 	return nil
 }
 
+// missing returns the Failure for a path of which a name does not exist, with names that may have been meant.
 func (a answer) missing(attr string) *Failure {
 	set := strings.TrimSuffix(strings.TrimSuffix(attr, strings.Join(a.Rest, ".")), ".")
 	f := &Failure{Message: attr + " is not in nixpkgs"}
@@ -107,7 +110,7 @@ func article(kind string) string {
 // user's own system configuration may allow it, a profile may not.
 const ownNixpkgs = "give the package to claudebox's module or lib.mkClaudebox, from a nixpkgs that allows it"
 
-// refused gives the reason why nixpkgs refuses a package, from the flags of the answer.
+// refused returns why nixpkgs refuses a package, from the flags of the answer. If no flag tells, the message is empty.
 func (a answer) refused(attr string) *Failure {
 	insecure := "is marked as insecure"
 	if len(a.Vulnerabilities) > 0 {

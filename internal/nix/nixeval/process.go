@@ -19,7 +19,7 @@ const (
 
 var errNoProgram = errors.New("there is no nix-instantiate to run")
 
-// evalError is Nix's answer that an expression has no value. It holds what Nix printed.
+// evalError means that nix-instantiate ran and failed. It holds what Nix printed to its standard error.
 type evalError struct{ stderr string }
 
 func (e evalError) Error() string { return reason(e.stderr) }
@@ -61,8 +61,9 @@ func (e Evaluator) eval(ctx context.Context, expr string, args []string, answer 
 	return nil
 }
 
-// head keeps the first max bytes and silently drops the rest, so that
-// the process is not held up. It has no ReadFrom, which io.Copy would use instead of Write.
+// head keeps the first max bytes that are written to it. It takes the rest without an
+// error and drops it, so that the process is not held up. over reports that some were dropped.
+// It must not have a ReadFrom: io.Copy would call that instead of Write.
 type head struct {
 	kept bytes.Buffer
 	max  int
@@ -76,7 +77,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps at least the last max bytes: the reason comes at the end.
+// tail keeps at least the last max bytes that are written to it: Nix prints the reason of a failure last.
 type tail struct {
 	kept []byte
 	max  int
@@ -90,7 +91,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reason returns the cause from what Nix printed: the paragraph after the last
+// reason returns why an evaluation failed, from what Nix printed: the paragraph after the last
 // "error:", without the position in the source that some versions add.
 func reason(stderr string) string {
 	at := strings.LastIndex(stderr, "error:")

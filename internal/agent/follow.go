@@ -110,7 +110,7 @@ func (r Request) mayExecute(file found) bool {
 
 // Files is the part of a host's file system that the lookup needs. Names are absolute.
 type Files interface {
-	beneath.Names // Sys of a FileInfo is a *syscall.Stat_t
+	beneath.LinkReader // Sys of each FileInfo is a *syscall.Stat_t
 	Open(name string) (File, error)
 }
 

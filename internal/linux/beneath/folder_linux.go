@@ -13,12 +13,12 @@ import (
 	"claudebox/internal/linux/smallfile"
 )
 
-// Folder is an open folder. The paths given to its methods are relative to
-// it.
+// Folder is an open folder. The paths that its methods take (rel) are relative to
+// the folder.
 type Folder struct {
-	path   string
-	fd     int
-	silent bool // its files lie in memory, see [Stamp]
+	path     string
+	fd       int
+	inMemory bool // its files lie in memory (tmpfs), see [Stamp]
 }
 
 // Open opens the folder at a canonical absolute path without following any link. The caller closes it.
@@ -31,8 +31,8 @@ func Open(path string) (*Folder, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	var fs unix.Statfs_t
-	silent := unix.Fstatfs(fd, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC)
-	return &Folder{path, fd, silent}, nil
+	inMemory := unix.Fstatfs(fd, &fs) == nil && (fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC)
+	return &Folder{path, fd, inMemory}, nil
 }
 
 // Sub opens a folder below f. The caller closes it.
@@ -41,7 +41,7 @@ func (f *Folder) Sub(rel string) (*Folder, error) {
 	if err != nil {
 		return nil, f.fault("open", rel, err)
 	}
-	return &Folder{f.Join(rel), fd, f.silent}, nil
+	return &Folder{f.Join(rel), fd, f.inMemory}, nil
 }
 
 // Close closes the folder. Nothing can be done about a failure.
@@ -71,6 +71,7 @@ func (f *Folder) fault(op, rel string, err error) error {
 	return &os.PathError{Op: op, Path: f.Join(rel), Err: err}
 }
 
+// open opens what lies at rel. It refuses a path that leaves the folder or goes through a link.
 func (f *Folder) open(rel string, flags uint64) (int, error) {
 	return unix.Openat2(f.fd, rel, &unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -98,9 +99,9 @@ type Entry struct {
 	Stamp Stamp
 }
 
-// Stamp changes with the content of a file, because no program can set the time of change. Where files lie in memory
-// (tmpfs), a program that has mapped one can write to it without changing that time, so there the stamp holds a hash
-// of the content.
+// Stamp changes with the content of a file, because no program can set the time of change (ctime). Where files lie in
+// memory (tmpfs), a program that has mapped a file can write to it without changing that time, so there the stamp also
+// has a hash of the content.
 type Stamp struct {
 	Ino    uint64
 	Size   int64
@@ -114,7 +115,7 @@ const sumLimit = 16 << 20
 // StampOf returns the stamp of what lies at rel, whose status is st.
 func (f *Folder) StampOf(rel string, st *unix.Stat_t) Stamp {
 	stamp := Stamp{Ino: st.Ino, Size: st.Size, Change: st.Ctim.Nano()}
-	if f.silent && KindOf(st.Mode) == Regular && st.Size <= sumLimit {
+	if f.inMemory && KindOf(st.Mode) == Regular && st.Size <= sumLimit {
 		if content, err := f.Read(rel, sumLimit); err == nil {
 			sum := sha256.Sum256(content)
 			stamp.Sum = binary.BigEndian.Uint64(sum[:8])
@@ -123,7 +124,7 @@ func (f *Folder) StampOf(rel string, st *unix.Stat_t) Stamp {
 	return stamp
 }
 
-// Look returns what lies at rel; it is no error if nothing does. A path that leads through a link counts as a link:
+// Look returns what lies at rel; if nothing does, that is no error. A path that leads through a link counts as a link:
 // nothing behind it is looked at.
 func (f *Folder) Look(rel string) (Entry, error) {
 	var st unix.Stat_t
@@ -189,7 +190,8 @@ func (f *Folder) Read(rel string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Names lists the names in a folder. More than limit of them is an error, because what was not seen cannot be judged.
+// Names lists the names in a folder. It is an error if there are more than limit, because what is not listed cannot be
+// judged.
 func (f *Folder) Names(rel string, limit int) ([]string, error) {
 	d, err := f.OpenDir(rel)
 	if err != nil {
@@ -230,7 +232,7 @@ func (f *Folder) Readlink(rel string) (string, error) {
 	return string(text[:n]), nil
 }
 
-// ReadIn is [Folder.Read] for a file in a folder that it opens as [Open] does.
+// ReadIn opens a folder as [Open] does, and reads a file in it as [Folder.Read] does.
 func ReadIn(folder, name string, limit int64) ([]byte, error) {
 	at, err := Open(folder)
 	if err != nil {

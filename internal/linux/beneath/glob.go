@@ -5,25 +5,27 @@ import (
 	"strings"
 )
 
-// globLimit bounds the entries that one pattern may look at.
+// globLimit is how many entries of folders one pattern may look at.
 const globLimit = 200_000
 
-// Glob lists what a pattern matches below the folder: "*", "?" and "[...]" match within one component, "**" matches
-// any number of components. Links and .git are not entered. A component without a wildcard is not looked up, so what
-// is listed may be absent. A pattern that would look at more than 200,000 entries is an error.
+// Glob lists the paths below the folder that a pattern matches: "*", "?" and "[...]" match within one component, "**"
+// matches any number of components, and a "**" at the end stands for the folder before it as a whole. No link is
+// entered, and "**" does not enter .git. A component without a wildcard is not looked up, so a listed path may be
+// absent. A pattern that would look at more than 200,000 entries is an error.
 func (f *Folder) Glob(pattern string) ([]string, error) {
 	g := globber{tree: f, left: globLimit}
 	err := g.walk(".", strings.Split(strings.Trim(pattern, "/"), "/"))
 	return g.found, err
 }
 
+// globber is the state of one call of [Folder.Glob].
 type globber struct {
 	tree  *Folder
 	left  int // entries that may still be looked at
 	found []string
 }
 
-// walk matches parts against what lies in the folder at.
+// walk adds to found all paths below the path at that match parts, the rest of a pattern.
 func (g *globber) walk(at string, parts []string) error {
 	switch {
 	case len(parts) == 0 || at != "." && len(parts) == 1 && parts[0] == "**":
@@ -44,16 +46,15 @@ func (g *globber) walk(at string, parts []string) error {
 	case !strings.ContainsAny(parts[0], `*?[\`):
 		return g.walk(path.Join(at, parts[0]), parts[1:])
 	}
-	pattern := strings.ReplaceAll(parts[0], "[!", "[^") // as shells and git write it
 	return g.each(at, func(name string) error {
-		if ok, err := path.Match(pattern, name); err != nil || !ok {
+		if ok, err := matchesName(parts[0], name); err != nil || !ok {
 			return err
 		}
 		return g.walk(path.Join(at, name), parts[1:])
 	})
 }
 
-// each calls do for each name in the folder at; none if that is a file, a link or absent.
+// each calls do for each name in the folder at the path at. It calls nothing if a file, a link or nothing is there.
 func (g *globber) each(at string, do func(name string) error) error {
 	what, err := g.tree.Look(at)
 	if err != nil || what.Kind != Dir {
@@ -72,7 +73,7 @@ func (g *globber) each(at string, do func(name string) error) error {
 	return nil
 }
 
-// Matches reports whether a pattern of [Folder.Glob] matches a path.
+// Matches reports whether a pattern of [Folder.Glob] matches a relative path. It compares texts, and looks at no file.
 func Matches(pattern, rel string) bool {
 	return matches(strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(rel, "/"))
 }
@@ -86,6 +87,11 @@ func matches(pattern, parts []string) bool {
 	case len(parts) == 0:
 		return false
 	}
-	ok, err := path.Match(strings.ReplaceAll(pattern[0], "[!", "[^"), parts[0])
+	ok, err := matchesName(pattern[0], parts[0])
 	return err == nil && ok && matches(pattern[1:], parts[1:])
+}
+
+// matchesName is [path.Match] for one component, with "[!" for "[^" as shells and git write it.
+func matchesName(pattern, name string) (bool, error) {
+	return path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
 }

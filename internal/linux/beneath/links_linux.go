@@ -13,8 +13,8 @@ import (
 	"claudebox/internal/linux/pathname"
 )
 
-// Canonical resolves every link of a path, as [filepath.EvalSymlinks] does, with errors like its own. For a path
-// without links, as most are, it takes one system call, also if nothing is there.
+// Canonical resolves every link of a path and returns what [filepath.EvalSymlinks] would, or an error of the same
+// kind. For a path without links, as most are, it makes one system call, whether something is there or not.
 func Canonical(path string) (string, error) {
 	err := direct(path)
 	switch {
@@ -26,8 +26,8 @@ func Canonical(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// direct looks up a path and follows no link. It returns nil if something is there and no link is on the way, ENOENT
-// if a component is missing before any link, and ELOOP if there is a link before that.
+// direct looks up a path without following links. It returns nil if something is there and no component is a link.
+// Else the first component that is a link or missing decides: ELOOP for a link, ENOENT for a missing one.
 func direct(path string) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
@@ -39,12 +39,13 @@ func direct(path string) error {
 	return err
 }
 
-// Leads returns where an absolute path leads when every link on its way is followed, even if nothing is there: a link
-// that dangles leads to what somebody could still make. It fails for links in a circle.
+// Leads returns where an absolute path leads when every link in it is followed. Unlike [Canonical] it also answers if
+// nothing is there: what a dangling link points at could still be made. It fails for links in a circle.
 func Leads(path string) (string, error) {
 	err := direct(path)
+	// No component that exists is a link. (Behind a missing component, ".." could lead to one that exists.)
 	if err == nil || errors.Is(err, unix.ENOENT) && path == filepath.Clean(path) {
-		return filepath.Clean(path), nil // the kernel met no link, as far as there is anything
+		return filepath.Clean(path), nil
 	}
 	if real, err := Canonical(path); err == nil {
 		return real, nil
@@ -54,8 +55,8 @@ func Leads(path string) (string, error) {
 	return Follow(OnDisk{}, "/", filepath.Clean(path), nil)
 }
 
-// Names is the part of a file system that [Follow] needs.
-type Names interface {
+// LinkReader is the part of a file system that [Follow] needs.
+type LinkReader interface {
 	Lstat(name string) (fs.FileInfo, error)
 	Readlink(name string) (string, error)
 }
@@ -69,16 +70,19 @@ func (OnDisk) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 // Readlink is [os.Readlink].
 func (OnDisk) Readlink(name string) (string, error) { return os.Readlink(name) }
 
-// Follow returns where a path leads from the folder at, whose own path is free of links. It looks at each component,
-// and calls met with what is there before it goes on; last reports that no component is left, though a link may still
-// lead on. It returns an error of met. If met is nil, a component that is missing is taken as one that is no link.
-func Follow(names Names, at, path string, met func(name string, info fs.FileInfo, last bool) error) (string, error) {
+// Follow returns where a path leads from the folder at. The path of that folder must have no links. Follow takes one
+// component after the other, those of links included, and calls met with the path and the status of each before it
+// goes on. last is true if no component is left; if this one is a link, its target is still followed. Follow fails if
+// a component is missing, or with the error that met returns. If met is nil, a missing component is no error.
+func Follow(files LinkReader, at, path string,
+	met func(name string, info fs.FileInfo, last bool) error,
+) (string, error) {
 	const mostLinks = 40 // as the kernel allows (MAXSYMLINKS)
 	rest, links := components(path), 0
 	for len(rest) > 0 {
 		next := filepath.Join(at, rest[0])
 		rest = rest[1:]
-		info, err := names.Lstat(next)
+		info, err := files.Lstat(next)
 		if err == nil && met != nil {
 			err = met(next, info, len(rest) == 0)
 		}
@@ -92,7 +96,7 @@ func Follow(names Names, at, path string, met func(name string, info fs.FileInfo
 		if links++; links > mostLinks {
 			return "", &fs.PathError{Op: "follow", Path: next, Err: unix.ELOOP}
 		}
-		text, err := names.Readlink(next)
+		text, err := files.Readlink(next)
 		if err != nil {
 			return "", err
 		}
@@ -104,13 +108,14 @@ func Follow(names Names, at, path string, met func(name string, info fs.FileInfo
 	return at, nil
 }
 
-// OfRoot reports whether only root or Nix can have made what lies at a path, so that
-// no agent has.
+// OfRoot reports whether root or Nix made the file at the path name, so that no
+// agent did.
 func OfRoot(name string, info fs.FileInfo) bool {
 	owner, _ := info.Sys().(*syscall.Stat_t)
 	return pathname.Below(name, "/nix/store") || owner != nil && owner.Uid == 0
 }
 
+// components splits a path at its slashes; empty parts are left out.
 func components(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
 }

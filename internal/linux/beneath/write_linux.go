@@ -41,21 +41,22 @@ func (f *Folder) Create(rel string, content []byte, perm uint32) error {
 }
 
 // Replace makes a file with content in one step, and waits until it is on disk: a reader sees the old or the new
-// file. When anything fails (a full disk) the old one stays and nothing else is left behind. The name gets a new
-// file: what lay there, be it a link or a file with other names, is never written to.
+// file. If anything fails (the disk is full) the old file stays and nothing else is left behind. The name gets a new
+// file: a link that was there is replaced, not followed, and other hard links of the old file keep its content.
 func (f *Folder) Replace(rel string, content []byte, perm uint32) error {
 	return f.replace(rel, content, perm, true)
 }
 
-// Rewrite is [Folder.Replace] without waiting for the disk: after a power cut the file may be empty. It is for what
-// can be made again.
+// Rewrite is [Folder.Replace] without waiting for the disk: after a power cut the file may be empty. It is for files
+// that can be made again, such as caches.
 func (f *Folder) Rewrite(rel string, content []byte, perm uint32) error {
 	return f.replace(rel, content, perm, false)
 }
 
+// replace is [Folder.Replace]; it waits for the disk if sync is set.
 func (f *Folder) replace(rel string, content []byte, perm uint32, sync bool) error {
 	return f.in("write", rel, func(fd int, name string) error {
-		// Always the same name: what a killed process left is replaced by the next.
+		// Always the same name, so that the next call removes what a killed process left.
 		temporary := "." + name + ".new"
 		_ = unix.Unlinkat(fd, temporary, 0)
 		if createAs(fd, name, temporary, content, perm, sync) == nil {
@@ -140,7 +141,7 @@ func (f *Folder) Remove(rel string) error {
 	})
 }
 
-// Chmod sets the permission bits of a file or folder. The caller needs no right to it but to be its owner.
+// Chmod sets the permission bits of a file or folder. The caller must own it, but need not be able to read it.
 func (f *Folder) Chmod(rel string, perm uint32) error {
 	fd, err := f.open(rel, unix.O_PATH)
 	if err == nil {

@@ -1,6 +1,6 @@
-// Package callfilter writes programs for the kernel's filter of system calls
-// (seccomp(2)). A program is the [Entry], the [Rules], and a [Return] for what
-// no rule decides.
+// Package callfilter makes the BPF programs by which the kernel filters system
+// calls (seccomp(2)). A program is the [Entry], the [Rules], and a [Return] for
+// calls that no rule decides.
 package callfilter
 
 import (
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule gives the verdict on a system call if every Match of When holds. Rules are tried in their order.
+// Rule gives a verdict on a system call if every Match of When holds. The first such rule decides.
 type Rule struct {
 	Number uintptr
 	When   []Match
@@ -24,8 +24,8 @@ type Match struct {
 	Has, Not      uint32
 }
 
-// Offsets in struct seccomp_data (linux/seccomp.h), whose words are
-// little-endian on every architecture that claudebox is built for.
+// Offsets of fields in struct seccomp_data (linux/seccomp.h). An argument has 64 bits,
+// and its low half comes first on every architecture that claudebox is built for.
 const (
 	offNumber    = 0
 	offArch      = 4
@@ -43,12 +43,12 @@ func Entry(architecture uint32) []unix.SockFilter {
 	}
 }
 
-// Rules tries rules on the number that [Entry] has loaded. If none decides, the program goes on after these
-// instructions with the number loaded. It fails if a rule is too long.
+// Rules returns instructions that try rules on the number that [Entry] has loaded. If no rule decides, the program
+// goes on after these instructions, with the number loaded again. It is an error if a rule is too long for a jump.
 func Rules(list []Rule) (p []unix.SockFilter, err error) {
 	for _, r := range list {
 		body := decide(r)
-		if len(body) >= behind {
+		if len(body) >= toNextRule {
 			return nil, errors.New("bug: a rule is longer than a jump can reach")
 		}
 		p = append(p, Jump(unix.BPF_JEQ, uint32(r.Number), 0, uint8(len(body))))
@@ -57,9 +57,12 @@ func Rules(list []Rule) (p []unix.SockFilter, err error) {
 	return p, nil
 }
 
-// behind stands for a jump over the rest of the rule to where the number is loaded again, until its length is known.
-const behind = 0xff
+// toNextRule stands for the length of a jump over the rest of a rule's tests and its verdict. decide replaces it when
+// that length is known.
+const toNextRule = 0xff
 
+// decide returns the instructions for a rule on a call with its number. They return the verdict if every Match holds,
+// else they load the number again for the next rule.
 func decide(r Rule) (p []unix.SockFilter) {
 	if len(r.When) == 0 {
 		return []unix.SockFilter{Return(r.Then)}
@@ -67,39 +70,40 @@ func decide(r Rule) (p []unix.SockFilter) {
 	for _, m := range r.When {
 		p = append(p, load(offArguments+8*m.Arg))
 		for i, value := range m.OneOf {
-			left := len(m.OneOf) - 1 - i
+			left := len(m.OneOf) - 1 - i // values after this one, which a match skips
 			miss := uint8(0)
 			if left == 0 {
-				miss = behind
+				miss = toNextRule
 			}
 			p = append(p, Jump(unix.BPF_JEQ, value, uint8(left), miss))
 		}
 		for _, value := range m.NoneOf {
-			p = append(p, Jump(unix.BPF_JEQ, value, behind, 0))
+			p = append(p, Jump(unix.BPF_JEQ, value, toNextRule, 0))
 		}
 		if m.Has != 0 {
-			p = append(p, Jump(unix.BPF_JSET, m.Has, 0, behind))
+			p = append(p, Jump(unix.BPF_JSET, m.Has, 0, toNextRule))
 		}
 		if m.Not != 0 {
-			p = append(p, Jump(unix.BPF_JSET, m.Not, behind, 0))
+			p = append(p, Jump(unix.BPF_JSET, m.Not, toNextRule, 0))
 		}
 	}
 	for i := range p {
 		for _, to := range []*uint8{&p[i].Jt, &p[i].Jf} {
-			if *to == behind {
-				*to = uint8(len(p) - i) // to the instruction after the verdict
+			if *to == toNextRule {
+				*to = uint8(len(p) - i) // past the verdict, which is appended below
 			}
 		}
 	}
 	return append(p, Return(r.Then), load(offNumber))
 }
 
+// load loads a field of struct seccomp_data, by its offset.
 func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// Jump applies a test (such as unix.BPF_JEQ) to what is loaded and value. The number of instructions that it skips is
-// yes if the test holds, and the parameter called no if it does not.
+// Jump compares what is loaded with value, by a test such as unix.BPF_JEQ. If the test holds it skips as many
+// instructions as the parameter yes says, else as many as the parameter no says.
 func Jump(test uint16, value uint32, yes, no uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: yes, Jf: no, K: value}
 }

@@ -8,16 +8,16 @@ import (
 	"claudebox/internal/linux/callfilter"
 )
 
-// Call is a system call that is allowed. If a list has two of one number, either can allow a call.
+// Call allows a system call. A list may have several for the same number; one whose conditions hold is enough.
 type Call struct {
 	Number uintptr
-	When   []Match // all must hold; empty: always
+	When   []Match // conditions, which must all hold; empty: the call is always allowed
 }
 
-// Match is a condition on an argument.
+// Match is a condition on one argument of a call.
 type Match = callfilter.Match
 
-// Always allows calls whatever their arguments.
+// Always returns a list that allows calls with any arguments.
 func Always(numbers ...uintptr) []Call {
 	list := make([]Call, len(numbers))
 	for i, n := range numbers {
@@ -26,12 +26,12 @@ func Always(numbers ...uintptr) []Call {
 	return list
 }
 
-// Runtime returns the calls that Go's runtime needs: to wait, for memory and threads, to end, and to read and write
-// open files. No memory may be executable.
+// Runtime returns the calls that Go's runtime needs: to wait, to get memory, to start and signal this process's own
+// threads, to end, and to read and write open files. Memory cannot be made executable.
 func Runtime() []Call {
-	data := []Match{{Arg: 2, Not: unix.PROT_EXEC}}
-	return append(Always(slices.Concat(runtimeCalls, polling)...),
-		Call{unix.SYS_MMAP, data}, Call{unix.SYS_MPROTECT, data},
+	notExecutable := []Match{{Arg: 2, Not: unix.PROT_EXEC}}
+	return append(Always(slices.Concat(runtimeCalls, archCalls)...),
+		Call{unix.SYS_MMAP, notExecutable}, Call{unix.SYS_MPROTECT, notExecutable},
 		Call{unix.SYS_CLONE, []Match{{Arg: 0, Has: unix.CLONE_THREAD}}},
 		Call{unix.SYS_TGKILL, []Match{{Arg: 0, OneOf: []uint32{uint32(unix.Getpid())}}}},
 		Call{unix.SYS_FCNTL, []Match{{Arg: 1, OneOf: descriptorCommands}}},
@@ -41,6 +41,7 @@ func Runtime() []Call {
 // descriptorCommands are the commands of fcntl(2) that concern a descriptor alone.
 var descriptorCommands = []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC}
 
+// runtimeCalls are the calls of [Runtime] with any arguments, without [archCalls].
 var runtimeCalls = []uintptr{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
 	unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK,
@@ -61,9 +62,9 @@ func Sockets() []Call {
 	)
 }
 
-// reading returns the calls that opening files for reading takes. Landlock limits which files.
+// reading returns the calls to open, list and look at files, without writing. Landlock limits which files.
 func reading() []Call {
-	write := uint32(unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC)
+	writing := uint32(unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC)
 	return append(Always(unix.SYS_GETDENTS64, unix.SYS_NEWFSTATAT, unix.SYS_READLINKAT),
-		Call{unix.SYS_OPENAT, []Match{{Arg: 2, Not: write}}})
+		Call{unix.SYS_OPENAT, []Match{{Arg: 2, Not: writing}}})
 }

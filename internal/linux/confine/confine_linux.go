@@ -15,7 +15,7 @@ import (
 	"claudebox/internal/linux/callfilter"
 )
 
-// Options say what a process may still use. With the zero value it has its standard descriptors and the calls of
+// Options say what a process may still use. With the zero value that is its standard descriptors and the calls of
 // [Runtime].
 type Options struct {
 	// Keep are the descriptors that stay open besides 0, 1 and 2.
@@ -24,7 +24,7 @@ type Options struct {
 	Calls []Call
 	// Read are files and folders that may be read, with everything below them. If it is empty no file can be opened.
 	Read []string
-	// Files bounds how many descriptors may be open at once; 0: the limit stays.
+	// Files is how many descriptors may be open at once, at most; 0: the limit stays as it is.
 	Files uint64
 }
 
@@ -56,7 +56,8 @@ func Self(o Options) error {
 	return nil
 }
 
-// closeOthers closes every descriptor but the standard ones, those in keep, and those that Go's runtime waits with.
+// closeOthers closes every descriptor but the standard ones, those in keep, and those by which Go's runtime waits for
+// events (epoll, eventfd).
 func closeOthers(keep []int) error {
 	const folder = "/proc/self/fd"
 	list, err := os.ReadDir(folder)
@@ -68,7 +69,7 @@ func closeOthers(keep []int) error {
 		if err != nil || fd <= 2 || slices.Contains(keep, fd) {
 			continue
 		}
-		// The folder itself was one of them, and is closed by now.
+		// ReadDir's own descriptor of the folder is in the list too, and closed by now.
 		kind, err := os.Readlink(folder + "/" + entry.Name())
 		if err != nil || strings.HasPrefix(kind, "anon_inode:[event") {
 			continue
@@ -80,8 +81,8 @@ func closeOthers(keep []int) error {
 	return nil
 }
 
-// limit forbids core files and attaching to the process, so that its memory is not left behind, and bounds its open
-// descriptors to files (0: no new bound).
+// limit forbids core files and attaching a debugger, so that nothing of the process's memory gets out. files is how
+// many descriptors may be open at once; 0: the limit stays as it is.
 func limit(files uint64) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
@@ -133,24 +134,26 @@ func filter(calls []Call) error {
 	return nil
 }
 
-// Rights that Landlock handles, by the version that introduced them (landlock(7)).
+// Rights in Landlock's terms (landlock(7)).
 const (
-	readRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	fileRights = unix.LANDLOCK_ACCESS_FS_READ_FILE
+	folderRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR // for a folder that may be read
+	fileRights   = unix.LANDLOCK_ACCESS_FS_READ_FILE                                    // for a file that may be read
 
-	rightsOf1 = 1<<13 - 1 // EXECUTE to MAKE_SYM
+	firstRights = 1<<13 - 1 // EXECUTE to MAKE_SYM: all rights that version 1 handles
 )
 
+// rightsSince are the rights that later versions handle besides, by version.
 var rightsSince = map[uintptr]uint64{
 	2: unix.LANDLOCK_ACCESS_FS_REFER,
 	3: unix.LANDLOCK_ACCESS_FS_TRUNCATE,
 	5: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
 }
 
-// errNoLandlock is returned if this kernel has no Landlock, or has it switched off.
+// errNoLandlock is the error of [Self] if Landlock is required and this kernel has none, or has it switched off.
 var errNoLandlock = errors.New("this kernel has no Landlock (CONFIG_SECURITY_LANDLOCK, or `lsm=` on its command line)")
 
-// landlock forbids all access to the file system but reading the given files and folders.
+// landlock forbids all access to the file system, except for reading the files and folders in read, with everything
+// below them.
 func landlock(read []string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -180,7 +183,7 @@ func landlock(read []string) error {
 
 // rights returns all rights that a version of Landlock can take away.
 func rights(version uintptr) uint64 {
-	all := uint64(rightsOf1)
+	all := uint64(firstRights)
 	for since, right := range rightsSince {
 		if version >= since {
 			all |= right
@@ -189,6 +192,7 @@ func rights(version uintptr) uint64 {
 	return all
 }
 
+// allowReading adds to a ruleset that path may be read, with everything below it.
 func allowReading(ruleset uintptr, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -201,7 +205,7 @@ func allowReading(ruleset uintptr, path string) error {
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: fileRights, Parent_fd: int32(fd)}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		attr.Allowed_access = readRights
+		attr.Allowed_access = folderRights
 	}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset,
 		unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)

@@ -53,7 +53,7 @@ func TestParseRefusesWhatIsNoLogin(t *testing.T) {
 
 func TestRenewChangesTheTokensAlone(t *testing.T) {
 	now := time.UnixMilli(1700000000000)
-	got, err := renew([]byte(whole), login{access: "a2", refresh: "r2", expires: now.UnixMilli() + 5}, now)
+	got, err := renewed([]byte(whole), login{access: "a2", refresh: "r2", expires: now.UnixMilli() + 5}, now)
 	want := strings.NewReplacer(`"a1"`, `"a2"`, `"r1"`, `"r2"`, `1700000000000`, `1700000000005`).Replace(whole)
 	if err != nil || !sameJSON(t, got, []byte(want)) {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
@@ -65,7 +65,7 @@ func TestRenewChangesTheTokensAlone(t *testing.T) {
 
 func TestRenewBoundsTheDatesOfAnAgent(t *testing.T) {
 	now := time.UnixMilli(1700000000000)
-	got, err := renew([]byte(whole), login{access: "a2", refresh: "r2", expires: maxDate, ends: maxDate}, now)
+	got, err := renewed([]byte(whole), login{access: "a2", refresh: "r2", expires: maxDate, ends: maxDate}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func FuzzTake(f *testing.F) {
 		if err != nil || !found {
 			return
 		}
-		got, err := renew([]byte(whole), l, now)
+		got, err := renewed([]byte(whole), l, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func FuzzTake(f *testing.F) {
 		if err != nil || !found || back.access != l.access || back.refresh != l.refresh || back.expires > now.Add(maxExpires).UnixMilli() {
 			t.Errorf("%q became %+v, %v", inside, back, err)
 		}
-		restored, err := renew(got, login{access: "a1", refresh: "r1", expires: 1700000000000}, now)
+		restored, err := renewed(got, login{access: "a1", refresh: "r1", expires: 1700000000000}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

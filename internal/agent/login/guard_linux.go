@@ -33,32 +33,33 @@ const (
 type Guard struct {
 	post   Post
 	inside *beneath.Folder // the agent's home
-	made   *file           // the login that was made inside, in the instance's folder
+	made   *file           // for a login that was made inside; it lies in the instance's folder
 	users  *file           // the user's credentials; nil: there are none
-	key    broker.Key
+	key    broker.Key      // makes the instance's placeholders
 
 	renewing sync.Mutex // held while a login is being renewed
 
-	mu   sync.Mutex // guards the fields below
-	now  reading    // of the file that is used
-	from *file      // the file that is used; nil: nobody is logged in
-	tell func(access, scope string)
-	dead login // the login that turned out to have ended; it is not used again
-	// When this guard renewed the login last.
-	renewed time.Time
-	refused int // how many renewals were asked for because a server refused the login
+	mu   sync.Mutex                 // guards the fields below
+	now  reading                    // what was read from the file in from
+	from *file                      // the file whose login is used: made or users; nil: nobody is logged in
+	tell func(access, scope string) // gets each new login, see [Guard.Begin]
+	dead login                      // the login that turned out to have ended; it is not used again
+
+	renewed time.Time // when this guard renewed the login last
+	refused int       // how many renewals were asked for because a server refused the login
 	timer   *time.Timer
 	watch   *watch.Watch
 	notes   []string
 	kept    bool // a login was made inside in this session
-	done    bool
+	done    bool // [Guard.Close] was called
 }
 
 // Post sends a body to [TokenEndpoint], and returns the answer.
 type Post func(ctx context.Context, body []byte) (status int, answer []byte, err error)
 
-// NewGuard opens the folder of an instance and that of users, the user's credentials file (canonical; empty: there is
-// none), and reads the login. key becomes the instance's if it has none yet. The caller closes the guard.
+// NewGuard returns the guard of a login, which it reads. instance is the folder of an instance, and users the canonical
+// path of the user's credentials file; empty: there is none. key makes the instance's placeholders from now on, unless
+// the instance has a key already. post reaches the token endpoint. The caller closes the guard.
 func NewGuard(instance, users string, key broker.Key, post Post) (*Guard, error) {
 	g := &Guard{post: post}
 	err := g.open(instance, users)
@@ -73,6 +74,7 @@ func NewGuard(instance, users string, key broker.Key, post Post) (*Guard, error)
 	return g, nil
 }
 
+// open opens the folders of the login's files.
 func (g *Guard) open(instance, users string) error {
 	own, err := beneath.Open(instance)
 	if err != nil {
@@ -100,7 +102,7 @@ func (g *Guard) closeFolders() {
 	}
 }
 
-// instanceKey returns the key of an instance's placeholders. If there is none yet it stores key as such. All
+// instanceKey returns the key of an instance's placeholders. If the instance has none yet, it stores key as that. All
 // sandboxes of an instance share the agent's files, so they share the key.
 func instanceKey(instance *beneath.Folder, key broker.Key) (broker.Key, error) {
 	if err := instance.Create(KeyName, key, privateFile); err == nil || !errors.Is(err, fs.ErrExist) {
@@ -120,11 +122,11 @@ func ReadKey(instance string) (key broker.Key, there bool) {
 	return broker.Key(found), err == nil && len(found) == length
 }
 
-// Key is the key that the placeholders are made with.
+// Key returns the key that the placeholders are made with.
 func (g *Guard) Key() broker.Key { return g.key }
 
-// Current returns the login for its broker: access is empty when nobody is logged in or the login has ended. pending
-// reports that the login is due for renewal, which [Guard.Begin] does.
+// Current returns the login for its broker: its access token, empty if nobody is logged in or the login has ended, and
+// its scope. pending reports that the login is due for renewal; [Guard.Begin] will renew it.
 func (g *Guard) Current() (access, scope string, pending bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +140,7 @@ func (g *Guard) Kept() bool {
 	return g.kept
 }
 
-// reload reads the login that is used: the instance's own if it has one, else the user's.
+// reload sets from and now: to the login that was made inside if there is one, else to the user's.
 func (g *Guard) reload() {
 	g.from, g.now = nil, reading{}
 	for _, f := range []*file{g.made, g.users} {
@@ -147,7 +149,7 @@ func (g *Guard) reload() {
 			break
 		}
 	}
-	if g.now.is(g.dead) {
+	if g.now.same(g.dead) {
 		g.now.access = ""
 	}
 }
@@ -172,6 +174,7 @@ func (g *Guard) Begin(tell func(access, scope string)) {
 	})
 }
 
+// folders lists the folders of the login's files.
 func (g *Guard) folders() []string {
 	list := []string{g.made.dir.Path()}
 	if g.users != nil {
@@ -180,12 +183,12 @@ func (g *Guard) folders() []string {
 	return list
 }
 
-// follow reads the login once more, and passes it on if it is another. If there was no usable one before, its
-// placeholders are put inside anew: the agent may have emptied its file. It is called with the lock held.
+// follow reads the login once more, and passes it to tell if it is another one. If no login was usable before, it also
+// writes the placeholders inside anew, as the agent may have emptied its file. It is called with the lock held.
 func (g *Guard) follow() {
 	was := g.now
 	g.reload()
-	if g.now.is(was.login) {
+	if g.now.same(was.login) {
 		return
 	}
 	if !was.good() && g.now.good() {
@@ -195,18 +198,19 @@ func (g *Guard) follow() {
 	g.plan()
 }
 
+// tellNow passes the login to tell. It is called with the lock held.
 func (g *Guard) tellNow() {
 	if g.tell != nil {
 		g.tell(g.now.access, g.now.scope)
 	}
 }
 
-// ahead is how long before its token expires a login is renewed. Claude Code outside does so five minutes before, and
-// then finds it done already.
+// ahead is how long before its token expires a login is renewed. Claude Code outside would do so five minutes before;
+// it finds the login renewed already.
 const ahead = 10 * time.Minute
 
-// wait returns how long it is until the login has to be renewed; 0 or less: now. Between two renewals it is at least
-// [again], so that a login that is said to be good for a moment only is not renewed all the time.
+// wait returns how long it is until the login is due for renewal; 0 or less: it is due. Two renewals are at least
+// [again] apart, even if a server says that its tokens expire sooner.
 func (g *Guard) wait() time.Duration {
 	if g.now.expires == 0 {
 		return insideFor // the file does not say when it expires
@@ -215,7 +219,7 @@ func (g *Guard) wait() time.Duration {
 	return max(left, again-time.Since(g.renewed))
 }
 
-// plan sets the timer for the next renewal.
+// plan sets the timer for the next renewal, if there is a login that can be renewed.
 func (g *Guard) plan() {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -226,7 +230,7 @@ func (g *Guard) plan() {
 	g.timer = time.AfterFunc(max(0, g.wait()), g.renewNow)
 }
 
-// again is how long to wait between two renewals, and after one that failed.
+// again is how long to wait between two renewals, and after a renewal that failed.
 const again = time.Minute
 
 // renewNow is called by the timer: it renews the login, and sets the timer again if that fails.
@@ -238,7 +242,7 @@ func (g *Guard) renewNow() {
 	defer g.mu.Unlock()
 	if err != nil && !g.done && g.now.good() {
 		g.timer = time.AfterFunc(again, g.renewNow)
-		g.tellNow() // the old login, though its server may refuse it
+		g.tellNow() // the old login goes on, though a server may refuse it
 	}
 }
 
@@ -252,12 +256,13 @@ func (g *Guard) GiveInside() error {
 // TakeOut removes any login from the agent's credentials.
 func (g *Guard) TakeOut() error { return giveInside(g.inside, g.key, reading{}) }
 
-// Keep stores a login that was made inside: it is the instance's own from now on, until [Take] makes it the user's.
+// Keep stores a login that was made inside. From now on the instance uses it instead of the user's, until [Take] makes
+// it the user's.
 func (g *Guard) Keep(made broker.Grant) error {
 	if !isToken(made.Access) || !isToken(made.Refresh) {
 		return errNotLogin
 	}
-	content := object.Encode(map[string]any{keyOf: map[string]any{
+	content := object.Encode(map[string]any{loginKey: map[string]any{
 		"accessToken": made.Access, "refreshToken": made.Refresh, "expiresAt": made.Expires.UnixMilli(),
 		"scopes": strings.Fields(made.Scope),
 	}})
@@ -286,16 +291,17 @@ func (g *Guard) Forget() {
 	g.tellNow()
 }
 
-// maxNotes bounds the notes on one session: an agent could cause any number of them.
+// maxNotes is how many notes one session keeps: an agent could cause any number of them.
 const maxNotes = 4
 
+// note keeps a note for [Guard.Close], each text once.
 func (g *Guard) note(format string, words ...any) {
 	if text := fmt.Sprintf(format, words...); len(g.notes) < maxNotes && !slices.Contains(g.notes, text) {
 		g.notes = append(g.notes, text)
 	}
 }
 
-// Close ends what [Guard.Begin] began, waits for a renewal that is under way, and returns notes for the user on what
+// Close stops watching and renewing, waits for a renewal that is under way, and returns notes for the user on what
 // became of the login.
 func (g *Guard) Close() (notes []string) {
 	g.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"claudebox/internal/secret/broker"
 )
 
-// giveInside writes placeholders of a login into the credentials in the agent's home, and removes any other login
-// there. If there is no login, or it has ended, none is left there.
+// giveInside replaces any login in the credentials of the agent's home by placeholders of now. If now has no login, or
+// one that has ended, it leaves none there.
 func giveInside(home *beneath.Folder, key broker.Key, now reading) error {
 	put := func() error { return putLogin(home, placeholders(key, now)) }
 	err := whileWriting(home, patienceInside, put)
@@ -31,10 +31,11 @@ func giveInside(home *beneath.Folder, key broker.Key, now reading) error {
 	return nil
 }
 
-// insideFor is how long, from now, a login is said to be good inside: longer times were not tried.
+// insideFor is for how long, from now, the placeholders say that they are good. Longer times were not tried.
 const insideFor = 10 * 24 * time.Hour
 
-// shownKeys are the keys of a login that enter as they are: they say what it may do, and are no secret.
+// shownKeys are the keys of a login whose values enter the sandbox as they are: they say whose
+// login it is and what it may do, and are no secret.
 var shownKeys = []string{"scopes", "subscriptionType", "rateLimitTier", "accountUuid", "organizationUuid"}
 
 // placeholders returns a login as the agent sees it; nil: it sees none.
@@ -47,7 +48,7 @@ func placeholders(key broker.Key, now reading) json.RawMessage {
 	shown.Set("accessToken", access)
 	shown.Set("refreshToken", refresh)
 	shown.Set("expiresAt", time.Now().Add(insideFor).UnixMilli())
-	login := object.Of(object.Of(now.content)[keyOf])
+	login := object.Of(object.Of(now.content)[loginKey])
 	for _, key := range shownKeys {
 		if value, ok := login[key]; ok {
 			shown[key] = value
@@ -56,12 +57,12 @@ func placeholders(key broker.Key, now reading) json.RawMessage {
 	return object.Encode(shown)
 }
 
-// putLogin replaces the login in the agent's credentials; nil removes it. Other keys stay, as far as they can be
-// read.
+// putLogin replaces the login in the agent's credentials; nil removes it. Other keys stay, if the file can be read. A
+// file without any key is removed, and a folder in its place is removed or renamed.
 func putLogin(home *beneath.Folder, login json.RawMessage) error {
 	all := object.Of((&file{home, FileName}).read().content)
-	if delete(all, keyOf); login != nil {
-		all[keyOf] = login
+	if delete(all, loginKey); login != nil {
+		all[loginKey] = login
 	}
 	if what, err := home.Look(FileName); len(all) == 0 || err == nil && what.Kind == beneath.Dir {
 		err := home.Remove(FileName)

@@ -17,12 +17,12 @@ import (
 const (
 	refreshLock = ".oauth_refresh.lock" // held while a login is renewed
 	writeLock   = ".storage-write.lock" // held while credentials are written
-	// A third lies beside the folder and is named like it, with ".lock": see [whileRenewing].
+	// A third one lies beside the folder of the credentials and has its name with ".lock", see [whileRenewing].
 )
 
 // whileRenewing calls do while holding the locks that Claude Code takes to renew a login, in its order: refreshLock
-// in the folder of f, then one beside that folder, which older versions take. It waits for them until ctx ends, and
-// then returns [errBusy].
+// in the folder of f, then the lock beside that folder, which older versions take. It waits for them until ctx ends,
+// and then returns [errBusy]. The second lock is taken only if f is called [FileName].
 func whileRenewing(ctx context.Context, f *file, do func() error) error {
 	lock, err := claimWaiting(ctx, f.dir, refreshLock)
 	if err != nil {
@@ -63,13 +63,13 @@ type held struct {
 	dir   *beneath.Folder
 	name  string
 	stamp beneath.Stamp
-	stop  chan struct{} // closed to end [held.keep]
+	stop  chan struct{} // closed to end [held.refresh]
 }
 
 var errBusy = errors.New("another program has held its lock for long")
 
-// claimWaiting takes a lock. It waits for it until ctx ends, and then returns [errBusy]. Claude Code holds writeLock
-// for milliseconds.
+// claimWaiting takes a lock. While another process holds the lock it waits, until ctx ends, and then returns
+// [errBusy]. Claude Code holds writeLock for milliseconds.
 func claimWaiting(ctx context.Context, dir *beneath.Folder, name string) (*held, error) {
 	const pause = 20 * time.Millisecond
 	for {
@@ -103,12 +103,11 @@ func claim(dir *beneath.Folder, name string) (*held, error) {
 		return nil, err
 	}
 	h := &held{dir, name, what.Stamp, make(chan struct{})}
-	go h.keep()
+	go h.refresh()
 	return h, nil
 }
 
-// isHeld reports whether another process holds a lock that is not stale. It returns true if that cannot be
-// determined.
+// isHeld reports whether a lock is there and not stale. If that cannot be told, it returns true.
 func isHeld(dir *beneath.Folder, name string) bool {
 	stale := time.Minute
 	if name == writeLock {
@@ -118,8 +117,8 @@ func isHeld(dir *beneath.Folder, name string) bool {
 	return err != nil || what.Kind == beneath.Dir && time.Since(time.Unix(0, what.Stamp.Change)) < stale
 }
 
-// keep touches the lock every few seconds, so that it does not go stale, until [held.release].
-func (h *held) keep() {
+// refresh touches the lock every few seconds until [held.release], so that the lock does not go stale.
+func (h *held) refresh() {
 	const touch = 5 * time.Second
 	ticker := time.NewTicker(touch)
 	defer ticker.Stop()
@@ -130,7 +129,7 @@ func (h *held) keep() {
 		case <-ticker.C:
 		}
 		now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
-		_ = unix.UtimesNanoAt(h.dir.FD(), h.name, now, unix.AT_SYMLINK_NOFOLLOW) // on failure it goes stale
+		_ = unix.UtimesNanoAt(h.dir.FD(), h.name, now, unix.AT_SYMLINK_NOFOLLOW) // if this fails the lock goes stale
 	}
 }
 
@@ -138,6 +137,6 @@ func (h *held) keep() {
 func (h *held) release() {
 	close(h.stop)
 	if what, err := h.dir.Look(h.name); err == nil && what.Stamp.Ino == h.stamp.Ino {
-		_ = h.dir.Remove(h.name) // if it stays it goes stale
+		_ = h.dir.Remove(h.name) // if this fails the lock goes stale
 	}
 }

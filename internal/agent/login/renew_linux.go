@@ -20,15 +20,16 @@ const TokenEndpoint = "https://platform.claude.com/v1/oauth/token"
 // time.
 const patienceRenewal = 90 * time.Second
 
-// atOnce is how many times in a session a login that its server refused is renewed at once. An agent can bring a
-// server to refuse a good one, so further renewals wait, see [again].
+// atOnce is how many times in a session a login that a server refused is renewed at once. An agent can bring a server
+// to refuse a good login, so later renewals wait until [again] has passed since the last one.
 const atOnce = 3
 
 var errEnded = errors.New("it has ended")
 
-// Renew renews the login under Claude Code's own locks, unless it is not due or another program has renewed it by
-// then. refused is the access token that a server refused; empty: the login is about to expire. Renew returns after
-// the new login was passed on to tell, see [Guard.Begin]. It fails if there is no login that can be renewed.
+// Renew renews the login under Claude Code's own locks. It does nothing if the renewal is not due, or if another
+// program has renewed the login before Renew got the locks. refused is the access token that a server refused; empty:
+// the login is about to expire. Renew returns after the new login was passed to tell, see [Guard.Begin]. It fails if
+// there is no login that can be renewed.
 func (g *Guard) Renew(ctx context.Context, refused string) error {
 	g.renewing.Lock()
 	defer g.renewing.Unlock()
@@ -48,7 +49,7 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 		return nil
 	}
 	return whileRenewing(ctx, from, func() error {
-		if found := from.read(); found.fault != nil || !found.is(now.login) {
+		if found := from.read(); found.fault != nil || !found.same(now.login) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.follow()
@@ -58,8 +59,8 @@ func (g *Guard) Renew(ctx context.Context, refused string) error {
 	})
 }
 
-// ask sends the token that renews the login, which works once, to the token endpoint, and stores the login that comes
-// back. It reserves disk space for that before.
+// ask sends the refresh token of now to the token endpoint, and stores the renewed login in the file from. A refresh
+// token works once, so ask reserves the disk space for its successor first.
 func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	free, err := from.reserve(len(now.content))
 	if err != nil {
@@ -98,6 +99,7 @@ func (g *Guard) ask(ctx context.Context, from *file, now reading) error {
 	return nil
 }
 
+// demandOf returns the body of the request that renews a login (RFC 6749, section 6).
 func demandOf(now reading) []byte {
 	demand := map[string]string{
 		"grant_type": "refresh_token", "refresh_token": now.refresh, "client_id": cmp.Or(now.client, broker.Client),
@@ -109,10 +111,10 @@ func demandOf(now reading) []byte {
 }
 
 // Status codes of HTTP (RFC 9110, section 15).
-const fine, badRequest = 200, 400
+const statusOK, badRequest = 200, 400
 
-// judge reads the answer of the token endpoint (RFC 6749, sections 5.1 and 5.2). It returns the renewed login, which
-// keeps of was what the answer does not give, or [errEnded] if the login cannot be renewed any more.
+// judge reads the answer of the token endpoint (RFC 6749, sections 5.1 and 5.2). It returns was with the
+// tokens and dates that the answer gives, or [errEnded] if the login cannot be renewed any more.
 func judge(status int, answer []byte, was login, now time.Time) (login, error) {
 	var said struct {
 		Access  string  `json:"access_token"`
@@ -125,7 +127,7 @@ func judge(status int, answer []byte, was login, now time.Time) (login, error) {
 	switch {
 	case err == nil && status == badRequest && said.Error == "invalid_grant":
 		return login{}, errEnded
-	case err != nil || status != fine:
+	case err != nil || status != statusOK:
 		return login{}, fmt.Errorf("the token endpoint answers with status %d", status)
 	case said.Access == "" || !isToken(said.Access) || !isToken(said.Refresh):
 		return login{}, errors.New("the token endpoint answers with no token")
@@ -141,8 +143,8 @@ func judge(status int, answer []byte, was login, now time.Time) (login, error) {
 	return next, nil
 }
 
-// reserve takes the disk space that a renewed login needs, until free is called: on a full disk the user's login
-// would be lost, as the old one no longer works.
+// reserve takes disk space for a file of size bytes, and some more, until free is called. On a full disk a renewed
+// login would be lost, and the old one no longer works.
 func (f *file) reserve(size int) (free func(), err error) {
 	const more = 16 << 10
 	name := "." + f.name + ".room"
@@ -153,7 +155,8 @@ func (f *file) reserve(size int) (free func(), err error) {
 	return free, f.dir.Create(name, filling, privateFile)
 }
 
-// renew writes a renewed login to the file, unless it holds another one by now: somebody has logged in anew.
+// renew writes next, the renewed login, to the file. was is what the file held before the renewal: if it holds another
+// login by now, as somebody has logged in anew, it stays as it is.
 func (f *file) renew(was reading, next login) error {
 	return whileWriting(f.dir, patience, func() error {
 		found := f.read()
@@ -163,7 +166,7 @@ func (f *file) renew(was reading, next login) error {
 		if found.refresh != was.refresh && found.refresh != "" {
 			return nil
 		}
-		content, err := renew(found.content, next, time.Now())
+		content, err := renewed(found.content, next, time.Now())
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"claudebox/internal/linux/beneath"
 )
 
-// Take moves the login that was made inside from an instance (a folder) to the user's credentials file. It takes Claude
-// Code's locks.
+// Take moves the login that was made inside from an instance's folder to the user's credentials file, whose login it
+// replaces. It holds Claude Code's locks while it writes.
 func Take(instance, usersFile string) error {
 	own, err := beneath.Open(instance)
 	if err != nil {
@@ -38,7 +38,7 @@ func Take(instance, usersFile string) error {
 		if len(found.content) > 0 && object.Parse(found.content) == nil {
 			return errNotJSON
 		}
-		all[keyOf] = object.Of(made.content)[keyOf]
+		all[loginKey] = object.Of(made.content)[loginKey]
 		write := func() error { return dir.Replace(to.name, object.Encode(all), privateFile) }
 		if err := whileWriting(dir, patience, write); err != nil {
 			return err

@@ -3,6 +3,8 @@ package profile
 import (
 	"path"
 	"strings"
+
+	"claudebox/internal/linux/pathname"
 )
 
 // SecretPath is a path of the host that is never visible in a sandbox unless a
@@ -129,8 +131,8 @@ func Exposes(host string) (SecretPath, Relation) {
 
 // Tilde returns host with a leading home replaced by "~"; other paths are returned unchanged.
 func Tilde(home, host string) string {
-	if isBelow(host, home) {
-		return "~" + host[len(home):]
+	if rest, below := pathname.Cut(host, home); below {
+		return path.Join("~", rest)
 	}
 	return host
 }
@@ -164,13 +166,8 @@ func relation(host, secret string) Relation {
 	switch {
 	case below && err == nil && matched:
 		return Within
-	case isBelow(secret, host):
+	case pathname.Below(secret, host):
 		return Around
 	}
 	return Apart
-}
-
-// isBelow reports whether name is folder itself or lies below it.
-func isBelow(name, folder string) bool {
-	return strings.HasPrefix(name, folder) && (len(name) == len(folder) || name[len(folder)] == '/')
 }

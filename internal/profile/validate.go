@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"claudebox/internal/diag"
+	"claudebox/internal/linux/pathname"
 	"claudebox/internal/profile/shape"
 	"claudebox/internal/secret/leak"
 )
@@ -225,7 +226,7 @@ var wholePaths = []string{"/", "~", "/etc", "/home", "/run", "/usr", "/var"}
 
 // find returns the first of the folders that name is or lies in, or "".
 func find(folders []string, name string) string {
-	i := slices.IndexFunc(folders, func(folder string) bool { return isBelow(name, folder) })
+	i := slices.IndexFunc(folders, func(folder string) bool { return pathname.Below(name, folder) })
 	if i < 0 {
 		return ""
 	}

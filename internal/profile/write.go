@@ -12,9 +12,9 @@ import (
 //go:embed starter.yaml
 var starterYAML string
 
-// Starter returns the text of a new profile: every key with its default or an
-// example, most of them commented out. It returns an error if name is not a valid
-// profile name.
+// Starter returns the text of a new profile called name. It has every key with its
+// default or an example, most of them commented out. It returns an error if name is
+// not a valid profile name.
 func Starter(name string) ([]byte, error) {
 	if fault := profileName.Check(name); fault != nil {
 		return nil, diag.Errorf("make a profile", fault.Remedy, "%s", fault.Message)
@@ -61,10 +61,10 @@ func WithHosts(src []byte, hosts []string) ([]byte, bool) {
 	return []byte(strings.Join(lines, "")), true
 }
 
-// quotedHost returns host in quotes if the entry that follows has quotes, or if
-// host begins with *, which YAML would read as an alias.
-func quotedHost(host, neighbour string) string {
-	if strings.HasPrefix(neighbour, `"`) || strings.HasPrefix(host, "*") {
+// quotedHost returns host in quotes if next, the text of the entry after it, has quotes,
+// or if host begins with *, which YAML would read as an alias.
+func quotedHost(host, next string) string {
+	if strings.HasPrefix(next, `"`) || strings.HasPrefix(host, "*") {
 		return strconv.Quote(host)
 	}
 	return host

@@ -11,20 +11,20 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
-// filter is the agent that one connection talks to. It passes what the rules allow on to keys.
+// filter is the agent at the other end of one connection. What the rules allow it passes on to keys, which signs.
 type filter struct {
 	rules sshagent.Rules
 	keys  agent.ExtendedAgent
 	tell  func(sshagent.Use)
-	bound *binding // nil: not bound to a host
+	bound *binding // what [filter.Extension] was told of; nil: nothing
 }
 
-// binding is the ssh connection for which the connection to the agent was made.
+// binding is the ssh connection, from the sandbox to a host, for which the connection to the agent was made.
 type binding struct {
 	session []byte // its session id
 	host    string // name of the host
 	key     []byte // public key of the host, which the host proved to hold
-	spoiled string // why nothing is signed for it; empty: something may be
+	spoiled string // why nothing is signed for it any more; empty: the rules decide
 }
 
 var errRefused = errors.New("refused")
@@ -56,6 +56,7 @@ func (f *filter) Sign(key ssh.PublicKey, data []byte) (*ssh.Signature, error) {
 	return f.SignWithFlags(key, data, 0)
 }
 
+// judge decides whether data may be signed with a key: a signature of git, or a login to the host that f is bound to.
 func (f *filter) judge(key, data []byte) sshagent.Use {
 	refuse := func(why string) sshagent.Use { return sshagent.Use{Refused: why} }
 	if f.bound != nil && f.bound.spoiled != "" {
@@ -90,9 +91,9 @@ func (f *filter) judge(key, data []byte) sshagent.Use {
 // (PROTOCOL.agent of OpenSSH, section 1).
 const bindName = "session-bind@openssh.com"
 
-// Extension handles bindName only. In it, the host has signed the id of the session with its key. A
-// connection can be bound once, and only to a host that may be logged in to; after another attempt
-// nothing is signed on it.
+// Extension handles bindName only: it binds the connection to a host that has signed the id of the ssh session with its
+// key. That works once, and only for a host that may be logged in to. After any other attempt with a valid signature,
+// nothing is signed on the connection any more.
 func (f *filter) Extension(name string, content []byte) ([]byte, error) {
 	if name != bindName {
 		return nil, agent.ErrExtensionUnsupported
@@ -159,7 +160,8 @@ type login struct {
 // (PROTOCOL of OpenSSH).
 const hostBound = "publickey-hostbound-v00@openssh.com"
 
-func parseLogin(data []byte) (login, bool) {
+// parseLogin reads the data that ssh wants signed to log in. ok is false for any other data.
+func parseLogin(data []byte) (l login, ok bool) {
 	var said struct {
 		Session   []byte
 		Message   byte

@@ -15,6 +15,7 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
+// keyOf returns a public key in the forms that others need.
 func keyOf(k ssh.PublicKey) sshagent.Key {
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k)))
 	return sshagent.Key{Blob: k.Marshal(), Line: line, Fingerprint: ssh.FingerprintSHA256(k)}
@@ -80,13 +81,14 @@ func KnownHost(files []string, host string) (h sshagent.Host, lines string, err 
 	if !strings.Contains(host, ":") {
 		address += ":22"
 	}
-	nobody, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	// No line has this key, so the error lists the keys that the host has.
+	nobodys, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return sshagent.Host{}, "", err
 	}
 	h.Name = host
 	var wants *knownhosts.KeyError
-	if errors.As(known(address, &net.TCPAddr{}, nobody), &wants) {
+	if errors.As(known(address, &net.TCPAddr{}, nobodys), &wants) {
 		for _, k := range wants.Want {
 			if isMarked(k) {
 				continue
@@ -106,7 +108,8 @@ func isMarked(k knownhosts.KnownKey) bool {
 	return err != nil || k.Line > len(lines) || strings.HasPrefix(strings.TrimSpace(lines[k.Line-1]), "@")
 }
 
-// Look answers a question about a user's keys and known hosts.
+// Look answers a question about a user's keys and known hosts. It runs in a process of its own, see
+// [sshagent.Look].
 func Look(q sshagent.Question) (found sshagent.Found, err error) {
 	if q.Agent != "" {
 		found.Held, _ = Held(q.Agent) // an agent that does not answer holds none
@@ -120,6 +123,7 @@ func Look(q sshagent.Question) (found sshagent.Found, err error) {
 	return found, nil
 }
 
+// parsed returns what parse makes of a file's content; the zero value if there is no content.
 func parsed(content []byte, parse func([]byte) (sshagent.Key, error)) sshagent.Parsed {
 	if content == nil {
 		return sshagent.Parsed{}
@@ -128,6 +132,7 @@ func parsed(content []byte, parse func([]byte) (sshagent.Key, error)) sshagent.P
 	return sshagent.Parsed{Key: key, Why: text(err)}
 }
 
+// text returns the text of an error; empty if it is nil.
 func text(err error) string {
 	if err == nil {
 		return ""

@@ -16,7 +16,8 @@ import (
 	"claudebox/internal/secret/sshagent"
 )
 
-// Run is the main function of the agent's process: it serves until its parent is gone.
+// Run is the main function of the agent's process: it confines the process, and serves the sandbox until its parent is
+// gone.
 func Run() error {
 	const limit = 8 << 20
 	debug.SetMemoryLimit(limit)
@@ -60,7 +61,7 @@ func accept(listener net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// keysOf returns the agent that holds the keys: the user's, one with the given key, or both.
+// keysOf returns the agent that signs: the user's own, one with the key that the parent sent, or both.
 func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {
 	if !told.Agent {
 		ring := agent.NewKeyring().(agent.ExtendedAgent)
@@ -78,6 +79,7 @@ func keysOf(told sshagent.Hello) (agent.ExtendedAgent, error) {
 	return both{ring, users}, add(ring, told.Key)
 }
 
+// add adds the private key in a file's content to an agent.
 func add(ring agent.Agent, file []byte) error {
 	key, err := ssh.ParseRawPrivateKey(file)
 	if err != nil {
@@ -108,8 +110,8 @@ func (b both) SignWithFlags(key ssh.PublicKey, data []byte, flags agent.Signatur
 	return b.users.SignWithFlags(key, data, flags)
 }
 
-// teller reports uses to the parent, each kind of use at most 10,000 times: an
-// agent can go on forever.
+// teller reports uses of keys to the parent, equal ones at most 10,000 times: a program
+// in the sandbox can go on asking for ever.
 type teller struct {
 	mu   sync.Mutex
 	out  *json.Encoder

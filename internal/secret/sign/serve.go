@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// Message types (draft-miller-ssh-agent, section 5.1). Only these requests are parsed. All others
-// would change keys or the like, and are answered with failure unparsed.
+// Message types (draft-miller-ssh-agent, section 5.1). Only the three requests are parsed. All other requests
+// would change keys or the like: they are answered with failure, and not parsed.
 const (
 	askKeys      = 11
 	askSignature = 13
@@ -46,6 +46,7 @@ func serve(conn net.Conn, f *filter) {
 	}
 }
 
+// lengthSize is how many bytes the length before each message has.
 const lengthSize = 4
 
 // readMessage reads one message and returns it with its length in front. The message has at least one byte.

@@ -109,7 +109,7 @@ func allowHosts(sys System, o session.Options, hosts []string) (said string, err
 			return "", err
 		}
 		if len(hosts) == 0 {
-			return "the last session here was refused no host that could be listed\n", nil
+			return "no host that could be listed was refused in the last session here\n", nil
 		}
 	}
 	more, err := session.AllowHosts(sys.Caller(), o, hosts)
@@ -128,5 +128,5 @@ func allowHosts(sys System, o session.Options, hosts []string) (said string, err
 		return "", err
 	}
 	added := diag.Visible(strings.Join(more.Hosts, " "))
-	return "added to " + file + ", from the next launch: " + added + "\n", more.Keep()
+	return "added to " + file + ", from the next launch: " + added + "\n", more.Save()
 }

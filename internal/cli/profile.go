@@ -120,7 +120,7 @@ func validateProfiles(sys System, files profiledir.Files, refs []string) error {
 // lookUp returns [diag.Problems] for the packages of a valid profile that do not exist.
 // If they cannot be looked up, it prints that and returns nil.
 func lookUp(sys System, ref string, prof profile.Profile) error {
-	err := session.LookUp(sys.Caller(), prof)
+	err := session.CheckPackages(sys.Caller(), prof)
 	var problems diag.Problems
 	if err == nil || errors.As(err, &problems) {
 		return err

@@ -18,18 +18,19 @@ import (
 	"claudebox/internal/profile/profiledir"
 )
 
-// MoreHosts is the user's own profile with more hosts for tier allow, before the user has said yes.
+// MoreHosts is a change of the user's profile that was prepared and not made yet: hosts to add to its network.allow.
 type MoreHosts struct {
-	File  string   // the profile's, for people
-	Hosts []string // those that it does not list yet
-	path  string   // of the file, with every link resolved
-	was   []byte
-	text  []byte
+	File  string   // the profile's file, as messages name it
+	Hosts []string // the hosts to add: those that the profile does not list yet
+	path  string   // the profile's file, with every link resolved
+	was   []byte   // the file's content
+	text  []byte   // the content with the hosts added
 }
 
 const opAllowHost = "add hosts to the profile"
 
-// AllowHosts finds the profile that launches go by, and adds hosts to its list. Nothing is written yet.
+// AllowHosts prepares to add hosts to the network.allow of the profile that a launch with these options would use. It
+// writes nothing: [MoreHosts.Save] does, when the user has agreed.
 func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 	asked, err := newCall(c, o, looking)
 	if err != nil {
@@ -70,12 +71,12 @@ func AllowHosts(c Caller, o Options, hosts []string) (m MoreHosts, err error) {
 	if strings.HasPrefix(m.path, "/nix/store/") {
 		return m, diag.Errorf(opAllowHost, "add them where your configuration has it", "%s is made by Nix", file)
 	}
-	return m, m.write(files, ref, before)
+	return m, m.edit(files, ref, before)
 }
 
-// write makes m.text, the profile with the hosts; it writes no file. The text is parsed again: its network
-// must be the same with these hosts, and nothing else.
-func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Profile) error {
+// edit sets m.text to the profile with the hosts. It loads the profile with that text to check it: compared with the
+// profile before, network.allow must have these hosts more, and the rest of network must be the same.
+func (m *MoreHosts) edit(files profiledir.Files, ref string, before profile.Profile) error {
 	text, found := profile.WithHosts(m.was, m.Hosts)
 	byHand := "add them by hand: `network: {tier: allow, allow: [" + strings.Join(m.Hosts, ", ") + "]}`"
 	if !found {
@@ -97,7 +98,7 @@ func (m *MoreHosts) write(files profiledir.Files, ref string, before profile.Pro
 	return nil
 }
 
-// replaced opens profiles, with another content for one file.
+// replaced opens profiles like its Opener, but gives text as the content of file.
 type replaced struct {
 	profile.Opener
 	file string
@@ -112,8 +113,8 @@ func (r replaced) Open(ref string, from diag.Position) (name, file string, src [
 	return name, file, src, err
 }
 
-// Keep writes the profile, in one step. It fails if the file has changed since it was read.
-func (m MoreHosts) Keep() error {
+// Save writes the changed profile to its file, in one step. It fails if the file has changed since it was read.
+func (m MoreHosts) Save() error {
 	op := "write " + m.File
 	info, err := os.Stat(m.path)
 	if err != nil {
@@ -127,7 +128,7 @@ func (m MoreHosts) Keep() error {
 		defer folder.Close()
 		name, mode := filepath.Base(m.path), uint32(info.Mode().Perm())
 		if err = folder.Replace(name, m.text, mode); err == nil {
-			err = folder.Chmod(name, mode) // whatever the umask
+			err = folder.Chmod(name, mode) // the umask may have taken bits away
 		}
 	}
 	if err != nil {
@@ -136,8 +137,8 @@ func (m MoreHosts) Keep() error {
 	return nil
 }
 
-// RefusedHosts lists the hosts that the last session here was refused because they
-// are not on the list, the most frequent first.
+// RefusedHosts lists the hosts that the last session of this project could not reach
+// because its profile does not list them, the most frequent first.
 func RefusedHosts(c Caller, o Options) ([]string, error) {
 	dir, err := InstanceDir(c, o)
 	if err != nil {
@@ -146,10 +147,11 @@ func RefusedHosts(c Caller, o Options) ([]string, error) {
 	return state.Refused(dir), nil
 }
 
-// mostKept bounds how many refused hosts are kept for [RefusedHosts].
+// mostKept is how many refused hosts are kept for [RefusedHosts], at most.
 const mostKept = 20
 
-// unlisted returns the refused hosts of a report that could be put on the list, at most mostKept.
+// unlisted returns the hosts of a report that were refused because the profile does not list them, and that it could
+// list: with their port, unless that is 443 or 80. It returns at most mostKept.
 func unlisted(r helper.Report) (hosts []string) {
 	for _, one := range r.Refused {
 		if one.Why != policy.NotListed || len(hosts) == mostKept {

@@ -16,21 +16,24 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// ground is what is known before a launch is made of it: all that its parts are made from.
+// ground is all that the parts of a launch are made from: the call, its plan, and what is found on the host.
 type ground struct {
 	call
 	planned
-	etc      host.Etc
-	userGit  userGit
-	led      []string // see [ledElsewhere]
-	project  project.Project
-	secrets  secrets
-	Instance state.Instance
+	etc          host.Etc
+	userGit      userGit
+	placesByLink []string // see the function of that name
+	project      project.Project
+	secrets      secrets
+	Instance     state.Instance
 }
 
-// look finds all that the parts of a launch need to know, for a plan. It changes nothing.
+// look finds the ground of a launch by a plan. It changes nothing.
 func look(c call, planned planned) (g ground, err error) {
-	g = ground{call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c), led: ledElsewhere(c)}
+	g = ground{
+		call: c, planned: planned, etc: host.ReadEtc(c.Facts.Env), userGit: readUserGit(c),
+		placesByLink: placesByLink(c),
+	}
 	g.etc.Certificates = cmp.Or(g.etc.Certificates, plan.ToolPath(g.plan, resolve.ToolCacert))
 	if g.project, err = openProject(g); err != nil {
 		return g, err
@@ -42,21 +45,21 @@ func look(c call, planned planned) (g ground, err error) {
 	return g, err
 }
 
-// part is what one subject adds to a launch.
+// part is what one subject, such as git or Nix, adds to a launch.
 type part struct{ launch.Part }
 
 func (p *part) mount(list ...launch.Mount) { p.Mounts = append(p.Mounts, list...) }
 func (p *part) note(texts ...string)       { p.Notes = append(p.Notes, texts...) }
 func (p *part) warn(texts ...string)       { p.Warnings = append(p.Warnings, texts...) }
 
-// set gives the sandbox a variable.
+// set gives the sandbox a variable; why is the rule behind it.
 func (p *part) set(name, value, why string) {
 	entry := plan.Env{Name: name, From: plan.FromMade, Why: why}
 	p.Made = append(p.Made, launch.Variable{Env: entry, Value: value})
 }
 
-// stays records that the agent uses a secret, which stays outside.
-func (p *part) stays(name string, hosts []string, why string) {
+// listOutside lists a secret as one that the agent uses and that stays outside.
+func (p *part) listOutside(name string, hosts []string, why string) {
 	p.Outside = append(p.Outside, launch.Outside{Name: name, Hosts: hosts, Why: why})
 }
 
@@ -82,17 +85,17 @@ type parts struct {
 	agent    agentPart
 	git      gitPart
 	nix      nixPart
-	named    part
+	mounts   part // of the project and of flags, see [mountsOf]
 	home     part
 	limits   part
 	remarks  part
 	brokered brokeredPart
-	ownPIDs  bool              // see [launch.CanOwnPIDs]
-	held     bool              // systemd enforces the limits
-	linked   map[string]string // of named, see [bound]
+	ownPIDs  bool              // bwrap runs in a pid namespace of its own, see [launch.CanOwnPIDs]
+	limited  bool              // systemd enforces the limits
+	linked   map[string]string // which of mounts were reached by a link, see [bound]
 }
 
-// gather makes all parts. port is that of the broker's proxy, see [listen].
+// gather makes all parts of a launch. port is the port of the broker's proxy, see [listen].
 func gather(g ground, k *keeper, port int) (p parts, err error) {
 	if p.machine, p.ownPIDs, err = machineOf(g.Facts.Env); err != nil {
 		return p, err
@@ -109,27 +112,27 @@ func gather(g ground, k *keeper, port int) (p parts, err error) {
 	if p.nix, err = nixOf(g, p.ownPIDs); err != nil {
 		return p, err
 	}
-	if p.named, p.linked, err = namedOf(g); err != nil {
+	if p.mounts, p.linked, err = mountsOf(g); err != nil {
 		return p, err
 	}
 	if p.home, err = homeOf(g); err != nil {
 		return p, err
 	}
-	p.limits, p.held = limitsOf(g, p.ownPIDs)
+	p.limits, p.limited = limitsOf(g, p.ownPIDs)
 	var overrides map[string]launch.Override
 	p.remarks, overrides = remarksOf(g)
 	p.brokered, err = brokeredOf(g, overrides, port)
 	return p, err
 }
 
-// bound is the launch, with what is known of its mounts.
+// bound is a launch, with what must be known of its mounts while it runs.
 type bound struct {
 	Launch launch.Launch
-	given  []given           // what the agent may change: the project first
-	linked map[string]string // sources of mounts that were reached by a link which an agent could have made
+	given  []given           // folders that the agent may change: the project first
+	linked map[string]string // source of a mount → the link by which it was reached, which an agent could have made
 }
 
-// bind makes the launch of all parts, and refuses one by which the agent would reach what is protected.
+// bind makes the launch of all parts. It returns an error if the agent would reach by the launch what is protected.
 func bind(g ground, p parts) (b bound, err error) {
 	b.linked = maps.Clone(p.linked)
 	h := hostOf(g, p)
@@ -151,7 +154,7 @@ func bind(g ground, p parts) (b bound, err error) {
 		return b, err
 	}
 	b.given = guarded.given
-	if err := judgeSearchPlaces(g.led, b.given); err != nil {
+	if err := judgeSearchPlaces(g.placesByLink, b.given); err != nil {
 		return b, err
 	}
 	all := part{h.Part}
@@ -171,20 +174,20 @@ func bind(g ground, p parts) (b bound, err error) {
 	return b, cmp.Or(judgeSecretFiles(g, b.Launch.Mounts), judgeSources(g, b.Launch.Mounts, b.given))
 }
 
-// manyMounts is how many mounts cost so much that a person notices: 200 take 40 ms.
+// manyMounts is how many mounts bwrap may make before the user is told that they delay the start: 200 take 40 ms.
 const manyMounts = 150
 
-// hostOf is the host as a launch sees it, but for the mounts of its plan.
+// hostOf returns the host as a launch sees it, with the mounts of all parts. Those of the plan are not among them yet.
 func hostOf(g ground, p parts) launch.Host {
 	var all part
-	all.add(p.machine, p.network.part, p.agent.part, p.git.part, p.nix.part, p.named, p.home,
+	all.add(p.machine, p.network.part, p.agent.part, p.git.part, p.nix.part, p.mounts, p.home,
 		p.limits, p.remarks, p.brokered.part)
 	return launch.Host{
 		Setting: launch.Setting{
 			Bwrap: plan.ToolPath(g.plan, resolve.ToolBwrap), Shim: plan.ToolPath(g.plan, resolve.ToolEnv),
 			Project: g.project.Path, Dir: g.project.Dir, State: g.Instance.Dir,
 			Agent: p.agent.Agent, Request: g.options.Words,
-			Held: p.held, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
+			Limited: p.limited, OwnPIDs: p.ownPIDs, Seccomp: seccomp.Filter(),
 		},
 		Part: all.Part, Nix: p.nix.Nix, Facts: g.Facts, Etc: g.etc,
 		Gitconfig: p.git.config, ExtraEnv: extraEnv(g.Facts.Env), Bundle: p.brokered.bundle,
@@ -192,13 +195,13 @@ func hostOf(g ground, p parts) launch.Host {
 	}
 }
 
-// machineOf notes what this machine cannot do, and which extra variables the environment does not have. ownPIDs is
-// [launch.CanOwnPIDs].
+// machineOf returns the notes on this machine: on CLAUDEBOX_EXTRA_ENV, and that no pid namespace of bwrap's own can be
+// made. ownPIDs reports whether it can, see [launch.CanOwnPIDs].
 func machineOf(env host.Environment) (made part, ownPIDs bool, err error) {
 	made.Notes, err = judgeExtraEnv(env)
 	if ownPIDs = launch.CanOwnPIDs(); !ownPIDs {
-		made.note("process 2 is not seen in /proc here: a `kill -9` of claudebox while the sandbox is set up could " +
-			"leave it running")
+		made.note("a `kill -9` of claudebox while it sets the sandbox up could leave the sandbox running, because " +
+			"/proc does not show process 2 here")
 	}
 	return made, ownPIDs, err
 }
@@ -207,10 +210,10 @@ func machineOf(env host.Environment) (made part, ownPIDs bool, err error) {
 // have made. A user who has not approved of it must be asked.
 type LinkedMount struct {
 	launch.Mount
-	Link string
+	Link string // path of the link
 }
 
-// Linked are the linked mounts of the session.
+// Linked lists the mounts of the session that a user named and that were reached by a link.
 func (b bound) Linked() []LinkedMount {
 	var list []LinkedMount
 	for _, m := range b.Launch.Mounts {
@@ -222,15 +225,15 @@ func (b bound) Linked() []LinkedMount {
 }
 
 // given is a folder that the agent may change: the project, or one that is
-// mounted read-write beside it. The host's git obeys what is in there, so each is
-// guarded.
+// mounted read-write beside it. The host's git obeys what is in such a folder, so
+// each is guarded as the project is.
 type given struct {
 	project.Project
 	at string // where it lies inside
 }
 
-// inside is where a path of the folder lies in the sandbox.
+// inside returns where a path of the folder lies in the sandbox.
 func (f given) inside(path string) string { return f.at + strings.TrimPrefix(path, f.Path) }
 
-// moved reports whether the folder lies at another path inside than out here.
+// moved reports whether the folder lies at another path inside than on the host.
 func (f given) moved() bool { return f.at != f.Path }

@@ -20,9 +20,9 @@ import (
 // brokering is the broker that swaps secrets while a session runs: a process of its own in tier full, else a part of
 // the network helper. The zero value has no broker.
 type brokering struct {
-	process *broker.Process
-	within  *within
-	refused refusals
+	process  *broker.Process
+	inHelper *inHelper
+	refused  refusals
 }
 
 // listen opens the port of the broker's proxy, in tier full. It returns nil and 0 if the launch has no such proxy.
@@ -36,9 +36,9 @@ func listen(g ground) (listener *os.File, port int, err error) {
 	return listener, port, err
 }
 
-// lend returns what the network helper needs to swap secrets; empty, if no helper serves the network or no secrets
-// are used. The login is given later, by start.
-func (b *brokering) lend(s *Session) (network helper.Settings, err error) {
+// settings returns what the network helper needs to swap secrets; empty if no helper serves the network, or no secrets
+// are used. The login is not among it: start gives it to the helper later.
+func (b *brokering) settings(s *Session) (network helper.Settings, err error) {
 	if !s.secrets.used || s.Launch.Tier == profile.TierFull {
 		return network, nil
 	}
@@ -48,9 +48,9 @@ func (b *brokering) lend(s *Session) (network helper.Settings, err error) {
 	}
 	network.Config.Roots, config.Roots = config.Roots, nil // long, so they are sent separately
 	network.Config.Broker, err = json.Marshal(config)
-	b.within = &within{}
+	b.inHelper = &inHelper{}
 	keeper := secretKeeper{&s.Instance, &b.refused}
-	network.Broker = func(line *os.File) { b.within.attach(line, keeper) }
+	network.Broker = func(line *os.File) { b.inHelper.attach(line, keeper) }
 	return network, err
 }
 
@@ -66,12 +66,12 @@ func (b *brokering) start(s *Session) (err error) {
 		now.Access, now.Scope, now.Pending = guard.Current()
 		hello.Config.Login = &now
 	}
-	if b.within != nil {
+	if b.inHelper != nil {
 		if now.Key != nil && !slices.Equal(now.Key, hello.Config.Key) {
 			return diag.Errorf(op, "start again", "another session has just made the home of this project's agent")
 		}
-		if !now.Pending { // a pending one has to be renewed first
-			b.within.SetLogin(now.Access, now.Scope)
+		if !now.Pending { // else it has to be renewed first
+			b.inHelper.SetLogin(now.Access, now.Scope)
 		}
 		return nil
 	}
@@ -93,11 +93,12 @@ func (b *brokering) follow(guard *login.Guard) {
 	case guard == nil:
 	case b.process != nil:
 		guard.Begin(b.process.SetLogin)
-	case b.within != nil:
-		guard.Begin(b.within.SetLogin)
+	case b.inHelper != nil:
+		guard.Begin(b.inHelper.SetLogin)
 	}
 }
 
+// close ends the broker's process, if there is one.
 func (b *brokering) close() {
 	if b.process != nil {
 		b.process.Close()
@@ -120,15 +121,17 @@ func postTokens(g ground) login.Post {
 	}
 }
 
-// within is the line to the broker in the network helper, or in the helper that was started after that one ended.
-type within struct {
+// inHelper is the broker in the network helper. If that helper ends and another one is started, it is the broker in
+// that one.
+type inHelper struct {
 	mu            sync.Mutex
 	line          *broker.Line
 	told          bool // SetLogin was called
 	access, scope string
 }
 
-func (w *within) attach(line *os.File, keeper broker.Keeper) {
+// attach uses line as the line to a broker from now on, and closes the one before.
+func (w *inHelper) attach(line *os.File, keeper broker.Keeper) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.line != nil {
@@ -141,7 +144,7 @@ func (w *within) attach(line *os.File, keeper broker.Keeper) {
 }
 
 // SetLogin gives the login to the broker, and to each one that is attached later.
-func (w *within) SetLogin(access, scope string) {
+func (w *inHelper) SetLogin(access, scope string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told, w.access, w.scope = true, access, scope
@@ -192,7 +195,7 @@ type refusal struct {
 	times int
 }
 
-// Report counts a refusal. Of different ones it keeps only so many.
+// Report counts a refusal. It keeps at most 50 different ones.
 func (n *refusals) Report(r broker.Refusal) {
 	const most = 50
 	n.mu.Lock()
@@ -205,7 +208,7 @@ func (n *refusals) Report(r broker.Refusal) {
 	}
 }
 
-// told are the lines for a person about what was refused.
+// told returns the lines for a person about what was refused.
 func (n *refusals) told() (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -55,7 +55,7 @@ func TestAProfileThatALinkLeadsElsewhereIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := ledElsewhere(at(home))
+	got := placesByLink(at(home))
 	if want := []string{profiles + "/led.yaml", home + "/.gitconfig"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

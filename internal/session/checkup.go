@@ -45,9 +45,9 @@ func Check(caller Caller, o Options) (c Checkup) {
 // looking is the Purpose of all that a check does.
 var looking = Purpose{Look: true}
 
-// plan finds the plan of the launch. When there is none, the default
-// profile's stands in, so that the rest can be looked at all the same; when
-// there is none of that either, the plan is empty.
+// plan finds the plan of the launch. If there is none it takes that of the default
+// profile, so that the rest can be looked at all the same; if there is none of that
+// either, the plan is empty.
 func (c *Checkup) plan(p planner) planned {
 	name := "profile"
 	if p.options.Plan != "" {
@@ -83,15 +83,15 @@ func (c *Checkup) parts(g ground, k *keeper) {
 		git, err := gitOf(g)
 		mounts += len(git.Mounts)
 		c.judge("git", err, "the identity for this folder can be read")
-		named, _, err := namedOf(g)
-		mounts += len(named.Mounts)
+		more, _, err := mountsOf(g)
+		mounts += len(more.Mounts)
 		c.judge("mounts", err, fmt.Sprintf("%d beyond the base", mounts))
 	}
 }
 
 // launch prepares the whole launch, to find every fault that keeps it from starting, even one that no part knows of.
 func (c *Checkup) launch(caller Caller, o Options) {
-	caller.Stderr = io.Discard // the same warnings, said before
+	caller.Stderr = io.Discard // the same warnings were printed before
 	s, err := Prepare(caller, o, looking)
 	if err != nil {
 		c.judge("launch", err, "")
@@ -147,7 +147,7 @@ func (c *Checkup) project(g *ground) bool {
 	return true
 }
 
-// machine is what the launch would use of this machine.
+// machine returns what the launch would use of this machine.
 func machine(g ground) doctor.Machine {
 	p := g.plan
 	// paths of packages that a launch fetches first are left out
@@ -178,6 +178,7 @@ func (c *Checkup) judge(name string, err error, detail string) {
 	}
 }
 
+// add adds a finding.
 func (c *Checkup) add(name string, level doctor.Level, detail string) {
 	c.Findings = append(c.Findings, doctor.Finding{Name: name, Level: level, Detail: detail})
 }

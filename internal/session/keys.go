@@ -122,7 +122,7 @@ func (made *gitPart) sign(p plan.Plan, id usergit.Identity, found sshagent.Found
 	}
 	made.keys.Rules.Git, made.keys.Key = key.Blob, private
 	made.access.SigningKey, made.access.Signs = key.Line, id.Signs == "true"
-	made.stays("your SSH key "+key.Fingerprint, []string{"signatures of git"}, signRule)
+	made.listOutside("your SSH key "+key.Fingerprint, []string{"signatures of git"}, signRule)
 	if !isInside(p, "ssh-keygen") {
 		made.warn("git cannot sign: there is no ssh-keygen inside; write `packages: [openssh]` in the profile")
 	}
@@ -154,7 +154,7 @@ func (made *gitPart) logIn(p plan.Plan, found sshagent.Found) {
 		made.note(unreachable(p, name)...)
 	}
 	if len(made.access.SSH) > 0 {
-		made.stays("the keys of your ssh agent", made.access.SSH, sshRule)
+		made.listOutside("the keys of your ssh agent", made.access.SSH, sshRule)
 		made.mount(launch.Mount{
 			Kind: plan.ROData, Source: "known hosts", Destination: knownHosts, Mode: "0444",
 			Data: []byte(lines.String()), Why: sshRule,
@@ -239,19 +239,21 @@ func (k *keyAgent) start(r sshagent.Request, tell io.Writer) (err error) {
 	return nil
 }
 
+// note counts a use of a key.
 func (k *keyAgent) note(u sshagent.Use) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.uses[u]++
 }
 
+// close ends the agent, if there is one.
 func (k *keyAgent) close() {
 	if k.process != nil {
 		k.process.Close()
 	}
 }
 
-// told are the lines for a person about what it signed.
+// told returns the lines for a person about what the agent signed and refused.
 func (k *keyAgent) told() (lines []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

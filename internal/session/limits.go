@@ -12,10 +12,10 @@ import (
 	"claudebox/internal/sandbox/scope"
 )
 
-// limitsOf warns of the limits in the profile that cannot be enforced here. held reports whether systemd enforces
+// limitsOf warns of the limits in the profile that cannot be enforced here. limited reports whether systemd enforces
 // those on memory and cpu; it is asked only if there are any. The limit on processes needs no systemd, if the kernel
 // counts the sandbox's processes apart.
-func limitsOf(g ground, ownPIDs bool) (made part, held bool) {
+func limitsOf(g ground, ownPIDs bool) (made part, limited bool) {
 	limits := g.plan.Limits
 	if limits.Memory <= 0 && limits.CPU <= 0 {
 		if limits.Tasks > 0 && !(ownPIDs && launch.CountsProcesses()) {
@@ -39,8 +39,8 @@ func askSystemd(env host.Environment, r scope.Request) error {
 	return askHelper(ctx, scope.Word, r, &struct{}{})
 }
 
-// holdLimits puts the sandbox's processes into a scope of systemd.
-func (s *Session) holdLimits(pids []int) error {
+// setLimits puts the sandbox's processes into a scope of systemd.
+func (s *Session) setLimits(pids []int) error {
 	err := askSystemd(s.Facts.Env, scope.Request{
 		Name: "claudebox-" + strings.ToLower(rand.Text()[:12]) + ".scope",
 		PIDs: pids, Limits: scope.Limits(s.Launch.Plan.Limits),

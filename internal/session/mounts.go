@@ -19,9 +19,10 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
-// namedOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
-// machine's policy files. linked maps a mount's source to the link that led to it, see [bound].
-func namedOf(g ground) (made part, linked map[string]string, err error) {
+// mountsOf makes the mounts of the project, of the command line, of the plan's patterns of worktrees, and of this
+// machine's policy files. linked maps a mount's source to the link that led to it, see [bound]. The plan's other mounts
+// are made by [launch.Mounts].
+func mountsOf(g ground) (made part, linked map[string]string, err error) {
 	made, linked = protection(g.project, emptyFolder(g.call)), map[string]string{}
 	for _, flag := range []struct {
 		name  string
@@ -88,6 +89,7 @@ func projectMount(m project.Mount, empty string) launch.Mount {
 // emptyFolder is the folder that is mounted over hidden folders. No sandbox can reach it in any other way.
 func emptyFolder(c call) string { return filepath.Join(c.folders.Home, "empty") }
 
+// hidesFolder reports whether a mount hides a folder of the project.
 func hidesFolder(m project.Mount) bool { return m.Mode == project.Hidden && m.Dir }
 
 // addWorktrees mounts the folders beside the project that a pattern of the
@@ -117,6 +119,7 @@ func (p *part) addWorktrees(g ground) error {
 // whyWorktree is the rule behind a mount of `worktrees`.
 const whyWorktree = "worktrees"
 
+// isFolder reports whether a folder, not a link to one, is at a path.
 func isFolder(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.IsDir()
@@ -211,6 +214,7 @@ func judgeSources(g ground, mounts []launch.Mount, list []given) error {
 	return nil
 }
 
+// judgeSource returns an error for a mount that shows a secret path of the host, see [judgeSources].
 func judgeSource(g ground, m launch.Mount) error {
 	if m.Secret || !m.Open || m.Why == plan.Base || pathname.Below(m.Source, g.project.Path) ||
 		m.Source == emptyFolder(g.call) {

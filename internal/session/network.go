@@ -112,8 +112,8 @@ func logFile(name, project string) (string, error) {
 	return filepath.Join(dir, filepath.Base(file)), nil
 }
 
-// outside is what serves the sandbox's network while it runs. The zero value is none.
-type outside struct {
+// runningNetwork is what serves the sandbox's network while it runs. The zero value is none.
+type runningNetwork struct {
 	helper  *helper.Helper // nil: there was none
 	closed  bool
 	summary helper.Summary // when it has ended
@@ -121,9 +121,9 @@ type outside struct {
 }
 
 // open takes the ports of the host and starts the helper, before the sandbox
-// starts. s has what a broker in the helper swaps. Without a network of the
-// sandbox's own it returns nil, nil.
-func (n *outside) open(l launch.Launch, wanted networkPart, s helper.Settings) (_ *helper.Helper, err error) {
+// starts. s has what a broker in the helper needs, see [brokering.settings]. If the
+// sandbox has no network of its own, open returns nil, nil.
+func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Settings) (_ *helper.Helper, err error) {
 	if !l.OwnNetwork() {
 		return nil, nil
 	}
@@ -153,9 +153,10 @@ func (n *outside) open(l launch.Launch, wanted networkPart, s helper.Settings) (
 	return n.helper, err
 }
 
+// helperConfig returns the plan's network as the helper's configuration.
 func helperConfig(wanted plan.Network) helper.Config {
 	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except}
-	if wanted.Tier == profile.TierAllow { // elsewhere nobody is told of it
+	if wanted.Tier == profile.TierAllow { // the only tier in which a proxy is used
 		c.Via = wanted.Via
 	}
 	for _, pattern := range wanted.Allow {
@@ -165,14 +166,14 @@ func helperConfig(wanted plan.Network) helper.Config {
 }
 
 // close ends the network. It may be called again.
-func (n *outside) close() {
+func (n *runningNetwork) close() {
 	if n.helper != nil && !n.closed {
 		n.summary, n.closed = n.helper.Close(), true
 	}
 }
 
 // reap waits for the end of a helper that was closed.
-func (n *outside) reap() {
+func (n *runningNetwork) reap() {
 	if n.helper != nil {
 		n.helper.Reap()
 	}
@@ -210,7 +211,7 @@ func Addresses() (here policy.Host, err error) {
 	return here, askHelper(context.Background(), policy.Word, struct{}{}, &here)
 }
 
-// told are the lines for a person about what happened.
+// told returns the lines for a person about what the network reached and refused.
 func told(s helper.Summary) (lines []string) {
 	if s.Restarted > 0 {
 		lines = append(lines, fmt.Sprintf("the network helper ended by itself and was started again, %d times: "+
@@ -255,6 +256,7 @@ func reached(hosts []helper.Host) string {
 	return strings.Join(parts, ", ")
 }
 
+// bothWays says how much was sent and received.
 func bothWays(sent, received int64) string {
 	return amount(sent) + " sent, " + amount(received) + " received"
 }
@@ -276,7 +278,7 @@ func refused(r helper.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// quoted is a text that a sandbox may have chosen, in printable ASCII.
+// quoted returns a text that a sandbox may have chosen, in printable ASCII.
 func quoted(text string) string {
 	const longest = 200
 	q := strconv.QuoteToASCII(text)
@@ -287,7 +289,7 @@ func quoted(text string) string {
 	return q
 }
 
-// amount is a number of bytes for a person.
+// amount writes a number of bytes for a person.
 func amount(bytes int64) string {
 	const step = 1000
 	if bytes < step {
@@ -332,6 +334,7 @@ func parsePublish(words []string) (list []helper.Published, err error) {
 	return list, nil
 }
 
+// parsePort reads a port of --publish.
 func parsePort(word string) (uint16, error) {
 	port, err := strconv.ParseUint(word, 10, 16)
 	if err != nil || strconv.FormatUint(port, 10) != word || port == 0 {

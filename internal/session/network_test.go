@@ -51,7 +51,7 @@ func TestALostSummaryIsInTheReport(t *testing.T) {
 	defer folder.Close()
 	r := running{
 		Session: &Session{report: report{folder: folder, name: "report"}}, reports: []aftermath.Report{{}},
-		network: outside{helper: new(helper.Helper), summary: helper.Summary{Lost: true, Restarted: 2}},
+		network: runningNetwork{helper: new(helper.Helper), summary: helper.Summary{Lost: true, Restarted: 2}},
 	}
 	r.options.NoReport = true
 	r.announce()

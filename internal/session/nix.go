@@ -96,7 +96,7 @@ func ownStore(g ground, ownPIDs bool) (made nixPart, err error) {
 const httpsPort = 443
 
 // tryStore returns an error that says why this machine cannot give a sandbox a store of its own. Success is cached
-// until the next boot, or until claudebox's folder moves. A look does not try.
+// until the next boot, or until claudebox's folder moves. With [Purpose.Look] it does not try, and returns nil.
 func tryStore(g ground) error {
 	var st unix.Stat_t
 	if err := unix.Stat(g.folders.Home, &st); err != nil {
@@ -240,8 +240,8 @@ func (d daemonSaid) warning() string {
 const probeWait = 20 * time.Second
 
 // askDaemon asks the daemon whether it trusts this user, and finds out how it confines builds. That costs more than
-// the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. A look
-// builds nothing.
+// the rest of a launch, so the answer is cached until something changes that it depends on, see [daemonKey]. With
+// [Purpose.Look] nothing is built.
 func askDaemon(g ground) (daemonSaid, error) {
 	socket := plan.DaemonSocketDir + "/socket"
 	key, err := daemonKey(socket, g.Facts.UID)

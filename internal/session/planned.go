@@ -21,7 +21,7 @@ import (
 	"claudebox/internal/profile/profiledir"
 )
 
-// planner finds or makes the plan of a launch. Its keeper holds the store paths that this needs.
+// planner finds or makes the plan of a launch. The keeper protects the plan's store paths from garbage collection.
 type planner struct {
 	call
 	keeper *keeper
@@ -30,14 +30,13 @@ type planner struct {
 // planned is the plan of a launch, with facts that are not in the plan itself.
 type planned struct {
 	plan    plan.Plan
-	orders  []string // files that the plan was made of: whoever can write one decides what the next sandbox may do
-	missing []string // packages that a dry run did not fetch
-	remarks []string // on the project's own profile
+	orders  []string // files that claudebox takes orders from: they say what the next sandbox may do
+	missing []string // packages that are not in the store yet, if nothing may be fetched
+	remarks []string // for the user, on the project's own profile
 }
 
-// plan finds the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from a
-// profile. Then the project's own profile is laid over it. What that asks for is compared with what the flags
-// leave of the user's profile.
+// plan returns the plan of a launch: the file of --plan, a plan that a Nix module made, or one made now from the
+// user's profile. The project's own profile and the flags are applied to it.
 func (p planner) plan() (found planned, err error) {
 	if err := p.options.judgeTier(); err != nil {
 		return planned{}, err
@@ -59,7 +58,7 @@ func (p planner) plan() (found planned, err error) {
 	if err != nil {
 		return planned{}, err
 	}
-	found.orders = append(orders(p.call), found.orders...)
+	found.orders = append(namedFiles(p.call), found.orders...)
 	if p.options.Network != "" {
 		found.plan = found.plan.WithTier(p.options.Network)
 	}
@@ -70,7 +69,7 @@ func (p planner) plan() (found planned, err error) {
 	return found, err
 }
 
-// lookUpProfile loads the profile that was asked for, for callers that start nothing.
+// lookUpProfile loads the profile that the options ask for. It is for callers that start nothing.
 func lookUpProfile(c Caller, o Options) (asked call, prof profile.Profile, err error) {
 	if asked, err = newCall(c, o, looking); err == nil {
 		prof, _, err = profile.Load(asked.ref(), asked.files())
@@ -78,9 +77,8 @@ func lookUpProfile(c Caller, o Options) (asked call, prof profile.Profile, err e
 	return asked, prof, err
 }
 
-// orders lists the profile and plan files that were named for this call. If one lies in the project, an agent could
-// change what the next sandbox may do.
-func orders(c call) (list []string) {
+// namedFiles lists the files, of a profile and a plan, that the call names by their paths.
+func namedFiles(c call) (list []string) {
 	if profile.IsFile(c.ref()) {
 		list = append(list, c.files().Absolute(c.ref(), diag.Position{}))
 	}
@@ -99,9 +97,9 @@ func (o Options) judgeTier() error {
 	return diag.Errorf("read --network", "use full, inet, allow or none", "there is no tier %q", o.Network)
 }
 
-// read reads a plan file, checks that it is for this machine, and holds its store paths, fetching what is missing.
-// When only looking, it lists what is missing instead. A file that has not changed since the last time is not
-// decoded again.
+// read reads a plan file, checks that it is for this machine, and has the keeper fetch and protect its store paths.
+// With [Purpose.Look] it fetches nothing, and lists what is missing. A file that has not changed since the last time
+// is not decoded again.
 func (p planner) read(file string) (planned, error) {
 	cache := p.cache("plan file", file)
 	kept, found := cache.Find()
@@ -112,7 +110,7 @@ func (p planner) read(file string) (planned, error) {
 		if kept.Plan, err = decodePlan(file); err != nil {
 			return planned{}, err
 		}
-		p.keeper.later(func() { cache.Keep(kept.Plan, nil, seen) })
+		p.keeper.writeLater(func() { cache.Keep(kept.Plan, nil, seen) })
 	}
 	read := planned{plan: kept.Plan}
 	if p.why.Look {
@@ -122,6 +120,7 @@ func (p planner) read(file string) (planned, error) {
 	return read, p.keeper.holdFile(file, read.plan)
 }
 
+// decodePlan reads a plan file. It returns an error if the plan is for another kind of machine.
 func decodePlan(file string) (plan.Plan, error) {
 	op := "read plan " + file
 	src, err := os.ReadFile(file)
@@ -157,12 +156,13 @@ func (p planner) make(cache plancache.Cache,
 	made, paths, err := p.planOf(prof)
 	made.orders = filesOf(seen)
 	if err == nil && !p.why.Look && len(warnings) == 0 {
-		p.keeper.later(func() { p.keeper.keepPlan(cache, made.plan, paths, seen) })
+		p.keeper.writeLater(func() { p.keeper.keepPlan(cache, made.plan, paths, seen) })
 	}
 	return made, err
 }
 
-// planOf makes the plan of a profile. paths are the store paths that only this session keeps from garbage collection.
+// planOf makes the plan of a profile. paths are the plan's store paths that are not claudebox's own: until roots are
+// made for them, only this session's connection to the daemon protects them from garbage collection.
 func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err error) {
 	manifest, err := readManifest(p.caller.Manifest)
 	if err != nil {
@@ -178,14 +178,14 @@ func (p planner) planOf(prof profile.Profile) (made planned, paths []string, err
 	}
 	made.missing = res.Missing
 	made.plan, err = plan.Build(prof, res)
-	return made, unheld(manifest, res), err
+	return made, beyondManifest(manifest, res), err
 }
 
-// LookUp checks that the packages of a profile exist. Those that do not are returned as [diag.Problems]; any other
-// error says why they could not be looked up. Without a manifest it returns nil.
-func LookUp(c Caller, prof profile.Profile) error {
+// CheckPackages returns [diag.Problems] for the packages of a profile that do not exist. Any other error says why they
+// could not be looked up. Without a manifest it returns nil.
+func CheckPackages(c Caller, prof profile.Profile) error {
 	if _, err := os.Stat(c.Manifest); err != nil {
-		return nil //nolint:nilerr // without one there is nothing to look them up in
+		return nil //nolint:nilerr // the manifest says which nixpkgs to look in
 	}
 	asked, err := newCall(c, Options{}, Purpose{Look: true, Keep: true})
 	if err != nil {
@@ -207,8 +207,8 @@ func filesOf(made plancache.Witnesses) []string {
 	return files
 }
 
-// cache returns the place in the cache for a plan. Its key is what the plan is made of (inputs), and all that decides
-// which files are read for that.
+// cache returns the place of a plan in the cache. Its key is made of inputs, which say what the plan is made of, and of
+// everything that decides which files are read then.
 func (p planner) cache(inputs ...string) plancache.Cache {
 	f := p.Facts
 	inputs = slices.Concat(inputs, []string{p.caller.Version, p.caller.Manifest, f.Cwd, f.Home}, p.folders.Search())
@@ -230,6 +230,8 @@ func readManifest(file string) (*resolve.Manifest, error) {
 	return resolve.ReadManifest(f)
 }
 
+// resolve finds the store paths of a profile's packages, and fetches or builds what is missing unless this is only a
+// look. If the sandbox is to see no more of the store than it needs, the resolution has that closure, too.
 func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.Profile) (resolve.Resolution, error) {
 	store, cache := p.keeper.store(), filepath.Join(p.folders.Cache, "resolve")
 	if p.why.Dry {
@@ -243,7 +245,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	}
 	system := nixSystem()
 	if p.why.Keep {
-		system = "" // the manifest's
+		system = "" // the manifest's: the plan may be for another kind of machine
 	}
 	res, err := resolve.Packages(ctx, resolve.Request{
 		Manifest: m, System: system, Packages: prof.Packages, Toolbox: prof.Toolbox, Nixpkgs: prof.Nixpkgs,
@@ -255,7 +257,7 @@ func (p planner) resolve(ctx context.Context, m *resolve.Manifest, prof profile.
 	if err != nil || prof.Nix.Store != profile.StoreClosure {
 		return res, err
 	}
-	res.Closure, err = closureOf(ctx, store, m, res, named(prof))
+	res.Closure, err = closureOf(ctx, store, m, res, storePathsOf(prof))
 	return res, err
 }
 
@@ -265,8 +267,8 @@ var nixVariables = []string{
 	"NIX_REMOTE", "NIX_DAEMON_SOCKET_PATH", "NIX_STATE_DIR", "NIX_CONF_DIR", "NIX_SSL_CERT_FILE",
 }
 
-// named lists the store paths that a profile's variables and mounts name, without those that do not exist.
-func named(prof profile.Profile) []string {
+// storePathsOf lists the store paths that a profile's variables and mounts name, without those that do not exist.
+func storePathsOf(prof profile.Profile) []string {
 	var paths []string
 	for _, v := range prof.Env {
 		paths = append(paths, storepath.In(v.Value)...)
@@ -277,9 +279,9 @@ func named(prof profile.Profile) []string {
 	return slices.DeleteFunc(paths, isAbsent)
 }
 
-// closureOf returns the closure of the packages, the tools and roots, for a sandbox
-// that may see no more of the store. It asks the daemon only if the manifest
-// does not know all references.
+// closureOf returns the closure of a resolution's packages, tools and nixpkgs, and of
+// roots: all that the sandbox may see of the store. It asks the daemon only if the
+// manifest does not know all references.
 func closureOf(ctx context.Context, store *nixdaemon.Client, m *resolve.Manifest, res resolve.Resolution,
 	roots []string,
 ) ([]string, error) {
@@ -304,6 +306,7 @@ func closureOf(ctx context.Context, store *nixdaemon.Client, m *resolve.Manifest
 	return closure(ctx, store, roots)
 }
 
+// manifestReferences reads which of claudebox's own store paths refers to which; nil if the manifest does not say.
 func manifestReferences(m *resolve.Manifest) (resolve.References, error) {
 	if m.References == "" {
 		return nil, nil
@@ -323,7 +326,7 @@ func closure(ctx context.Context, store *nixdaemon.Client, roots []string) ([]st
 	return slices.Sorted(maps.Keys(infos)), err
 }
 
-// nixSystem is this machine as Nix names it.
+// nixSystem returns Nix's name for this kind of machine, such as "x86_64-linux".
 func nixSystem() string {
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	return arch + "-" + runtime.GOOS

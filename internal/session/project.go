@@ -20,6 +20,8 @@ import (
 	"claudebox/internal/workspace/project"
 )
 
+// openProject opens the project. It returns an error if the project is too large to look at as a whole, and nobody is
+// asked before the start.
 func openProject(g ground) (project.Project, error) {
 	opened, err := project.Open(projectRequest(g))
 	unseen := opened.Cut && !slices.Contains(g.plan.Show, "**")
@@ -42,7 +44,7 @@ func projectRequest(g ground) project.Request {
 		Dir: g.Facts.Cwd, Home: g.Facts.Home, UID: g.Facts.UID, Own: g.folders.Own(), Never: never,
 		Build: g.build, GitRoot: p.Project == "git-root", WritableConfig: p.Git.Config == "writable",
 		Strict: p.Protect.Mode == "strict", Worktrees: p.Beside, Protect: p.Protect.Globs, Hide: p.Hide, Show: p.Show,
-		Orders: slices.Concat(g.orders, g.led), UserGit: g.userGit.files,
+		Orders: slices.Concat(g.orders, g.placesByLink), UserGit: g.userGit.files,
 		Memory: aftermath.NewMemory(home),
 		Filled: func(dir string) project.Filled { return aftermath.Filled(home, dir) },
 		Known:  func(scope project.Scope) *project.Seen { return aftermath.Known(home, scope) },
@@ -71,9 +73,9 @@ func searchPlaces(folders profiledir.Folders, manifest string) []string {
 	return places
 }
 
-// ledElsewhere returns those of the search places, and of the user's files of git's
-// configuration, that are reached by a link.
-func ledElsewhere(c call) []string {
+// placesByLink lists the paths that are reached by a link, of the search places and of
+// the user's git configuration. A link can lead into a folder that the agent may change.
+func placesByLink(c call) []string {
 	places := append(searchPlaces(c.folders, c.caller.Manifest), usergit.Files(c.Facts.Home, c.Facts.Env.Get)...)
 	return slices.DeleteFunc(places, func(place string) bool {
 		real, err := beneath.Leads(place)
@@ -81,10 +83,10 @@ func ledElsewhere(c call) []string {
 	})
 }
 
-// judgeSearchPlaces returns an error if a search place is a link to a path that does not exist in a folder of list:
-// the agent could make what claudebox or git would obey. An existing target is read-only inside.
-func judgeSearchPlaces(led []string, list []given) error {
-	for _, place := range led {
+// judgeSearchPlaces returns an error if a path of byLink, see [placesByLink], leads to nothing in a folder of list: the
+// agent could make there what claudebox or git would obey. A target that exists is read-only inside.
+func judgeSearchPlaces(byLink []string, list []given) error {
+	for _, place := range byLink {
 		real, err := beneath.Leads(place)
 		if err != nil {
 			continue

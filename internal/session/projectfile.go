@@ -55,7 +55,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		ref, fmt.Sprintf("%q %q", flags, at.Mounted), file.Path, file.SHA256(),
 		fmt.Sprint(verdict.Allowed && verdict.On(file)),
 	}, verdict.Widens...)...)
-	var left []trust.Widening // what was not allowed; a plan comes from the cache only if that was nothing
+	var left []trust.Widening // what was not allowed: nothing, if the plan comes from the cache
 	made, err := p.make(cache, func(files profiledir.Files) (profile.Profile, diag.Problems, error) {
 		shown := files.Shown(file.Path)
 		base, asked, warnings, err := profile.LoadOver(ref, shown, file.Source, files)
@@ -69,7 +69,7 @@ func (p planner) makeOver(under plan.Plan, file trust.File, verdict trust.Verdic
 		}
 		base, asked = base.WithTier(p.options.Network), asked.WithTier(p.options.Network)
 		base, left = verdict.Decide(file, base, asked, at)
-		// those of other files were printed before
+		// the warnings on other files were printed before
 		warnings = slices.DeleteFunc(warnings, func(w diag.Problem) bool { return w.File != shown })
 		if len(left) > 0 {
 			warnings = append(warnings, leftOut(file, verdict, left, flags))
@@ -123,10 +123,12 @@ func projectFile(f host.Facts, kind string) (file *trust.File, err error) {
 	return trust.Read(root)
 }
 
+// place returns the folders that paths in a project's profile are relative to.
 func place(f host.Facts, file trust.File) trust.Place {
 	return trust.Place{Home: f.Home, Project: filepath.Dir(file.Path)}
 }
 
+// trustStore returns where the user's verdicts on projects' profiles are kept.
 func trustStore(c call) trust.Store {
 	return trust.Store{Dir: filepath.Join(c.folders.Home, "trusted"), UID: c.Facts.UID}
 }

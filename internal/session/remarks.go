@@ -16,8 +16,8 @@ import (
 	"claudebox/internal/sandbox/launch"
 )
 
-// remarksOf says what a person should know before the start. overrides are those of
-// variables that the sandbox has no use for as they are.
+// remarksOf notes what a person should know before the start. overrides are for
+// variables of the host that the sandbox cannot use as they are.
 func remarksOf(g ground) (made part, overrides map[string]launch.Override) {
 	if len(g.missing) > 0 {
 		made.note("not in the store yet, to be fetched or built: " + strings.Join(g.missing, ", "))
@@ -44,6 +44,7 @@ func remarksOf(g ground) (made part, overrides map[string]launch.Override) {
 // use a network do: whoever set one outside would miss it inside.
 var families = []string{"ANTHROPIC_", "CLAUDE_CODE_", "GIT_"}
 
+// proxies are the variables by which programs find a proxy, in capitals.
 var proxies = []string{"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
 
 // ownNames are set by Claude Code for what it starts, or have been taken over already, as git's identity.
@@ -53,8 +54,8 @@ var ownNames = []string{
 	"GIT_COMMITTER_NAME", "GIT_EDITOR", "GIT_PAGER",
 }
 
-// missed names the variables of those families that are set outside and are
-// not inside; entering are the names that are.
+// missed lists the variables of families and proxies that are set outside and not
+// inside; entering are the names of those inside.
 func missed(env host.Environment, entering []string, tier string) []string {
 	var list []string
 	for _, entry := range env {
@@ -118,14 +119,14 @@ func isInside(p plan.Plan, command string) bool {
 	return program != "" && !strings.Contains(program, "/") && programOf(p, program) != ""
 }
 
-// foldersNamed are flags of Claude Code that take a path. A path that is not inside gets a note.
-var foldersNamed = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
+// pathFlags are flags of Claude Code that take a path. A path that is not inside gets a note.
+var pathFlags = []string{"--add-dir", "--settings", "--mcp-config", "--plugin-dir"}
 
-// unseenWords lists which paths among the agent's words are not inside.
+// unseenWords returns a note for each path among the agent's words that is not inside.
 func unseenWords(words []string, project string) (notes []string) {
 	for i, word := range words {
 		flag, value, inline := strings.Cut(word, "=")
-		if !slices.Contains(foldersNamed, flag) {
+		if !slices.Contains(pathFlags, flag) {
 			continue
 		}
 		if !inline && i+1 < len(words) {
@@ -150,6 +151,7 @@ func extraEnv(env host.Environment) []string {
 	return names
 }
 
+// extraVariable is the host's variable that lists further ones to let in.
 const extraVariable = "CLAUDEBOX_EXTRA_ENV"
 
 // judgeExtraEnv returns an error if a word is not the name of a variable, and notes on those that are not set or that

@@ -18,14 +18,14 @@ import (
 type running struct {
 	*Session
 	runner  launch.Runner
-	network outside
+	network runningNetwork
 	broker  brokering
 	keys    keyAgent
 	nix     nixStore
-	holds   []*project.Hold
+	holds   []*project.Hold      // the stand-ins, see [running.hold]
 	after   []*aftermath.Session // of the folders that the agent may change
 	reports []aftermath.Report   // about those folders, once they are settled
-	lost    uncovered
+	lost    uncovered            // files whose covers were lost
 }
 
 // Run sets up what the launch needs on the host, runs it, reports, and undoes the setup, also after an error. Its error
@@ -76,14 +76,16 @@ func (r *running) close() {
 	r.keys.close()
 }
 
+// openNetwork starts what serves the sandbox's network, with the broker in it.
 func (r *running) openNetwork() error {
-	secrets, err := r.broker.lend(r.Session)
+	secrets, err := r.broker.settings(r.Session)
 	if err == nil {
 		r.runner.Network, err = r.network.open(r.Launch, r.parts.network, secrets)
 	}
 	return err
 }
 
+// openNix opens the sandbox's own Nix store, if it has one.
 func (r *running) openNix() (err error) {
 	if r.parts.nix.Store != "" {
 		r.Launch, err = r.nix.open(r.Launch, r.parts.nix.Store, r.keeper.store(), r.caller.Stderr)
@@ -114,7 +116,7 @@ func (r *running) hold() error {
 // launch runs bwrap, and watches over the covers meanwhile.
 func (r *running) launch() error {
 	var watches []*cover.Watch
-	r.runner.Launch, r.runner.Hold = r.Launch, r.holdLimits
+	r.runner.Launch, r.runner.Limit = r.Launch, r.setLimits
 	r.runner.Before, r.runner.Laid = r.begin, r.lookAgain
 	r.runner.Started = func(bwrap int) {
 		r.broker.follow(r.Instance.Guard())
@@ -122,7 +124,7 @@ func (r *running) launch() error {
 		for _, session := range r.after {
 			session.Follow()
 		}
-		r.keeper.keepNow()
+		r.keeper.writeNow()
 		for _, folder := range r.given {
 			if !folder.moved() {
 				watches = append(watches, cover.Begin(bwrap, folder.Path, covers(folder.Project), r.tellUncovered))
@@ -148,7 +150,7 @@ func (r *running) begin() error {
 			return err
 		}
 		r.after = append(r.after, begun)
-		agent = aftermath.Agent{} // once is enough
+		agent = aftermath.Agent{} // the first folder's record has the agent's own files; once is enough
 	}
 	return nil
 }

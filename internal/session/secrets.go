@@ -31,7 +31,7 @@ type secrets struct {
 	hello broker.Hello // what the broker is told, but for its certificates
 }
 
-// findSecrets finds those that the agent is to use. In a tier without a broker there are none.
+// findSecrets finds the secrets that the agent uses without having them. In a tier without a broker there are none.
 func findSecrets(g ground) (found secrets, err error) {
 	if !slices.Contains(tiersWithBroker, g.plan.Network.Tier) {
 		return found, nil
@@ -72,7 +72,7 @@ func placeholderKey(g ground) broker.Key {
 	return broker.NewKey()
 }
 
-// placeholder is what stands for a secret inside; empty: there is none of that name.
+// placeholder returns what stands for a secret inside; empty if there is no secret of that name.
 func (s secrets) placeholder(name string) string {
 	for _, secret := range s.list {
 		if secret.Name == name {
@@ -97,7 +97,8 @@ func insideValue(g ground, name string) string {
 	return ""
 }
 
-// hostProxies are the proxies that the broker goes by: those that the sandbox would have used, else those of this host.
+// hostProxies returns the proxies by which the broker connects: those that the sandbox would have used, else those of
+// this host.
 func hostProxies(g ground) broker.Proxies {
 	find := func(name string) string {
 		lower, env := strings.ToLower(name), g.Facts.Env
@@ -187,7 +188,7 @@ func (b *brokeredPart) replace(g ground) {
 			b.set(secret.Name, secret.placeholder, why)
 		}
 		if len(secret.Hosts) > 0 {
-			b.stays(secret.Name, secret.Hosts, secret.why)
+			b.listOutside(secret.Name, secret.Hosts, secret.why)
 		} else {
 			base := usual[secret.Name].base
 			b.warn(secret.Name + " does not enter, and nothing uses it: " + base + " is no https address")
@@ -195,7 +196,7 @@ func (b *brokeredPart) replace(g ground) {
 	}
 	b.hideCopies(g)
 	if l := g.Instance.Login; l.Outside || l.Made {
-		b.stays(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
+		b.listOutside(broker.ClaudeLogin, broker.ClaudeHosts, "agent claude")
 	}
 }
 
@@ -248,6 +249,7 @@ func (b *brokeredPart) hint(g ground) {
 // brokerRule is shown as the rule by which the broker's variables and files enter.
 const brokerRule = "broker"
 
+// placeholderWhy is shown as the rule by which a placeholder enters.
 func placeholderWhy(s broker.Secret) string {
 	if len(s.Hosts) == 0 {
 		return "a placeholder, for no host"
@@ -255,6 +257,7 @@ func placeholderWhy(s broker.Secret) string {
 	return "a placeholder, for " + strings.Join(s.Hosts, ", ")
 }
 
+// readBundle reads a bundle of certificates; nil if there is none.
 func readBundle(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
@@ -317,6 +320,7 @@ var usual = map[string]usualSecret{
 	"CODEX_API_KEY": openAI, "OPENAI_API_KEY": openAI, "GEMINI_API_KEY": gemini, "GOOGLE_API_KEY": gemini,
 }
 
+// claudeBase is the variable by which a user names another host for Claude's API.
 const claudeBase = "ANTHROPIC_BASE_URL"
 
 var (
@@ -398,11 +402,12 @@ func isNamed(p plan.Plan, variable string) bool {
 	return slices.ContainsFunc(p.Secrets, func(s plan.Secret) bool { return s.Variable == variable })
 }
 
+// merged returns the elements of both lists, sorted, each once.
 func merged[T ~string](a, b []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// gitRule is the rule by which a variable enters for git alone; empty where it enters by another, too.
+// gitRule returns the rule by which a variable enters for git alone; empty if it does not enter, or by another rule.
 func gitRule(g ground, variable string) string {
 	for _, v := range entering(g) {
 		if v.Name == variable && strings.HasSuffix(v.Why, plan.ForGit) {
@@ -473,7 +478,7 @@ func secretFor(secret broker.Secret, base string) broker.Secret {
 	return secret
 }
 
-// entering are the host's variables that a plan or the caller lets in, as far as they are set.
+// entering lists the host's variables that a plan or the caller lets in, as far as they are set.
 func entering(g ground) (list []launch.Variable) {
 	entries := slices.DeleteFunc(slices.Clone(g.plan.Env), func(e plan.Env) bool { return e.From != plan.FromHost })
 	for _, name := range extraEnv(g.Facts.Env) {

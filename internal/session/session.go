@@ -177,7 +177,7 @@ func Plan(c Caller, o Options, why Purpose) (plan.Plan, error) {
 	k := &keeper{call: asked}
 	found, err := planner{asked, k}.plan()
 	if !why.Look {
-		k.keepNow()
+		k.writeNow()
 	}
 	return found.plan, errors.Join(err, k.Close())
 }

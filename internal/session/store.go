@@ -33,31 +33,31 @@ import (
 // launch reads. The caller closes it.
 type keeper struct {
 	call
-	held  *nixdaemon.Client // the connection; nil: none was needed yet
-	holds []io.Closer       // roots and open files
-	keeps []func()          // write what the next launch finds
+	connection *nixdaemon.Client // to the daemon; nil: none was needed yet
+	open       []io.Closer       // roots and open files that protect store paths
+	writes     []func()          // see [keeper.writeLater]
 }
 
-// Close lets go of all that is held.
+// Close ends the protection of all store paths, but for durable roots.
 func (k *keeper) Close() error {
 	var err error
-	if k.held != nil {
-		err = k.held.Close()
+	if k.connection != nil {
+		err = k.connection.Close()
 	}
-	for _, h := range k.holds {
-		err = errors.Join(err, h.Close())
+	for _, one := range k.open {
+		err = errors.Join(err, one.Close())
 	}
 	return err
 }
 
-// store is the connection to the Nix daemon, made when it is first used and
-// kept until the end: the daemon keeps its paths as long.
+// store returns the connection to the Nix daemon. It is made when it is first used, and
+// stays open until the end: as long, the daemon protects the paths that it was asked for.
 func (k *keeper) store() *nixdaemon.Client {
-	if k.held == nil {
-		k.held = &nixdaemon.Client{}
-		k.held.Socket, k.held.Options.Local = daemon(k.call)
+	if k.connection == nil {
+		k.connection = &nixdaemon.Client{}
+		k.connection.Socket, k.connection.Options.Local = daemon(k.call)
 	}
-	return k.held
+	return k.connection
 }
 
 // daemon returns the socket of the host's Nix daemon. If there is none, local is
@@ -73,32 +73,34 @@ func daemon(c call) (socket, local string) {
 	return socket, local
 }
 
+// roots returns the folder of the roots that outlast a session.
 func (k *keeper) roots() gcroot.Folder {
 	return gcroot.Folder{Dir: filepath.Join(k.folders.Home, "roots"), Auto: gcroot.AutoDir}
 }
 
-// holdRoots holds the roots that were made for a file, and reports whether they are all there.
+// holdRoots keeps the roots that an earlier launch made for the paths of file, a plan, and reports whether they are all
+// there.
 func (k *keeper) holdRoots(file string, paths []string) bool {
 	if len(paths) == 0 {
 		return true
 	}
 	set, ok := k.roots().Hold(file, paths)
 	if ok {
-		k.holds = append(k.holds, set)
+		k.open = append(k.open, set)
 	}
 	return ok
 }
 
-// keepNow calls what [keeper.later] was given. A launch does so once bwrap runs:
-// then it does not delay the start, and claudebox's folder exists.
-func (k *keeper) keepNow() {
-	for _, keep := range k.keeps {
-		keep()
+// writeLater leaves a function to [keeper.writeNow]: one that writes what the next launch reads.
+func (k *keeper) writeLater(write func()) { k.writes = append(k.writes, write) }
+
+// writeNow calls the functions that [keeper.writeLater] was given. A launch does so once bwrap
+// runs: then they do not delay the start, and claudebox's folder exists.
+func (k *keeper) writeNow() {
+	for _, write := range k.writes {
+		write()
 	}
 }
-
-// later leaves a function to [keeper.keepNow].
-func (k *keeper) later(keep func()) { k.keeps = append(k.keeps, keep) }
 
 // keepPlan caches a plan for the next launch, if its store paths can be protected as well.
 func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, seen plancache.Witnesses) {
@@ -106,22 +108,23 @@ func (k *keeper) keepPlan(cache plancache.Cache, p plan.Plan, paths []string, se
 		return
 	}
 	if len(paths) > 0 && k.makeRoots(cache.File(), paths) != nil {
-		return // this session holds them by its connection
+		return // only this session's connection protects the paths
 	}
 	cache.Keep(p, paths, seen)
 }
 
+// makeRoots makes durable roots for paths. of is the file that refers to them: a plan file, or one of the cache.
 func (k *keeper) makeRoots(of string, paths []string) error {
 	set, err := k.roots().Make(context.Background(), k.store(), of, paths)
 	if err == nil {
-		k.holds = append(k.holds, set)
+		k.open = append(k.open, set)
 	}
 	return err
 }
 
-// unheld lists the store paths of a resolution that are not in the manifest. Those of the manifest are in
+// beyondManifest lists the store paths of a resolution that are not in the manifest. Those of the manifest are in
 // claudebox's own closure, and protected by that.
-func unheld(m *resolve.Manifest, res resolve.Resolution) []string {
+func beyondManifest(m *resolve.Manifest, res resolve.Resolution) []string {
 	var paths []string
 	for _, pkg := range res.Packages {
 		for _, output := range pkg.Outputs {
@@ -151,26 +154,26 @@ func (k *keeper) holdFile(file string, p plan.Plan) error {
 		if err != nil {
 			return diag.Wrap("read plan "+real, err, "")
 		}
-		k.holds = append(k.holds, f)
+		k.open = append(k.open, f)
 		return nil
 	}
 	if k.holdRoots(real, paths) {
 		return nil
 	}
-	if err := k.have(file, paths); err != nil {
+	if err := k.fetch(file, paths); err != nil {
 		return err
 	}
-	// without roots the connection holds them, and the next launch needs one as well
-	k.later(func() { _ = k.makeRoots(real, paths) })
+	// if no roots can be made, the connection protects the paths, and the next launch needs one as well
+	k.writeLater(func() { _ = k.makeRoots(real, paths) })
 	return nil
 }
 
 // A plan file may come from another machine. What it names is fetched by the
 // daemon, from the binary caches that the daemon's own configuration trusts.
 
-// have pins the paths that a plan file names, and fetches those that are not
-// in the store. It says first how much that is.
-func (k *keeper) have(file string, paths []string) error {
+// fetch has the daemon protect the paths that a plan file names, and fetch those that
+// are not in the store. It prints first how much that is.
+func (k *keeper) fetch(file string, paths []string) error {
 	return k.waiting(func(ctx context.Context, p *progress) error {
 		valid, err := k.store().Pin(ctx, paths)
 		if err != nil {

@@ -30,13 +30,13 @@ func takeFiles() (giveBack func() error, err error) {
 	}, nil
 }
 
-// isFile reports whether a descriptor is a regular file, and returns its state.
+// isFile reports whether a descriptor is a regular file, and returns its status.
 func isFile(fd int) (st unix.Stat_t, is bool) {
 	return st, unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// keep duplicates a descriptor, to one that is not a standard one and is closed on exec.
-func keep(fd int) (*os.File, error) {
+// duplicate duplicates a descriptor, to one that is not a standard one and is closed on exec.
+func duplicate(fd int) (*os.File, error) {
 	kept, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	return os.NewFile(uintptr(kept), "standard stream"), err
 }
@@ -59,7 +59,7 @@ func copyInput() (restore func(), err error) {
 	var file *os.File
 	offset, err := unix.Seek(stdin, 0, io.SeekCurrent)
 	if err == nil {
-		file, err = keep(stdin)
+		file, err = duplicate(stdin)
 	}
 	if err != nil {
 		return nil, &diag.Error{Op: "keep standard input", Err: err}
@@ -145,12 +145,12 @@ func (c *carrier) begin() error {
 	defer to.Close()
 	c.from = from
 	for _, fd := range c.fds {
-		file, err := keep(fd)
+		file, err := duplicate(fd)
 		if err != nil {
 			return err
 		}
 		c.kept = append(c.kept, file)
-		// Fd makes the writers block, as they would not have to with a file; the reader waits in Go's poller.
+		// Fd makes the pipe's write end blocking, as a file is; the reader waits in Go's poller.
 		if err := unix.Dup3(int(to.Fd()), fd, 0); err != nil {
 			return err
 		}
@@ -164,7 +164,8 @@ func (c *carrier) begin() error {
 	return nil
 }
 
-// late bounds the wait at the end for a process that may still hold a pipe of ours. None of the sandbox does by then.
+// late is how long the end waits, at most, for a process that still has a pipe of ours open. None of the sandbox has by
+// then.
 const late = 5 * time.Second
 
 // end puts the files back, and waits until all has arrived in them.

@@ -28,7 +28,7 @@ type Host struct {
 	Bundle    []byte   // certificate bundle to use instead of the host's; nil: the host's is used
 	Overrides map[string]Override
 	CanLay    bool             // claudebox can make mounts itself, see [CanLay]
-	Heeded    []syscall.Signal // see [Heeded]
+	Heeded    []syscall.Signal // the signals that end claudebox unless it catches them, see [Heeded]
 }
 
 // Part is what one subject adds to a launch.

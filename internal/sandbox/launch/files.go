@@ -39,6 +39,7 @@ func passwd(p plan.Plan, h Host) []byte {
 		":nobody:/:/bin/false\n")
 }
 
+// group returns /etc/group for inside, with the groups of the users in passwd only.
 func group(h Host) []byte {
 	user := ""
 	if h.Facts.GID != 0 && h.Facts.GID != nobody {

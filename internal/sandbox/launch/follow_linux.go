@@ -13,11 +13,14 @@ import (
 	"claudebox/internal/linux/watch"
 )
 
+// A live copy is a file that the sandbox sees instead of a file of the host, and whose
+// content follows that of the host's file, the original. A launch has at most one: of
+// resolv.conf, in tier full.
+
 // follow keeps the live copy among the descriptors up to date until the returned
 // watch is closed. It returns nil if there is no live copy. If the kernel cannot watch
-// files, the copy stays as it was at the start, as for a program that reads
-// resolv.conf only once. Folders are watched, not files, because most writers replace
-// the file.
+// files, the copy keeps the content that it had at the start. Folders are watched, not
+// files, because most programs replace a file to change it.
 func follow(list []Descriptor) *watch.Watch {
 	i := slices.IndexFunc(list, func(d Descriptor) bool { return d.Follows != "" })
 	if i < 0 {
@@ -26,7 +29,7 @@ func follow(list []Descriptor) *watch.Watch {
 	return watch.Later(watch.Question{
 		Folders: func() []string { return folders(list[i].Follows) },
 		Events:  unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_CREATE,
-		See:     func(string) { update(list[i]) },
+		See:     func(string) { update(list[i]) }, // whatever changed there
 	})
 }
 
@@ -39,23 +42,23 @@ func folders(file string) []string {
 	return dirs
 }
 
-// update copies the original to a live copy. It does nothing if the original is
-// missing, larger than 1 MiB, or empty, as it may be while it is being written.
+// update copies the original, as it is now, to the live copy d. It does nothing if the
+// original is missing, larger than 1 MiB, or empty, as it may be while it is being written.
 func update(d Descriptor) {
 	now, err := os.ReadFile(d.Follows)
 	if err != nil || len(now) == 0 || len(now) > 1<<20 {
 		return
 	}
 	d.Data = now
-	if fd, err := copyFile(d); err == nil { // else the copy stays as it was
+	if fd, err := copyFile(d); err == nil { // after an error the copy keeps its content
 		unix.Close(fd)
 	}
 }
 
-// copyFile opens the file of a live copy, creating it if needed, and writes d.Data to
-// it. bwrap can mount only a file with a name, so the file lies in the instance,
-// beside the agent's home, where no agent can write. The sessions of an instance
-// share it, as all want the same content, and none removes it.
+// copyFile opens the file of a live copy, creating it if needed, writes d.Data to it,
+// and returns its descriptor. bwrap can mount only a file with a name, so the file lies
+// in the instance's folder, beside the agent's home, where no agent can write. The
+// sessions of an instance share it, as all want the same content, and none removes it.
 func copyFile(d Descriptor) (int, error) {
 	const how = unix.O_RDWR | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Open(filepath.Join(d.Folder, d.Name), how, copyMode)
@@ -71,10 +74,10 @@ func copyFile(d Descriptor) (int, error) {
 // copyMode is the file mode of a live copy. It is set explicitly, whatever the umask, because the sandbox sees it.
 const copyMode = 0o644
 
-// rewrite sets the content of a file in place, unless it is equal: running sandboxes
-// have mounted this very inode.
+// rewrite gives an open file this content, unless it has it already. It writes to the
+// file itself and does not replace it, because running sandboxes have mounted it.
 func rewrite(fd int, content []byte) error {
-	was := make([]byte, len(content)+1)
+	was := make([]byte, len(content)+1) // one byte more, to see whether the file is longer
 	if n, err := unix.Pread(fd, was, 0); err != nil || bytes.Equal(was[:n], content) {
 		return err
 	}

@@ -48,7 +48,7 @@ func (l Launch) newGate() (g gate, err error) {
 
 // rings reports whether claudebox waits for bwrap to come to the gate: it must do so to
 // make mounts, and to find all processes of the sandbox.
-func (l Launch) rings() bool { return l.Lay || l.Held }
+func (l Launch) rings() bool { return l.Lay || l.Limited }
 
 // closeInside closes our copies of the ends that bwrap has inherited.
 func (g gate) closeInside() {

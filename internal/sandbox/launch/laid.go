@@ -47,6 +47,7 @@ func (l Launch) ByBwrap() int {
 	return n
 }
 
+// worthLaying reports whether a list has so many mounts that claudebox can make that it should, see layFrom.
 func worthLaying(list []Mount) bool {
 	return len(list)-Launch{Mounts: list, Lay: true}.ByBwrap() >= layFrom
 }

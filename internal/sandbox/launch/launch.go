@@ -35,7 +35,7 @@ type Setting struct {
 	State   string // the instance's folder on the host; the agent sees only parts of it
 	Agent   Agent
 	Request []string // the caller's arguments for the agent
-	Held    bool     // resource limits are put on the sandbox's processes before the agent runs
+	Limited bool     // resource limits are put on the sandbox's processes before the agent runs
 	OwnPIDs bool     // bwrap runs in a pid namespace of its own, see [CanOwnPIDs]
 	Seccomp []byte   // the filter, as bwrap --seccomp takes it
 }
@@ -54,7 +54,7 @@ type Runner struct {
 	Launch
 	Network *helper.Helper         // serves the sandbox's own network, see [Launch.OwnNetwork]; nil: it has none
 	Post    *Post                  // catches the signals that would end claudebox, see [Listen]
-	Hold    func(pids []int) error // puts these processes under the limits; called if Held is set
+	Limit   func(pids []int) error // puts these processes under the limits; called if Limited is set
 	Before  func() error           // called while bwrap starts, before the agent may run
 	Laid    func() error           // a last check, called when all mounts are made, before the agent may run
 	Started func(bwrap int)        // called when the agent may run, with bwrap's process id

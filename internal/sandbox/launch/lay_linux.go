@@ -112,4 +112,5 @@ func (m laid) judge(seen within.Seen) error {
 		"it was exchanged while the sandbox was set up: another session, or a program of yours, works there")
 }
 
+// same reports whether two statuses are of the same file.
 func same(a, b unix.Stat_t) bool { return a.Dev == b.Dev && a.Ino == b.Ino }

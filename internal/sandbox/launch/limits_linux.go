@@ -44,15 +44,15 @@ func (l Launch) processes() uint64 {
 	return limit
 }
 
-// hold puts the processes of a sandbox under its limits. It waits until bwrap is at
+// limit puts the processes of a sandbox under its limits. It waits until bwrap is at
 // the gate: from then on no process in the sandbox starts another.
-func (r Runner) hold(child *sandbox) error {
+func (r Runner) limit(child *sandbox) error {
 	if !r.Lay { // else lay has waited for it
 		if err := child.gate.reached(); err != nil {
 			return err
 		}
 	}
-	return r.Hold(proctree.All(child.pid))
+	return r.Limit(proctree.All(child.pid))
 }
 
 // limitProcesses sets the limit on processes of a sandbox that waits at its gate, or

@@ -88,6 +88,8 @@ const resolvConf = "/etc/resolv.conf"
 // certificates is the Source in a plan of the mount of the certificate bundle.
 const certificates = "${certs}"
 
+// bindMount makes a mount of the plan one of the launch: with its late values, and with the content of a made file.
+// bundle is [Host.Bundle]; full is set in tier full.
 func bindMount(m plan.Mount, late *strings.Replacer, files map[plan.MadeFile][]byte, bundle []byte, full bool) Mount {
 	b := Mount{
 		Kind: m.Kind, Source: m.Source, Destination: late.Replace(m.Destination), Mode: m.Mode, Size: m.Size,

@@ -30,7 +30,7 @@ func (r Runner) connect(child *sandbox) error {
 		{r.Lay, func() error { return r.layMounts(child) }},
 		{r.Laid != nil, r.Laid},
 		{true, func() error { return child.limitProcesses(r.processes()) }},
-		{r.Held, func() error { return r.hold(child) }},
+		{r.Limited, func() error { return r.limit(child) }},
 		{true, child.gate.open},
 	} {
 		if step.wanted && err == nil {

@@ -33,6 +33,7 @@ func open(list []Descriptor) (opened, error) {
 	return fds, nil
 }
 
+// openOne opens a descriptor of a launch, and checks its mount point.
 func openOne(d Descriptor) (fd int, err error) {
 	switch {
 	case d.Follows != "":

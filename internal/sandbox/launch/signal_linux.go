@@ -32,6 +32,7 @@ func Heeded() []syscall.Signal {
 	return filtered(guarded, heeds)
 }
 
+// heeds reports whether a signal is not ignored.
 func heeds(s syscall.Signal) bool { return !signal.Ignored(s) }
 
 // harmless are signals that are caught only so that they do not end this process
@@ -94,6 +95,7 @@ func notify(to chan os.Signal, list []syscall.Signal) {
 	}
 }
 
+// filtered returns those signals of a list for which by returns true.
 func filtered(list []syscall.Signal, by func(syscall.Signal) bool) (some []syscall.Signal) {
 	for _, s := range list {
 		if by(s) {
@@ -150,6 +152,7 @@ func (p *Post) Reap() {
 	p.unreaped = 0
 }
 
+// serve handles signals until [Post.stop].
 func (p *Post) serve() {
 	defer close(p.ended)
 	for {

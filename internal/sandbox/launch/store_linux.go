@@ -23,6 +23,7 @@ type tree struct {
 	saying *os.File // write end of that pipe, for the stage
 }
 
+// newTree returns the descriptors for the tree of a launch; the zero tree if it has none.
 func (l Launch) newTree() (t tree, err error) {
 	if !l.hasTree() {
 		return tree{}, nil
@@ -107,7 +108,7 @@ func (l Launch) gated() bool { return l.OwnPIDs || l.OwnNetwork() || l.rings() }
 // one mount for each store path, and all mounts made by bwrap. It has no Nix store of
 // its own, which needs a process outside.
 func (l Launch) byWords() Launch {
-	l.OwnPIDs, l.Lay, l.Held = false, false, false
+	l.OwnPIDs, l.Lay, l.Limited = false, false, false
 	var mounts []Mount
 	upper := ""
 	for _, m := range l.Mounts {

@@ -22,6 +22,8 @@ func variables(p plan.Plan, h Host, late *strings.Replacer) []Variable {
 	return slices.CompactFunc(list, func(a, b Variable) bool { return a.Name == b.Name })
 }
 
+// variable returns a variable of the plan with the value that it has inside. It reports whether the variable is set
+// there at all.
 func variable(e plan.Env, h Host, late *strings.Replacer) (Variable, bool) {
 	switch e.From {
 	case plan.FromConst:

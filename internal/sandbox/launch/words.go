@@ -26,9 +26,8 @@ type Descriptor struct {
 	Path  string // file to open; empty: the descriptor has Data as its content
 	Above Place  // the mount point on the host, which must exist, as a folder if Path is one; zero: none to check
 	Data  []byte
-	// Follows is the host's file that Data is a live copy of; empty: none. Such a
-	// copy is kept in the file Name in Folder, as bwrap cannot mount a file without
-	// a name.
+	// Follows is the host's file that Data is a live copy of, see [follow]; empty: none.
+	// The copy is the file Name in Folder.
 	Follows, Folder string
 }
 
@@ -121,8 +120,10 @@ func (l Launch) commandLine() []string {
 	return append([]string{"bwrap", "--args", strconv.Itoa(ArgsDescriptor), "--"}, l.Command...)
 }
 
+// seccompFilter is the name of the filter's descriptor, for people.
 const seccompFilter = "seccomp filter"
 
+// count returns how many words there are.
 func count(lines []Line) int {
 	n := 0
 	for _, line := range lines {
@@ -139,6 +140,7 @@ var namespaces = []string{
 	"--disable-userns", "--cap-drop", "ALL", "--die-with-parent",
 }
 
+// setenv adds the option that sets a variable.
 func (w *words) setenv(v Variable) {
 	if v.Name == "PWD" {
 		return // bwrap sets it with --chdir
@@ -150,6 +152,7 @@ func (w *words) setenv(v Variable) {
 	w.lines = append(w.lines, Line{{Text: "--setenv"}, {Text: v.Name}, value})
 }
 
+// mount adds the option that makes a mount. state is the instance's folder.
 func (w *words) mount(m Mount, state string) {
 	w.add()
 	if m.Mode != "" {

@@ -63,12 +63,16 @@ type Target struct {
 // HTTPSPort is the port of a host for which none is given.
 const HTTPSPort = 443
 
+// String returns the target as it is written in [Secret]: without the port of HTTPS.
 func (t Target) String() string {
 	if t.Port == HTTPSPort {
 		return t.Host
 	}
-	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
+	return t.Address()
 }
+
+// Address returns HOST:PORT.
+func (t Target) Address() string { return net.JoinHostPort(t.Host, strconv.Itoa(t.Port)) }
 
 // ParseTarget reads a host of a [Secret]. It must be a name, not an address: no certificate
 // says for long to whom an address belongs.

@@ -234,10 +234,26 @@ var elsewhere = map[string]attempt{
 	},
 	"Host in capitals": {
 		do:   written(hubTarget, "api.github.com", hello("API.github.com")),
-		want: "421", reported: "not the name",
+		want: "200", sent: true,
 	},
 	"Host with a dot": {
 		do:   written(hubTarget, "api.github.com", hello("api.github.com.")),
+		want: "200", sent: true,
+	},
+	"Host with two dots": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com..")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a dot, at another port": {
+		do:   written(hubTarget, "api.github.com", hello("API.github.com.:8443")),
+		want: "421", reported: "not the name",
+	},
+	"Host with a colon and no port": {
+		do:   written(hubTarget, "api.github.com", hello("api.github.com:")),
+		want: "421", reported: "not the name",
+	},
+	"another Host in capitals": {
+		do:   written(hubTarget, "api.github.com", hello("GitHub.com")),
 		want: "421", reported: "not the name",
 	},
 	"Host at another port": {
@@ -269,6 +285,10 @@ var elsewhere = map[string]attempt{
 	},
 	"name in TLS in capitals": {
 		do:   written(hubTarget, "API.github.com", hello("api.github.com")),
+		want: "200", sent: true,
+	},
+	"another name in TLS in capitals": {
+		do:   written(hubTarget, "GitHub.com", hello("api.github.com")),
 		want: "421", reported: "not the name",
 	},
 	"a whole address as path": {
@@ -714,17 +734,39 @@ func (w *world) clientThrough(t testing.TB, proxy string) *http.Client {
 	}}
 }
 
+// A host is the same in capitals and with a dot at its end. Whatever the client wrote, the server is asked for the
+// host that the secret is for.
 func TestTheProxyLeadsToTheBroker(t *testing.T) {
+	for _, host := range []string{"api.github.com", "API.GitHub.com", "api.github.com.", "API.github.com.:443"} {
+		w := newWorld(t)
+		address, dialled := through(t, w)
+		r, err := http.NewRequest("GET", "https://"+host+"/repos", nil)
+		must(t, err)
+		r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
+		in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
+		if err != nil {
+			t.Errorf("%s: %v; dialled %q", host, err, *dialled)
+			continue
+		}
+		body, _ := io.ReadAll(in.Body)
+		in.Body.Close()
+		got := w.last()
+		if got == nil || got.Header.Get("Authorization") != "Bearer "+trueGitHub || got.Host != "api.github.com" || canaryIn(string(body)) {
+			t.Errorf("%s: %s: %s; told %s", host, in.Status, body, w.keeper.said())
+		}
+	}
+}
+
+func TestOtherHostsAreNotLedToTheBroker(t *testing.T) {
 	w := newWorld(t)
 	address, _ := through(t, w)
-	r, err := http.NewRequest("GET", hub+"/repos", nil)
-	must(t, err)
-	r.Header.Set("Authorization", "Bearer "+w.placeholder("GH_TOKEN"))
-	in, err := w.clientThrough(t, "http://claudebox:password@"+address).Do(r)
-	must(t, err)
-	defer in.Body.Close()
-	if body, _ := io.ReadAll(in.Body); canaryIn(string(body)) || w.last().Header.Get("Authorization") != "Bearer "+trueGitHub {
-		t.Errorf("%s: %s", in.Status, body)
+	for _, host := range []string{"x.api.github.com", "api.github.com.evil.example", "api.github.com..", "API.GitHub.com:8443", "GitLab.com"} {
+		if _, err := w.clientThrough(t, "http://claudebox:password@"+address).Get("https://" + host + "/repos"); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if w.last() != nil {
+		t.Error("a request went through")
 	}
 }
 

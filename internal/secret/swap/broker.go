@@ -340,7 +340,7 @@ func (b *Broker) known() []known {
 // rewrite makes the outgoing request.
 func (b *Broker) rewrite(pr *httputil.ProxyRequest) {
 	e := pr.In.Context().Value(exchangeKey{}).(exchange)
-	pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "https", e.target.Host+":"+portOf(e.target), e.target.String()
+	pr.Out.URL.Scheme, pr.Out.URL.Host, pr.Out.Host = "https", e.target.Address(), e.target.String()
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery
 	for name, values := range pr.In.Header {
 		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {

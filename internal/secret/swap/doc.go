@@ -6,7 +6,8 @@
 //
 // It learns a connection's host and port from the code that accepted it, see
 // [Broker.Serve]: the proxy of tier full ([Proxy]) or the network's own stack.
-// For each request, the name in TLS, the Host of HTTP and that name must be the same.
+// For each request, the name in TLS, the Host of HTTP and that name must be the same host: capitals and a dot
+// at the end make no difference.
 // A placeholder is swapped in a header that carries credentials and nowhere
 // else; any other use of one is refused and reported
 // ([broker.Refusal]). Answers are searched for the secret ([scanner]).

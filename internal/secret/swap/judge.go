@@ -6,6 +6,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"claudebox/internal/secret/broker"
@@ -54,7 +55,7 @@ func (r request) does() string {
 // judge decides about a request on a connection to a target, given the
 // secrets. It does not look at the body.
 func judge(t broker.Target, secrets []known, r request) verdict {
-	if r.serverName != t.Host || r.host != t.String() && r.host != t.Host+":"+portOf(t) {
+	if canonical(r.serverName) != t.Host || !isNamed(r.host, t) {
 		return refuse(http.StatusMisdirectedRequest, t, "the Host of a request is not the name of its connection")
 	}
 	if r.method == http.MethodConnect || !strings.HasPrefix(r.uri, "/") || r.url.Host != "" {
@@ -78,13 +79,17 @@ func judge(t broker.Target, secrets []known, r request) verdict {
 	return v
 }
 
-func portOf(t broker.Target) string {
-	if t.Port == broker.HTTPSPort {
-		return "443"
+// isNamed reports whether the Host of a request is a target's. A Host without a port means that of HTTPS.
+func isNamed(host string, t broker.Target) bool {
+	name, port, ported := strings.Cut(host, ":")
+	if !ported {
+		port = strconv.Itoa(broker.HTTPSPort)
 	}
-	_, port, _ := strings.Cut(t.String(), ":")
-	return port
+	return canonical(name) == t.Host && port == strconv.Itoa(t.Port)
 }
+
+// canonical returns a host name in the form that it has in a [broker.Target].
+func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // known is a secret and the key that makes its placeholders.
 type known struct {

@@ -118,9 +118,9 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "claudebox: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	if p.broker.Has(target) {
+	if brokered := (broker.Target{Host: canonical(target.Host), Port: target.Port}); p.broker.Has(brokered) {
 		if client := takeOver(w); client != nil {
-			p.broker.Serve(client, target)
+			p.broker.Serve(client, brokered)
 		}
 		return
 	}
@@ -137,6 +137,8 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	join(client, server)
 }
 
+// splitTarget reads the HOST:PORT of a CONNECT request. It leaves the host as the client wrote it: for a host that
+// is not brokered, a dot at the end keeps the machine's search domains away.
 func splitTarget(text string) (broker.Target, error) {
 	host, digits, err := net.SplitHostPort(text)
 	if err != nil {
@@ -224,7 +226,7 @@ func (o Outward) proxyOf(r *http.Request) (*url.URL, error) { return o.proxy(r.U
 
 // Dial connects to a target, for HTTPS, directly or through a proxy.
 func (o Outward) Dial(ctx context.Context, target broker.Target) (net.Conn, error) {
-	address := net.JoinHostPort(target.Host, strconv.Itoa(target.Port))
+	address := target.Address()
 	by, err := o.proxy(&url.URL{Scheme: "https", Host: address})
 	if err != nil {
 		return nil, err

@@ -670,6 +670,41 @@ func TestAStrangersCodeMakesALoginOfTheInstanceAlone(t *testing.T) {
 	}
 }
 
+// The user's own secrets leave no fewer logins to an agent, and an agent cannot add logins without end.
+func TestASessionKeepsSoManyLoginsOfAnyNumberOfSecrets(t *testing.T) {
+	w := newWorld(t, func(c *broker.Config) {
+		for i := range 40 {
+			c.Secrets = append(c.Secrets, broker.Secret{Name: fmt.Sprint("MORE", i), Value: fmt.Sprint("CANARY-more-", i), Hosts: []string{"foo.example:8443"}})
+		}
+	})
+	logIn := func() (status int, text, access string) {
+		status, text, _ = w.send("POST", tokens, `{"grant_type":"authorization_code","code":"c","client_id":"41077d10"}`)
+		_, access, _ = strings.Cut(text, `"access_token":"`)
+		access, _, _ = strings.Cut(access, `"`)
+		return status, text, access
+	}
+	for i := range mostLogins {
+		status, text, access := logIn()
+		if status != 200 || canaryIn(text) {
+			t.Fatalf("login %d: %d, %s", i+1, status, text)
+		}
+		status, text, _ = w.send("POST", api+"/v1/messages", "{}", bearer(access)...)
+		if want := fmt.Sprint("Bearer ", strangerAccess, i+1); status != 200 || w.last().Header.Get("Authorization") != want {
+			t.Fatalf("login %d: %d, %s; upstream got %q", i+1, status, text, w.last().Header.Get("Authorization"))
+		}
+	}
+	if said := w.keeper.said(); said != "[]" {
+		t.Errorf("told %s", said)
+	}
+	status, text, access := logIn()
+	if status != http.StatusForbidden || access != "" || canaryIn(text) || !strings.Contains(text, "start another session") {
+		t.Errorf("one login more: %d, %s", status, text)
+	}
+	if !strings.Contains(w.keeper.said(), "a login beyond the 32") {
+		t.Errorf("the user is told %s", w.keeper.said())
+	}
+}
+
 // What a server proves wrongly, it is sent nothing.
 func TestAServerWithABadCertificateIsSentNothing(t *testing.T) {
 	now := time.Now()

@@ -33,6 +33,7 @@ type Broker struct {
 
 	mu      sync.Mutex
 	secrets []known
+	logins  int    // how many of secrets are logins that were made inside, see addLogin
 	scope   string // of the login
 	refused string // the last access token that its server refused
 
@@ -468,17 +469,24 @@ func (b *Broker) noteRefused(swaps []swap) {
 	}
 }
 
-// addLogin adds a login until the end of the session, and returns its
-// placeholder. Beyond 32 secrets the login is not added, and its placeholder is of no use.
-func (b *Broker) addLogin(g broker.Grant) (placeholder string) {
+// mostLogins bounds the logins that are made inside and added to the user's secrets: every answer is searched
+// for each of them.
+const mostLogins = 32
+
+var tooManyLogins = fmt.Sprintf("a login beyond the %d that one session keeps; start another session", mostLogins)
+
+// addLogin adds a login until the end of the session, and returns its placeholder. It returns false, and adds
+// nothing, if there are [mostLogins] already.
+func (b *Broker) addLogin(g broker.Grant) (placeholder string, added bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	const most = 32
-	name := fmt.Sprintf("login %d that was made inside", len(b.secrets))
-	if len(b.secrets) < most {
-		b.secrets = append(b.secrets, known{loginSecret(name, g.Access), b.loginKey})
+	if b.logins >= mostLogins {
+		return "", false
 	}
-	return b.loginKey.Placeholder(name, g.Access)
+	b.logins++
+	name := fmt.Sprintf("login %d that was made inside", b.logins)
+	b.secrets = append(b.secrets, known{loginSecret(name, g.Access), b.loginKey})
+	return b.loginKey.Placeholder(name, g.Access), true
 }
 
 func (b *Broker) holdsPlaceholder(text string) bool {

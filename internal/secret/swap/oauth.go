@@ -162,7 +162,12 @@ func (b *Broker) exchange(w http.ResponseWriter, r *http.Request, t broker.Targe
 		return
 	}
 	if d.Client != broker.Client || d.Expires != 0 {
-		said["access_token"] = b.addLogin(g)
+		placeholder, added := b.addLogin(g)
+		if !added {
+			b.stop(w, refuse(http.StatusForbidden, t, tooManyLogins))
+			return
+		}
+		said["access_token"] = placeholder
 		delete(said, "refresh_token")
 	} else {
 		if b.keeper.Keep(g) != nil {

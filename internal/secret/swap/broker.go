@@ -422,26 +422,15 @@ func (b *Broker) stop(w http.ResponseWriter, v verdict) {
 	answer(w, v.status, map[string]any{"type": "error", "error": fault})
 }
 
-// Set changes the value of a secret.
-func (b *Broker) Set(name, value string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.set(name, value)
-}
-
-func (b *Broker) set(name, value string) {
-	for i := range b.secrets {
-		if b.secrets[i].Name == name {
-			b.secrets[i].Value = value
-		}
-	}
-}
-
 // SetLogin changes the access token of Claude's login; empty means that the login has ended.
 func (b *Broker) SetLogin(access, scope string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.set(broker.ClaudeLogin, access)
+	for i := range b.secrets {
+		if b.secrets[i].Name == broker.ClaudeLogin {
+			b.secrets[i].Value = access
+		}
+	}
 	b.scope = scope
 	b.settle()
 }

@@ -58,7 +58,9 @@ func networkOf(g ground) (made networkPart, err error) {
 			made.note(fmt.Sprintf("127.0.0.1:%d of this host leads to port %d inside", port.Outside, port.Inside))
 		}
 	}
-	made.log, err = logFile(g.options.NetworkLog, g.project.Path)
+	if g.options.NetworkLog != "" {
+		made.log, err = logFile(g.absolute(g.options.NetworkLog), g.project.Path)
+	}
 	return made, err
 }
 
@@ -90,17 +92,10 @@ func reaches(n plan.Network, name string, port int) bool {
 	return n.Tier != profile.TierNone
 }
 
-// logFile returns the path of the log, absolute and with the links of its folder resolved; empty if name is. It
-// refuses a log in the project: there an agent could read it, or have put a link in its place.
-func logFile(name, project string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	op := "write the network log " + name
-	file, err := filepath.Abs(name)
-	if err != nil {
-		return "", &diag.Error{Op: op, Err: err}
-	}
+// logFile returns the path of the log, which is absolute, with the links of its folder resolved. It refuses a log
+// in the project: there an agent could read it, or have put a link in its place.
+func logFile(file, project string) (string, error) {
+	op := "write the network log " + file
 	dir, err := filepath.EvalSymlinks(filepath.Dir(file))
 	if err != nil {
 		return "", diag.Wrap(op, err, "name a file in a folder that exists")

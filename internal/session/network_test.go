@@ -12,6 +12,7 @@ import (
 	"claudebox/internal/network/helper"
 	"claudebox/internal/network/policy"
 	"claudebox/internal/plan"
+	"claudebox/internal/profile"
 	"claudebox/internal/workspace/aftermath"
 )
 
@@ -62,6 +63,28 @@ func TestALostSummaryIsInTheReport(t *testing.T) {
 	}
 	if err != nil || !told.Network.Lost || told.Network.Restarted != 2 {
 		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestTheLogIsNamedLikeOtherPathsOfTheCommandLine(t *testing.T) {
+	home := t.TempDir()
+	g := ground{call: at(home)}
+	g.plan.Network.Tier = profile.TierInet
+	for _, dir := range []string{"/project/logs", "/other"} {
+		if err := os.MkdirAll(home+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.project.Path = home + "/other"
+	for name, want := range map[string]string{"~/x": "/x", "logs/x": "/project/logs/x", "../x": "/x"} {
+		g.options.NetworkLog = name
+		if made, err := networkOf(g); err != nil || made.log != home+want {
+			t.Errorf("%s: %q, %v", name, made.log, err)
+		}
+	}
+	g.options.NetworkLog = "~/other/x"
+	if _, err := networkOf(g); err == nil || !strings.Contains(err.Error(), "can change what is in the project") {
+		t.Errorf("in the project: %v", err)
 	}
 }
 

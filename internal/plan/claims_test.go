@@ -23,6 +23,7 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 			}
 		}
 	}
+	network := func(n Network) func(*Plan) { return func(p *Plan) { p.Network = n } }
 	const hash = "/nix/store/658q26wqvg2g5n41p231s2fp9rvmrq26-x"
 	for name, tc := range map[string]struct {
 		forge func(*Plan)
@@ -45,6 +46,11 @@ func TestDecodeBelievesNoFalseClaim(t *testing.T) {
 		"refuses a tool that climbs out":     {tool("/nix/store/../../tmp/bwrap"), "not in the store"},
 		"refuses a tool that has no path":    {tool(""), "not in the store"},
 		"refuses a base mount made writable": {mount(Bind, "${certs}"), "none of the base"},
+		"takes what its tier uses":           {network(Network{Tier: "allow", Allow: []string{"a.b"}, Private: []string{"a.b"}, Via: "http://p:1"}), ""},
+		"takes exceptions of tier inet":      {network(Network{Tier: "inet", Except: []string{"10.0.0.1"}, In: []int{1}}), ""},
+		"refuses a proxy of another tier":    {network(Network{Tier: "inet", Via: "http://p:1"}), "tier inet does not use"},
+		"refuses hosts of another tier":      {network(Network{Tier: "full", Allow: []string{"a.b"}}), "tier full does not use"},
+		"refuses exceptions of another tier": {network(Network{Tier: "allow", Except: []string{"10.0.0.1"}}), "tier allow does not use"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan{Version: Version, Mounts: slices.Concat(based(baseMounts), based(cacheMounts("project")))}

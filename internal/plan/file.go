@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -149,7 +150,9 @@ func (p Plan) Packages() (own, base []Package) {
 // checkClaims returns an error if a plan file claims something untrue: anybody can
 // write one with a correct digest. Mounts with Why "base" are not shown in the audit
 // and not checked later, so they must really belong to the base. Tools run on the
-// host, so they must come from the store. The closure must consist of store paths.
+// host, so they must come from the store. The closure must consist of store paths. A
+// list of hosts or a proxy would look in the audit like a restriction, so it must be
+// for the plan's tier.
 func checkClaims(p Plan) error {
 	for _, m := range p.Mounts {
 		if m.Why == Base && !isBase(m, p.Agent.Home) {
@@ -165,6 +168,9 @@ func checkClaims(p Plan) error {
 		if !isInStore(t.Path) {
 			return fmt.Errorf("the tool %s at %s is not in the store", t.Name, t.Path)
 		}
+	}
+	if n := p.Network; !reflect.DeepEqual(n, n.Under(n.Tier)) {
+		return fmt.Errorf("its network has hosts, a proxy or exceptions that tier %s does not use", n.Tier)
 	}
 	return nil
 }

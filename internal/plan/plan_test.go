@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +120,19 @@ func TestTiersWithoutAResolver(t *testing.T) {
 			if has != want {
 				t.Errorf("tier %s %s: a resolv.conf is there: %t", tier, how, has)
 			}
+		}
+	}
+}
+
+// The audit shows what stands in the plan.
+func TestAnotherTierLeavesOutWhatItDoesNotUse(t *testing.T) {
+	prof := example()
+	prof.Network = profile.Network{Tier: profile.TierAllow, Allow: []string{"a.test", "b.test"}, Private: []string{"b.test"}, Via: "http://p:1", In: []int{3000}}
+	for tier, want := range map[string]Network{
+		"allow": build(t, prof).Network, "inet": {Tier: "inet", In: []int{3000}}, "none": {Tier: "none", In: []int{3000}},
+	} {
+		if got := build(t, prof).WithTier(tier).Network; !reflect.DeepEqual(got, want) {
+			t.Errorf("tier %s: %+v; want %+v", tier, got, want)
 		}
 	}
 }

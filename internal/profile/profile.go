@@ -160,14 +160,14 @@ type Network struct {
 }
 
 // Under returns the network with another tier, without the settings that the
-// new tier does not use: Except is for inet only, Private and Via for allow only.
+// new tier does not use: Except is for inet only; Allow, Private and Via for allow only.
 func (n Network) Under(tier string) Network {
 	n.Tier = tier
 	if tier != TierInet {
 		n.Except = nil
 	}
 	if tier != TierAllow {
-		n.Private, n.Via = nil, ""
+		n.Allow, n.Private, n.Via = nil, nil, ""
 	}
 	return n
 }

@@ -150,10 +150,7 @@ func (n *runningNetwork) open(l launch.Launch, wanted networkPart, s helper.Sett
 
 // helperConfig returns the plan's network as the helper's configuration.
 func helperConfig(wanted plan.Network) helper.Config {
-	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except}
-	if wanted.Tier == profile.TierAllow { // the only tier in which a proxy is used
-		c.Via = wanted.Via
-	}
+	c := helper.Config{Tier: wanted.Tier, Except: wanted.Except, Via: wanted.Via}
 	for _, pattern := range wanted.Allow {
 		c.Allow = append(c.Allow, helper.Entry{Pattern: pattern, Private: slices.Contains(wanted.Private, pattern)})
 	}

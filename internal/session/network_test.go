@@ -101,16 +101,6 @@ func TestPublishedPorts(t *testing.T) {
 	}
 }
 
-// A plan that somebody wrote by hand may name a proxy for a tier whose audit tells
-// of none.
-func TestAProxyIsForTheHostsOfAListAlone(t *testing.T) {
-	for tier, want := range map[string]string{"allow": "http://p:1", "inet": "", "none": ""} {
-		if got := helperConfig(plan.Network{Tier: tier, Via: "http://p:1"}).Via; got != want {
-			t.Errorf("tier %s: %q", tier, got)
-		}
-	}
-}
-
 // What the agent asked for is listed as hosts alone, whatever it wrote.
 func TestWhatCanBeListedOfARefusal(t *testing.T) {
 	r := helper.Report{}

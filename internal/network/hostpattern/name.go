@@ -49,7 +49,7 @@ func Canonical(text string) (string, error) {
 	if last[0] >= '0' && last[0] <= '9' {
 		return "", ErrAddress
 	}
-	return lower(name), nil
+	return strings.ToLower(name), nil
 }
 
 // notLabel returns what kind of text it is that is not a name.
@@ -71,14 +71,4 @@ func isLabel(label string) bool {
 		}
 	}
 	return true
-}
-
-// lower is strings.ToLower for ASCII text.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + ('a' - 'A')
-		}
-		return r
-	}, s)
 }

@@ -13,12 +13,12 @@ type Config struct {
 	Allow  []Entry  `json:"allow,omitempty"`
 	Except []string `json:"except,omitempty"`
 	Via    string   `json:"via,omitempty"` // see package upstream
-	// Generation counts the helpers of a session. Addresses that stand for names
-	// differ by it: one that a program remembers never comes to mean another name.
+	// Generation is how many helpers the session had before this one. Addresses that stand for names depend on it,
+	// so that an address that a program remembers never stands for another name.
 	Generation int `json:"generation"`
 	// Broker configures the terminator, which answers in place of hosts; empty: there is none.
 	Broker json.RawMessage `json:"broker,omitempty"`
-	Roots  []byte          `json:"-"` // PEM: by which the host knows others; for Broker
+	Roots  []byte          `json:"-"` // PEM: the host's certificate authorities, for Broker
 }
 
 // Entry is a line of a list of hosts.
@@ -27,9 +27,8 @@ type Entry struct {
 	Private bool   `json:"private,omitempty"`
 }
 
-// attach goes with the descriptors: first the interface's other end, then the
-// listeners inside, the sockets for its [::1], the listeners of the host, and the
-// log.
+// attach is the message with the descriptors of a network. Their order is: the interface's other end, the
+// listeners inside, the sockets for [::1] inside, the listeners of the host, the log.
 type attach struct {
 	Kind    link.Kind `json:"kind"`
 	Out     []uint16  `json:"out,omitempty"` // ports of the host, one for each listener inside
@@ -43,7 +42,7 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Report says what has left the sandbox, and what was refused.
+// Report has the hosts that were reached, and what was refused.
 type Report struct {
 	Hosts   []Host    `json:"hosts,omitempty"`   // the busiest first
 	Refused []Refused `json:"refused,omitempty"` // the most frequent first
@@ -66,7 +65,7 @@ type Refused struct {
 	Count int    `json:"count"`
 }
 
-// Rules are the policy's, without a terminator.
+// Rules returns the policy's rules, without a terminator.
 func (c Config) Rules() (policy.Rules, error) {
 	r := policy.Rules{Tier: c.Tier}
 	for _, e := range c.Allow {

@@ -1,6 +1,6 @@
 // Package helper is claudebox's side of the process that serves a sandbox's
-// network (package serve): it starts it, hands it the network's other end, and
-// starts another one when it ends too early.
+// network, which is package serve. It starts the process, gives it the other end of the
+// network, and starts another process if the first one ends too early.
 package helper
 
 import (
@@ -23,9 +23,8 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Descriptors that a helper starts with, beside the standard ones: the socket
-// by which it speaks with claudebox, and with [Config.Broker] another one, by
-// which what answers in the place of hosts does.
+// Descriptors that a helper starts with, beside the standard ones: the socket to claudebox and, with
+// [Config.Broker], the socket from its terminator to claudebox.
 const (
 	Socket       = 3
 	BrokerSocket = 4
@@ -39,45 +38,42 @@ type Helper struct {
 	ended   func(error)
 	broker  func(*os.File)
 
-	stage, toStage *os.File     // a socket pair, by which the stage hands out what it has made
-	stageEnded     func() error // waits for its end; nil: it was not started
-	begun          chan error   // has how the first start went, and is closed then
+	stage, toStage *os.File     // a socket pair: claudebox's end and the stage's
+	stageEnded     func() error // waits for the stage's end; nil: the stage was not started
+	started        chan error   // has the result of the first start, and is closed then
 
-	mu     sync.Mutex
-	config Config
-	now    process
-	attach attach
-	ends   []int // of the sandbox's interface, see [link.Made]; kept for another helper
-	fds    []int // listeners inside and sockets for its [::1]; likewise
-	closed bool
-	ending *time.Timer // tells of the network's end, unless the sandbox's is why
+	mu      sync.Mutex
+	config  Config
+	running process
+	attach  attach
+	devices []int // of the interface's other end, see [link.Made]; kept for another process
+	sockets []int // listeners inside and sockets for [::1] inside; kept for another process
+	closed  bool
+	ending  *time.Timer // calls ended, unless Close is called before
 }
 
 // process is a helper that runs.
 type process struct {
-	conn wire
-	pid  int
-	said *os.File // its standard error, a file in memory
-	// reports is closed when the helper has ended.
-	reports chan Report
-	// configured has one value, when the helper has taken its [Config] or cannot.
-	configured chan error
+	conn       wire
+	pid        int
+	stderr     *os.File    // a file in memory
+	reports    chan Report // closed when the helper has ended
+	configured chan error  // has the result of sending the [Config]
 }
 
 // Settings describe how a helper serves a sandbox.
 type Settings struct {
-	Program string   // the helper's, see package serve
-	Config  Config   //
+	Program string // the file of the helper's program, see package serve
+	Config  Config
 	Ports   Ports    // ports of the host; they belong to the Helper from now on
 	Log     *os.File // nil: there is no log
-	// Broker is given claudebox's end of [BrokerSocket], for each helper that is
-	// started; the end is its own to close.
+	// Broker is called with claudebox's end of [BrokerSocket] for each process that is started, and must close it.
 	Broker func(*os.File)
-	Ended  func(error) // told once when the network has ended for good, while the sandbox runs
+	// Ended is called once if the network has ended for good while the sandbox still runs.
+	Ended func(error)
 }
 
-// ErrGone means that the sandbox ended before its network was ready. The sandbox itself
-// says why.
+// ErrGone means that the sandbox ended before its network was ready. The sandbox itself prints the reason.
 var ErrGone = errors.New("the sandbox ended before its network was there")
 
 const op = "connect the sandbox"
@@ -86,45 +82,51 @@ const op = "connect the sandbox"
 // failed. The sandbox's network need not exist yet.
 func Start(s Settings) (*Helper, error) {
 	h := &Helper{program: s.Program, config: s.Config, ports: s.Ports, log: s.Log, ended: s.Ended, broker: s.Broker}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, &diag.Error{Op: op, Err: os.NewSyscallError("socketpair", err)}
+	var err error
+	if h.stage, h.toStage, err = socketPair(unix.SOCK_SEQPACKET); err != nil {
+		return nil, &diag.Error{Op: op, Err: err}
 	}
-	h.stage, h.toStage = os.NewFile(uintptr(pair[0]), "stage"), os.NewFile(uintptr(pair[1]), "stage")
-	h.begun = make(chan error, 1)
+	h.started = make(chan error, 1)
 	go func() {
 		var err error
-		h.now, err = h.begin()
-		h.begun <- err
-		close(h.begun)
+		h.running, err = h.startProcess()
+		h.started <- err
+		close(h.started)
 	}()
 	return h, nil
 }
 
-// begin starts the program and tells it how it is to work. It gets no standard
-// stream: who waits for the end of claudebox's output must not wait for it.
-func (h *Helper) begin() (p process, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// socketPair returns the two ends of a pair of connected sockets.
+func socketPair(kind int) (ours, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return process{}, os.NewSyscallError("socketpair", err)
+		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "the helper's end")
+	return os.NewFile(uintptr(pair[0]), "our socket"), os.NewFile(uintptr(pair[1]), "their socket"), nil
+}
+
+// startProcess starts a process and sends the [Config]. The process gets none of claudebox's standard
+// streams, so that nobody who waits for the end of claudebox's output waits for the process.
+func (h *Helper) startProcess() (p process, err error) {
+	ours, theirs, err := socketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return process{}, err
+	}
 	defer theirs.Close()
-	ours := os.NewFile(uintptr(pair[0]), "helper")
 	conn, err := net.FileConn(ours)
 	ours.Close()
 	if err != nil {
 		return process{}, err
 	}
 	p.conn, p.reports, p.configured = wire{conn.(*net.UnixConn)}, make(chan Report, 1), make(chan error, 1)
-	if p.said, err = messages(); err == nil {
-		p.pid, err = h.execute(p.said, theirs)
+	if p.stderr, err = memoryFile(); err == nil {
+		p.pid, err = h.execute(p.stderr, theirs)
 	}
 	if err != nil {
 		p.close()
 		return p, err
 	}
-	// It may be long, and the program takes milliseconds to begin.
+	// In the background, as the Config may be long, and the program needs milliseconds before it reads.
 	go func(c Config) {
 		err := p.conn.send(c)
 		if err == nil {
@@ -135,21 +137,19 @@ func (h *Helper) begin() (p process, err error) {
 	return p, nil
 }
 
-// execute starts the program with its sockets.
-func (h *Helper) execute(said, socket *os.File) (pid int, err error) {
+// execute runs the program with its sockets.
+func (h *Helper) execute(stderr, socket *os.File) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer null.Close()
-	files := []uintptr{null.Fd(), null.Fd(), said.Fd(), socket.Fd()}
+	files := []uintptr{null.Fd(), null.Fd(), stderr.Fd(), socket.Fd()}
 	var ours, theirs *os.File
 	if len(h.config.Broker) > 0 {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return 0, os.NewSyscallError("socketpair", err)
+		if ours, theirs, err = socketPair(unix.SOCK_STREAM); err != nil {
+			return 0, err
 		}
-		ours, theirs = os.NewFile(uintptr(pair[0]), "broker"), os.NewFile(uintptr(pair[1]), "broker")
 		defer theirs.Close()
 		files = append(files, theirs.Fd())
 	}
@@ -168,17 +168,17 @@ func (h *Helper) execute(said, socket *os.File) (pid int, err error) {
 	return pid, nil
 }
 
-// mostSaid bounds what is kept of a helper's standard error, in bytes.
-const mostSaid = 4096
+// mostMessages bounds what is kept of a helper's standard error, in bytes.
+const mostMessages = 4096
 
-// messages returns a file in memory that can hold a limited number of bytes.
-func messages() (*os.File, error) {
+// memoryFile returns a file in memory that cannot grow beyond [mostMessages] bytes.
+func memoryFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("claudebox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	file := os.NewFile(uintptr(fd), "the helper's messages")
-	if err := file.Truncate(mostSaid); err != nil {
+	if err := file.Truncate(mostMessages); err != nil {
 		file.Close()
 		return nil, err
 	}
@@ -190,10 +190,10 @@ func messages() (*os.File, error) {
 	return file, nil
 }
 
-// words returns the first line that a helper wrote to its standard error.
-func (p process) words() string {
-	text := make([]byte, mostSaid)
-	n, _ := p.said.ReadAt(text, 0)
+// firstLine returns the first line that a helper wrote to its standard error, quoted.
+func (p process) firstLine() string {
+	text := make([]byte, mostMessages)
+	n, _ := p.stderr.ReadAt(text, 0)
 	text, _, _ = bytes.Cut(text[:n], []byte{0})
 	text, _, _ = bytes.Cut(text, []byte{'\n'})
 	return strconv.QuoteToASCII(string(text))
@@ -201,8 +201,8 @@ func (p process) words() string {
 
 func (p process) close() {
 	p.conn.Close()
-	if p.said != nil {
-		p.said.Close()
+	if p.stderr != nil {
+		p.stderr.Close()
 	}
 }
 
@@ -216,32 +216,32 @@ func (p process) reap(options int) bool {
 	return pid == p.pid || errors.Is(err, syscall.ECHILD)
 }
 
-// Attach takes the network's other end from the stage, and has the helper serve
-// it. It returns when the sandbox has its network. It comes after [Helper.Make].
+// Attach receives the network's other end from the stage and gives it to the helper. It returns when the helper
+// serves it. It must be called after [Helper.Make].
 func (h *Helper) Attach() error {
-	if err := <-h.begun; err != nil {
+	if err := <-h.started; err != nil {
 		return &diag.Error{
 			Op: "start " + h.program, Err: diag.Cause(err),
 			Remedy: "install claudebox anew: this program belongs to it",
 		}
 	}
-	made, fds, err := h.made()
+	made, fds, err := h.receiveMade()
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attach = attach{Kind: made.Kind, Out: made.Ports, Inside6: made.Inside6, In: h.ports.inside, Log: h.log != nil}
-	h.ends, h.fds = fds[:made.Ends], fds[made.Ends:]
-	if err := h.hand(h.now); err != nil {
+	h.devices, h.sockets = fds[:made.Ends], fds[made.Ends:]
+	if err := h.handOver(h.running); err != nil {
 		return &diag.Error{Op: op, Err: err, Remedy: "run `claudebox check`"}
 	}
-	go h.watch(h.now)
+	go h.watch(h.running)
 	return nil
 }
 
-// made is what the stage hands out.
-func (h *Helper) made() (link.Made, []int, error) {
+// receiveMade receives what the stage sends, with the descriptors.
+func (h *Helper) receiveMade() (link.Made, []int, error) {
 	defer h.stage.Close()
 	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*mostDescriptors))
 	n, m, _, _, err := recvmsg(int(h.stage.Fd()), text, rights)
@@ -282,11 +282,11 @@ func recvmsg(fd int, text, rights []byte) (n, m, flags int, from unix.Sockaddr, 
 // readyTime bounds the wait for a helper to be ready, which takes a few milliseconds.
 const readyTime = 10 * time.Second
 
-// hand gives a helper the network and waits until it serves it.
-func (h *Helper) hand(p process) error {
+// handOver gives a process the network and waits until the process serves it.
+func (h *Helper) handOver(p process) error {
 	_ = p.conn.SetDeadline(time.Now().Add(readyTime))
 	defer p.conn.SetDeadline(time.Time{})
-	fds := slices.Concat(h.ends[:1], h.fds, h.ports.descriptors())
+	fds := slices.Concat(h.devices[:1], h.sockets, h.ports.descriptors())
 	if h.log != nil {
 		fds = append(fds, int(h.log.Fd()))
 	}
@@ -303,15 +303,15 @@ func (h *Helper) hand(p process) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("the network helper does not answer: %w: %s", err, p.words())
+		return fmt.Errorf("the network helper does not answer: %w: %s", err, p.firstLine())
 	case a.Error != "":
 		return fmt.Errorf("the network helper: %s", a.Error)
 	}
 	return nil
 }
 
-// watch hears a helper until its end, and starts another: the interface lives
-// as long as its descriptor here does.
+// watch receives a process's reports until the process ends, and then starts another one unless h was closed. The
+// interface stays as long as this process has its descriptor.
 func (h *Helper) watch(p process) {
 	for {
 		var r Report
@@ -326,73 +326,73 @@ func (h *Helper) watch(p process) {
 	if h.closed {
 		return
 	}
-	why := p.words()
+	why := p.firstLine()
 	p.close()
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(p.pid, &status, 0, nil)
-	h.now.pid = 0
-	next, err := h.another()
+	h.running.pid = 0
+	next, err := h.restart()
 	if err != nil {
 		h.closed = true
-		h.letGo()
+		h.release()
 		err = fmt.Errorf("the network helper has ended (%s), and cannot be started again: %w", why, err)
 		if status.ExitStatus() != 0 {
 			h.ended(err)
 			return
 		}
-		// Its interface went away, as it does when the sandbox ends: [Helper.Close]
-		// is on its way then.
+		// Status 0 means that the interface was gone. Then the sandbox has probably ended, and [Helper.Close]
+		// will be called soon.
 		h.ending = time.AfterFunc(time.Second, func() { h.ended(err) })
 		return
 	}
-	h.now = next
+	h.running = next
 	go h.watch(next)
 }
 
-// another starts another helper for the existing network.
-func (h *Helper) another() (process, error) {
-	if h.config.Generation++; h.config.Generation >= link.Ends {
+// restart starts another process for the existing network.
+func (h *Helper) restart() (process, error) {
+	if h.config.Generation++; h.config.Generation >= link.MostHelpers {
 		return process{}, errors.New("it has ended too often")
 	}
-	if len(h.ends) > 1 {
-		unix.Close(h.ends[0])
-		h.ends = h.ends[1:]
+	if len(h.devices) > 1 {
+		unix.Close(h.devices[0])
+		h.devices = h.devices[1:]
 	}
-	p, err := h.begin()
+	p, err := h.startProcess()
 	if err != nil {
 		return process{}, err
 	}
-	if err := h.hand(p); err != nil {
+	if err := h.handOver(p); err != nil {
 		p.close()
 		return process{}, err
 	}
 	return p, nil
 }
 
-// letGo closes what the sandbox's network is held by. To close an interface
-// for good takes the kernel milliseconds, so the helper has to be the last.
-func (h *Helper) letGo() {
-	for _, fd := range slices.Concat(h.ends, h.fds) {
+// release closes claudebox's descriptors of the sandbox's network. It does so before the helper ends: the last
+// one to close an interface waits milliseconds for the kernel.
+func (h *Helper) release() {
+	for _, fd := range slices.Concat(h.devices, h.sockets) {
 		unix.Close(fd)
 	}
-	h.ends, h.fds = nil, nil
+	h.devices, h.sockets = nil, nil
 	h.ports.Close()
 	if h.log != nil {
 		h.log.Close()
 	}
 }
 
-// Summary is what the helpers of a session did.
+// Summary is what the helpers of a session report.
 type Summary struct {
 	Report
 	Restarted int  `json:"restarted,omitempty"` // how often a helper ended and another was started
 	Lost      bool `json:"lost,omitempty"`      // the last helper was asked for its Report, and none came
 }
 
-// Close ends the network, and tells what happened. It does not wait for the
-// helper's end. It may be called at any stage.
+// Close ends the network and returns a summary. It does not wait for the end of the helper, see [Helper.Reap]. It may
+// be called at any time.
 func (h *Helper) Close() Summary {
-	<-h.begun
+	<-h.started
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stage.Close()
@@ -401,42 +401,41 @@ func (h *Helper) Close() Summary {
 	if h.ending != nil {
 		h.ending.Stop()
 	}
-	if h.closed { // the last helper's end came first, with what it knew
+	if h.closed { // the last helper has ended already, without a report
 		s.Lost = true
 		return s
 	}
 	h.closed = true
-	if len(h.ends) > 0 {
+	if len(h.devices) > 0 {
 		var came bool
-		s.Report, came = h.now.report()
+		s.Report, came = h.running.report()
 		s.Lost = !came
 	}
-	h.letGo()
-	h.now.close()
-	if h.now.reap(syscall.WNOHANG) {
-		h.now.pid = 0
+	h.release()
+	h.running.close()
+	if h.running.reap(syscall.WNOHANG) {
+		h.running.pid = 0
 	}
 	return s
 }
 
-// Reap waits for the end of a helper, and of what made its network, after
-// [Helper.Close], so that none is left to a process 1 that may not reap.
+// Reap ends the helper after [Helper.Close], and waits for its end and the stage's. Else they could stay zombies,
+// as the process 1 of a container may not wait for them.
 func (h *Helper) Reap() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stageEnded != nil {
 		_ = h.stageEnded()
 	}
-	if !h.closed || h.now.pid <= 0 {
+	if !h.closed || h.running.pid <= 0 {
 		return
 	}
-	_ = syscall.Kill(h.now.pid, syscall.SIGKILL) // it has said what it had to say
-	h.now.reap(0)
-	h.now.pid = 0
+	_ = syscall.Kill(h.running.pid, syscall.SIGKILL) // its report has been received
+	h.running.reap(0)
+	h.running.pid = 0
 }
 
-// report asks a helper for a summary so far. It returns false if no valid report arrives in
-// time.
+// report asks a helper for a report up to now. It returns false if no valid report arrives in time.
 func (p process) report() (r Report, came bool) {
 	if p.conn.send(request{}) != nil {
 		return Report{}, false

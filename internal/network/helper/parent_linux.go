@@ -13,7 +13,7 @@ import (
 // ParentConn is the helper's descriptor of the socket to claudebox.
 type ParentConn struct{ conn wire }
 
-// Parent is the connection to the claudebox that started this process.
+// Parent returns the connection to the claudebox that started this process.
 func Parent() (ParentConn, error) {
 	file := os.NewFile(Socket, "claudebox")
 	conn, err := net.FileConn(file)
@@ -46,13 +46,13 @@ type Given struct {
 	Log       *os.File   // nil: there is no log
 }
 
-// Listener takes connections for a port on the other side.
+// Listener accepts connections for a port on the other side.
 type Listener struct {
 	net.Listener
 	Port uint16
 }
 
-// Attached waits for the network.
+// Attached receives the sandbox's network. An error means that claudebox has ended, or a bug.
 func (p ParentConn) Attached() (g Given, err error) {
 	var a attach
 	if err := p.conn.receive(&a); err != nil {
@@ -91,6 +91,7 @@ func (p ParentConn) Attached() (g Given, err error) {
 	return g, nil
 }
 
+// listeners returns the listeners of descriptors, each with its port.
 func listeners(fds []int, ports []uint16) (list []Listener, err error) {
 	for i, fd := range fds {
 		file := os.NewFile(uintptr(fd), "listener")

@@ -23,8 +23,8 @@ type Ports struct {
 	inside    []uint16 // for each listener
 }
 
-// Take listens on ports of the host's loopback, in both families: what another
-// program has cannot be carried.
+// Take listens on ports of the host's loopback, by IPv4 and IPv6. It returns an error if another program uses one of
+// them.
 func Take(in []Published, out []uint16) (Ports, error) {
 	p := Ports{out: out}
 	for _, port := range in {
@@ -43,7 +43,7 @@ func Take(in []Published, out []uint16) (Ports, error) {
 				p.Close()
 				return Ports{}, &diag.Error{Op: carry(port), Err: err}
 			}
-			// see stage.listener
+			// reno, see listener in package stage
 			_ = unix.SetsockoptString(int(file.Fd()), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
 			p.listeners, p.inside = append(p.listeners, file), append(p.inside, port.Inside)
 		}

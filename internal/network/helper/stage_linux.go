@@ -15,14 +15,12 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// rights are what the stage needs over the sandbox's namespaces: to configure a
+// rights are the capabilities that the stage needs over the sandbox's namespaces: to configure a
 // network, to make a packet socket, and to make a second network namespace.
 var rights = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_NET_RAW, unix.CAP_SYS_ADMIN}
 
-// Make starts the program that makes a network, in the namespaces of the sandbox
-// that this process begins, see [spawn.Program]. It does not wait for it:
-// [Helper.Attach] does. The sandbox may set itself up meanwhile, and nothing of the
-// agent's may run.
+// Make starts the stage in the namespaces of a sandbox's first process. It does not wait for the stage:
+// [Helper.Attach] does. Until then the sandbox may set itself up, but the agent must not run.
 func (h *Helper) Make(process int) error {
 	text, err := json.Marshal(link.Options{
 		Internet: h.config.Tier != "none", Publish: len(h.ports.inside) > 0, Listen: h.ports.out,
@@ -49,5 +47,5 @@ func (h *Helper) Make(process int) error {
 	return nil
 }
 
-// stageProgram lies beside the helper.
+// stageProgram is the name of the stage's program, in the folder of the helper's.
 const stageProgram = "claudebox-stage"

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claudebox and its helper share one stream socket. claudebox sends the
-// [Config], followed by the bytes of its Roots, then [attach] with the descriptors, and at
-// the end [report]; the helper answers each of the last two with one message.
+// wire is the stream socket between claudebox and its helper. claudebox sends the [Config], the bytes of its
+// Roots, an [attach] with descriptors, and at the end a [request]. The helper answers each of the last two with
+// one message.
 //
-// A message is its length followed by JSON. If it has descriptors, a byte
-// that carries them comes first.
+// A message is its length and JSON. A message with descriptors is followed by one byte that carries them.
 type wire struct{ *net.UnixConn }
 
 // longest bounds the length of a message.

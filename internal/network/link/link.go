@@ -53,16 +53,16 @@ type Options struct {
 // Inside6.
 type Made struct {
 	Kind  Kind     `json:"kind"`
-	Ends  int      `json:"ends"`            // descriptors of the other end: see [Ends]
+	Ends  int      `json:"ends"`            // descriptors of the other end: see [MostHelpers]
 	Ports []uint16 `json:"ports,omitempty"` // on the sandbox's loopback; one may come twice, for both families
 	// Inside6 counts sockets of the sandbox's network that are not connected, by
 	// which published ports of its [::1] are reached.
 	Inside6 int `json:"inside6,omitempty"`
 }
 
-// Ends is how many helpers an interface can have one after the other. Each wants
-// a packet socket that no other has had; a tun serves all.
-const Ends = 8
+// MostHelpers is how many helpers can serve an interface, one after the other. Of a veth pair each of them needs
+// a packet socket of its own, of a tun all use the same descriptor.
+const MostHelpers = 8
 
-// Failed begins what the stage says when it has made none.
+// Failed begins the message of a stage that has made no network. The reason follows.
 const Failed = "!"

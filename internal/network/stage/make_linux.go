@@ -16,17 +16,17 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// ends are what a sandbox's network is served by: descriptors.
+// ends are the descriptors by which a sandbox's network is served.
 type ends struct {
 	kind      link.Kind
-	devices   []int // see [link.Made]
-	listeners []int // on the ports of [link.Options], on 127.0.0.1 and where there is IPv6 on ::1
-	ports     []uint16
-	inside6   []int // see [link.Made]
+	devices   []int    // the interface's other end, see [link.Made]
+	listeners []int    // on 127.0.0.1 and, with IPv6, on ::1
+	ports     []uint16 // of each listener
+	inside6   []int    // see [link.Made]
 }
 
-// makeNetwork makes the network of the calling process, which is in user and
-// network namespaces of its own and has all rights over them.
+// makeNetwork makes the network of the network namespace that the calling process is in. The process must
+// have all capabilities over that namespace.
 func makeNetwork(o link.Options) (ends, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -56,11 +56,10 @@ func makeNetwork(o link.Options) (ends, error) {
 	return e, nil
 }
 
-// mostInside6 is how many connections to servers on the sandbox's [::1] there can
-// be at a time.
+// mostInside6 is how many connections to the sandbox's [::1] there can be at the same time.
 const mostInside6 = 64
 
-// sockets6 are what those are made with; none where there is no IPv6.
+// sockets6 returns the sockets for these connections; none without IPv6.
 func sockets6() (fds []int) {
 	for range mostInside6 {
 		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -72,6 +71,7 @@ func sockets6() (fds []int) {
 	return fds
 }
 
+// raise brings an interface up.
 func raise(h *netlink.Handle, name string) error {
 	l, err := h.LinkByName(name)
 	if err == nil {
@@ -83,7 +83,7 @@ func raise(h *netlink.Handle, name string) error {
 	return nil
 }
 
-// makeDevice makes a tun where that can be had, and a veth pair elsewhere.
+// makeDevice makes a tun, or a veth pair if that fails.
 func makeDevice(h *netlink.Handle, noTun bool) (link.Kind, []int, error) {
 	failed := errors.New("not wanted")
 	if !noTun {
@@ -110,7 +110,7 @@ func makeTun() (int, error) {
 		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
-	if err == nil { // checksums of what the sandbox sends are not made
+	if err == nil { // packets from the sandbox need no checksum of their content
 		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, unix.TUN_F_CSUM)
 	}
 	if err != nil {
@@ -120,11 +120,11 @@ func makeTun() (int, error) {
 	return fd, nil
 }
 
-// peer is the other end of a veth pair.
+// peer is the name of the other end of a veth pair.
 const peer = "cb1"
 
-// makeVeth makes a pair whose other end lies in a network namespace that
-// nobody is in: the packet sockets keep it.
+// makeVeth makes a veth pair. Its other end is in a network namespace without a process, which lasts as long
+// as the packet sockets in it are open. These are what makeVeth returns.
 func makeVeth(h *netlink.Handle) ([]int, error) {
 	here, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -158,8 +158,8 @@ func makeVeth(h *netlink.Handle) ([]int, error) {
 	return fds, err
 }
 
-// packetSockets are some on the pair's other end, in the namespace of which this
-// thread is. Nothing but what the sandbox sends comes from there.
+// packetSockets returns [link.MostHelpers] packet sockets on the other end of a veth pair, in whose network
+// namespace the calling thread is. They receive only packets of the sandbox.
 func packetSockets() (fds []int, err error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -173,7 +173,7 @@ func packetSockets() (fds []int, err error) {
 	if err == nil {
 		err = h.LinkSetUp(l)
 	}
-	for len(fds) < link.Ends && err == nil {
+	for len(fds) < link.MostHelpers && err == nil {
 		var fd int
 		if fd, err = packetSocket(l.Attrs().Index); err == nil {
 			fds = append(fds, fd)
@@ -182,15 +182,15 @@ func packetSockets() (fds []int, err error) {
 	return fds, err
 }
 
-// packetSocket is one that is bound to a device and to no protocol: it hears
-// nothing until it is bound again.
+// packetSocket makes a packet socket of a device. It is bound to no protocol, so it receives nothing until it is
+// bound again.
 func packetSocket(device int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	const bufferSize = 4 << 20
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // as much as the machine lets it
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bufferSize) // the kernel may allow less
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferSize)
 	err = errors.Join(
 		os.NewSyscallError("PACKET_VNET_HDR", unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)),
@@ -205,17 +205,16 @@ func packetSocket(device int) (int, error) {
 	return fd, nil
 }
 
-// genModeNone has an interface make no address by itself (IN6_ADDR_GEN_MODE_NONE).
+// genModeNone keeps the kernel from giving an interface an IPv6 address (IN6_ADDR_GEN_MODE_NONE).
 const genModeNone = 1
 
-// configure gives cb0 its addresses and routes. What is set by files is done
-// without where those are read-only, as in a container.
+// configure gives the interface its addresses and routes, and sets options of the network namespace. Those in
+// /proc/sys stay as they are if that is read-only, as in a container.
 func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	gid := strconv.Itoa(os.Getgid())
 	_ = set("ipv4/ping_group_range", gid+" "+gid) // only ids that are mapped
 	_ = set("ipv4/ip_unprivileged_port_start", "0")
-	// Over a link without loss and way, bbr, where it is the machine's choice,
-	// spends more time on its timers than on the rest.
+	// A machine's default may be bbr. Over a link without loss or delay, bbr spends most of its time on timers.
 	_ = set("ipv4/tcp_congestion_control", "reno")
 	l, err := h.LinkByName(link.Device)
 	if err != nil {
@@ -228,7 +227,7 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	}
 	v6 := h.LinkSetIP6AddrGenMode(l, genModeNone) == nil
 	if err := h.LinkSetMTU(l, link.MTU); err != nil {
-		return fmt.Errorf("set the link.MTU of %s: %w", link.Device, err)
+		return fmt.Errorf("set the MTU of %s: %w", link.Device, err)
 	}
 	if err := h.LinkSetTxQLen(l, queue); err != nil {
 		return fmt.Errorf("set the queue of %s: %w", link.Device, err)
@@ -245,11 +244,11 @@ func configure(h *netlink.Handle, kind link.Kind, o link.Options) error {
 	return addFamily(h, l.Attrs().Index, kind, o.Internet, link.Sandbox6, link.Server6)
 }
 
-// queue is how many packets wait for the stack.
+// queue is how many packets may wait for the stack.
 const queue = 2000
 
-// routeLocalnet lets a device carry packets for the loopback, as
-// net.ipv4.conf.DEVICE.route_localnet does.
+// routeLocalnet lets a device carry packets for 127.0.0.0/8. It sets net.ipv4.conf.DEVICE.route_localnet, but by
+// netlink, which works if /proc/sys is read-only.
 func routeLocalnet(device int) error {
 	const inetConf, setting = 1, 26 // linux/if_link.h, IFLA_INET_CONF; linux/ip.h, IPV4_DEVCONF_ROUTE_LOCALNET
 	request, message := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK), nl.NewIfInfomsg(unix.AF_UNSPEC)
@@ -262,11 +261,12 @@ func routeLocalnet(device int) error {
 	return err
 }
 
+// set sets an option below /proc/sys/net.
 func set(name, value string) error {
 	return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0)
 }
 
-// addFamily adds the address and the routes of one family.
+// addFamily adds the address and the routes of IPv4 or IPv6, whichever own and server belong to.
 func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own, server netip.Addr) error {
 	bits := own.BitLen()
 	address := &netlink.Addr{
@@ -277,7 +277,7 @@ func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own
 	if err := h.AddrAdd(l, address); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", link.Device, own, err)
 	}
-	if kind == link.Veth { // nobody answers questions for neighbours
+	if kind == link.Veth { // the stack does not answer ARP or neighbour solicitations
 		neighbour := &netlink.Neigh{
 			LinkIndex: device, State: netlink.NUD_PERMANENT, IP: server.AsSlice(),
 			HardwareAddr: link.HelperMAC,
@@ -310,7 +310,7 @@ func addFamily(h *netlink.Handle, device int, kind link.Kind, internet bool, own
 // it by net.core.somaxconn.
 const backlog = 4096
 
-// listen listens on a port of the sandbox's loopback, in both families.
+// listen listens on a port of the sandbox's loopback, by IPv4 and, if there is any, IPv6.
 func (e *ends) listen(port uint16) error {
 	v4, err := listener(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: link.Loopback4.As4()})
 	if err != nil {
@@ -324,6 +324,7 @@ func (e *ends) listen(port uint16) error {
 	return nil
 }
 
+// listener returns a socket that listens on an address.
 func listener(domain int, at unix.Sockaddr) (int, error) {
 	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -332,8 +333,7 @@ func listener(domain int, at unix.Sockaddr) (int, error) {
 	if domain == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
-	// bbr, where it is the machine's choice, sets a timer for each piece: over a
-	// loopback that takes more time than the rest.
+	// A machine's default may be bbr. Over a loopback, bbr spends most of its time on timers.
 	_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
 	if err := errors.Join(unix.Bind(fd, at), unix.Listen(fd, backlog)); err != nil {
 		unix.Close(fd)

@@ -1,6 +1,6 @@
-// Package stage is what runs in a sandbox's user and network namespaces, beside
-// bwrap and with rights over them: it makes the network, hands the other end of
-// it out, and ends.
+// Package stage is the program that makes a sandbox's network. It runs beside bwrap, in the sandbox's user and
+// network namespaces and with capabilities over them. It makes the network, sends the descriptors of
+// its other end to claudebox, and ends.
 package stage
 
 import (
@@ -15,9 +15,9 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Main takes the words SOCKET OPTIONS: the descriptor that the ends go to, and
-// [link.Options] as JSON. It returns the exit status. What kept it from its work
-// goes to the socket.
+// Main makes a network and returns the exit status. words are SOCKET OPTIONS: the descriptor of the socket to
+// claudebox, and [link.Options] as JSON. It sends a [link.Made] with descriptors to the socket, or
+// [link.Failed] with the reason.
 func Main(words []string) int {
 	const status = 125
 	if len(words) != 2 {

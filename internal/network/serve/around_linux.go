@@ -9,20 +9,19 @@ import (
 	"claudebox/internal/network/policy"
 )
 
-// surroundings are what the machine is connected to, with the NAT64 prefixes of
-// its network, which only its resolvers know.
+// surroundings adds the NAT64 prefixes to what this machine is connected to. Only the resolvers of the machine's
+// network know these prefixes.
 type surroundings struct {
-	moved func(policy.Host)
-	ask   func(context.Context) ([]netip.Prefix, error)
+	tell func(policy.Host)                             // is called for each change
+	ask  func(context.Context) ([]netip.Prefix, error) // asks the resolvers
 
 	mu     sync.Mutex
-	nat64  []netip.Prefix // as last answered
-	cancel func()         // ends the asking for the host of before
+	nat64  []netip.Prefix // the last answer of the resolvers
+	cancel func()         // ends the questions for the previous host
 }
 
-// changed tells moved of a host at once, which is [policy.Host.Unsure] with the
-// prefixes of before, and again when the resolvers have answered. It does not
-// wait for them.
+// changed calls tell twice for a new host: at once, with the previous prefixes and [policy.Host.Unsure], and when the
+// resolvers have answered. It does not wait for the resolvers.
 func (s *surroundings) changed(h policy.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,17 +29,17 @@ func (s *surroundings) changed(h policy.Host) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	h.NAT64, h.Unsure = s.nat64, true
-	s.moved(h)
+	s.tell(h)
 	go s.discover(ctx, h)
 }
 
-// Pauses between questions that nobody has answered.
+// Pauses between questions to the resolvers. Each pause is twice as long as the one before.
 const (
 	firstPause   = time.Second
 	longestPause = time.Minute
 )
 
-// discover asks until there is an answer, or another host.
+// discover asks the resolvers until they answer, or until the host changes again.
 func (s *surroundings) discover(ctx context.Context, h policy.Host) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		prefixes, err := s.ask(ctx)
@@ -63,5 +62,5 @@ func (s *surroundings) answered(ctx context.Context, h policy.Host, prefixes []n
 		return
 	}
 	s.nat64, h.NAT64, h.Unsure = prefixes, prefixes, false
-	s.moved(h)
+	s.tell(h)
 }

@@ -17,7 +17,7 @@ func TestTheHostIsUnsureUntilAResolverAnswers(t *testing.T) {
 		first, second := netip.MustParsePrefix("2001:db8:64::/96"), netip.MustParsePrefix("2001:db8:65::/96")
 		var told []policy.Host
 		failures, answer := 2, first
-		s := surroundings{moved: func(h policy.Host) { told = append(told, h) }, cancel: func() {}}
+		s := surroundings{tell: func(h policy.Host) { told = append(told, h) }, cancel: func() {}}
 		s.ask = func(context.Context) ([]netip.Prefix, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

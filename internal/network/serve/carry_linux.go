@@ -11,7 +11,7 @@ import (
 	"claudebox/internal/network/helper"
 )
 
-// carry serves the ports that lead from one side to the other.
+// carry serves the ports of the host that lead into the sandbox, and those of the sandbox that lead to the host.
 func (s *server) carry(g helper.Given) error {
 	room, v6 := make(chan struct{}, mostCarried), newInside6(g.Inside6)
 	for _, l := range g.Outside {
@@ -27,10 +27,11 @@ func (s *server) carry(g helper.Given) error {
 	return nil
 }
 
-// mostCarried is how many connections are carried at a time. Others wait in the
-// listeners' queues.
+// mostCarried is how many connections are carried at the same time. More wait in the listeners' queues.
 const mostCarried = 1024
 
+// accept calls serve for each connection of a listener, as long as room has space. It returns when the listener is
+// closed.
 func accept(l net.Listener, room chan struct{}, serve func(*net.TCPConn)) {
 	for {
 		room <- struct{}{}
@@ -38,7 +39,7 @@ func accept(l net.Listener, room chan struct{}, serve func(*net.TCPConn)) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors: others have to end first
+		if err != nil { // no descriptor is free: another connection has to end first
 			<-room
 			time.Sleep(10 * time.Millisecond)
 			continue
@@ -50,7 +51,7 @@ func accept(l net.Listener, room chan struct{}, serve func(*net.TCPConn)) {
 	}
 }
 
-// outward carries a connection of the sandbox to a port of the host's loopback.
+// outward carries a connection of the sandbox to a port of the host's 127.0.0.1.
 func outward(inner *net.TCPConn, port uint16) {
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
@@ -67,7 +68,8 @@ func outward(inner *net.TCPConn, port uint16) {
 	outer.Close()
 }
 
-// copyOneWay copies until the end, which it passes on; a reset becomes one.
+// copyOneWay copies until the end of the data, and then ends the data of the other connection. After an error it
+// resets both.
 func copyOneWay(to, from *net.TCPConn) {
 	if _, err := io.Copy(to, from); err != nil {
 		_ = to.SetLinger(0)

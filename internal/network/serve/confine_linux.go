@@ -11,15 +11,14 @@ import (
 	"claudebox/internal/network/dns"
 )
 
-// places are what looking up names reads: folders, as their files are replaced
-// when they change.
+// places are the folders with the files that looking up a name reads. They are folders, as a changed file is a
+// new file.
 var places = []string{"/etc", "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/nix/store"}
 
-// confineSelf leaves this process sockets of the internet, what it has open, and
-// those folders.
+// confineSelf confines this process to internet sockets, the descriptors that are open, and reading [places].
 func confineSelf() error {
 	read := []string{}
-	for _, place := range append(places, where(dns.ResolvConf)) {
+	for _, place := range append(places, realFolder(dns.ResolvConf)) {
 		if _, err := os.Stat(place); err == nil {
 			read = append(read, place)
 		}
@@ -40,8 +39,7 @@ func confineSelf() error {
 	return confine.Self(confine.Options{Keep: keep, Calls: calls, Read: read})
 }
 
-// descriptors are those that are open. This process was started with few, and
-// made the others itself.
+// descriptors returns the open descriptors of this process.
 func descriptors() (list []int, err error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	for _, entry := range entries {
@@ -52,8 +50,8 @@ func descriptors() (list []int, err error) {
 	return list, err
 }
 
-// where is the folder in which a file really lies.
-func where(file string) string {
+// realFolder returns the folder of a file, after following links.
+func realFolder(file string) string {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return filepath.Dir(file)

@@ -13,29 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside6 are sockets that the stage made in the sandbox's network: by them its
-// [::1] is reached, which no packet from an interface may be for. Each serves one
-// connection after the other.
+// inside6 is a pool of sockets for connections to the sandbox's [::1]. The stage made them in the sandbox's
+// network, since a kernel drops packets for [::1] that come from an interface. Each socket serves one connection
+// after the other.
 type inside6 chan *os.File
 
 func newInside6(fds []int) inside6 {
 	pool := make(inside6, len(fds))
 	for _, fd := range fds {
-		disconnect(fd) // a helper of before may have been in the middle of something
+		disconnect(fd) // the previous helper may have left it connected
 		pool <- os.NewFile(uintptr(fd), "inside")
 	}
 	return pool
 }
 
-// disconnect makes a socket one that can be connected anew (connect(2)).
+// disconnect ends a socket's connection, so that the socket can be connected again (connect(2), AF_UNSPEC).
 func disconnect(fd int) {
 	unspecified := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 	_, _, _ = unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)),
 		unsafe.Sizeof(unspecified))
 }
 
-// carry carries a connection of the host to a server that listens on [::1]. It
-// waits while all sockets are used.
+// carry carries a connection of the host to a port of the sandbox's [::1]. It waits while all sockets are in use.
 func (p inside6) carry(outer *net.TCPConn, port uint16) {
 	defer outer.Close()
 	if cap(p) == 0 {
@@ -71,13 +70,13 @@ func (p inside6) carry(outer *net.TCPConn, port uint16) {
 	both.Wait()
 }
 
-// copyPlainly copies by read(2) and write(2): this process has no other calls for
-// a file.
+// copyPlainly copies by read(2) and write(2). io.Copy alone might use calls for files that this process is
+// not allowed.
 func copyPlainly(to io.Writer, from io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
 }
 
-// connect waits for the connection.
+// connect connects a socket to a port of [::1], and waits until it is connected.
 func connect(raw syscall.RawConn, port uint16) (err error) {
 	to := &unix.SockaddrInet6{Port: int(port), Addr: netip.IPv6Loopback().As16()}
 	begun := false

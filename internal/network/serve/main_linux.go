@@ -1,7 +1,6 @@
-// Package serve is the process that serves a sandbox's network, outside of the
-// sandbox: the stack, the policy, the names. It reads what an attacker has
-// written, so it is confined before the first of that, and has nothing that
-// could be stolen.
+// Package serve is the process that serves a sandbox's network from outside the
+// sandbox: the stack, the policy, the DNS server. It reads data of an attacker,
+// so it confines itself before it reads any. The only secrets in it are those of its terminator.
 package serve
 
 import (
@@ -28,30 +27,28 @@ import (
 	"claudebox/internal/network/upstream"
 )
 
-// NewTerminator makes what answers in the place of hosts, from what the Config
-// says of it and with a socket to claudebox. It is called before the process is
-// confined.
+// NewTerminator makes the terminator of a sandbox from Broker and Roots of a [helper.Config] and the socket to
+// claudebox. It is called before the process is confined.
 type NewTerminator func(config json.RawMessage, roots []byte, parent *os.File) (flow.Terminator, error)
 
-// Memory of the process. What it holds for connections is bounded by the stack;
-// this has the collector run in time.
+// Bounds for Go's garbage collector. The memory for connections is bounded by the stack; with these bounds the
+// collector frees what is left of old ones in time.
 const (
 	memoryLimit = 38 << 20
 	gcPercent   = 50
 )
 
-// boundResources is for the time after the start. One processor is enough for
-// what the kernel does for its callers' time, and threads that wake each other
-// for every packet cost more than a second one gains.
+// boundResources bounds memory and processors once the start is over. One processor is faster than two: threads
+// that wake each other for every packet cost more than the second processor gains.
 func boundResources() {
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(gcPercent)
 	runtime.GOMAXPROCS(1)
 }
 
-// Main serves until claudebox has ended. It returns the exit status.
+// Main serves a sandbox's network until claudebox has ended. It returns the exit status.
 func Main(make NewTerminator) int {
-	log.SetLevel(log.Warning) // a sandbox can have it say the rest as often as it likes
+	log.SetLevel(log.Warning) // a sandbox could cause any number of messages of lower levels
 	if err := serve(make); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -87,13 +84,13 @@ func serve(make NewTerminator) error {
 	if given.Log != nil {
 		s.journal.LogTo(given.Log)
 	}
-	gone := func(error) { // the sandbox has ended, and claudebox is about to ask for the report
+	lost := func(error) { // the sandbox has ended, and claudebox is about to ask for the report
 		s.stack.Finish()
-		time.Sleep(askedTime)
+		time.Sleep(reportTime)
 		os.Exit(0)
 	}
 	<-s.known
-	if err := s.stack.Attach(given.Interface, given.Kind, gone); err != nil {
+	if err := s.stack.Attach(given.Interface, given.Kind, lost); err != nil {
 		return parent.Refuse(err)
 	}
 	if err := s.carry(given); err != nil {
@@ -104,7 +101,7 @@ func serve(make NewTerminator) error {
 	if err := parent.Ready(); err != nil {
 		return nil //nolint:nilerr // claudebox has ended
 	}
-	for parent.Asked() == nil { // which it is when the session is over
+	for parent.Asked() == nil { // claudebox asks when the session is over
 		s.stack.Finish()
 		if parent.Tell(s.journal.Report()) != nil {
 			break
@@ -113,14 +110,14 @@ func serve(make NewTerminator) error {
 	return nil
 }
 
-// askedTime is for claudebox to ask for the last report.
-const askedTime = time.Second
+// reportTime is how long claudebox may take to ask for the report after the sandbox has ended.
+const reportTime = time.Second
 
-// server is what serves one sandbox.
+// server serves one sandbox.
 type server struct {
 	stack   *stack.Stack
 	journal *journal.Journal
-	dns     *dns.Server
+	dns     *dns.Server   // nil: the sandbox has no DNS server
 	known   chan struct{} // closed when it is known what the machine is connected to
 }
 
@@ -158,13 +155,13 @@ func newServer(c helper.Config, newTerminator NewTerminator) (*server, error) {
 	return s, nil
 }
 
-// follow tells the stack what the machine comes to be connected to.
+// follow tells the stack what the machine is connected to, at first and after each change. It does not return.
 func (s *server) follow() {
 	known := sync.OnceFunc(func() { close(s.known) })
-	around := surroundings{moved: s.stack.Moved, ask: s.nat64, cancel: func() {}}
+	around := surroundings{tell: s.stack.SetHost, ask: s.nat64, cancel: func() {}}
 	changed := func() {
 		host, err := hostnet.Read()
-		if err != nil { // nothing is known, so nothing is let through
+		if err != nil { // nothing is known, so nothing is allowed
 			host = policy.Host{Networks: everything}
 		}
 		around.changed(host)
@@ -179,15 +176,13 @@ func (s *server) follow() {
 	}
 }
 
-// everything is refused while it is not known what the machine is connected to.
+// everything is every address. It is refused while it is not known what the machine is connected to.
 var everything = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
-// watchAgain is the pause before changes are listened for again, after so many
-// at once that some were lost.
+// watchAgain is the pause before watching is resumed, after so many changes at once that some were lost.
 const watchAgain = 100 * time.Millisecond
 
-// nat64 asks for the prefixes behind which the machine's network has IPv4
-// addresses (RFC 7050).
+// nat64 asks the resolvers for the NAT64 prefixes of the machine's network (RFC 7050).
 func (s *server) nat64(ctx context.Context) ([]netip.Prefix, error) {
 	answers, err := s.dns.Addresses(ctx, "ipv4only.arpa.")
 	return policy.Discovered(answers), err

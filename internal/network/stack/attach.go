@@ -15,22 +15,22 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Attach gives the stack its interface. gone is called when that ends.
-func (s *Stack) Attach(fd int, kind link.Kind, gone func(error)) error {
+// Attach gives the stack its interface. It calls lost when the interface is gone.
+func (s *Stack) Attach(fd int, kind link.Kind, lost func(error)) error {
 	if kind == link.Veth {
-		if err := listen(fd); err != nil {
+		if err := receive(fd); err != nil {
 			return err
 		}
 	}
-	d, err := newDevice(fd, kind, gone)
+	d, err := newDevice(fd, kind, lost)
 	if err != nil {
 		return err
 	}
 	return s.attach(d)
 }
 
-// listen has a packet socket of [link.Veth] hear what the sandbox sends.
-func listen(fd int) error {
+// receive binds a packet socket of a [link.Veth] to all protocols, so that it receives the sandbox's packets.
+func receive(fd int) error {
 	at, err := unix.Getsockname(fd)
 	if device, is := at.(*unix.SockaddrLinklayer); is && err == nil {
 		device.Protocol = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
@@ -45,7 +45,7 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	if err := s.inner.CreateNICWithOptions(nic, f, tcpipstack.NICOptions{}); err != nil {
 		return fmt.Errorf("make an interface: %s", err)
 	}
-	// It takes packets for every address, and answers from it.
+	// The interface accepts packets for every address, and answers from the address that a packet was for.
 	s.inner.SetPromiscuousMode(nic, true)
 	s.inner.SetSpoofing(nic, true)
 	s.inner.SetRouteTable([]tcpip.Route{
@@ -63,8 +63,8 @@ func (s *Stack) attach(endpoint tcpipstack.LinkEndpoint) error {
 	return nil
 }
 
-// filter stands between the interface and the stack. It lets through what an
-// ordinary kernel sends from the sandbox's own addresses, and nothing else.
+// filter passes on only packets that an ordinary kernel sends, from the sandbox's own addresses. It
+// stands between the interface and the stack.
 type filter struct {
 	nested.Endpoint
 	stack *Stack
@@ -75,7 +75,7 @@ func (f *filter) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt 
 	if !admits(protocol, pkt) {
 		return
 	}
-	// The library answers every IPv6 echo request by itself, for whomever it is.
+	// The library would answer every IPv6 echo request, whatever address it is for.
 	if ip, echo := isICMPv6(protocol, pkt); echo {
 		f.stack.echo(addrPort(ip.DestinationAddress(), 0), pkt.Data().AsRange().ToSlice()[header.IPv6MinimumSize:])
 		return
@@ -100,7 +100,8 @@ func admits(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer) 
 	return false
 }
 
-// admits4 wants no options, and the loopback only in answers to the stack.
+// admits4 reports whether an IPv4 packet has no options and comes from the sandbox. The sandbox's loopback
+// address may only answer the stack.
 func admits4(ip header.IPv4) bool {
 	const version4NoOptions = 0x45
 	from, to := ip.SourceAddress(), ip.DestinationAddress()
@@ -116,7 +117,8 @@ func isICMPv6(protocol tcpip.NetworkProtocolNumber, pkt *tcpipstack.PacketBuffer
 	return b, ok && header.IPv6(b).NextHeader() == uint8(header.ICMPv6ProtocolNumber)
 }
 
-// admits6 wants no extensions but fragments, and those of UDP alone.
+// admits6 reports whether an IPv6 packet comes from the sandbox and has no extension header but that
+// of a fragment, see [isOtherFragment].
 func admits6(ip header.IPv6) bool {
 	if ip[0]>>4 != header.IPv6Version || ip.SourceAddress() != sandbox6 {
 		return false
@@ -129,8 +131,8 @@ func admits6(ip header.IPv6) bool {
 	return false
 }
 
-// isOtherFragment reports whether a packet is a fragment of something else than
-// UDP, the only protocol that the sandbox's kernel cuts in pieces.
+// isOtherFragment reports whether a packet is a fragment, but not of UDP. The sandbox's kernel sends
+// no other fragments.
 func isOtherFragment(ip header.IPv6, pkt *tcpipstack.PacketBuffer) bool {
 	if ip.NextHeader() != uint8(header.IPv6FragmentHeader) {
 		return false

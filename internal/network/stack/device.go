@@ -14,21 +14,20 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// device is the other end of the sandbox's interface, as a descriptor. Each
-// packet has a header in front that says what is left to do for it (struct
-// virtio_net_hdr): between two ends of one machine nobody has to make checksums
-// of what TCP carries, and nobody looks at them.
+// device is a [tcpipstack.LinkEndpoint] for the helper's end of the sandbox's interface. Before
+// each packet stands a struct virtio_net_hdr. By it both ends leave out the checksum of
+// the packet's content, and exchange TCP segments that are longer than a packet.
 type device struct {
 	fd   int
 	raw  syscall.RawConn
 	head int // bytes before the IP header
 	to   tcpipstack.NetworkDispatcher
-	gone func(error)
+	lost func(error)
 }
 
-// newDevice takes an interface over. gone is called when that ends.
-func newDevice(fd int, kind link.Kind, gone func(error)) (*device, error) {
-	d := &device{fd: fd, head: virtioHeader, gone: gone}
+// newDevice takes over the descriptor of an interface. It calls lost when the interface is gone.
+func newDevice(fd int, kind link.Kind, lost func(error)) (*device, error) {
+	d := &device{fd: fd, head: virtioHeader, lost: lost}
 	if kind == link.Veth {
 		d.head += header.EthernetMinimumSize
 	}
@@ -37,12 +36,12 @@ func newDevice(fd int, kind link.Kind, gone func(error)) (*device, error) {
 	return d, err
 }
 
-// virtioHeader is the size of a struct virtio_net_hdr (linux/virtio_net.h): flags,
-// kind of segments, length of all headers, length of a segment's content, and of
-// the checksum where it begins to count and where it stands behind that.
+// virtioHeader is the size of a struct virtio_net_hdr (linux/virtio_net.h). Its fields:
+// flags (1 byte), kind of segmentation (1), length of all headers (2), content of one
+// segment (2), where the checksum's range begins (2), where the checksum stands in it (2).
 const virtioHeader = 10
 
-// longestPacket is that of IP.
+// longestPacket is the largest length of an IP packet.
 const longestPacket = 1<<16 - 1
 
 // Attach implements [tcpipstack.LinkEndpoint].
@@ -51,14 +50,14 @@ func (d *device) Attach(to tcpipstack.NetworkDispatcher) {
 		return
 	}
 	d.to = to
-	go func() { d.gone(d.read()) }()
+	go func() { d.lost(d.read()) }()
 }
 
-// beginning is how many bytes of a packet lie apart, all headers among them: the
-// stack copies the memory that those lie in.
+// beginning is how many bytes of a packet are read into memory of their own. All headers are
+// among them: the stack copies the whole piece of memory that has the headers.
 const beginning = 128
 
-// read delivers what comes, until nothing can come any more.
+// read delivers the sandbox's packets to the stack. It returns the error that ends reading.
 func (d *device) read() error {
 	head, begin, rest := make([]byte, d.head), buffer.NewViewSize(beginning), buffer.NewViewSize(1<<16)
 	for {
@@ -80,8 +79,9 @@ func (d *device) read() error {
 	}
 }
 
-// deliver gives the stack the n bytes of a packet, and returns memory for the
-// rest of the next one: the same, unless more than half of it was filled.
+// deliver gives the stack a packet of n bytes, which are in begin and rest. It returns the memory for the
+// rest of the next packet. This is rest again, unless more than half of rest is filled: then the packet keeps it,
+// as a copy would cost more.
 func (d *device) deliver(begin, rest *buffer.View, n int) *buffer.View {
 	protocol := tcpip.NetworkProtocolNumber(header.IPv4ProtocolNumber)
 	if begin.AsSlice()[0]>>4 == header.IPv6Version {
@@ -103,8 +103,7 @@ func (d *device) deliver(begin, rest *buffer.View, n int) *buffer.View {
 	return next
 }
 
-// WritePackets implements [tcpipstack.LinkEndpoint]. What the kernel does not
-// take at the moment is lost.
+// WritePackets implements [tcpipstack.LinkEndpoint]. Packets that the kernel has no room for are dropped.
 func (d *device) WritePackets(list tcpipstack.PacketBufferList) (int, tcpip.Error) {
 	for i, p := range list.AsSlice() {
 		if err := d.write(p); err != nil {
@@ -133,12 +132,12 @@ func (d *device) write(p *tcpipstack.PacketBuffer) error {
 	}
 }
 
-// describe says of a segment of TCP what the kernel need not do for it, and how
-// it is cut should it be longer than one may be.
+// describe fills the virtio header of a TCP segment: its checksum is incomplete, and a segment longer
+// than the maximum is to be cut to pieces of that size.
 func describe(head []byte, o tcpipstack.GSO, ethernet, headers, content int) {
 	order := binary.NativeEndian
 	order.PutUint16(head[2:], uint16(ethernet+headers))
-	head[0] = unix.VIRTIO_NET_HDR_F_NEEDS_CSUM // it covers the addresses alone
+	head[0] = unix.VIRTIO_NET_HDR_F_NEEDS_CSUM // so far the checksum covers the addresses alone
 	order.PutUint16(head[6:], uint16(ethernet)+o.L3HdrLen)
 	order.PutUint16(head[8:], o.CsumOffset)
 	if content > int(o.MSS) {
@@ -153,9 +152,8 @@ func describe(head []byte, o tcpipstack.GSO, ethernet, headers, content int) {
 // MTU implements [tcpipstack.LinkEndpoint].
 func (d *device) MTU() uint32 { return link.MTU }
 
-// Capabilities implements [tcpipstack.LinkEndpoint]. With
-// CapabilityTXChecksumOffload packets that [describe] is not asked for would
-// leave without a checksum.
+// Capabilities implements [tcpipstack.LinkEndpoint]. CapabilityTXChecksumOffload is not among them: with it
+// the packets without [describe] would be sent without a checksum.
 func (d *device) Capabilities() tcpipstack.LinkEndpointCapabilities {
 	return tcpipstack.CapabilityRXChecksumOffload
 }
@@ -169,11 +167,10 @@ func (d *device) SupportedGSO() tcpipstack.SupportedGSO { return tcpipstack.Host
 // IsAttached implements [tcpipstack.LinkEndpoint].
 func (d *device) IsAttached() bool { return d.to != nil }
 
-// ARPHardwareType implements [tcpipstack.LinkEndpoint]. Of neighbours the stack
-// knows nothing: there is one.
+// ARPHardwareType implements [tcpipstack.LinkEndpoint]. The stack looks up no neighbours, as there is only one.
 func (d *device) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareNone }
 
-// What is left of [tcpipstack.LinkEndpoint] never changes.
+// The other methods of [tcpipstack.LinkEndpoint] have nothing to do.
 
 func (d *device) SetMTU(uint32)                             {}
 func (d *device) MaxHeaderLength() uint16                   { return 0 }

@@ -14,21 +14,21 @@ import (
 	"claudebox/internal/network/upstream"
 )
 
-// dialTime bounds a dial, as Linux does.
+// dialTime bounds a dial: Linux gives up after about the same time.
 const dialTime = 130 * time.Second
 
-// errRefused means that the policy forbids the address, which has been noted.
+// errRefused means that the policy forbids the address. The journal has been told.
 var errRefused = errors.New("refused by the policy")
 
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
 
-// A dialFunc connects by the host's sockets. It has each address judged before
-// it is dialled, and tells the one that answered.
+// dialFunc connects with a socket of the host. It calls judge for each address before it dials that address,
+// and returns the address that answered.
 type dialFunc func(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error)
 
-// dialHost is the only way out.
+// dialHost is the [dialFunc] that every connection uses.
 func (s *Stack) dialHost(
 	ctx context.Context, network, to string, judge func(netip.AddrPort) error,
 ) (net.Conn, netip.AddrPort, error) {
@@ -54,8 +54,8 @@ func (s *Stack) dialHost(
 	return conn, addr, nil
 }
 
-// dial connects to where a flow goes, by its name if it has one. The flow comes
-// back with the address that answered.
+// dial connects to the host of a flow, by its name if it has one. It returns the flow with the address that
+// answered.
 func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -64,10 +64,10 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	case f.Name != "" && s.Via.Address != "":
 		conn, err := s.dialVia(ctx, f)
 		return conn, f, err
-	case f.Name != "": // the dot keeps the machine's search domains away
+	case f.Name != "": // the dot at the end keeps the resolver from adding a search domain
 		to = net.JoinHostPort(f.Name+".", strconv.Itoa(int(f.To.Port())))
 	}
-	var refused atomic.Bool // both families are dialled side by side
+	var refused atomic.Bool // IPv4 and IPv6 are dialled at the same time
 	conn, answered, err := s.dialOut(ctx, string(f.Proto), to, func(addr netip.AddrPort) error {
 		err := s.admit(ctx, flow.Flow{Proto: f.Proto, To: addr, Name: f.Name})
 		if errors.Is(err, errRefused) {
@@ -85,7 +85,7 @@ func (s *Stack) dial(ctx context.Context, f flow.Flow) (net.Conn, flow.Flow, err
 	return conn, f, nil
 }
 
-// dialVia has the user's proxy connect to a name that was judged.
+// dialVia connects to the named host of a flow through the user's proxy. The name must have been judged.
 func (s *Stack) dialVia(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	conn, _, err := s.dialOut(ctx, "tcp", s.Via.Address, func(netip.AddrPort) error { return nil })
 	if err != nil {

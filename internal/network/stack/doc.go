@@ -1,5 +1,5 @@
-// Package stack is the other end of a sandbox's one interface: a TCP/IP stack
-// in this process, by gvisor.dev/gvisor/pkg/tcpip. Each connection that comes
-// out of it is judged (package policy), dialled by a socket of the host, and
-// copied. No packet of the sandbox ever leaves the machine.
+// Package stack answers the packets of a sandbox by a TCP/IP stack in this process
+// (gvisor.dev/gvisor/pkg/tcpip). Package policy judges each connection that the sandbox
+// opens. If it is allowed, the stack dials the same address with a socket of the host
+// and copies the data. No packet of the sandbox ever leaves the machine.
 package stack

@@ -8,28 +8,28 @@ import (
 	"claudebox/internal/network/flow"
 )
 
-// open is a connection that is being dialled or copied. Its flow has the address
-// that was dialled, as soon as that is known. The zero flow is of what leads to
-// nobody outside: a question for names, or what comes in by a published port.
-type open struct {
+// openFlow is a connection that is being dialled or copied. Its flow has the dialled address as soon
+// as that is known. The flow is zero if the connection leads to nobody outside: a DNS query, or a
+// connection to a published port.
+type openFlow struct {
 	flow           flow.Flow
 	sent, received atomic.Int64
-	end            func() // breaks it off; may be called more than once
+	end            func() // resets the connection; may be called more than once
 
-	seen int64 // bytes at the last sweep
-	idle int   // sweeps since it changed
+	seen int64 // bytes in both directions at the last sweep
+	idle int   // sweeps since seen has changed
 }
 
-// flows are those that are open.
+// flows is a set of open flows.
 type flows struct {
 	mu   *sync.Mutex
-	open map[*open]struct{}
+	open map[*openFlow]struct{}
 }
 
-func newFlows() flows { return flows{mu: new(sync.Mutex), open: map[*open]struct{}{}} }
+func newFlows() flows { return flows{mu: new(sync.Mutex), open: map[*openFlow]struct{}{}} }
 
-// add takes a flow in. It is false when there are too many.
-func (f flows) add(o *open) bool {
+// add adds a flow. It returns false, and adds nothing, if there are too many.
+func (f flows) add(o *openFlow) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.open) >= mostTCP {
@@ -39,15 +39,15 @@ func (f flows) add(o *open) bool {
 	return true
 }
 
-// replace counts a flow that has been dialled in the place of what was pending.
-func (f flows) replace(pending, dialled *open) {
+// replace puts a flow that has been dialled in the place of the flow that was pending.
+func (f flows) replace(pending, dialled *openFlow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, pending)
 	f.open[dialled] = struct{}{}
 }
 
-func (f flows) remove(o *open) {
+func (f flows) remove(o *openFlow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, o)
@@ -59,87 +59,88 @@ func (f flows) count() int {
 	return len(f.open)
 }
 
-func (f flows) all() []*open {
+func (f flows) all() []*openFlow {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*open, 0, len(f.open))
+	list := make([]*openFlow, 0, len(f.open))
 	for o := range f.open {
 		list = append(list, o)
 	}
 	return list
 }
 
-// noted are the flows whose beginning the journal knows of, and not their end.
+// noted is the set of flows whose beginning is in the journal, and whose end is not yet.
 type noted struct {
-	mu   sync.Mutex
-	list map[*open]struct{}
-	over bool // nothing is noted any more
+	mu       sync.Mutex
+	list     map[*openFlow]struct{}
+	finished bool // no more flows are added, see [Stack.Finish]
 }
 
-// begun notes that a flow has been dialled.
-func (s *Stack) begun(o *open) {
+// noteOpened tells the journal that a flow has been dialled.
+func (s *Stack) noteOpened(o *openFlow) {
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
-	if s.noted.over {
+	if s.noted.finished {
 		return
 	}
 	s.noted.list[o] = struct{}{}
 	s.Journal.Opened(o.flow)
 }
 
-// over notes a flow's end, once.
-func (s *Stack) over(o *open) {
+// noteClosed tells the journal of a flow's end, once.
+func (s *Stack) noteClosed(o *openFlow) {
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
 	if _, known := s.noted.list[o]; known {
-		s.end(o)
+		s.noteEnd(o)
 	}
 }
 
-func (s *Stack) end(o *open) {
+// noteEnd is noteClosed for a flow in s.noted, which must be locked.
+func (s *Stack) noteEnd(o *openFlow) {
 	delete(s.noted.list, o)
 	s.Journal.Closed(o.flow, o.sent.Load(), o.received.Load())
 }
 
-// Finish notes the end of all that is still open: the session is over. What is
-// dialled by then and not yet noted never is.
+// Finish tells the journal that all open flows have ended, as the session is over. It is told of no flow
+// after that.
 func (s *Stack) Finish() {
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
-	s.noted.over = true
+	s.noted.finished = true
 	for o := range s.noted.list {
-		s.end(o)
+		s.noteEnd(o)
 	}
 }
 
-// Sweeps end what nothing was heard of for long: a connection is kept for two
-// hours, as Linux keeps one before it asks whether somebody is there.
+// A connection that carries nothing is ended after two hours, the time after which Linux begins to probe an
+// idle connection.
 const (
 	sweepEvery = 10 * time.Minute
-	sweepsKept = 12
+	idleSweeps = 12
 )
 
-// sweep ends the connections that were idle for so many sweeps.
-func (f flows) sweep(kept int) {
+// sweep ends the connections that have been idle for more sweeps than most.
+func (f flows) sweep(most int) {
 	for _, o := range f.all() {
 		if now := o.sent.Load() + o.received.Load(); now != o.seen {
 			o.seen, o.idle = now, 0
 			continue
 		}
-		if o.idle++; o.idle > kept {
+		if o.idle++; o.idle > most {
 			o.end()
 		}
 	}
 }
 
-// Sweep ends idle connections from time to time, as long as the stack lives.
+// Sweep ends idle connections from time to time, until the stack's context ends.
 func (s *Stack) Sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			s.flows.sweep(sweepsKept)
+			s.flows.sweep(idleSweeps)
 		case <-s.ctx.Done():
 			return
 		}

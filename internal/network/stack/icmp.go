@@ -18,17 +18,18 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// pingTime bounds the wait for an echo.
+// pingTime bounds the wait for the answer to an echo request.
 const pingTime = 5 * time.Second
 
-// acceptICMP answers echo requests: for others by the host's own ones, which
-// its kernel lets ordinary users send (net.ipv4.ping_group_range).
+// acceptICMP is the handler of the stack's library for ICMP over IPv4.
 func (s *Stack) acceptICMP(id tcpipstack.TransportEndpointID, pkt *tcpipstack.PacketBuffer) bool {
 	s.echo(addrPort(id.LocalAddress, 0), tcpipstack.PayloadSince(pkt.TransportHeader()).ToSlice())
 	return true
 }
 
-// echo serves an ICMP message, of either family.
+// echo answers an echo request, of ICMP or ICMPv6, and ignores other messages. A request for an address
+// outside is answered if the host's own request to that address is: a kernel lets ordinary users send
+// such requests (net.ipv4.ping_group_range).
 func (s *Stack) echo(to netip.AddrPort, message []byte) {
 	if !isEcho(message, to.Addr()) {
 		return
@@ -52,7 +53,7 @@ func (s *Stack) echo(to netip.AddrPort, message []byte) {
 			return
 		}
 		if answer := s.pingOut(to.Addr(), message); answer != nil {
-			copy(answer[4:6], message[4:6]) // the kernel has its own number for it
+			copy(answer[4:6], message[4:6]) // the identifier, for which the host's kernel has set its own
 			s.answerEcho(to.Addr(), answer)
 		}
 	}()
@@ -68,7 +69,7 @@ func isEcho(message []byte, to netip.Addr) bool {
 	return message[0] == byte(header.ICMPv6EchoRequest)
 }
 
-// ping sends an echo request and returns the answer; nil: there was none.
+// ping sends an echo request and returns the answer; nil if there was none.
 func ping(to netip.Addr, message []byte) []byte {
 	domain, protocol := unix.AF_INET, unix.IPPROTO_ICMP
 	if to.Is6() {
@@ -97,7 +98,7 @@ func ping(to netip.Addr, message []byte) []byte {
 	return answer[:n]
 }
 
-// answerEcho turns a message into an answer and sends it.
+// answerEcho sends a message to the sandbox as the answer to an echo request.
 func (s *Stack) answerEcho(from netip.Addr, message []byte) {
 	message = bytes.Clone(message)
 	message[0], message[1] = byte(header.ICMPv4EchoReply), 0
@@ -107,7 +108,7 @@ func (s *Stack) answerEcho(from netip.Addr, message []byte) {
 	s.sendICMP(from, message)
 }
 
-// obstacle is why something cannot be reached.
+// obstacle is why an address cannot be reached.
 type obstacle int
 
 const (
@@ -116,7 +117,7 @@ const (
 	noPort
 )
 
-// codes are those of ICMP (RFC 792) and ICMPv6 (RFC 4443, 3.1).
+// codes returns the codes of ICMP (RFC 792) and ICMPv6 (RFC 4443, 3.1) for an obstacle.
 func (o obstacle) codes() (v4, v6 byte) {
 	switch o {
 	case noHost:
@@ -127,14 +128,14 @@ func (o obstacle) codes() (v4, v6 byte) {
 	return byte(header.ICMPv4NetUnreachable), byte(header.ICMPv6NetworkUnreachable)
 }
 
-// unreachable tells the sandbox what the host was told. number is that of the
-// segment that opened the connection.
-func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, number uint32,
+// unreachable sends the sandbox an ICMP error for a packet from client to an address. For TCP, sequence is the
+// sequence number of the SYN.
+func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to netip.AddrPort, sequence uint32,
 	why obstacle,
 ) {
 	begin := []byte{
 		byte(client.Port() >> 8), byte(client.Port()), byte(to.Port() >> 8), byte(to.Port()),
-		byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number),
+		byte(sequence >> 24), byte(sequence >> 16), byte(sequence >> 8), byte(sequence),
 	}
 	if protocol == header.UDPProtocolNumber {
 		copy(begin[4:], []byte{0, header.UDPMinimumSize, 0, 0})
@@ -149,7 +150,7 @@ func (s *Stack) unreachable(protocol tcpip.TransportProtocolNumber, client, to n
 	s.sendICMP(to.Addr(), append(append(message, ip...), begin...))
 }
 
-// encodeIP is the header of a packet.
+// encodeIP returns the IP header of a packet with length bytes of content.
 func encodeIP(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, length int) []byte {
 	const ttl = 64
 	if from.Is4() {
@@ -169,7 +170,7 @@ func encodeIP(from, to netip.Addr, protocol tcpip.TransportProtocolNumber, lengt
 	return ip
 }
 
-// sendICMP sends a message to the sandbox. Its checksum is set here.
+// sendICMP sets the checksum of a message and sends it to the sandbox.
 func (s *Stack) sendICMP(from netip.Addr, message []byte) {
 	message[2], message[3] = 0, 0
 	to, protocol := link.Sandbox4, header.ICMPv4ProtocolNumber

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,18 +16,18 @@ import (
 	"claudebox/internal/network/gate"
 )
 
-// pair is a connection with the sandbox and the one outside that it leads to.
-// What is copied goes from the stack's memory to the kernel and back: no
-// connection has a buffer of its own. An end becomes an end, a reset a reset.
+// pair is a connection with the sandbox (inner) and the connection outside to which it leads (outer).
+// Data is copied between the stack's memory and the kernel's, without a buffer for each
+// connection. The end of one connection's data ends the data of the other one; a reset
+// of one resets the other.
 type pair struct {
 	inner *inner
 	outer *net.TCPConn
-	open  *open
+	open  *openFlow
 	once  sync.Once
 }
 
-// lingerTime bounds how long what the sandbox said last may take to go out, when
-// it has reset the connection.
+// lingerTime is how long the rest of the data may take to go out after the sandbox has reset the connection.
 const lingerTime = 5 * time.Second
 
 // breakOff resets both connections.
@@ -37,12 +38,12 @@ func (p *pair) breakOff() {
 	})
 }
 
-// run copies both ways until both are over. Where the connection is judged by
-// what is said, the error is why it was broken off.
+// run copies in both directions until both have ended, and closes the connections. With judged, a
+// [gate.Gate] inspects what the client sends; refused is why the gate refused it.
 func (p *pair) run(ctx context.Context, judged bool) (refused error) {
 	vanished := waiter.NewFunctionEntry(waiter.EventHUp|waiter.EventErr, func(waiter.EventMask) {
 		go func() {
-			if p.inner.failed() { // what has come before the reset still goes out
+			if p.inner.failed() { // data that came before the reset still goes out
 				time.AfterFunc(lingerTime, p.breakOff)
 			}
 		}()
@@ -71,11 +72,10 @@ func (p *pair) run(ctx context.Context, judged bool) (refused error) {
 	return refused
 }
 
-// up copies what the sandbox says. Its error is what the gate refused.
+// up copies from the sandbox to the host outside. It returns an error only if the gate refused something.
 func (p *pair) up(ctx context.Context, g *gate.Gate) error {
 	if g != nil {
-		counted := &countedWriter{p.outer, p.open}
-		err := g.Client(ctx, p.inner.TCPConn, counted)
+		err := g.Client(ctx, p.inner.TCPConn, countedWriter{p.outer, &p.open.sent})
 		var no *gate.Refused
 		switch {
 		case errors.As(err, &no):
@@ -88,7 +88,7 @@ func (p *pair) up(ctx context.Context, g *gate.Gate) error {
 			return nil
 		}
 	}
-	if p.drain() != nil {
+	if p.copyUp() != nil {
 		p.breakOff()
 		return nil
 	}
@@ -96,14 +96,14 @@ func (p *pair) up(ctx context.Context, g *gate.Gate) error {
 	return nil
 }
 
-// down copies what comes from outside.
+// down copies from the host outside to the sandbox.
 func (p *pair) down(g *gate.Gate) {
 	err := error(nil)
 	if g != nil {
-		err = g.Server(p.outer, &received{p.inner.TCPConn, p.open})
+		err = g.Server(p.outer, countedWriter{p.inner.TCPConn, &p.open.received})
 	}
 	if err == nil {
-		err = p.fill()
+		err = p.copyDown()
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		p.breakOff()
@@ -112,51 +112,49 @@ func (p *pair) down(g *gate.Gate) {
 	p.inner.endpoint.Shutdown(tcpip.ShutdownWrite)
 }
 
-// errTaken ends a reading.
-var errTaken = errors.New("enough has been read")
+// errEnough is what a writer returns to the stack when it wants no more data at present.
+var errEnough = errors.New("enough has been read")
 
-// taker writes a connection's data to a socket. The stack gives it a piece at a
-// time, and lends the pieces only while it reads: all are written with the last.
-type taker struct {
-	fd     int
-	expect int // bytes that are there, at least
-	pieces [][]byte
-	count  int
-	taken  int // bytes that the socket has taken
-	err    error
+// gatherWriter writes a connection's data to a socket by one call. The stack passes it one piece after the
+// other; the pieces are valid only while the stack reads, so all are written with the last one.
+type gatherWriter struct {
+	fd      int
+	expect  int // bytes that the stack has, at least
+	pieces  [][]byte
+	count   int // bytes in pieces
+	written int // bytes that the socket has accepted
+	err     error
 }
 
-// mostTaken bounds what is written at a time: the stack can do nothing else for
-// the connection meanwhile.
-const mostTaken = 256 << 10
+// mostGathered bounds the bytes of one call: the stack does nothing else for the connection meanwhile.
+const mostGathered = 256 << 10
 
-func (t *taker) Write(b []byte) (int, error) {
+func (t *gatherWriter) Write(b []byte) (int, error) {
 	t.pieces, t.count = append(t.pieces, b), t.count+len(b)
-	if t.count < min(t.expect, mostTaken) && len(t.pieces) < cap(t.pieces) {
+	if t.count < min(t.expect, mostGathered) && len(t.pieces) < cap(t.pieces) {
 		return len(b), nil
 	}
 	for {
-		if t.taken, t.err = unix.Writev(t.fd, t.pieces); t.err != unix.EINTR {
-			return len(b), errTaken
+		if t.written, t.err = unix.Writev(t.fd, t.pieces); t.err != unix.EINTR {
+			return len(b), errEnough
 		}
 	}
 }
 
-// skipper takes so many bytes and drops them.
-type skipper int
+// discarder discards as many bytes as its value says, and accepts no more.
+type discarder int
 
-func (s *skipper) Write(b []byte) (int, error) {
+func (s *discarder) Write(b []byte) (int, error) {
 	n := min(len(b), int(*s))
-	*s -= skipper(n)
+	*s -= discarder(n)
 	if n < len(b) {
-		return n, errTaken
+		return n, errEnough
 	}
 	return n, nil
 }
 
-// drain writes what the sandbox sends to the host's socket, until the sandbox
-// has said all.
-func (p *pair) drain() error {
+// copyUp copies from the stack to the host's socket until the sandbox has ended its data.
+func (p *pair) copyUp() error {
 	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	p.inner.queue.EventRegister(&entry)
 	defer p.inner.queue.EventUnregister(&entry)
@@ -167,9 +165,9 @@ func (p *pair) drain() error {
 	pieces := make([][]byte, 0, mostPieces)
 	for {
 		var failed tcpip.Error
-		t := taker{pieces: pieces}
+		t := gatherWriter{pieces: pieces}
 		err := raw.Write(func(fd uintptr) bool {
-			t = taker{fd: int(fd), pieces: pieces}
+			t = gatherWriter{fd: int(fd), pieces: pieces}
 			t.expect, _ = p.inner.endpoint.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 			_, failed = p.inner.endpoint.Read(&t, tcpip.ReadOptions{Peek: true})
 			return t.err != unix.EAGAIN
@@ -180,9 +178,9 @@ func (p *pair) drain() error {
 		}
 		switch failed.(type) {
 		case nil:
-			rest := skipper(t.taken)
+			rest := discarder(t.written)
 			p.inner.endpoint.Read(&rest, tcpip.ReadOptions{})
-			p.open.sent.Add(int64(t.taken))
+			p.open.sent.Add(int64(t.written))
 		case *tcpip.ErrWouldBlock:
 			<-readable
 		case *tcpip.ErrClosedForReceive:
@@ -193,17 +191,16 @@ func (p *pair) drain() error {
 	}
 }
 
-// mostPieces bounds those that are written at a time.
+// mostPieces bounds the pieces of one call of a [gatherWriter].
 const mostPieces = 32
 
-// arrived is what a socket has received and not given out yet. Its reader gets
-// exactly so much.
-type arrived struct{ fd, count int }
+// unread is the data that a socket has received and nobody has read yet, as a [tcpip.Payloader].
+type unread struct{ fd, count int }
 
 // Len implements [tcpip.Payloader].
-func (a *arrived) Len() int { return a.count }
+func (a *unread) Len() int { return a.count }
 
-func (a *arrived) Read(b []byte) (int, error) {
+func (a *unread) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -214,9 +211,9 @@ func (a *arrived) Read(b []byte) (int, error) {
 	return max(n, 0), err
 }
 
-// look finds out what a socket has received: io.EOF when nothing comes any
-// more, unix.EAGAIN when nothing is there.
-func look(fd int) (int, error) {
+// countUnread returns how many bytes of a socket are [unread]. Its error is io.EOF at the end of
+// the data, and unix.EAGAIN if there is none at present.
+func countUnread(fd int) (int, error) {
 	count, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
 	if count > 0 || err != nil {
 		return count, err
@@ -229,8 +226,8 @@ func look(fd int) (int, error) {
 	return max(n, 0), err
 }
 
-// fill has the stack read from the host's socket, until that has ended.
-func (p *pair) fill() error {
+// copyDown copies from the host's socket to the stack until the host outside has ended its data.
+func (p *pair) copyDown() error {
 	entry, writable := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventHUp | waiter.EventErr)
 	p.inner.queue.EventRegister(&entry)
 	defer p.inner.queue.EventUnregister(&entry)
@@ -242,8 +239,8 @@ func (p *pair) fill() error {
 		var seen error
 		var failed tcpip.Error
 		err := raw.Read(func(fd uintptr) bool {
-			a := arrived{fd: int(fd)}
-			if a.count, seen = look(a.fd); seen != nil {
+			a := unread{fd: int(fd)}
+			if a.count, seen = countUnread(a.fd); seen != nil {
 				return seen != unix.EAGAIN
 			}
 			var n int64
@@ -267,26 +264,14 @@ func (p *pair) fill() error {
 	}
 }
 
-// countedWriter counts what goes out.
+// countedWriter adds the bytes that it writes to a counter.
 type countedWriter struct {
 	io.Writer
-	open *open
+	count *atomic.Int64
 }
 
-func (w *countedWriter) Write(b []byte) (int, error) {
+func (w countedWriter) Write(b []byte) (int, error) {
 	n, err := w.Writer.Write(b)
-	w.open.sent.Add(int64(n))
-	return n, err
-}
-
-// received counts what comes in.
-type received struct {
-	io.Writer
-	open *open
-}
-
-func (w *received) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	w.open.received.Add(int64(n))
+	w.count.Add(int64(n))
 	return n, err
 }

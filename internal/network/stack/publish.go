@@ -14,17 +14,16 @@ import (
 	"claudebox/internal/network/link"
 )
 
-// Publish carries a connection of the host to a port of the sandbox: to
-// whoever listens on its 127.0.0.1, or on all its addresses. It returns when
-// the connection is over; its error says that nobody listens, and outer is still
-// open then.
+// Publish carries a connection from the host to a port of the sandbox's 127.0.0.1. It returns when the
+// connection is over. It returns an error, and leaves outer open, if no server listens on that
+// port there.
 func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	queue := new(waiter.Queue)
 	endpoint, err := s.dialInside(queue, port)
 	if err != nil {
 		return err
 	}
-	p := &pair{inner: &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}, outer: outer, open: &open{}}
+	p := &pair{inner: &inner{gonet.NewTCPConn(queue, endpoint), endpoint, queue}, outer: outer, open: &openFlow{}}
 	p.open.end = p.breakOff
 	if !s.flows.add(p.open) {
 		p.breakOff()
@@ -34,7 +33,7 @@ func (s *Stack) Publish(outer *net.TCPConn, port uint16) error {
 	return p.run(s.ctx, false)
 }
 
-// dialInside connects to the sandbox's 127.0.0.1.
+// dialInside connects to a port of the sandbox's 127.0.0.1.
 func (s *Stack) dialInside(queue *waiter.Queue, port uint16) (tcpip.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()

@@ -24,27 +24,25 @@ import (
 	"claudebox/internal/network/upstream"
 )
 
-// Config is what a stack works by.
+// Config describes what a stack serves.
 type Config struct {
 	Rules      policy.Rules
-	Host       policy.Host // at the beginning, see [Stack.Moved]
-	DNS        *dns.Server // nil: there is none
-	Terminator flow.Terminator
+	Host       policy.Host     // at the beginning, see [Stack.SetHost]
+	DNS        *dns.Server     // nil: the sandbox has none
+	Terminator flow.Terminator // nil: no connections are terminated
 	Journal    Journal
-	// Resolver looks up the names of flows that have one.
-	Resolver *net.Resolver
-	// Via connects to them, where there is one, and looks them up itself.
-	Via upstream.Proxy
+	Resolver   *net.Resolver  // looks up the hosts of flows with a name
+	Via        upstream.Proxy // connects to hosts of flows with a name, in place of Resolver; zero: there is none
 }
 
-// Journal is told what became of flows. It is called from many goroutines.
+// Journal records flows. Its methods are called from many goroutines.
 type Journal interface {
 	Opened(flow.Flow)
 	Closed(f flow.Flow, sent, received int64)
 	Refused(f flow.Flow, why string)
 }
 
-// Bounds of what a sandbox can have at a time.
+// Bounds of what a sandbox can have at the same time: connections, exchanges of datagrams, echo requests.
 const (
 	mostTCP   = 2048
 	mostUDP   = 1024
@@ -57,42 +55,41 @@ type Stack struct {
 	ctx   context.Context
 	inner *tcpipstack.Stack
 	flows flows
-	// upstreams are the connections to hosts that are answered for. Those with the
-	// sandbox are among flows.
+	// upstreams are the connections of the terminator to hosts. Its connections with the sandbox are among
+	// flows.
 	upstreams flows
 	noted     noted
 	syns      syns
-	udps      chan struct{}
-	pings     chan struct{}
-	// dialOut is [Stack.dialHost], pingOut is [ping], or what a test has in their
-	// places.
+	udps      chan struct{} // has an element for each exchange of datagrams
+	pings     chan struct{} // has an element for each echo request
+	// Tests replace these two functions.
 	dialOut dialFunc
 	pingOut func(to netip.Addr, message []byte) []byte
 
-	mu    sync.RWMutex
-	host  policy.Host
-	moved chan struct{} // closed when there is another host
-	until time.Time     // bounds the wait for one that is not [policy.Host.Unsure]
+	mu     sync.RWMutex
+	host   policy.Host
+	moved  chan struct{} // closed when host changes
+	sureBy time.Time     // the end of waiting for a host that is not [policy.Host.Unsure]
 }
 
-// sureTime is how long after a move a dial waits until the host is known well.
+// sureTime is how long a dial waits for a host that is not [policy.Host.Unsure], from when it became unsure.
 const sureTime = 3 * time.Second
 
 // nic is the number of the only interface.
 const nic = 1
 
-// New makes a stack that has no interface yet. Its connections end with ctx.
+// New makes a stack without an interface, see [Stack.Attach]. Its connections end with ctx.
 func New(ctx context.Context, c Config) (*Stack, error) {
 	s := &Stack{
 		Config: c, ctx: ctx, host: c.Host,
-		flows: newFlows(), upstreams: newFlows(), noted: noted{list: map[*open]struct{}{}},
+		flows: newFlows(), upstreams: newFlows(), noted: noted{list: map[*openFlow]struct{}{}},
 		udps: make(chan struct{}, mostUDP), pings: make(chan struct{}, mostPings),
-		moved: make(chan struct{}), until: time.Now().Add(sureTime),
+		moved: make(chan struct{}), sureBy: time.Now().Add(sureTime),
 	}
 	s.dialOut, s.pingOut = s.dialHost, ping
 	s.inner = tcpipstack.New(tcpipstack.Options{
 		NetworkProtocols: []tcpipstack.NetworkProtocolFactory{
-			// A server that listens on 127.0.0.1 answers by that address.
+			// A server inside that listens on 127.0.0.1 answers from that address.
 			ipv4.NewProtocolWithOptions(ipv4.Options{AllowExternalLoopbackTraffic: true}), ipv6.NewProtocol,
 		},
 		TransportProtocols: []tcpipstack.TransportProtocolFactory{
@@ -113,11 +110,11 @@ func New(ctx context.Context, c Config) (*Stack, error) {
 	return s, nil
 }
 
-// tune sets what differs from the library's defaults. Measured: moderation of the
-// buffers gains nothing over a link without loss.
+// tune sets the options that differ from the library's defaults. Measured: automatic sizes of the receive
+// buffers gain nothing over a link without loss.
 func (s *Stack) tune() error {
 	moderate, sack := tcpip.TCPModerateReceiveBufferOption(false), tcpip.TCPSACKEnabled(true)
-	// A SYN for a connection in TIME_WAIT is dropped: nobody listens here.
+	// Short, as the library drops a new SYN for a connection in TIME_WAIT if there is no listener.
 	wait := tcpip.TCPTimeWaitTimeoutOption(10 * time.Millisecond)
 	for _, option := range []tcpip.SettableTransportProtocolOption{
 		&tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: firstWindow, Max: largestBuffer},
@@ -131,19 +128,19 @@ func (s *Stack) tune() error {
 	return nil
 }
 
-// now is what the machine is connected to at this moment.
+// now returns what this machine is connected to at present.
 func (s *Stack) now() policy.Host {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.host
 }
 
-// Moved says that the machine is connected to something else now. What is open
-// is judged anew, and ended where it is refused.
-func (s *Stack) Moved(h policy.Host) {
+// SetHost changes what this machine is connected to. Open flows are judged again, and ended if they are
+// refused.
+func (s *Stack) SetHost(h policy.Host) {
 	s.mu.Lock()
 	if h.Unsure && !s.host.Unsure {
-		s.until = time.Now().Add(sureTime)
+		s.sureBy = time.Now().Add(sureTime)
 	}
 	s.host = h
 	close(s.moved)
@@ -160,7 +157,7 @@ func (s *Stack) Moved(h policy.Host) {
 	}
 }
 
-// judge decides about a flow, and notes a refusal.
+// judge decides about a flow, and tells the journal of a refusal.
 func (s *Stack) judge(f flow.Flow) flow.Verdict {
 	v := policy.Judge(s.Rules, s.now(), f)
 	if v.Action == flow.Refuse {
@@ -169,12 +166,12 @@ func (s *Stack) judge(f flow.Flow) flow.Verdict {
 	return v
 }
 
-// admit judges a flow by the address that it leads to, when it is known what is
-// behind that. [errRefused] has been noted.
+// admit judges a flow by its address. An address may stand for another one behind a NAT64: admit first waits, for at
+// most [sureTime], until that is known. Its error is that of ctx, or [errRefused], which the journal has been told of.
 func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 	for {
 		s.mu.RLock()
-		host, moved, wait := s.host, s.moved, time.Until(s.until)
+		host, moved, wait := s.host, s.moved, time.Until(s.sureBy)
 		s.mu.RUnlock()
 		if !host.MayTranslate(f.To.Addr()) {
 			break
@@ -196,9 +193,9 @@ func (s *Stack) admit(ctx context.Context, f flow.Flow) error {
 	return nil
 }
 
-// flowOf is a flow to an address as the sandbox sees it: of one that stands for
-// a name only the name counts. It is false for one that stands for a name that
-// nobody has asked for.
+// flowOf returns the flow to an address that the sandbox uses. If the address stands for a name, the flow has
+// the name and no address. It returns false if the address stands for a name that the sandbox has not
+// looked up.
 func (s *Stack) flowOf(p flow.Proto, to netip.AddrPort) (flow.Flow, bool) {
 	if s.DNS == nil || !dns.Stands(to.Addr()) {
 		return flow.Flow{Proto: p, To: to}, true
@@ -207,7 +204,7 @@ func (s *Stack) flowOf(p flow.Proto, to netip.AddrPort) (flow.Flow, bool) {
 	return flow.Flow{Proto: p, To: netip.AddrPortFrom(netip.Addr{}, to.Port()), Name: name}, name != ""
 }
 
-// isServer reports whether an address is the stack's own inside.
+// isServer reports whether an address inside is that of the stack itself.
 func isServer(a netip.Addr) bool { return a == link.Server4 || a == link.Server6 }
 
 func addrPort(a tcpip.Address, port uint16) netip.AddrPort {

@@ -264,7 +264,7 @@ func TestADatagramThatIsRefusedIsAnsweredAtOnce(t *testing.T) {
 func TestOpenConnectionsAreEnded(t *testing.T) {
 	for name, end := range map[string]func(*Stack){
 		"where the machine has come to": func(s *Stack) {
-			s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+			s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 		},
 		"that are idle for long (F10)": func(s *Stack) {
 			s.flows.sweep(1)
@@ -295,7 +295,7 @@ func TestOpenConnectionsAreEnded(t *testing.T) {
 // While a connection is being dialled the machine may come to where it leads.
 func TestWhatIsBeingDialledIsJudgedAgain(t *testing.T) {
 	arrive := func(s *Stack) {
-		s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+		s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	}
 	e, err := policy.ParseEntry("good.test", false)
 	if err != nil {
@@ -346,13 +346,13 @@ func TestIPv6IsClosedUntilItIsKnownWhatIsBehindIt(t *testing.T) {
 	s := newStack(t, o, inet, nil)
 	b := newSandbox(t, s)
 	c := b.mustDial(t, "[2001:db8:ffff::10]:80")
-	s.Moved(policy.Host{Unsure: true})
+	s.SetHost(policy.Host{Unsure: true})
 	b.mustDial(t, "203.0.113.10:80")
-	time.AfterFunc(50*time.Millisecond, func() { s.Moved(policy.Host{}) })
+	time.AfterFunc(50*time.Millisecond, func() { s.SetHost(policy.Host{}) })
 	b.mustDial(t, "[2001:db8:ffff::10]:80")
-	s.Moved(policy.Host{Unsure: true})
+	s.SetHost(policy.Host{Unsure: true})
 	s.mu.Lock()
-	s.until = time.Now()
+	s.sureBy = time.Now()
 	s.mu.Unlock()
 	if _, err := b.dial(t, "[2001:db8:ffff::10]:80"); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("while it is not known: %v", err)
@@ -369,7 +369,7 @@ func TestADatagramIsJudgedAgainWhenItIsDialled(t *testing.T) {
 	b := newSandbox(t, s)
 	s.dialOut = func(ctx context.Context, network, to string, judge func(netip.AddrPort) error) (net.Conn, netip.AddrPort, error) {
 		conn, addr, err := o.dial(ctx, network, to, judge)
-		s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+		s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 		return conn, addr, err
 	}
 	at, protocol := full("203.0.113.10:7")
@@ -399,7 +399,7 @@ func TestAPendingDialEndsWithTheMove(t *testing.T) {
 	}
 	go b.dial(t, "203.0.113.10:80")
 	<-begun
-	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -420,7 +420,7 @@ func TestAConnectionCountsOnce(t *testing.T) {
 	if n := s.flows.count(); n != 1 {
 		t.Errorf("it counts as %d", n)
 	}
-	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	for s.flows.count() > 0 {
 		runtime.Gosched()
 	}
@@ -440,7 +440,7 @@ func TestAMoveLeavesAloneWhatIsNotDialled(t *testing.T) {
 	for s.flows.count() == 0 {
 		runtime.Gosched()
 	}
-	s.Moved(policy.Host{})
+	s.SetHost(policy.Host{})
 	c.SetDeadline(time.Now().Add(100 * time.Millisecond))
 	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("DNS over TCP: %v", err)
@@ -513,11 +513,11 @@ func TestTheWayToAHostThatIsAnsweredForEndsWithTheMove(t *testing.T) {
 	if err := echo(); err != nil {
 		t.Fatal(err)
 	}
-	s.Moved(policy.Host{})
+	s.SetHost(policy.Host{})
 	if err := echo(); err != nil {
 		t.Errorf("a move to elsewhere: %v", err)
 	}
-	s.Moved(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	s.SetHost(policy.Host{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
 	if echo() == nil {
 		t.Fatal("it goes on")
 	}
@@ -608,14 +608,14 @@ func TestWhatHasBegunHasAnEnd(t *testing.T) {
 	}
 	go b.dial(t, netip.AddrPortFrom(a, 80).String())
 	<-dialled
-	shaking := &open{} // between its SYN and the sandbox's answer
-	s.begun(shaking)
+	shaking := &openFlow{} // between its SYN and the sandbox's answer
+	s.noteOpened(shaking)
 	s.Finish()
 	if opened, closed := o.opened.Load(), o.closed.Load(); opened != 4 || closed != 4 {
 		t.Errorf("%d opened, %d closed; want 4 of each", opened, closed)
 	}
 	close(held)
-	s.over(shaking)
+	s.noteClosed(shaking)
 	for range 20 {
 		time.Sleep(5 * time.Millisecond)
 		if opened, closed := o.opened.Load(), o.closed.Load(); opened != 4 || closed != 4 {

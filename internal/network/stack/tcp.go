@@ -19,18 +19,16 @@ import (
 	"claudebox/internal/network/flow"
 )
 
-// Bounds of connections: how many may be dialled at a time, and what they can
-// hold in memory. Measured on two processors: a download from this machine is at
-// 22 to 25 Gbit/s with a largest buffer of 2 MiB, at 13 or at 22 with 1 MiB, and
-// at 13 with 4 MiB.
+// Bounds of connections: how many are dialled at the same time, and the bytes of their buffers. Measured on
+// two processors, by downloads from this machine: 22 to 25 Gbit/s with a largest buffer of 2 MiB, 13 or 22
+// with 1 MiB, 13 with 4 MiB.
 const (
 	mostDialling  = 512
 	firstWindow   = 1 << 20
 	largestBuffer = 2 << 20
 )
 
-// buffer is how much a connection may hold in each direction when there are so
-// many.
+// bufferFor returns the bytes that each of so many connections may buffer in each direction.
 func bufferFor(connections int) int64 {
 	for _, step := range []struct {
 		most int
@@ -43,32 +41,32 @@ func bufferFor(connections int) int64 {
 	return 8 << 10
 }
 
-// syns are the sequence numbers of connections that are being dialled: an ICMP
-// error is believed only with them.
+// syns has the sequence numbers of the SYNs of connections that are being dialled. The sandbox's kernel
+// accepts an ICMP error only with the number of its SYN.
 type syns struct {
 	mu   sync.Mutex
 	list map[tcpipstack.TransportEndpointID]uint32
 }
 
-func (s *syns) note(id tcpipstack.TransportEndpointID, number uint32) {
+func (s *syns) note(id tcpipstack.TransportEndpointID, sequence uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.list == nil || len(s.list) > 2*mostDialling { // of some the forwarder took no notice
+	if s.list == nil || len(s.list) > 2*mostDialling { // the forwarder ignores some SYNs, so nobody takes their numbers
 		s.list = map[tcpipstack.TransportEndpointID]uint32{}
 	}
-	s.list[id] = number
+	s.list[id] = sequence
 }
 
 func (s *syns) take(id tcpipstack.TransportEndpointID) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	number := s.list[id]
+	sequence := s.list[id]
 	delete(s.list, id)
-	return number
+	return sequence
 }
 
-// noteSYN reports whether a segment is one that nobody sends in earnest, and
-// remembers the number of one that opens a connection.
+// noteSYN remembers the sequence number of a SYN. It reports whether the segment is an invalid SYN, which is to be
+// dropped.
 func (s *Stack) noteSYN(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketBuffer) bool {
 	t := header.TCP(p.TransportHeader().Slice())
 	if len(t) < header.TCPMinimumSize || t.Flags()&(header.TCPFlagSyn|header.TCPFlagAck) != header.TCPFlagSyn {
@@ -81,11 +79,11 @@ func (s *Stack) noteSYN(id tcpipstack.TransportEndpointID, p *tcpipstack.PacketB
 	return false
 }
 
-// acceptTCP serves one connection that the sandbox opens: it is dialled first,
-// so that what is refused outside is refused inside.
+// acceptTCP serves one connection that the sandbox opens. It accepts the connection only once the host outside
+// has been dialled, so that the sandbox sees a refusal by that host as one.
 func (s *Stack) acceptTCP(r *tcp.ForwarderRequest) {
 	id := r.ID()
-	to, number := addrPort(id.LocalAddress, id.LocalPort), s.syns.take(id)
+	to, sequence := addrPort(id.LocalAddress, id.LocalPort), s.syns.take(id)
 	if isServer(to.Addr()) {
 		s.serve(r, to.Port())
 		return
@@ -101,11 +99,11 @@ func (s *Stack) acceptTCP(r *tcp.ForwarderRequest) {
 	case flow.Terminate:
 		s.terminate(r, f)
 	case flow.Dial:
-		s.connect(r, f, to, number)
+		s.connect(r, f, to, sequence)
 	}
 }
 
-// serve answers at the stack's own address: questions for names.
+// serve serves a connection to the stack's own address: DNS queries, and nothing else.
 func (s *Stack) serve(r *tcp.ForwarderRequest, port uint16) {
 	const domain = 53
 	if port != domain || s.DNS == nil {
@@ -113,7 +111,7 @@ func (s *Stack) serve(r *tcp.ForwarderRequest, port uint16) {
 		return
 	}
 	if c := s.complete(r); c != nil {
-		o := &open{end: c.abort}
+		o := &openFlow{end: c.abort}
 		if !s.flows.add(o) {
 			c.abort()
 			return
@@ -123,12 +121,12 @@ func (s *Stack) serve(r *tcp.ForwarderRequest, port uint16) {
 	}
 }
 
-// connect dials and copies.
-func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort, number uint32) {
+// connect dials the host of a flow, accepts the sandbox's connection, and copies between them.
+func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort, sequence uint32) {
 	id := r.ID()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	pending := &open{flow: f, end: cancel}
+	pending := &openFlow{flow: f, end: cancel}
 	if !s.flows.add(pending) {
 		r.Complete(true)
 		return
@@ -136,14 +134,14 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 	defer s.flows.remove(pending)
 	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {
-		s.tellWhy(r, err, addrPort(id.RemoteAddress, id.RemotePort), to, number)
+		s.reject(r, err, addrPort(id.RemoteAddress, id.RemotePort), to, sequence)
 		return
 	}
 	outer := conn.(*net.TCPConn)
-	p := &pair{outer: outer, open: &open{flow: dialled}}
+	p := &pair{outer: outer, open: &openFlow{flow: dialled}}
 	p.open.end = p.breakOff
-	s.begun(p.open) // before the sandbox knows, which may end at once
-	defer s.over(p.open)
+	s.noteOpened(p.open) // before the connection is accepted: the session may end right after that
+	defer s.noteClosed(p.open)
 	if p.inner = s.complete(r); p.inner == nil {
 		reset(outer)
 		return
@@ -153,8 +151,8 @@ func (s *Stack) connect(r *tcp.ForwarderRequest, f flow.Flow, to netip.AddrPort,
 	s.carry(ctx, p, f.Name != "")
 }
 
-// carry copies a connection until it is over, unless the machine has moved during
-// the dial: ctx ends then, or what was dialled is no longer admitted.
+// carry copies a connection until it is over. It resets the connection instead if the host has changed during
+// the dial so that the flow is no longer allowed. [Stack.SetHost] ended ctx then, or admit fails.
 func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
 	if ctx.Err() != nil || s.admit(ctx, p.open.flow) != nil {
 		p.breakOff()
@@ -166,52 +164,52 @@ func (s *Stack) carry(ctx context.Context, p *pair, judged bool) {
 	}
 }
 
-// terminate hands a connection to the terminator.
+// terminate accepts a connection and has the terminator serve it.
 func (s *Stack) terminate(r *tcp.ForwarderRequest, f flow.Flow) {
 	c := s.complete(r)
 	if c == nil {
 		return
 	}
-	o := &open{flow: f, end: c.abort}
+	o := &openFlow{flow: f, end: c.abort}
 	if !s.flows.add(o) {
 		c.abort()
 		return
 	}
 	defer s.flows.remove(o)
 	c.resize(bufferFor(s.flows.count()))
-	s.begun(o)
+	s.noteOpened(o)
 	counted := &countedConn{Conn: c.TCPConn, open: o}
 	s.Terminator.Serve(s.ctx, counted, f.Name, f.To.Port(), func(ctx context.Context) (net.Conn, error) {
 		return s.dialUpstream(ctx, f)
 	})
 	counted.Close()
-	s.over(o)
+	s.noteClosed(o)
 }
 
-// dialUpstream is a terminator's way to the host that it answers for. What is open
-// is judged anew after each move, as other connections are.
+// dialUpstream connects the terminator to the host in whose place it answers. Like other connections, this one
+// is judged again whenever the host changes.
 func (s *Stack) dialUpstream(ctx context.Context, f flow.Flow) (net.Conn, error) {
 	conn, dialled, err := s.dial(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	u := &upstreamConn{Conn: conn, all: s.upstreams}
-	u.open = &open{flow: dialled, end: func() { reset(conn.(*net.TCPConn)) }}
+	u.open = &openFlow{flow: dialled, end: func() { reset(conn.(*net.TCPConn)) }}
 	if !s.upstreams.add(u.open) {
 		conn.Close()
 		return nil, errors.New("too many connections")
 	}
-	if err := s.admit(ctx, dialled); err != nil { // the machine has moved during the dial
+	if err := s.admit(ctx, dialled); err != nil { // the host has changed during the dial
 		u.Close()
 		return nil, err
 	}
 	return u, nil
 }
 
-// upstreamConn is one of [Stack.upstreams] until it is closed.
+// upstreamConn is a connection that is in [Stack.upstreams] until it is closed.
 type upstreamConn struct {
 	net.Conn
-	open *open
+	open *openFlow
 	all  flows
 }
 
@@ -220,32 +218,32 @@ func (c *upstreamConn) Close() error {
 	return c.Conn.Close()
 }
 
-// tellWhy ends a request for a connection as the host's own attempt ended.
-func (s *Stack) tellWhy(r *tcp.ForwarderRequest, err error, client, to netip.AddrPort, number uint32) {
+// reject ends a request for a connection in the same way as the host's dial ended.
+func (s *Stack) reject(r *tcp.ForwarderRequest, err error, client, to netip.AddrPort, sequence uint32) {
 	var lookup *net.DNSError
 	switch {
 	case errors.Is(err, errRefused), errors.Is(err, syscall.ECONNREFUSED):
 		r.Complete(true)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		r.Complete(false)
-		s.unreachable(header.TCPProtocolNumber, client, to, number, noNetwork)
+		s.unreachable(header.TCPProtocolNumber, client, to, sequence, noNetwork)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EACCES), errors.As(err, &lookup):
 		r.Complete(false)
-		s.unreachable(header.TCPProtocolNumber, client, to, number, noHost)
+		s.unreachable(header.TCPProtocolNumber, client, to, sequence, noHost)
 	default:
-		r.Complete(false) // it took too long; the client's next SYN asks again
+		r.Complete(false) // a timeout: no answer, so that the client's next SYN is a new request
 	}
 }
 
-// complete makes the connection with the sandbox; nil: it did not come about.
+// complete accepts a connection of the sandbox. It returns nil if that fails.
 func (s *Stack) complete(r *tcp.ForwarderRequest) *inner {
 	queue := new(waiter.Queue)
 	endpoint, err := r.CreateEndpoint(queue)
-	r.Complete(false) // an old connection may still be there: the next SYN asks again
+	r.Complete(false) // after an error, the client's next SYN is a new request
 	if err != nil {
 		return nil
 	}
-	// A reset that was lost on a full queue is never sent again.
+	// Keepalive, as a reset is sent only once, and may be lost on a full queue.
 	endpoint.SocketOptions().SetKeepAlive(true)
 	idle, interval := tcpip.KeepaliveIdleOption(2*time.Minute), tcpip.KeepaliveIntervalOption(10*time.Second)
 	endpoint.SetSockOpt(&idle)
@@ -253,7 +251,7 @@ func (s *Stack) complete(r *tcp.ForwarderRequest) *inner {
 	return &inner{TCPConn: gonet.NewTCPConn(queue, endpoint), endpoint: endpoint, queue: queue}
 }
 
-// inner is a connection with the sandbox.
+// inner is the sandbox's side of a connection.
 type inner struct {
 	*gonet.TCPConn
 	endpoint tcpip.Endpoint
@@ -270,10 +268,10 @@ func (c *inner) resize(size int64) {
 // failed reports whether the sandbox has reset the connection.
 func (c *inner) failed() bool { return tcp.EndpointState(c.endpoint.State()) == tcp.StateError }
 
-// countedConn counts what a terminator reads and writes.
+// countedConn counts the bytes that a terminator reads and writes.
 type countedConn struct {
 	net.Conn
-	open *open
+	open *openFlow
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
@@ -288,7 +286,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is said to the sandbox.
+// CloseWrite ends the data to the sandbox.
 func (c *countedConn) CloseWrite() error { return c.Conn.(*gonet.TCPConn).CloseWrite() }
 
 // reset closes a connection so that its other end sees a reset.

@@ -20,22 +20,21 @@ import (
 	"claudebox/internal/network/flow"
 )
 
-// How long an exchange of datagrams is kept that is silent: one without an
-// answer, and another.
+// How long an exchange of datagrams is kept without a datagram, before and after the first answer.
 const (
 	unansweredTime = 30 * time.Second
 	answeredTime   = 3 * time.Minute
 )
 
-// acceptUDP serves what a datagram begins. It must not wait: every packet comes
-// through here. The result false has the stack answer that nobody is there.
+// acceptUDP serves an exchange that a datagram of the sandbox begins. It returns at once, as it is called while
+// the stack handles a packet. If it returns false, the stack answers that the port is unreachable.
 func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 	id := r.ID()
 	to := addrPort(id.LocalAddress, id.LocalPort)
 	const domain = 53
-	question := isServer(to.Addr()) && to.Port() == domain && s.DNS != nil
+	isQuery := isServer(to.Addr()) && to.Port() == domain && s.DNS != nil
 	f := flow.Flow{Proto: flow.UDP, To: to}
-	if !question {
+	if !isQuery {
 		var known bool
 		if f, known = s.flowOf(flow.UDP, to); !known || isServer(to.Addr()) || id.RemotePort == 0 {
 			return false
@@ -58,7 +57,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 	inner := &innerUDP{gonet.NewUDPConn(queue, endpoint), endpoint, queue}
 	go func() {
 		defer func() { <-s.udps }()
-		if question {
+		if isQuery {
 			s.DNS.ServePacket(s.ctx, inner)
 			return
 		}
@@ -67,14 +66,14 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 	return true
 }
 
-// innerUDP are datagrams of the sandbox's.
+// innerUDP is the sandbox's side of an exchange.
 type innerUDP struct {
 	*gonet.UDPConn
 	endpoint tcpip.Endpoint
 	queue    *waiter.Queue
 }
 
-// await waits until there is a datagram, or nothing to wait for any more.
+// await waits, for at most the given time, until there is a datagram or an error to read, or the end.
 func (c *innerUDP) await(most time.Duration) error {
 	entry, readable := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	c.queue.EventRegister(&entry)
@@ -92,7 +91,7 @@ func (c *innerUDP) await(most time.Duration) error {
 	}
 }
 
-// outerUDP are those of the host's.
+// outerUDP is the host's side of an exchange.
 type outerUDP struct{ *net.UDPConn }
 
 func (c outerUDP) await(most time.Duration) error {
@@ -103,7 +102,7 @@ func (c outerUDP) await(most time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var seen error // what is pending is told once: that nobody is there
+	var seen error // a pending error, such as ECONNREFUSED, is returned by one call only
 	err = raw.Read(func(fd uintptr) bool {
 		_, _, seen = unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return seen != unix.EAGAIN
@@ -114,13 +113,13 @@ func (c outerUDP) await(most time.Duration) error {
 	return err
 }
 
-// datagramConn is one side. Nobody holds a buffer who waits.
+// datagramConn is one side of an exchange. By await a reader waits without holding a buffer.
 type datagramConn interface {
 	net.Conn
 	await(most time.Duration) error
 }
 
-// exchange copies datagrams.
+// exchange dials the address of a flow and copies datagrams in both directions until they cease.
 func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 	defer inner.Close()
 	conn, _, err := s.dial(s.ctx, f)
@@ -129,16 +128,16 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		return
 	}
 	outer := outerUDP{conn.(*net.UDPConn)}
-	o := &open{flow: f, end: func() { outer.Close(); inner.Close() }}
+	o := &openFlow{flow: f, end: func() { outer.Close(); inner.Close() }}
 	defer o.end()
 	if !s.flows.add(o) {
 		return
 	}
 	defer s.flows.remove(o)
-	if s.admit(s.ctx, f) != nil { // the machine has moved
+	if s.admit(s.ctx, f) != nil { // the host has changed during the dial
 		return
 	}
-	s.begun(o)
+	s.noteOpened(o)
 	var answered atomic.Bool
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -153,13 +152,14 @@ func (s *Stack) exchange(inner *innerUDP, f flow.Flow, client netip.AddrPort) {
 		o.end()
 	})
 	both.Wait()
-	s.over(o)
+	s.noteClosed(o)
 }
 
-// datagrams are buffers for one of any size.
+// datagrams is a pool of buffers for a datagram of any size.
 var datagrams = sync.Pool{New: func() any { return new([1 << 16]byte) }}
 
-// copyDatagrams copies until nothing has come for long.
+// copyDatagrams copies in one direction until no datagram has come for a while. answers says that this is the
+// direction of the answers.
 func copyDatagrams(
 	to net.Conn, from datagramConn, count *atomic.Int64, answered *atomic.Bool, answers bool,
 ) error {

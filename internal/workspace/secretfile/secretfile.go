@@ -1,25 +1,26 @@
 // Package secretfile knows files that hold secrets by their names, and where a
 // name alone does not tell, by what is in them (SEC-05).
 //
-// It is a function of values. What a token looks like is known by package leak.
+// It has no effects. What a token looks like is known by package leak.
 package secretfile
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
 	"claudebox/internal/secret/leak"
 )
 
-// Verdict is what a name tells.
+// Verdict is what a name tells. Of two verdicts on the same file the larger one counts.
 type Verdict int
 
 const (
 	Plain  Verdict = iota
-	Secret         // hide it
-	Ask            // what is in it decides, see [Holds]
 	Look           // it is one of those that hold a token now and then, see [HoldsToken]
+	Ask            // what is in it decides, see [Holds]
+	Secret         // hide it
 )
 
 // Limit is how much of a file, in bytes, [Holds] wants to see. A larger file
@@ -29,15 +30,15 @@ const Limit = 256 << 10
 // SmallLimit is how large a file may be, in bytes, for [HoldsToken] to be asked.
 const SmallLimit = 64 << 10
 
-// HoldsToken reports whether a file of any name holds a token of a known shape,
-// or a private key. An address with a password is in many a manual.
+// HoldsToken reports whether a file of any name holds a token of a known shape, or a private key. An address with a
+// password does not count here: many manuals have one.
 func HoldsToken(content []byte) bool {
 	content = eightBit(content)
 	return bytes.Contains(content, []byte(" PRIVATE KEY-----")) || leak.Token(string(content)) != ""
 }
 
-// eightBit is a text without what only tells its encoding: UTF-16 has a zero beside
-// each letter of a token.
+// eightBit returns a text without what belongs to its encoding only: UTF-16 has a zero byte beside each letter of a
+// token.
 func eightBit(content []byte) []byte {
 	if bytes.IndexByte(content, 0) >= 0 {
 		content = bytes.ReplaceAll(content, []byte{0}, nil)
@@ -48,17 +49,16 @@ func eightBit(content []byte) []byte {
 	return content
 }
 
-// signs are what makes a file a secret one whose name does not tell.
+// signs are texts that make a file secret if its name leaves that open.
 var signs = []string{
 	"PRIVATE KEY", "AGE-SECRET-KEY-", "PuTTY-User-Key-File", "_authToken", ":_password", "_password=", "_auth=",
 	"_auth =", "npmAuthToken", "npmAuthIdent", `"private_key"`, `"client_secret"`, "<password>", "ClearTextPassword",
 	`"github-oauth"`, `"http-basic"`, `"gitlab-token"`, `"auth":`, "assword=", "Token=", "Secret=",
 }
 
-// Holds reports whether the content of a file whose name asks is secret: by a
-// sign of a secret file, a token of a known shape, a setting whose name is a
-// secret's, a line that was drawn by lot, or because it is one word and nothing
-// else. A setting that only names a variable ("${NPM_TOKEN}") is none.
+// Holds reports whether the content of a file whose name asks is secret: by one of the signs, a token of a known shape,
+// a setting with a secret's name, a line that looks random, or because it is one word and nothing else. A setting that
+// only names a variable ("${NPM_TOKEN}") is not secret.
 func Holds(content []byte) bool {
 	content = eightBit(content)
 	for line := range bytes.Lines(content) {
@@ -86,8 +86,8 @@ func namesVariable(value []byte) bool {
 	return strings.HasPrefix(text, "${") && strings.IndexByte(text, '}') == len(text)-1
 }
 
-// setting takes a piece of a line apart as most formats have it:
-// `export NAME="value"`, `name: value`, `"name": "value"`.
+// setting splits a piece of a line into name and value, in the forms that most formats have: `export NAME="value"`,
+// `name: value`, `"name": "value"`.
 func setting(piece []byte) (name, value string) {
 	at := bytes.IndexAny(piece, "=:")
 	if at < 0 {
@@ -102,25 +102,25 @@ func setting(piece []byte) (name, value string) {
 	return name, strings.Trim(value, around+">=]})")
 }
 
-// How long a value must be to count, in bytes: a word of letters alone is one of
-// configuration, or of a language, unless it is long.
+// How long a value is that counts, in bytes. A shorter word of letters alone is one of a configuration, or of a
+// language; a longer word is no password.
 const (
 	leastSecret  = 6
 	leastLetters = 16
+	mostOneWord  = 4096
 )
 
-// placeholders begin or end values that wait to be filled in, or are no value:
-// a variable, a path.
+// placeholders are the beginnings, and placeholderEnds the ends, of values that are still to be filled in, or are not
+// secret: a variable, a path.
 var (
 	placeholders = []string{
 		"$", "<", "{{", "%", "xxx", "***", "...", "your", "change", "example", "placeholder",
 		"todo", "/", "./", "~/",
 	}
-	endsOfThem = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
+	placeholderEnds = []string{">", "}}", "%", "xxx", "***", "...", "example", "here"}
 )
 
-// isSecret reports whether the value of a setting with a secret's name is one.
-// Numbers and sentences are none.
+// isSecret reports whether the value of a setting with a secret's name is secret. Numbers and sentences are not.
 func isSecret(value string) bool {
 	low := strings.ToLower(value)
 	letters := strings.Trim(low, "abcdefghijklmnopqrstuvwxyz_-") == ""
@@ -130,14 +130,10 @@ func isSecret(value string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(placeholders, func(p string) bool { return strings.HasPrefix(low, p) }) &&
-		!slices.ContainsFunc(endsOfThem, func(p string) bool { return strings.HasSuffix(low, p) })
+		!slices.ContainsFunc(placeholderEnds, func(p string) bool { return strings.HasSuffix(low, p) })
 }
 
-// mostOneWord is how long one word may be that is a secret, in bytes.
-const mostOneWord = 4096
-
-// isOneWord reports whether a file is one printable word, as a file for a
-// password or token is.
+// isOneWord reports whether a file is one printable word, as one that holds a password or token is.
 func isOneWord(content []byte) bool {
 	word := bytes.TrimRight(bytes.TrimSpace(content), "=") // base64 ends so
 	return len(word) <= mostOneWord && isSecret(string(word)) && !bytes.Contains(word, []byte("://")) &&
@@ -145,8 +141,8 @@ func isOneWord(content []byte) bool {
 			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}[]<>=", r) })
 }
 
-// All names are in lower case here: some file systems take capitals for the same,
-// and people write them.
+// The names in these lists are in lower case. Some file systems take capitals for the same letters, and people write
+// both.
 
 // ofName judges a whole name.
 func ofName(name []byte) Verdict {
@@ -177,7 +173,7 @@ func ofName(name []byte) Verdict {
 	return Plain
 }
 
-// ofPlace judges a name in one kind of folder.
+// ofPlace judges a name together with the folder that it is in.
 func ofPlace(name []byte) Verdict {
 	switch string(name) {
 	case ".docker/config.json", ".kube/config", ".aws/credentials", ".cargo/credentials", ".cargo/credentials.toml",
@@ -190,9 +186,8 @@ func ofPlace(name []byte) Verdict {
 	return Plain
 }
 
-// ofFolders judges the folders that a file is in. In and below full ones each file is
-// secret, in and below the others each with settings is, or with one text: programs
-// have such folders, too.
+// ofFolders judges the folders on the way to a file. full: every file in and below them is secret. settings: those with
+// settings or one text are, as there are programs in such folders, too.
 func ofFolders(path []byte) (full, settings bool) {
 	for len(path) > 0 && !full {
 		var name []byte
@@ -207,7 +202,7 @@ func ofFolders(path []byte) (full, settings bool) {
 	return full, settings
 }
 
-// ofLast judges what stands behind the last dot, or the last two.
+// ofLast judges what follows the last dot of a name, or the last but one.
 func ofLast(name []byte) Verdict {
 	switch string(name) {
 	case "env", "key", "p12", "pfx", "jks", "keystore", "jceks", "bks", "kdbx", "kdb", "psafe3", "1pux", "keychain",
@@ -220,15 +215,14 @@ func ofLast(name []byte) Verdict {
 	return Plain
 }
 
-// examples end the names of files that are there to be copied and filled in:
-// ".env.example", "example.env".
+// examples are endings of files that are meant to be copied and filled in, or are programs: ".env.example",
+// "example.env".
 var examples = []string{
 	"example", "sample", "template", "tmpl", "dist", "defaults", "default", "schema", "md", "nix",
 	"ts", "d.ts", "js", "go", "py",
 }
 
-// isCopy judges what stands behind the last dot of what editors, systems and people
-// leave beside a file.
+// isCopy reports whether an ending is one of a copy that an editor, a system or a person leaves beside a file.
 func isCopy(ending []byte) bool {
 	var room [len("decrypted")]byte
 	if len(ending) > len(room) {
@@ -243,9 +237,8 @@ func isCopy(ending []byte) bool {
 	}
 }
 
-// original is the name of a file without one of what is put around it when something
-// of the file is left beside it: "NAME~", ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)",
-// "NAME.2". nil: there is nothing.
+// original returns the name of a file without one of the additions that a copy left beside it has: "NAME~",
+// ".NAME.swp", "#NAME#", "NAME copy", "NAME (1)", "NAME.2". It returns nil if there is none.
 func original(name []byte) []byte {
 	end, dot := name[len(name)-1], bytes.LastIndexByte(name, '.')
 	if end == '~' || end == '#' {
@@ -267,8 +260,7 @@ func original(name []byte) []byte {
 	return nil
 }
 
-// ofWord judges a word in the name of a file with settings, or with one text: it
-// makes the file ask.
+// ofWord judges a word in the name of a file with settings or one text: some words make the file ask.
 func ofWord(name []byte) Verdict {
 	switch string(name) {
 	case "secret", "secrets", "credential", "credentials", "cred", "creds", "password", "passwords", "passwd", "pass",
@@ -280,12 +272,9 @@ func ofWord(name []byte) Verdict {
 	return Plain
 }
 
-// keyFiles begin the names of private keys that ssh-keygen(1) was asked for.
-var keyFiles = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
-
-// ofBeginning judges names that go on as their owner likes.
+// ofBeginning judges names whose end their owner chose: those of private keys that ssh-keygen(1) was asked for.
 func ofBeginning(name []byte) Verdict {
-	for _, begin := range keyFiles {
+	for _, begin := range []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"} {
 		rest, ok := bytes.CutPrefix(name, []byte(begin))
 		if ok && len(rest) > 1 && strings.IndexByte("_-.", rest[0]) >= 0 && !bytes.HasSuffix(rest, []byte(".pub")) {
 			return Secret
@@ -297,13 +286,12 @@ func ofBeginning(name []byte) Verdict {
 	return Plain
 }
 
-// mayHold are the endings, beside those of settings, of files that people and
-// tools leave a token in.
+// mayHold are the endings of other files in which people and tools leave a token.
 var mayHold = []string{
 	"md", "log", "sh", "sql", "http", "rest", "ipynb", "tf", "bash", "zsh", "fish", "ps1", "bat", "bru",
 }
 
-// settings are the endings of files with settings, or with one text; "": none.
+// settings are the endings of files with settings or one text; "" is for names without an ending.
 var settings = []string{
 	"", "txt", "json", "yml", "yaml", "toml", "ini", "cfg", "conf", "config", "properties", "xml", "csv", "env",
 }
@@ -311,9 +299,8 @@ var settings = []string{
 // longest is the length of a name, in bytes (NAME_MAX).
 const longest = 255
 
-// Of judges a file by the last component of its path, and by the path of the
-// folder it is in.
-func Of(folder, name []byte) Verdict {
+// Of judges a file by the last component of its path, and by the path of the folder that it is in.
+func Of(folder, name []byte) (found Verdict) {
 	if len(name) == 0 || len(name) > longest {
 		return Plain
 	}
@@ -324,23 +311,14 @@ func Of(folder, name []byte) Verdict {
 	if len(folder) > longest {
 		return Plain
 	}
-	found := Plain
-	for ; len(name) > 0; name = original(name) {
+	for ; len(name) > 0 && found != Secret; name = original(name) {
 		var room [longest]byte
-		v := ofWhole(folder, fold(room[:0], name))
-		if v == Plain {
-			v = ofWords(name)
-		}
-		if v == Secret {
-			return Secret
-		}
-		if v != Plain && found != Ask {
-			found = v
-		}
+		found = max(found, cmp.Or(ofWhole(folder, fold(room[:0], name)), ofWords(name)))
 	}
 	return found
 }
 
+// fold appends a name in lower case to room, so that nothing is allocated.
 func fold(room, name []byte) []byte {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
@@ -351,25 +329,18 @@ func fold(room, name []byte) []byte {
 	return room
 }
 
+// ofWhole judges by all of a name, in lower case. The first rule that it meets counts.
 func ofWhole(folder, name []byte) Verdict {
-	if v := ofName(name); v != Plain {
-		return v
-	}
 	var room [longest + 1 + longest]byte
-	if v := ofPlace(append(append(append(room[:0], folder...), '/'), name...)); v != Plain {
-		return v
-	}
+	v := cmp.Or(ofName(name), ofPlace(append(append(append(room[:0], folder...), '/'), name...)))
 	rest, ok := bytes.CutPrefix(name, []byte(".env"))
-	if ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
+	if v == Plain && ok && len(rest) > 0 && (rest[0] < 'a' || rest[0] > 'z') { // not ".envrc"
 		return ofVariant(string(rest[1:]))
 	}
-	if v := ofEnding(name); v != Plain {
-		return v
-	}
-	return ofBeginning(name)
+	return cmp.Or(v, ofEnding(name), ofBeginning(name))
 }
 
-// ofEnding judges by what stands behind the last dot, or the last two.
+// ofEnding judges by what follows the last dot, or the last but one.
 func ofEnding(name []byte) Verdict {
 	dot := bytes.LastIndexByte(name, '.')
 	if dot < 0 || string(name[dot+1:]) == "env" && slices.Contains(examples, string(name[:dot])) {
@@ -384,10 +355,8 @@ func ofEnding(name []byte) Verdict {
 
 // ofVariant judges ".env.REST".
 func ofVariant(rest string) Verdict {
-	for _, e := range examples {
-		if rest == e || strings.HasSuffix(rest, "."+e) {
-			return Plain
-		}
+	if slices.ContainsFunc(examples, func(e string) bool { return strings.HasSuffix("."+rest, "."+e) }) {
+		return Plain
 	}
 	return Secret
 }
@@ -422,7 +391,7 @@ func ofWords(name []byte) Verdict {
 	return Look
 }
 
-// hasSettings judges by what stands behind the last dot.
+// hasSettings reports whether a file has settings or one text, by its ending.
 func hasSettings(name []byte) bool {
 	return bytes.LastIndexByte(name, '.') <= 0 || endsIn(name, settings)
 }
@@ -432,7 +401,7 @@ func endsIn(name []byte, endings []string) bool {
 	return slices.Contains(endings, string(fold(room[:0], name[bytes.LastIndexByte(name, '.')+1:])))
 }
 
-// ends reports whether a word ends before a place in a name.
+// ends reports whether a word of a name ends before the byte at i.
 func ends(name []byte, i int) bool {
 	c := name[i]
 	return strings.IndexByte("._- ", c) >= 0 || i > 0 && c >= 'A' && c <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z'

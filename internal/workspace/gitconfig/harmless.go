@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Judge decides what the text of a configuration does not tell. Nil functions
-// report false.
+// Judge decides what the text of a setting does not tell. A function that is nil counts as one that returns false.
 type Judge struct {
 	// Own reports whether a setting is the user's: it stood there before.
 	Own func(Entry) bool
@@ -17,11 +16,9 @@ type Judge struct {
 	Local func(path string) bool
 }
 
-// Harmless copies the configuration of a repository that an agent made, with
-// nothing in it that makes the host's git run or read what it names: variables
-// that are known to be harmless stay, and the user's own; all others go. dropped
-// are the full names of those that went, each once. A bad line, and all behind
-// it, goes.
+// Harmless copies the configuration of a repository that an agent made, without what makes the host's git run or read
+// what the agent chose: variables that are known to be harmless stay, and the user's own; all others go. dropped are
+// the full names of those that went, each once. A bad line goes, with everything after it.
 func Harmless(src []byte, judge Judge) (clean []byte, dropped []string) {
 	entries, err := Parse(src)
 	var kept []Entry
@@ -73,7 +70,7 @@ var harmlessNames = map[string]string{
 	"advice":      "detachedhead",
 }
 
-// harmless judges a setting by its name, and some by what they say.
+// harmless reports whether a setting is harmless by its name or, for some names, by its value.
 func (j Judge) harmless(e Entry) bool {
 	if slices.Contains(strings.Fields(harmlessNames[e.Section]), e.Name) {
 		return true
@@ -95,9 +92,8 @@ func (j Judge) harmless(e Entry) bool {
 	return false
 }
 
-// isURL takes what leads to another machine, by a protocol that runs no helper
-// of another name (gitremote-helpers(7)), and what leads to a repository that
-// was judged.
+// isURL reports whether a value leads to another machine, by a protocol for which git runs no helper that the value
+// names (gitremote-helpers(7)), or to a repository that was judged.
 func (j Judge) isURL(value string) bool {
 	if value == "" || value[0] == '-' || strings.Contains(value, "::") || strings.ContainsAny(value, "\n\x00") {
 		return false
@@ -116,8 +112,8 @@ func (j Judge) isURL(value string) bool {
 	return j.Local != nil && j.Local(value)
 }
 
-// isName takes the name of a remote: git takes one for a path if there is no
-// remote of that name, and "." for this repository.
+// isName reports whether a value is "." for this repository, or may be the name of a remote. If there is no remote of
+// that name, git takes the value for a path.
 func isName(value string) bool {
 	return value == "." || value != "" && value != ".." && value[0] != '-' && !strings.ContainsAny(value, "/:\n\x00")
 }

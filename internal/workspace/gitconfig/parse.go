@@ -6,8 +6,7 @@
 // (core.fsmonitor, hooks), so claudebox never does. The grammar is that of
 // git's config.c; a differential test holds it against the real program.
 //
-// It is a function of values. It trusts nobody: bytes of a project come from the
-// attacker.
+// It has no effects, and trusts nothing that it reads: an agent may have written it.
 package gitconfig
 
 import (
@@ -48,8 +47,7 @@ func Last(entries []Entry, key string) (value string) {
 	return value
 }
 
-// Top is the first component of the section, which is what names its subject
-// in both forms of a header.
+// Top is the first component of the section. It says what the variable is about, in both forms of a header.
 func (e Entry) Top() string {
 	top, _, _ := strings.Cut(e.Section, ".")
 	return top
@@ -66,7 +64,7 @@ func IsTrue(s string) bool {
 	return !slices.Contains([]string{"", "0", "no", "off", "false"}, strings.ToLower(s))
 }
 
-// Path is where a path leads that a configuration names, from a folder.
+// Path returns the path that a name in a configuration stands for. Relative names begin in the folder from.
 func Path(from, name, home string) string {
 	if rest, is := strings.CutPrefix(name, "~/"); is {
 		return path.Join(home, rest)
@@ -102,8 +100,7 @@ type parser struct {
 
 func (p *parser) done() bool { return p.pos >= len(p.src) }
 
-// next gives the next byte with CR LF folded to LF. The end of the file reads
-// as one more line end, as in git.
+// next returns the next byte; CR LF counts as LF. The end of the file reads as one more line end, as in git.
 func (p *parser) next() byte {
 	if p.done() {
 		p.pos++
@@ -250,8 +247,7 @@ func (p *parser) value() (string, bool) {
 	}
 }
 
-// escape reads what follows a backslash in a value; a line end gives nothing
-// and continues the line.
+// escape reads what follows a backslash in a value. A line end there continues the line, and adds nothing to the value.
 func (p *parser) escape() (string, bool) {
 	c := p.next()
 	if c == '\n' {
@@ -290,37 +286,25 @@ func Render(entries []Entry) []byte {
 	var b strings.Builder
 	header := ""
 	for _, e := range entries {
-		if h := renderHeader(e); h != header {
+		h := "[" + e.Section + "]\n"
+		if e.Sub {
+			h = "[" + e.Section + ` "` + nameEscapes.Replace(e.Subsection) + "\"]\n"
+		}
+		if h != header {
 			b.WriteString(h)
 			header = h
 		}
 		b.WriteString("\t" + e.Name)
 		if !e.Bare {
-			b.WriteString(" = \"" + escaped(e.Value, valueEscapes) + `"`)
+			b.WriteString(" = \"" + valueEscapes.Replace(e.Value) + `"`)
 		}
 		b.WriteByte('\n')
 	}
 	return []byte(b.String())
 }
 
-// valueEscapes and nameEscapes are what git's syntax cannot have as it is
-// (git-config(1), "Syntax"), each before how it is written.
+// valueEscapes and nameEscapes write what git's syntax cannot have as it is (git-config(1), "Syntax").
 var (
-	valueEscapes = []string{`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`}
-	nameEscapes  = []string{`\`, `\\`, `"`, `\"`}
+	valueEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
+	nameEscapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 )
-
-// escaped leaves alone what has nothing to escape, which is nearly everything.
-func escaped(text string, escapes []string) string {
-	if !strings.ContainsAny(text, "\\\"\n\t\b") {
-		return text
-	}
-	return strings.NewReplacer(escapes...).Replace(text)
-}
-
-func renderHeader(e Entry) string {
-	if e.Sub {
-		return "[" + e.Section + ` "` + escaped(e.Subsection, nameEscapes) + "\"]\n"
-	}
-	return "[" + e.Section + "]\n"
-}

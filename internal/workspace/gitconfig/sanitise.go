@@ -16,7 +16,7 @@ import (
 // The copy of a file that git refuses is one that git refuses: dropping the
 // bad rest silently would change what the repository means.
 //
-// without names variables that are left out besides, as [Entry.Key] does.
+// Variables whose full names ([Entry.Key]) are in without are left out, too.
 func Sanitise(src []byte, without ...string) []byte {
 	entries, err := Parse(src)
 	kept := make([]Entry, 0, len(entries))
@@ -41,8 +41,8 @@ func HoldsSecrets(src []byte) bool {
 	return err != nil || bytes.ContainsAny(src, "#;") || !bytes.Equal(Render(entries), Sanitise(src))
 }
 
-// removals are variables by section and name, whatever the subsection, and
-// sections as a whole.
+// removals are the variables that are left out, by section and name, in any subsection; "*" stands for all of a
+// section.
 var removals = []string{
 	"credential.*",
 	"http.extraheader",
@@ -50,12 +50,12 @@ var removals = []string{
 	"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "push.gpgsign", "imap.pass", "sendemail.smtppass",
 }
 
-// secretWords mark a variable of some tool of its own (github.token,
-// gitlab.apikey, svn.password) as a secret by its name.
+// secretWords are parts of a variable's name by which it is a secret, as other tools have them (github.token,
+// gitlab.apikey, svn.password).
 var secretWords = []string{"token", "secret", "passw", "apikey", "api-key", "private-key", "credential"}
 
-// secretShapes begin or mark values that are secrets wherever they stand; an
-// alias can hold one.
+// secretShapes are the beginnings and other marks of secret values, which may be part of any setting: an alias can hold
+// one.
 var secretShapes = []string{
 	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-",
 	"sk-ant-", "AKIA", "xoxb-", "xoxp-", "npm_", "pypi-", "ATATT3", "ATBB",
@@ -90,21 +90,13 @@ func StripUserinfo(s string) string {
 		}
 		b.WriteString(before + "://")
 		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-			b.WriteString(keptUser(before, authority[:at]))
+			// For ssh the user name says where to log in, and is no secret; in an https URL it is often a token.
+			if strings.HasSuffix(before, "ssh") || strings.HasSuffix(before, "ssh+git") {
+				user, _, _ := strings.Cut(authority[:at], ":")
+				b.WriteString(user + "@")
+			}
 			after = after[at+1:]
 		}
 		s = after
 	}
-}
-
-// keptUser is what stays of a userinfo, with its "@". For ssh the name says where
-// to log in, and is no secret; in an https URL it is often a token.
-func keptUser(before, userinfo string) string {
-	for _, scheme := range []string{"ssh", "git+ssh", "ssh+git"} {
-		if strings.HasSuffix(before, scheme) {
-			user, _, _ := strings.Cut(userinfo, ":")
-			return user + "@"
-		}
-	}
-	return ""
 }

@@ -1,17 +1,18 @@
 // Package hostrun knows the files of a project that tools of the host execute,
 // or take orders from, and what that means to a person (attacks.md, 3.3).
 //
-// Git's own are not among them: they are protected, or made harmless. The
-// package is a function of values and imports nothing of claudebox.
+// Git's own files are not among them: those are protected, or made harmless. The package has no effects and imports
+// nothing of claudebox.
 package hostrun
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// Rule says what a change in certain files means.
+// Rule says what a change of certain files means.
 type Rule struct {
 	// Pattern is a name, at any depth; "dir/name", where such a folder holds
 	// such a file; or "dir/**", all below such a folder.
@@ -19,7 +20,7 @@ type Rule struct {
 	Means   string
 }
 
-// Rules are the files that are told of when a session changed them.
+// Rules returns the rules for all files of which a change is reported.
 func Rules() (rules []Rule) {
 	for _, line := range table {
 		for _, pattern := range strings.Fields(line.held + " " + line.told) {
@@ -29,9 +30,8 @@ func Rules() (rules []Rule) {
 	return rules
 }
 
-// Held are the files and folders at a project's root that tools of the host
-// execute, or take orders from, without being asked (sandbox.md, "Files the host
-// executes").
+// Held returns the files and folders at a project's root that tools of the host execute, or take orders from, without
+// being asked (sandbox.md, "Files the host executes").
 func Held() []string {
 	names := []string{".direnv"}
 	for _, line := range table {
@@ -61,7 +61,7 @@ var byName = sync.OnceValue(func() map[string][]rule {
 	return rules
 })
 
-// In gives what tells the names of a folder that are in the table.
+// In returns a function that reports whether a name in the given folder is in the table.
 func In(folder string) func(name []byte) bool {
 	if above(folder) != "" {
 		return func([]byte) bool { return true }
@@ -69,23 +69,19 @@ func In(folder string) func(name []byte) bool {
 	return func(name []byte) bool { return find(folder, name, false) != "" }
 }
 
-// Means says what a change of the file at a path means; empty when the path is
-// not in the table.
+// Means says what a change of the file at a path means; it is empty if the path is not in the table.
 func Means(rel string) string {
 	folder, name := split(rel)
-	if means := above(folder); means != "" {
-		return means
-	}
-	return find(folder, []byte(name), false)
+	return cmp.Or(above(folder), find(folder, []byte(name), false))
 }
 
-// Ordinary reports whether a change is a day's work, given what it means: of what
-// is built, installed, tested and evaluated when somebody asks for it.
+// Ordinary reports whether a change that means this is part of a usual day's work: it is one of a file that is run only
+// when somebody builds, installs, tests or evaluates.
 func Ordinary(means string) bool {
 	return slices.Contains([]string{onInst, onBuild, onTest, onNix, onTool, onCargo, onPackage, onCompose}, means)
 }
 
-// above is what is said of all in a folder, or in one above it.
+// above returns what the table says of all files below a folder, by the name of the folder or of one above it.
 func above(folder string) string {
 	for folder != "." {
 		outer, name := split(folder)
@@ -97,8 +93,8 @@ func above(folder string) string {
 	return ""
 }
 
-// split gives the folder and the name of a clean path. Package path cleans it
-// each time, which takes a deep tree seconds.
+// split returns the folder and the name of a clean path. The functions of package path clean a path each time, which
+// takes seconds in a deep tree.
 func split(rel string) (folder, name string) {
 	if at := strings.LastIndexByte(rel, '/'); at >= 0 {
 		return rel[:at], rel[at+1:]
@@ -106,7 +102,7 @@ func split(rel string) (folder, name string) {
 	return ".", rel
 }
 
-// find gives what is said of a name in a folder, or of all below it.
+// find returns what the table says of a name in a folder or, with below, of all files below that name.
 func find(folder string, name []byte, below bool) string {
 	for _, r := range byName()[string(name)] {
 		rest, ends := strings.CutSuffix(folder+"/", r.above)
@@ -138,8 +134,8 @@ const (
 	onFossil    = "a Fossil checkout: fossil obeys the repository that it names"
 )
 
-// table has the patterns by what they mean. Those that are held are read-only
-// besides, where they lie at a project's root: nobody is asked before they run.
+// table has the patterns by what they mean. Those in held are read-only, too, if they lie at a project's root, because
+// tools run them without asking.
 var table = []struct{ means, held, told string }{
 	{"direnv runs it when you enter the folder, once you allow it", ".envrc", ""},
 	{"direnv runs it when you enter the folder", ".envrc.local", ""},
@@ -209,9 +205,8 @@ var table = []struct{ means, held, told string }{
 	{onPython, "", "sitecustomize.py usercustomize.py"},
 }
 
-// Units are places that are told of as one, because nobody reads what is in
-// them. They are relative to the project's root, and most lie in folders that
-// no walk enters.
+// Units are places whose changes are reported as one, because nobody reads what is in them. Their patterns are paths
+// from the project's root; most lie in folders that no walk enters.
 var Units = []Rule{
 	{"node_modules/.bin", "npx and package scripts run what is in it"},
 	{".venv/bin", "your shell runs what is in it when you activate the environment"},
